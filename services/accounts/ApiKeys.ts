@@ -1,6 +1,6 @@
 /**
- * API keys (docs/api/mail.md). A key is shown once; its SHA-256 is what stays. The plan's limit counts active keys and
- * is exact under concurrent creates, because each holds the account's row from its count to its commit.
+ * API keys (docs/api/mail.md). A key is shown once; only its SHA-256 is stored. The plan's limit counts active keys and
+ * is exact under concurrent creates, because each create locks the account's row from its count to its commit.
  */
 import { Clock, Context, Effect, Layer } from "effect"
 import { decisionMessage } from "../../schemas/bus/Decisions.ts"
@@ -22,7 +22,7 @@ export interface NewApiKey {
   readonly permissions: ReadonlyArray<Permission>
 }
 
-/** Null from the id on where the account has no active key. */
+/** A row of the list; all columns from `id` on are null where the account has no active key. */
 type ListedKey = readonly [
   usedKeyId: string | null,
   id: string | null,
@@ -33,7 +33,7 @@ type ListedKey = readonly [
   lastUsedAt: Date | null,
 ]
 
-/** The rows are shaped here: PostgreSQL's row_to_json and to_char took more time than the rest of the statement. */
+/** The JSON is made here: PostgreSQL's row_to_json and to_char took more time than the rest of the statement. */
 const listing = (via: Credential["Service"]["via"]) =>
   `select who.key_id as used_key_id, k.id, k.name, k.key_prefix, k.permissions, k.created_at, k.last_used_at
   from (${whoText(via)}) who left join api_keys k on k.account_id = who.account_id and k.is_active
@@ -48,14 +48,14 @@ const listed = ([, id, name, keyPrefix, permissions, createdAt, lastUsedAt]: Lis
   `"last_used_at":${lastUsedAt === null ? "null" : `"${lastUsedAt.toISOString()}"`}}`
 
 export class ApiKeys extends Context.Service<ApiKeys, {
-  /** Makes a key for the principal's account. This is the only moment at which its secret exists in clear. */
+  /** Makes a key for the principal's account. Only this answer holds the secret in clear. */
   readonly create: (
     principal: Principal["Service"],
     key: NewApiKey,
   ) => Effect.Effect<CreatedApiKey, ApiKeyLimit | InvalidCredentials>
   /** The active keys of the credential's account, newest first, as JSON text of an array of `ApiKeyView`. */
   readonly list: (credential: Credential["Service"]) => Effect.Effect<string, InvalidCredentials>
-  /** Ends a key of the principal's account for good. Once more is fine. */
+  /** Revokes a key of the principal's account for good. May be repeated. */
   readonly revoke: (principal: Principal["Service"], keyId: string) => Effect.Effect<void, ApiKeyNotFound>
 }>()("bailiwick/services/accounts/ApiKeys") {
   static readonly layer = Layer.effect(
@@ -67,7 +67,7 @@ export class ApiKeys extends Context.Service<ApiKeys, {
       const principals = yield* Principals
       const notices = yield* keyNotices
 
-      // The row stays locked until the commit, so whoever counts next counts this key.
+      // The account's row stays locked until the commit, so the next create counts this key.
       const room = Effect.fnUntraced(function* (accountId: string) {
         const [account] = yield* sql<{ plan: Plan }>`
           select plan from accounts
@@ -104,7 +104,7 @@ export class ApiKeys extends Context.Service<ApiKeys, {
         Effect.catchTag("SqlError", Effect.die),
       )
 
-      // A hot read: a named function would take a stack trace a call.
+      // A hot read: Effect.fn would take a stack trace at each call.
       const list = Effect.fnUntraced(function* (credential: Credential["Service"]) {
         const [text, sent] = credential.via === "key"
           ? [listByKey, credential.hash]
@@ -133,7 +133,10 @@ export class ApiKeys extends Context.Service<ApiKeys, {
             outcome: "done",
           })
           yield* outbox.add(decisionMessage({
-            ...{ kind: "api_key", id: keyId, account_id: accountId, revoked_at: now.toISOString() },
+            kind: "api_key",
+            id: keyId,
+            account_id: accountId,
+            revoked_at: now.toISOString(),
           }))
           yield* notices.revoked(accountId, ended.key_prefix)
         },

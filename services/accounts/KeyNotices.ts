@@ -1,11 +1,11 @@
 /**
- * What an account hears when one of its keys is made or ends. It names the key by its public prefix; its name is the
- * person's own text and stays off the bus.
+ * The notices to an account when one of its keys is created or revoked. They name the key by its public prefix; the
+ * key's name is the person's own text and is not published.
  */
 import { Effect } from "effect"
 import { Notifications } from "../notifications/Notifications.ts"
 
-/** Two notices, each for the transaction that did what it tells of. */
+/** Makes the two notices; each is called in the transaction of the change. */
 export const keyNotices = Effect.map(Notifications, ({ announce }) => {
   const notice = (title: string, verb: string) => (accountId: string, keyPrefix: string) =>
     announce({

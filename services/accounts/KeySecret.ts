@@ -1,4 +1,4 @@
-/** The secret of an API key: `mail_k_` and 256 random bits in 43 base62 digits, which is what 256 bits need. */
+/** The secret of an API key: `mail_k_` and 256 random bits in 43 base62 digits, the number that 256 bits need. */
 import { Effect } from "effect"
 
 const digits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"

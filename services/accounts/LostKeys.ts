@@ -1,8 +1,8 @@
-/** API keys of a database that took another's place: whatever was revoked meanwhile is again. */
+/** Revokes API keys again, during recovery, that were revoked in the lost time. */
 import type { PgClient } from "@effect/sql-pg"
 import { Clock, Effect } from "effect"
 
-/** Gives whether the key was there, and active. */
+/** Revokes a key; returns whether it was there and active. */
 export const endKey = Effect.fnUntraced(function* (sql: PgClient.PgClient, id: string) {
   const now = new Date(yield* Clock.currentTimeMillis)
   const ended = yield* sql`

@@ -1,9 +1,10 @@
 /**
  * The mail platform's seven kinds of the directory, in the order in which their rows may be locked.
  *
- * What we decided stays ours: while a domain's owner is `owner_held`, the feed's owner fields for it are ignored until
- * they name that owner; a credential that we revoked stays revoked; and a credential whose account is not its domain's
- * owner is revoked as soon as both are known, whichever came last. The platform hears of it on the bus.
+ * The feed cannot undo decisions that were made here: while a domain's owner is `owner_held`, the feed's owner fields
+ * for it are ignored until they name that owner; a credential that was revoked here stays revoked; and a credential
+ * whose account is not its domain's owner is revoked as soon as both are known, in either order. The revocation is
+ * published for the mail platform.
  */
 import { Effect } from "effect"
 import { Subject } from "../../schemas/bus/Subject.ts"
@@ -14,24 +15,25 @@ import { lock } from "../platform/database/AdvisoryLocks.ts"
 import { Database } from "../platform/database/Database.ts"
 import { Outbox } from "../platform/messaging/Outbox.ts"
 
-/** The bell that rings after accounts arrived or changed, in whatever process: events may have waited for them. */
+/** The topic of the wake-up signal that new or changed accounts send: events may have waited for them. */
 export const accountsTopic = "accounts"
 
 const echoed = "excluded.account_id is not distinct from t.account_id"
 const ownerOf = (column: string) =>
   `case when excluded.removed or (t.owner_held and not ${echoed}) then t.${column} else excluded.${column} end`
 
-/** Registers with `Directory.layer`. */
+/** The kinds, for `Directory.layer`. */
 export const mailKinds = Effect.gen(function* () {
   const { sql } = yield* Database
   const outbox = yield* Outbox
   const bells = yield* Bells
 
-  // Two feeds that bring a domain and a credential of it at once see each other's rows only one after the other.
+  // Two transactions that bring a domain and its credential at the same time run one after the other, so that the second
+  // sees the first one's rows.
   const compareInTurn = lock(sql, "smtpOwnership")
 
-  // A transfer that moves a domain revokes the credentials that it loaded, under the domain's revision. Raised here, that
-  // makes one begin anew which has not seen the credential.
+  // A transfer that moves a domain revokes the credentials that it loaded, fenced by the domain's revision. Raising the
+  // revision makes a transfer that has not seen the credential begin anew.
   const raiseDomains = (domainIds: ReadonlyArray<string>) =>
     sql`
       update domains d set revision = d.revision + 1
@@ -116,7 +118,8 @@ export const mailKinds = Effect.gen(function* () {
         owner_held: `t.owner_held and (excluded.removed or not ${echoed})`,
         revision: "t.revision + 1",
       },
-      // The owner that it echoes, or an owner who ends a transfer, may be followed by the next at once.
+      // Each version has an effect: an echo of the decided owner, or an owner that ends a transfer, and the next
+      // version may follow in the same batch.
       traced: true,
       after: revokeForeign("domain_id"),
     },

@@ -1,4 +1,4 @@
-/** What a page shows a person of their own account: the workspaces to choose among, and its address. */
+/** The data of a person's own account for pages: the workspaces to choose from, and the mail address. */
 import { Context, Effect, Layer } from "effect"
 import { Database } from "../platform/database/Database.ts"
 

@@ -1,15 +1,16 @@
 /**
- * The directory: one applier over a table of kinds, for what the platform around us tells in versioned lines.
+ * Applies the directory: accounts, domains, people and their like, which their owner outside sends in versioned lines.
+ * One applier serves all kinds.
  *
  * - A line writes only where its version is newer than the row's, so any order and any repetition of the same lines
  *   ends in the same rows: for each id the line of the highest version. A removal is such a line: it leaves a tombstone
- *   with its version (and the last fields, for what still refers to them), and only a newer line speaks after it.
- * - What we decided ourselves is not the feed's to undo; each kind says which columns those are (`Kind.set`).
- * - At most 100 lines a transaction. Within one, kinds go in the order of their registration, which is the global order
- *   of locks, and ids ascending. Lines of kinds with a history are applied one by one as they come, by one applier at a
- *   time in the whole installation; one that touches several projects is a transaction of its own.
- * - A batch that is refused is halved down to the line at fault, which is rejected; a database that does not answer fails
- *   the call and nothing of that batch stays.
+ *   with its version (and the last fields, for rows that still refer to it), which only a newer line replaces.
+ * - The feed cannot undo decisions that were made here; each kind says which columns hold them (`Kind.set`).
+ * - At most 100 lines a transaction. In it, kinds go in the order of their registration, which is the global order of
+ *   locks, and ids ascending. Lines of kinds with a history are applied one by one in their order, by one applier at a
+ *   time in the whole installation; a line that touches several projects is a transaction of its own.
+ * - A batch that is refused is halved down to the line at fault, which is rejected. Where the database does not answer
+ *   the call fails, and nothing of that batch is kept.
  */
 import { Array, Clock, Context, Effect, Layer, Result, Schedule, Stream } from "effect"
 import { SqlError } from "effect/sql"
@@ -28,9 +29,9 @@ export type { Guard, History, Kind, Told, Trust } from "./Kind.ts"
 export type { Reason, Rejection } from "./Lines.ts"
 
 export type LineResult =
-  /** `setAside` names the fields that the line may not say, and said otherwise than the row does. */
+  /** `setAside` names the fields that the line was not allowed to change, where it differs from the row. */
   | { readonly _tag: "applied"; readonly kind: string; readonly id: string; readonly setAside: ReadonlyArray<string> }
-  /** `because`: what was decided here and stands against it; null: it is not newer than what is known. */
+  /** `because`: the column that was decided here and overrides the line; null: the line is not newer than the row. */
   | { readonly _tag: "ignored"; readonly because: string | null }
   | ({ readonly _tag: "rejected" } & Rejection)
 
@@ -40,11 +41,11 @@ export interface FileProgress {
   readonly rejected: number
 }
 
-/** A rejected line of a file, or one that is ignored though it is newer; `line` counts from 1. */
+/** A rejected line of a file, or a newer line that is ignored; `line` counts from 1. */
 export interface RefusedLine {
   readonly line: number
   readonly reason: Reason | "decided_here"
-  /** Of a line that is ignored, the field that was decided. */
+  /** For an ignored line, the field that was decided here. */
   readonly detail: string
 }
 
@@ -66,16 +67,16 @@ const faultOf = (error: SqlError.SqlError | LineRefused): Rejection => ({
 
 export class Directory extends Context.Service<Directory, {
   /**
-   * Applies JSON texts in order and gives one result a line. `kinds`, where given, names the kind that each line must be
-   * of: who may publish what is decided by subject. `trust` is `follow` where it is left out. Fails only where the
-   * database does not answer.
+   * Applies JSON texts in order; returns one result for each line. `kinds`, where given, names the kind that each line
+   * must have: the broker's permissions are by subject, and the subject names the kind. `trust` is `follow` by default.
+   * Fails only where the database does not answer.
    */
   readonly apply: (
     lines: ReadonlyArray<string>,
     kinds?: ReadonlyArray<string>,
     trust?: Trust,
   ) => Effect.Effect<ReadonlyArray<LineResult>, SqlError.SqlError>
-  /** Applies an NDJSON file's lines (blank ones count as lines and are passed over). `tell` hears of each transaction. */
+  /** Applies the lines of an NDJSON file (blank lines are counted and skipped). Calls `tell` after each batch. */
   readonly applyFile: <E, R>(
     lines: Stream.Stream<string, E, R>,
     tell: (progress: FileProgress, refused: ReadonlyArray<RefusedLine>) => Effect.Effect<void>,
@@ -167,7 +168,7 @@ export class Directory extends Context.Service<Directory, {
             }),
           )
 
-        /** The transactions of a run: what may touch several projects stands alone. */
+        /** Cuts a run into transactions: a line that may touch several projects gets one of its own. */
         const partsOf = Effect.fnUntraced(function* (run: ReadonlyArray<Read>) {
           const alone = new Set<string>()
           for (const kind of kinds) {

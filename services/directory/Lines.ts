@@ -1,5 +1,5 @@
 /**
- * Reads one line of the directory. Nothing of it reaches PostgreSQL before it is bounded here: size, depth, alphabet of
+ * Reads one line of the directory. Everything is bounded here before it reaches PostgreSQL: size, depth, alphabet of
  * ids, control characters, times. A rejection names the fields at fault and never repeats a value.
  */
 import { Array, Result, Schema } from "effect"
@@ -38,7 +38,7 @@ const faults = (error: Schema.SchemaError): Rejection => ({
   detail: fieldsAtFault(error, "the line"),
 })
 
-// Ids are compared by PostgreSQL as UUIDs and by us as text: one form for both.
+// PostgreSQL compares ids as UUIDs, this program as text, so all are in lower case.
 const lowered = (kind: Kind, fields: object): Record<string, unknown> =>
   Object.fromEntries(
     Object.entries(fields).map(([name, value]) => [
@@ -47,7 +47,7 @@ const lowered = (kind: Kind, fields: object): Record<string, unknown> =>
     ]),
   )
 
-/** A reader of lines of these kinds; `expected` is the kind that the line has to be of, where one is. */
+/** Makes a reader of lines of these kinds; `expected`, where given, is the kind that the line must have. */
 export const reader = (kinds: ReadonlyMap<string, Kind>) => {
   const decoders = new Map(
     Array.fromIterable(kinds).map(([name, { fields }]) =>

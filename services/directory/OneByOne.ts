@@ -1,6 +1,6 @@
 /**
- * Lines of kinds with a history. Each is written alone and its domain hears of the row before and after, so nothing
- * between two versions is lost; what a line says too much is set aside where lines are not followed.
+ * Applies lines of kinds with a history. Each line is written alone, and its domain gets the row before and after, so
+ * no change between two versions is lost. Guarded fields of a line without trust are not applied.
  */
 import type { PgClient } from "@effect/sql-pg"
 import { Effect } from "effect"
@@ -17,7 +17,10 @@ interface Row {
   readonly [column: string]: unknown
 }
 
-/** What became of a line: old, written (but for the fields named), outvoted by what was decided, or not to be followed. */
+/**
+ * The outcome of a line: old, written (except the fields in `setAside`), overridden by a decision, or refused for
+ * trust.
+ */
 export type Outcome =
   | { readonly _tag: "old" }
   | { readonly _tag: "written"; readonly setAside: ReadonlyArray<string> }
@@ -28,23 +31,23 @@ export const old: Outcome = { _tag: "old" }
 export const written: Outcome = { _tag: "written", setAside: [] }
 const unfollowed: Outcome = { _tag: "unfollowed" }
 
-/** Fields that say something else than the row that they were written to. */
+/** Guarded fields in which the line differs from the row after it was written. */
 const differing = ({ fresh, known }: Guard, { fields }: Line, row: Row) =>
   [...new Set([...Object.keys(known), ...Object.keys(fresh)])].filter((name) =>
     fields !== null && name in fields && JSON.stringify(fields[name]) !== JSON.stringify(row[name])
   )
 
-/** Whether what the line says of this column is not what stands. */
+/** Whether the row's decided column has another value than the line. */
 const stands = (column: string | undefined, { fields }: Line, row: Row): column is string =>
   column !== undefined && fields !== null && fields[column] !== row[column]
 
-/** A version that was taken only in part is taken once more from whom is followed. */
+/** Whether the line is newer. A version that was applied only in part is applied again when it comes with trust. */
 const isNewer = (line: Line, { unfollowed, version }: Row, guard: Guard | null) =>
   line.version > version || line.version === version && unfollowed === true && guard === null
 
 /**
- * Applies lines of one kind in the caller's transaction: those of one id in their order, ids ascending. `guard` holds
- * them to what they may say.
+ * Applies lines of one kind in the caller's transaction: the lines of one id in their order, ids ascending. `guard`,
+ * where given, restricts what they may change.
  */
 export const applyEach = Effect.fnUntraced(function* (
   sql: PgClient.PgClient,

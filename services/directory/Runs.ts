@@ -1,21 +1,24 @@
 /**
- * How a batch of lines is cut into transactions. Lines of kinds without a history go together in any order, since each
- * id ends at its highest version; where a version leaves a trace beyond its row (`Kind.traced`), a run ends before the
- * next one of its id. Those of kinds with a history are told on as they come, so a run ends where the next of them would
- * have to be applied before one that stands in front of it.
+ * Cuts a batch of lines into runs, which are transactions. Lines of kinds without a history go together in any order,
+ * since each id ends at its highest version; where each version has an effect of its own (`Kind.traced`), a run ends
+ * before the next line of the same id. Lines of kinds with a history keep their order, so a run ends where applying
+ * kind by kind would move a line before an earlier one.
  */
 import { Result } from "effect"
 import type { Kind } from "./Kind.ts"
 import type { Line, Rejection } from "./Lines.ts"
 
-/** A line that was read, or why it could not be. */
+/** A line that was read, or the reason why it could not be. */
 export type Read = Result.Result<Line, Rejection>
 
-/** The lines of one kind, with their places in the batch. */
+/** The lines of one kind, with their indexes in the batch. */
 export const linesOf = (batch: ReadonlyArray<Read>, kind: Kind): ReadonlyArray<{ at: number; line: Line }> =>
   batch.flatMap((read, at) => Result.isSuccess(read) && read.success.kind === kind ? [{ at, line: read.success }] : [])
 
-/** Cuts a batch where applying kind by kind, in the order of `kinds`, would reorder histories or pass over a trace. */
+/**
+ * Cuts a batch where applying it kind by kind, in the order of `kinds`, would reorder a history or skip a traced
+ * version.
+ */
 export const runsOf = (batch: ReadonlyArray<Read>, kinds: ReadonlyArray<Kind>): ReadonlyArray<ReadonlyArray<Read>> => {
   const runs: Array<Array<Read>> = [[]]
   let last = -1
@@ -37,7 +40,7 @@ export const runsOf = (batch: ReadonlyArray<Read>, kinds: ReadonlyArray<Kind>): 
   return runs
 }
 
-/** Cuts a run so that lines of these ids stand alone. */
+/** Cuts a run so that each line for which `alone` holds is a part of its own. */
 export const aloneIn = (
   run: ReadonlyArray<Read>,
   alone: (line: Line) => boolean,

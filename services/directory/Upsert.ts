@@ -1,4 +1,4 @@
-/** The one statement that every kind's rows are written by. */
+/** The statement that writes the rows of every kind. */
 import type { PgClient } from "@effect/sql-pg"
 import { Effect } from "effect"
 import type { SqlError } from "effect/sql"
@@ -21,7 +21,7 @@ const recordOf = (kind: Kind, { fields, id, version }: Told & { readonly version
   removed: fields === null,
 })
 
-// A tombstone keeps the last fields, for what still refers to them.
+// A tombstone keeps the last fields, for rows that still refer to it.
 const setsOf = (kind: Kind, guard: Guard | null) => {
   const kept = Object.keys(kind.columns).map((name) =>
     [name, `case when excluded.removed then t.${name} else excluded.${name} end`] as const
@@ -29,12 +29,12 @@ const setsOf = (kind: Kind, guard: Guard | null) => {
   return { ...Object.fromEntries(kept), ...kind.set, ...guard?.known }
 }
 
-/** Whether lines of a kind with this guard may be written in part. */
+/** Whether lines of a kind with this guard may be applied in part. */
 const isGuarding = ({ fresh, known }: Guard) => Object.keys(known).length + Object.keys(fresh).length > 0
 
 /**
- * Writes lines of one kind, one an id, where they are newer than their rows, and gives the rows that were written.
- * `guard`, where given, holds the lines to what they may say.
+ * Writes lines of one kind, at most one for each id, where they are newer than their rows; returns the written rows.
+ * `guard`, where given, restricts what the lines may change.
  */
 export const write = (
   sql: PgClient.PgClient,
@@ -44,7 +44,8 @@ export const write = (
   guard: Guard | null = null,
 ): Effect.Effect<ReadonlyArray<Written>, SqlError.SqlError> => {
   const stamped = (kind.stamped ?? []).map((name) => [name, "timestamptz"] as const)
-  // A row may hold less than its line said: the same version is taken once more from whom is followed.
+  // A line may be applied only in part: `unfollowed` marks the row, so that the same version is applied again with
+  // trust.
   const partly = kind.history !== undefined && kind.history.guard !== "kind" && isGuarding(kind.history.guard)
   const types = {
     id: kind.ids,
@@ -74,9 +75,9 @@ export const write = (
 }
 
 /**
- * Writes the lines of one kind in the caller's transaction and says for each, in order, whether it was newer than all
- * before it. Rows that exist are locked first, ascending, so that this is exact; of several lines for one id only the
- * newest travels.
+ * Writes the lines of one kind in the caller's transaction; returns for each, in order, whether it was newer than all
+ * before it. Existing rows are locked first, ids ascending, so that this is exact; of several lines for one id only the
+ * newest is sent.
  */
 export const upsert = Effect.fnUntraced(function* (
   sql: PgClient.PgClient,

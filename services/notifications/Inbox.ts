@@ -1,6 +1,7 @@
 /**
- * An account's notifications as it reads them. Counts stand in the inbox's row, so they cost the same however many there
- * are, and an answer's counts and items are of one snapshot. Whatever changes an inbox holds its row to the commit.
+ * The reads of an account's notifications. Counts are columns of the inbox's row, so they cost the same however many
+ * notifications there are; an answer's counts and items are of one snapshot. Every change of an inbox locks its row to
+ * the commit.
  */
 import { Clock, Context, Effect, Layer } from "effect"
 import type { Credential } from "../../schemas/api/Credentials.ts"
@@ -16,7 +17,7 @@ import { inboxesTopic } from "./Notifications.ts"
 
 export interface ListRequest {
   readonly unread: boolean
-  /** Any text; one that is no category finds nothing. */
+  /** Any text; the list is empty where it is no category. */
   readonly category?: string | undefined
   readonly limit: number
 }
@@ -24,9 +25,9 @@ export interface ListRequest {
 export class Inbox extends Context.Service<Inbox, {
   /** JSON text of a `NotificationList` of the credential's account, newest first. */
   readonly list: (credential: Credential["Service"], request: ListRequest) => Effect.Effect<string, InvalidCredentials>
-  /** Marks one as read, or leaves it so; gives the JSON text of its `NotificationView`. */
+  /** Marks a notification as read, which may be repeated; returns the JSON text of its `NotificationView`. */
   readonly markRead: (accountId: string, id: string) => Effect.Effect<string, NotificationNotFound>
-  /** Marks all as read that are there now; gives how many. What arrives meanwhile waits, and stays unread. */
+  /** Marks all present notifications as read; returns how many. Later ones wait for the lock, and stay unread. */
   readonly readAll: (accountId: string) => Effect.Effect<number>
 }>()("bailiwick/services/notifications/Inbox") {
   static readonly layer = Layer.effect(
@@ -58,7 +59,7 @@ export class Inbox extends Context.Service<Inbox, {
         return (yield* principals.seen(row)).body
       })
 
-      /** Holds the inbox's row from here to the commit. */
+      /** Locks the inbox's row to the commit. */
       const hold = (accountId: string) =>
         sql<{ unread: number }>`select unread from inboxes where account_id = ${accountId}::uuid for no key update`
 

@@ -1,6 +1,6 @@
-/** How a notification looks on the wire, shaped in SQL. */
+/** SQL that makes the JSON of a notification. */
 
-/** A time of the wire. */
+/** SQL of a time as answers show it. */
 export const time = (column: string) => `to_char(${column} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`
 
 /** SQL of a `NotificationView` as JSON, over the alias `n` of notifications. */

@@ -1,10 +1,10 @@
 /**
  * Live streams of notifications (docs/api/mail.md). PostgreSQL is the truth: a stream is a position in an inbox, and
- * whatever is newer than it is read from there, so a client that comes back with its position misses nothing and gets
- * nothing twice, whichever process it comes to.
+ * newer changes are read from there, so a client that reconnects with its position misses nothing and gets nothing
+ * twice, whichever process it reaches.
  *
- * All streams of a process share one bell and one look, at most every 50 ms: a statement for a few hundred of them. None
- * has a loop of its own. Without a bell they are looked at every second.
+ * All streams of a process share one wake-up signal and one poll, at most every 50 ms: one statement for a few hundred
+ * streams. No stream has a loop of its own. Without a signal they are polled every second.
  */
 import { Clock, Context, Effect, Latch, Layer } from "effect"
 import { Buffer } from "node:buffer"
@@ -25,24 +25,24 @@ const tickMillis = 50
 const pollMillis = 1_000
 const recheckMillis = 30_000
 
-/** Notifications that one look gives to one stream. */
+/** Notifications that one poll gives to one stream. */
 const page = 50
 
-/** Positions that one statement answers: with a page for each it ends long before it may take no longer. */
+/** Positions that one statement answers: with a page for each it stays far below the statement timeout. */
 const together = 200
 
 export interface LiveRequest {
   readonly accountId: string
-  /** What the request was recognised by; it is looked at again every 30 s, and the stream ends with it. */
+  /** The request's credentials; they are checked again every 30 s, and the stream ends with them. */
   readonly sent: Sent
-  /** As the client repeats it, or undefined. */
+  /** The header Last-Event-ID, if the client sent one. */
   readonly lastEventId: string | undefined
 }
 
 export class Live extends Context.Service<Live, {
   /**
-   * Opens a stream of `text/event-stream`; it is there until it is ended or its client is gone, and where no connection
-   * is attached to it for 45 s. Fails with StreamLimit where the account has too many.
+   * Opens a stream of `text/event-stream`; it lasts until it is ended, its client is gone, or no connection was
+   * attached for 45 s. Fails with StreamLimit where the account has too many streams.
    */
   readonly open: (request: LiveRequest) => Effect.Effect<Outlet, StreamLimit>
   /** How many streams are open in this process. */
@@ -70,7 +70,7 @@ export class Live extends Context.Service<Live, {
         },
       }
 
-      /** Reads what is newer for streams in groups of which each is at one position. */
+      /** Reads newer changes for groups of streams; the streams of a group are at the same position. */
       const answer = Effect.fnUntraced(function* (asked: ReadonlyArray<ReadonlyArray<Outlet>>) {
         const found = yield* changes(reads, asked.map(([first]) => first!), page)
         for (const [i, change] of found) {
@@ -88,7 +88,7 @@ export class Live extends Context.Service<Live, {
       })
 
       const look = Effect.fnUntraced(function* (wanted: ReadonlyArray<Outlet>) {
-        // Streams of one account at one position are one question, and get the same bytes.
+        // Streams of one account at one position are asked for once, and get the same bytes.
         const groups = new Map<string, Array<Outlet>>()
         for (const outlet of wanted) {
           const key = `${outlet.accountId} ${outlet.epoch} ${outlet.since} ${outlet.owed}`
@@ -109,18 +109,18 @@ export class Live extends Context.Service<Live, {
         const began = now()
         yield* look([...outlets].filter((outlet) => outlet.open && (woken === "all" || outlet.eager)))
         if ([...outlets].some((outlet) => outlet.eager && outlet.open)) arrived.openUnsafe()
-        // A look at very many streams leaves the database three quarters of its time.
+        // The pause is three times the poll's duration, so that polling takes at most a quarter of the time.
         yield* Effect.sleep(Math.min(pollMillis, Math.max(tickMillis, 3 * (now() - began))))
       })
 
-      /** Ends the streams among `due` whose credential no longer stands. */
+      /** Ends the streams among `due` whose credential is no longer valid. */
       const recheck = Effect.fnUntraced(function* (due: ReadonlyArray<Outlet>) {
         const asked: Array<readonly [Outlet, Credential["Service"]]> = []
         for (const outlet of due) {
           yield* principals.present(outlet.sent).pipe(
             Effect.map((credential) => asked.push([outlet, credential])),
             Effect.catchTag("InvalidCredentials", () => Effect.sync(() => outlet.end())),
-            // Nobody can say now: it is asked again in a second.
+            // The issuer's keys cannot be fetched now: the check is repeated in a second.
             Effect.catchTag("DependencyUnavailable", () => Effect.void),
           )
         }
@@ -167,7 +167,7 @@ export class Live extends Context.Service<Live, {
             const detail = `An account may have ${perAccount} live streams.`
             return Effect.fail(new StreamLimit({ detail, retry_after: 30 }))
           }
-          // One that is no position at all is like one of an epoch that nobody knows.
+          // A text that is no position is treated as a position of an unknown epoch.
           const position = lastEventId === undefined || lastEventId === ""
             ? null
             : positionOf(lastEventId) ?? { epoch: "-", version: 0 }

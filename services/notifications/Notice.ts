@@ -1,6 +1,6 @@
 import type { Category, Channel, Severity } from "../../schemas/mail/Notification.ts"
 
-/** What an account is told. */
+/** A notice to an account. */
 export interface Notice {
   readonly accountId: string
   readonly category: Category
@@ -14,6 +14,6 @@ export interface Notice {
    * channels send it once.
    */
   readonly coalesceKey?: string
-  /** Channels that are left out, whatever the account prefers: a mail of its own may tell the same. */
+  /** Channels that are left out, whatever the account prefers, for example because another mail says the same. */
   readonly without?: ReadonlyArray<Channel>
 }

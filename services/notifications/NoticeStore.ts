@@ -1,4 +1,4 @@
-/** The statements of telling: whom a notice reaches, the inbox's next positions, and the rows. */
+/** The statements that store notices: where an account is reached, the inbox's next positions, and the rows. */
 import type { PgClient } from "@effect/sql-pg"
 import { Effect } from "effect"
 import type { SqlError } from "effect/sql"
@@ -7,7 +7,7 @@ import type { Notice } from "./Notice.ts"
 
 const hourMillis = 3_600_000
 
-/** Notices of one call, those under one key made one: the last is told, the count is theirs. */
+/** The notices of one call, merged by key: the last notice of a key, and their number. */
 export interface Said {
   readonly notice: Notice
   readonly key: string | null
@@ -25,17 +25,17 @@ export const merged = (notices: ReadonlyArray<Notice>, now: number): ReadonlyArr
   return [...byKey.values()]
 }
 
-/** Where an account is reached, and what it chose. */
+/** The channels by which an account is reached, and its preferences. */
 export interface Reachable {
-  /** The address that the feed gave it, whatever became of the account. */
+  /** The address from the feed, whatever the account's status. */
   readonly email: string | null
-  /** Whoever is not is told in the app only. */
+  /** An account that is not active gets notices in the app only. */
   readonly active: boolean
   readonly slack: boolean
   readonly choices: unknown
 }
 
-/** Of a `Reachable`, of `accounts a left join notification_preferences p`. */
+/** SQL of the columns of a `Reachable`, of `accounts a left join notification_preferences p`. */
 export const reachColumns = `a.email, a.status = 'active' and not a.removed as active,
   a.slack_webhook_url is not null as slack, p.choices`
 
@@ -53,8 +53,8 @@ export const reachable = (
   )
 
 /**
- * Takes the accounts' inboxes, ids ascending, holds them to the commit, and raises each by how often its account is
- * named. Gives the first of its new positions.
+ * Locks the accounts' inboxes, ids ascending, to the commit, and raises the version of each by how often its account is
+ * named. Returns the first new position of each.
  */
 export const raise = (
   sql: PgClient.PgClient,
@@ -81,12 +81,13 @@ export interface Entry {
   readonly web: boolean
 }
 
-/** Said under no key: new rows, whatever is there, so that what they count is known before. */
+/** Inserts notices without keys: always new rows, so that the counts are known before the write. */
 export const newEntries = (sql: PgClient.PgClient): Kind<Entry & { readonly now: string }> => ({
   name: "notifications",
   parts: (entries) => {
     const times = new Map<string, number>()
-    // From the last: how many of the same inbox follow one is how far its position is before the inbox's.
+    // Counts from the last: a row's position is the inbox's version less the number of rows that follow in the same
+    // inbox.
     const rows = entries.toReversed().map(({ count, id, notice, now, web }) => {
       const { accountId: account_id, body, category, href, severity, title } = notice
       const following = times.get(account_id) ?? 0
@@ -122,8 +123,8 @@ export const newEntries = (sql: PgClient.PgClient): Kind<Entry & { readonly now:
 })
 
 /**
- * Writes the rows and counts them, once their inboxes are held. Gives the ids of those that are new; the others were
- * added to one of this hour, which is unread again and moves to the top of the list.
+ * Writes the rows and counts them, once their inboxes are locked. Returns the ids of new rows; the others were merged
+ * into a row of the same key and hour, which becomes unread again and moves to the top of the list.
  */
 export const store = (
   sql: PgClient.PgClient,
@@ -139,7 +140,8 @@ export const store = (
     const coalesce_key = key
     return { id, account_id, version: version?.toString(), category, severity, title, body, href, count, coalesce_key }
   })
-  // Whether a row is new is told by what came of its insert: of one that is not shown nobody holds the inbox.
+  // The insert's own result tells whether a row is new, not a read before: for a row that is not shown no inbox is
+  // locked.
   return Effect.map(
     sql<{ id: string }>`
       with input as materialized (

@@ -1,6 +1,6 @@
 /**
- * Notifications of any publisher (`intake.v1.notifications`), in the manner of
- * services/platform/messaging/BusIntake.ts. An id that its account was told before is dropped, for INTAKE_MEMORY_DAYS.
+ * The intake of notifications from any publisher (`intake.v1.notifications`), by
+ * services/platform/messaging/BusIntake.ts. An id that the account had before is dropped, for INTAKE_MEMORY_DAYS.
  */
 import { Clock, Context, Effect, Layer, Result, Schema } from "effect"
 import { createHash } from "node:crypto"
@@ -12,10 +12,10 @@ import { Notifications } from "./Notifications.ts"
 
 const decode = Schema.decodeUnknownResult(NotificationMessage, { errors: "all", onExcessProperty: "ignore" })
 
-/** What a publisher wants an account to be told. */
+/** A publisher's notification to an account. */
 type Said = Omit<NotificationMessage, "account_id"> & { readonly accountId: string }
 
-/** The notification of a message, or what is wrong with it, without its values. */
+/** The notification in a message, or the fault, without the message's values. */
 export const read = ({ data }: Pick<Incoming, "data">): Result.Result<Said, IntakeFault> =>
   Result.gen(function* () {
     const json = yield* parse(data)
@@ -26,7 +26,7 @@ export const read = ({ data }: Pick<Incoming, "data">): Result.Result<Said, Inta
     return { ...said, accountId: account_id.toLowerCase() }
   })
 
-/** What is remembered of a notification; apart from the events of the same ids. */
+/** The key under which a notification is remembered; it differs from the key of an event with the same id. */
 const keyOf = ({ accountId, id }: Said): string => {
   const hex = createHash("sha256").update(`notification.${accountId}.${id}`).digest("hex")
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20, 32)}`
@@ -41,7 +41,10 @@ export class NotificationIntake extends Context.Service<NotificationIntake, Acco
       const { sql } = yield* Database
       const notifications = yield* Notifications
 
-      /** Remembers and tells what is new, in one transaction; gives the positions of those whose account is not known. */
+      /**
+       * Remembers and announces new notifications, in one transaction; returns the indexes of those with unknown
+       * accounts.
+       */
       const tell = Effect.fnUntraced(function* (items: ReadonlyArray<Said>) {
         const day = new Date(yield* Clock.currentTimeMillis)
         const rows = yield* sql<{ ord: number; known: boolean; fresh: boolean }>`

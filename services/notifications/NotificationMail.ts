@@ -1,4 +1,4 @@
-/** The mail of a notification: what the notification says, and a link into the app. */
+/** The mail of a notification: its text, and a link into the app. */
 import { Effect } from "effect"
 import { html } from "../platform/mail/Html.ts"
 import type { MailTemplate, NewMail } from "../platform/mail/Mails.ts"
@@ -6,7 +6,7 @@ import type { Notice } from "./Notice.ts"
 
 const kind = "notification"
 
-/** The mail that tells a notice, to be added with `Mails.add`. */
+/** The mail of a notice, for `Mails.add`. */
 export const notificationMail = (id: string, recipient: string, notice: Notice): NewMail => ({
   kind,
   subjectId: id,
@@ -14,7 +14,7 @@ export const notificationMail = (id: string, recipient: string, notice: Notice):
   args: { title: notice.title, body: notice.body, href: notice.href, severity: notice.severity },
 })
 
-/** Registers with `MailTemplates`; `publicUrl` is the origin that people know us by. */
+/** The template, for `MailTemplates`; `publicUrl` is the program's public origin. */
 export const notificationTemplate = (publicUrl: URL): MailTemplate => ({
   kind,
   render: ({ args }) =>

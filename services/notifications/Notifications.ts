@@ -1,11 +1,11 @@
 /**
- * What an account is told. A notice becomes, in the transaction that decided what it tells of: the stored notification
- * (channel `web`), a mail, a Slack message, each where the account's preferences have that channel on, and a message of
- * the stream NOTIFICATIONS, which holds no body and no address.
+ * Notices to accounts. In the transaction of the change that it announces, a notice becomes a stored notification
+ * (channel `web`), a mail and a Slack message, each where the account's preferences have that channel on, and a message
+ * of the stream NOTIFICATIONS, which holds no body and no address.
  *
- * Every change of an account's notifications takes its inbox's row and raises the version, so positions are in commit
- * order and the counts are exact. Inboxes come after everything else in the order of locks (before lifecycle heads only):
- * announce last, once a transaction, with the notices of all accounts.
+ * Every change of an account's notifications locks its inbox's row and raises the version, so positions are in commit
+ * order and the counts are exact. Inboxes are almost last in the order of locks (before lifecycle heads only): announce
+ * last, once in a transaction, with the notices of all accounts.
  */
 import { Clock, Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
@@ -26,24 +26,24 @@ import { slackMessages } from "./SlackMessages.ts"
 
 export { type Reachable, reachColumns } from "./NoticeStore.ts"
 
-/** Where accounts are reached, by id; whoever is unknown is not in it. */
+/** How accounts are reached, by id; unknown accounts are not in the map. */
 export type Reach = ReadonlyMap<string, Reachable>
 
-/** How a notice leaves beside the inbox. */
+/** The channels of a notice other than the inbox. */
 interface Ways {
   readonly email: string | null
   readonly slack: boolean
 }
 
-/** The bell that rings after an inbox changed, in whatever process. */
+/** The topic of the wake-up signal that changed inboxes send. */
 export const inboxesTopic = "inboxes"
 
 export class Notifications extends Context.Service<Notifications, {
-  /** Tells accounts in the current transaction, which it must be in. Gives nothing; fails as the database does. */
+  /** Adds notices, in a transaction only. Fails only with the database. */
   readonly announce: (...notices: ReadonlyArray<Notice>) => Effect.Effect<void, SqlError.SqlError>
-  /** Where accounts are reached, for who needs their addresses, too. */
+  /** How accounts are reached, for callers that need their addresses as well. */
   readonly reach: (accountIds: ReadonlyArray<string>) => Effect.Effect<Reach, SqlError.SqlError>
-  /** `announce`, where `reach` was asked for the notices' accounts in the same transaction. */
+  /** `announce` for a caller that has called `reach` for the notices' accounts in the same transaction. */
   readonly tell: (reach: Reach, notices: ReadonlyArray<Notice>) => Effect.Effect<void, SqlError.SqlError>
 }>()("bailiwick/services/notifications/Notifications") {
   static readonly layer = Layer.effect(
@@ -57,7 +57,7 @@ export class Notifications extends Context.Service<Notifications, {
       const entries = newEntries(sql)
       const addSlack = slackMessages(sql, bells)
 
-      /** Writes what is told; gives what of it is new, and so is told by other channels. */
+      /** Stores entries; returns those that are new, which alone go out by the other channels. */
       const keep = Effect.fnUntraced(function* (told: ReadonlyArray<Entry & Ways>, now: Date) {
         const shown = told.filter(({ web }) => web)
         if (shown.length > 0) yield* afterCommit(sql, bells.ring(inboxesTopic))
@@ -85,7 +85,11 @@ export class Notifications extends Context.Service<Notifications, {
           const on = (channel: Channel) =>
             chosen(account?.choices, notice.category, channel) && notice.without?.includes(channel) !== true
           const entry = {
-            ...{ id: ids[i]!, notice, key, count, web: on("web") },
+            id: ids[i]!,
+            notice,
+            key,
+            count,
+            web: on("web"),
             email: account !== undefined && on("email") ? account.email : null,
             slack: account?.slack === true && on("slack"),
           }

@@ -1,6 +1,6 @@
 /**
- * Which channel tells an account of which category. Only what an account chose is stored; the defaults are merged when it
- * is read, so that a new default reaches everyone who said nothing.
+ * An account's preferences: which channels it wants for each category. Only the account's own choices are stored;
+ * defaults are merged at the read, so that a new default reaches every account without a choice.
  */
 import { Clock, Context, Effect, Layer, Predicate } from "effect"
 import type { Credential } from "../../schemas/api/Credentials.ts"
@@ -22,7 +22,7 @@ import { Database } from "../platform/database/Database.ts"
 const own = (value: unknown, key: string): unknown =>
   Predicate.isObject(value) && Object.hasOwn(value, key) ? (value as Record<string, unknown>)[key] : undefined
 
-/** Whether a channel is on for a category, by what was chosen (the stored JSON, or nothing) and else by default. */
+/** Whether a channel is on for a category, by the stored choices (JSON, or nothing) or by default. */
 export const chosen = (choices: unknown, category: CategoryName, channel: ChannelName): boolean => {
   const choice = own(own(choices, category), channel)
   return typeof choice === "boolean" ? choice : defaultPreferences[category][channel]
@@ -41,7 +41,7 @@ type Choices = Partial<Record<CategoryName, Partial<Record<ChannelName, boolean>
 
 const isMap = (value: unknown) => Predicate.isObject(value) && !Array.isArray(value)
 
-/** What a body chooses: known categories and channels of its `preferences`, everything else passed over. */
+/** The choices in a body: known categories and channels of its `preferences`; everything else is ignored. */
 const read = Effect.fnUntraced(function* (body: unknown) {
   const asked = own(body, "preferences")
   if (!isMap(asked)) return yield* new PreferencesInvalid()
@@ -70,8 +70,9 @@ export class Preferences extends Context.Service<Preferences, {
   /** The full map of the credential's account. */
   readonly get: (credential: Credential["Service"]) => Effect.Effect<PreferencesMap, InvalidCredentials>
   /**
-   * Merges the `preferences` of a request's body into what the account chose and gives the full map. Fails with
-   * PreferencesInvalid where that is no object, and with every known channel that is no boolean.
+   * Merges the `preferences` of a request's body into the account's choices; returns the full map. Fails with
+   * PreferencesInvalid where `preferences` is no object, and with a 422 that names every known channel that is no
+   * boolean.
    */
   readonly set: (
     accountId: string,
@@ -102,7 +103,7 @@ export class Preferences extends Context.Service<Preferences, {
           subject: `account:${accountId}`,
           outcome: "done",
         })
-        // Merged category by category in one statement, so that two at once both count.
+        // Merged category by category in one statement, so that of two concurrent requests both count.
         const merge = sql<{ choices: unknown }>`
           insert into notification_preferences as p (account_id, choices, updated_at)
           values (${accountId}::uuid, ${sql.json(choices)}, ${now})

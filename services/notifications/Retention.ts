@@ -1,4 +1,4 @@
-/** What is kept of notifications: 400 days, and the newest 10,000 of an account. Pruned inbox by inbox, counted with it. */
+/** Prunes notifications: kept are 400 days, and the newest 10,000 of an account. Inbox by inbox, with their counts. */
 import { Clock, Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
 import { Bells } from "../platform/messaging/Bells.ts"
@@ -8,12 +8,12 @@ import { inboxesTopic } from "./Notifications.ts"
 const dayMillis = 24 * 60 * 60_000
 const keptMillis = 400 * dayMillis
 
-/** One that is not shown only serves its hour. */
+/** A notification that is not shown only serves to merge notices within its hour. */
 const hiddenMillis = dayMillis
 const batch = 1_000
 
 export class Retention extends Context.Service<Retention, {
-  /** Prunes everything that is over. */
+  /** Prunes everything that is too old or too much. */
   readonly prune: Effect.Effect<void, SqlError.SqlError>
 }>()("bailiwick/services/notifications/Retention") {
   static readonly layer = ({ perAccount }: { readonly perAccount: number } = { perAccount: 10_000 }) =>
@@ -23,7 +23,7 @@ export class Retention extends Context.Service<Retention, {
         const { sql, wide } = yield* Database
         const bells = yield* Bells
 
-        /** Deletes at most a batch of an account's; gives how many. */
+        /** Deletes at most a batch of an account's notifications; returns how many. */
         const pruneInbox = Effect.fnUntraced(function* (accountId: string, before: Date) {
           const [inbox] = yield* sql<{ total: number }>`
             select total from inboxes where account_id = ${accountId}::uuid for no key update`
@@ -58,7 +58,7 @@ export class Retention extends Context.Service<Retention, {
           for (const { id } of full) {
             yield* Effect.repeat(pruneInbox(id, before), { until: (pruned) => pruned === 0 })
           }
-          // Few among many that are shown, and found by an index of their own.
+          // These are few among the shown ones, and have an index of their own.
           yield* wide`delete from notifications where not shown and created_at < ${new Date(now - hiddenMillis)}`
         }).pipe(Effect.withSpan("Retention.prune"))
 

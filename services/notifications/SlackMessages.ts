@@ -1,8 +1,8 @@
 /**
- * The channel `slack`: a message is a row, added in the transaction that tells, and posted to the account's incoming
- * webhook as it stands when the message leaves. The URL is the account's own, so its host must be one of the operator's
- * and it goes through the address policy. Claimed, posted, settled; an attempt without an answer is repeated, so a
- * message may arrive twice, and after the sixth attempt it is given up.
+ * The channel `slack`: a message is a row, added in the transaction of the notice, and posted to the incoming webhook
+ * that the account has when the message is sent. The account sets the URL, so its host must be one that the operator
+ * allows, and the address policy applies. Claimed, posted, settled; an attempt without an answer is repeated, so a
+ * message may arrive twice; after the sixth attempt it is given up.
  */
 import type { PgClient } from "@effect/sql-pg"
 import { Clock, Context, Effect, Layer } from "effect"
@@ -27,26 +27,26 @@ import type { Notice } from "./Notice.ts"
 export interface SlackConfig {
   /** Host names that a Slack webhook may have. */
   readonly hosts: ReadonlyArray<string>
-  /** The origin that people know us by. */
+  /** The program's public origin. */
   readonly publicUrl: URL
-  /** Of one post, as Outbound has it. */
+  /** The timeout of one post, as Outbound has it. */
   readonly timeoutMillis: number
 }
 
-/** The bell that says that messages are due. */
+/** The topic of the wake-up signal that due messages send. */
 export const slackTopic = "slack"
 
 const table: LeasedTable = { table: "slack_messages", key: "id", keyType: "uuid" }
 const attemptsInAll = 6
 const batch = 16
 const keptMillis = 30 * 24 * 60 * 60_000
-/** By one statement. */
+/** Rows that one statement deletes. */
 const forgotten = 1_000
 
-/** After attempt n: 10 s, 40 s, 160 s, 640 s, 2,560 s. */
+/** The delay after attempt n: 10 s, 40 s, 160 s, 640 s, 2,560 s. */
 const patienceMillis = (attempts: number) => 2_500 * 4 ** attempts
 
-/** Answers of Slack's that no repeat changes: the webhook is gone, or its channel. */
+/** Slack's answers that a repetition cannot change: the webhook is gone, or its channel. */
 const final = new Set([400, 401, 403, 404, 410])
 
 interface SlackRow {
@@ -58,7 +58,7 @@ interface SlackRow {
   readonly attempts: number
 }
 
-/** Slack's own three: what is left cannot begin a mention or a link. */
+/** Escapes the three characters that Slack names, so that the text cannot begin a mention or a link. */
 const escaped = (text: string) => visible(text).replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;")
 
 /** The JSON that Slack gets. */
@@ -81,7 +81,14 @@ export const slackMessages = (sql: PgClient.PgClient, bells: Bells["Service"]) =
   })
   return (entries: ReadonlyArray<{ readonly id: string; readonly notice: Notice }>, now: Date) => {
     const rows = entries.map(({ id, notice: { accountId: account_id, body, href, severity, title } }) => ({
-      ...{ id, account_id, severity, title, body, href, created_at: now, not_before: now },
+      id,
+      account_id,
+      severity,
+      title,
+      body,
+      href,
+      created_at: now,
+      not_before: now,
     }))
     return Effect.andThen(write(sql, added, rows), afterCommit(sql, bells.ring(slackTopic)))
   }
@@ -96,11 +103,11 @@ const verdictOf = ({ error, status }: Outcome): Verdict => {
 }
 
 export class SlackMessages extends Context.Service<SlackMessages, {
-  /** Posts a batch of what is due; gives whether there may be more. */
+  /** Posts a batch of due messages; returns whether there may be more. */
   readonly work: Effect.Effect<boolean, SqlError.SqlError>
   /** Frees claims whose lease ended. */
   readonly free: Effect.Effect<void, SqlError.SqlError>
-  /** Forgets what ended 30 days ago. */
+  /** Deletes messages that ended 30 days ago. */
   readonly prune: Effect.Effect<void, SqlError.SqlError>
 }>()("bailiwick/services/notifications/SlackMessages") {
   static readonly layer = (config: SlackConfig) => Layer.effect(SlackMessages, make(config))
@@ -148,7 +155,7 @@ const make = Effect.fnUntraced(function* ({ hosts, publicUrl, timeoutMillis }: S
       where id = ${row.id}::uuid and claim = ${row.claim}`
   })
 
-  // An account whose messages are in flight waits: one Slack that does not answer holds one batch, not every place.
+  // An account with messages in flight waits: a Slack webhook that does not answer holds up one batch, not all of them.
   const claim = claimDue<SlackRow>(sql, table, {
     leaseMillis: timeoutMillis + 20_000,
     limit: batch,

@@ -1,6 +1,6 @@
 /**
- * Whether the provider's clients are still what they shall be: somebody may have changed one there. Looks at a few a
- * minute, the longest unseen first, and only notes what it finds; mending is an operator's decision.
+ * Finds drift of the provider's clients: clients that were changed at the provider. Checks a few a minute, the longest
+ * unchecked first, and only notes the differences; mending is an operator's decision.
  */
 import { Clock, Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
@@ -17,7 +17,7 @@ const atOnce = 10
 const restMillis = 10 * 60_000
 
 export class ClientDrift extends Context.Service<ClientDrift, {
-  /** Looks at clients that nobody looked at for ten minutes, at most ten; gives how many. */
+  /** Checks clients that were last checked ten minutes ago, at most ten; returns how many. */
   readonly look: Effect.Effect<number, SqlError.SqlError>
 }>()("bailiwick/services/projects/ClientDrift") {
   static readonly layer = Layer.effect(
@@ -27,7 +27,7 @@ export class ClientDrift extends Context.Service<ClientDrift, {
       const provider = yield* IdentityProvider
       const known = clients(sql, yield* Vault)
 
-      /** Notes it of the client that was looked at: not of one that was changed or ended since. */
+      /** Notes the drift of the checked client, unless the client was changed or ended since. */
       const note = Effect.fnUntraced(function* (
         projectId: string,
         { client: { clientId }, expected }: Mine,
@@ -59,8 +59,8 @@ export class ClientDrift extends Context.Service<ClientDrift, {
         const answer = yield* Effect.result(provider.read(mine.client))
         if (answer._tag === "Failure") {
           const { code, reason } = answer.failure
-          // RFC 7592 has one answer for a client that is gone and for a credential that is not its own any more. A
-          // provider that does not answer now is asked again in its turn.
+          // RFC 7592 has the same answer for a client that is gone and for a credential that is no longer the client's.
+          // A provider that does not answer is asked again when the client's turn comes.
           if (reason === "refused" && code !== unmanaged) yield* wholly(code)
           return
         }
@@ -80,7 +80,7 @@ export class ClientDrift extends Context.Service<ClientDrift, {
                 select from provider_jobs j where j.project_id = c.project_id and j.state in ('pending', 'ambiguous'))
             order by c.looked_at nulls first limit ${atOnce} for update skip locked
           ) returning project_id`
-        // One that cannot be looked at must not keep the others from being looked at.
+        // A client whose check fails must not keep the others from being checked.
         const exits = yield* Effect.forEach(due, ({ project_id }) => Effect.exit(examine(project_id)))
         yield* Effect.all(exits, { discard: true })
         return due.length

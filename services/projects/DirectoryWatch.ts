@@ -1,6 +1,7 @@
 /**
- * A project that the feed withdraws or removes ends as one that the API withdraws, in the feed's own transaction: nobody
- * goes on with its service grants, its client or its sessions. Of one that goes on the client is told what has changed.
+ * Listens to the directory's lines about projects. A project that the feed withdraws or removes ends as one that the
+ * API withdraws, in the feed's own transaction: its service grants, its client and its sessions end. For any other
+ * project the provider's client is updated where the line changed it.
  */
 import { Effect, Schema } from "effect"
 import { PolicyReviews } from "../requests/PolicyReviews.ts"
@@ -21,10 +22,10 @@ const Row = Schema.Struct({
 })
 const rowOf = Schema.decodeUnknownSync(Schema.NullOr(Row))
 
-/** Whether it stands at its institution; what was only removed before it was known never did. */
+/** Whether the project is in force; a row that was removed before its first line never was. */
 const stands = ({ removed, state }: typeof Row.Type) => !removed && state !== null && state !== "withdrawn"
 
-/** What the directory says of a project's client. */
+/** The members of a project's client that the directory sets. */
 const clientOf = ({ name, redirect_uris }: typeof Row.Type) => JSON.stringify([name, redirect_uris])
 
 const watch = Effect.gen(function* () {
@@ -34,8 +35,8 @@ const watch = Effect.gen(function* () {
   const positions = yield* Positions
 
   /**
-   * One that is there, or about to be made, of what it was to be before. A line that names no redirect URIs takes them
-   * from no client that signs people in: whoever means that ends the project.
+   * Adds a job that updates the project's client, where the client exists or is about to be made. A line without
+   * redirect URIs does not take them from a client that signs people in: to end that, the project has to be withdrawn.
    */
   const updateClient = Effect.fnUntraced(function* ({ id, redirect_uris }: typeof Row.Type) {
     const named = redirect_uris.length > 0
@@ -79,6 +80,6 @@ const watch = Effect.gen(function* () {
   }
 })
 
-/** The same kinds, with an eye on the projects: `Directory.layer(watchingProjects(identityKinds))`. */
+/** The same kinds, with the listener on projects: `Directory.layer(watchingProjects(identityKinds))`. */
 export const watchingProjects = <R>(register: Effect.Effect<ReadonlyArray<Kind>, never, R>) =>
   Effect.zipWith(register, watch, (kinds, watched) => kinds.map(watched)).pipe(Effect.provide(PolicyReviews.layer))

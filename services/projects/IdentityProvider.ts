@@ -1,14 +1,17 @@
 /**
- * The port to whatever holds the OIDC clients of projects (docs/identity.md). Two adapters: `embedded`, in
- * PostgreSQL, and `registration`, OAuth 2.0 Dynamic Client Registration with management (RFC 7591, RFC 7592).
+ * The port to the identity provider that holds the OIDC clients of projects (docs/identity.md). Two adapters:
+ * `embedded`, in PostgreSQL, and `registration`, OAuth 2.0 Dynamic Client Registration with management (RFC 7591, RFC
+ * 7592).
  *
- * A write either happened (it returns), certainly did not (`refused`, `unavailable`), or nobody knows (`unknown`: cut off
- * or timed out after it may have arrived). Who calls saves `reference` first, so that a client of which nothing else is
+ * A write has happened (it returns), certainly has not (`refused`, `unavailable`), or that is not known (`unknown`: cut
+ * off or timed out after it may have arrived). The caller saves the `reference` first, so that a client whose id is not
  * known can be looked for.
  */
 import { Context, type Effect, Redacted, Schema } from "effect"
 
-/** What a client shall be: the members of RFC 7591 that we decide. Compared member by member for drift. */
+/**
+ * The wanted state of a client: the members of RFC 7591 that this program sets. Compared member by member for drift.
+ */
 export interface ClientTarget {
   readonly client_name: string
   readonly redirect_uris: ReadonlyArray<string>
@@ -18,11 +21,11 @@ export interface ClientTarget {
   readonly response_types: ReadonlyArray<string>
   readonly scope: string
   readonly token_endpoint_auth_method: string
-  /** Our reference: what shows an operator whose client it is. */
+  /** The reference, which shows an operator to which project the client belongs. */
   readonly software_id: string
 }
 
-/** Whatever the provider says of a client, of the members above. */
+/** The provider's values of the members above, as far as it tells them. */
 export type Observed = Readonly<Record<string, unknown>>
 
 /** A client that exists, and how it is managed (RFC 7592). */
@@ -32,33 +35,33 @@ export interface KnownClient {
   readonly managementToken: Redacted.Redacted | null
 }
 
-/** A client and what the provider says of it. A provider may hand out a new management credential with any answer. */
+/** A client and its state at the provider. A provider may hand out a new management credential with any answer. */
 export interface Seen {
   readonly client: KnownClient
   readonly observed: Observed
 }
 
 export class ProviderFault extends Schema.TaggedError<ProviderFault>()("ProviderFault", {
-  /** `refused`: for good. `unavailable`: it did not arrive, later it may. `unknown`: it may have been done. */
+  /** `refused`: for good. `unavailable`: not done, and may succeed later. `unknown`: it may have been done. */
   reason: Schema.Literals(["refused", "unavailable", "unknown"]),
   /** A code for the operator: no body, no secret. */
   code: Schema.String,
 }) {}
 
-/** The code of a refusal that is our own: the provider never said where the client is managed. */
+/** The code of a refusal by this program: the provider never told where the client is managed. */
 export const unmanaged = "client_is_not_managed"
 
 export class IdentityProvider extends Context.Service<IdentityProvider, {
-  /** Makes a client that can be found by its reference, the target's `software_id`. */
+  /** Makes a client that `find` can find by its reference, the target's `software_id`. */
   readonly create: (target: ClientTarget) => Effect.Effect<Seen, ProviderFault>
-  /** Makes a client what it shall be; repeating it is harmless. */
+  /** Sets a client to its target; may be repeated. */
   readonly update: (client: KnownClient, target: ClientTarget) => Effect.Effect<Seen, ProviderFault>
-  /** Ends a client; repeating it is harmless. */
+  /** Ends a client; may be repeated. */
   readonly disable: (client: KnownClient) => Effect.Effect<void, ProviderFault>
-  /** What the provider holds, or null where it holds no such client, or a disabled one. */
+  /** Reads a client; null where the provider has no such client, or a disabled one. */
   readonly read: (client: KnownClient) => Effect.Effect<Seen | null, ProviderFault>
-  /** The client of a reference, null where there certainly is none, `unfindable` where this provider cannot be asked. */
+  /** The client of a reference, null where there certainly is none, `unfindable` where this provider has no search. */
   readonly find: (reference: string) => Effect.Effect<KnownClient | null | "unfindable", ProviderFault>
-  /** Whether a URI that a person names may be one of this provider's: no other is asked, nor given a credential. */
+  /** Whether a URI that a person names may belong to this provider: no request or credential goes to any other URI. */
   readonly manages: (uri: string) => boolean
 }>()("bailiwick/services/projects/IdentityProvider") {}

@@ -1,6 +1,6 @@
 /**
- * How the work at the provider does: a summary for everybody, counted over what they can see; jobs, and diagnostics of
- * what failed or is unclear, for operators (docs/api/identity.md).
+ * The status of the work at the provider: a summary for every person, over the projects that the person can see; jobs,
+ * and diagnostics of failed and ambiguous ones, for operators (docs/api/identity.md).
  */
 import { Clock, Context, Effect, Layer } from "effect"
 import type { SqlError, Statement } from "effect/sql"
@@ -25,7 +25,7 @@ import { unfindable } from "./ReviewedJobs.ts"
 
 const newest = 100
 const staleMillis = 30_000
-/** What waits is counted so far. */
+/** Waiting rows are counted up to this number. */
 const counted = 10_000
 
 interface WorkerRow {
@@ -57,14 +57,17 @@ const ambiguous = (row: JobRow): AmbiguousJob => ({
 
 export class Operations extends Context.Service<Operations, {
   /**
-   * Counts what the person can see: an operator everything, others the projects that they own and those of institutions
-   * where a membership of theirs has not ended. Diagnostics are available of what they may read them of.
+   * Counts the jobs that the person can see: an operator sees all, others see the projects that they own and those of
+   * institutions where they have a membership that has not ended. `failure_diagnostics_available` is true where the
+   * person may also read the diagnostics of a failed job.
    */
   readonly summary: (personId: string) => Effect.Effect<OperationsSummary, SqlError.SqlError>
-  /** The newest 100 jobs; RoleRequired for who is no operator. */
+  /** The newest 100 jobs; RoleRequired unless the person is an operator. */
   readonly jobs: (personId: string) => Effect.Effect<ReadonlyArray<Job>, RoleRequired | SqlError.SqlError>
   readonly diagnostics: (personId: string) => Effect.Effect<Diagnostics, RoleRequired | SqlError.SqlError>
-  /** Of one project: for its active owner, and for an operator with an active membership in its institution. */
+  /**
+   * Diagnostics of one project: for its active owner, and for an operator with an active membership in its institution.
+   */
   readonly projectDiagnostics: (
     personId: string,
     projectId: string,
@@ -106,7 +109,7 @@ export class Operations extends Context.Service<Operations, {
         } satisfies OperationsSummary
       })
 
-      /** Who reads on the broker reads every project. */
+      /** Subscribers on the broker, each of which can read every project. */
       const subscribers = bus.subscribers("LIFECYCLE").pipe(
         Effect.map((found) => found.map((one) => ({ ...one, trust: "inside" as const }))),
         Effect.timeout("2 seconds"),
@@ -147,7 +150,9 @@ export class Operations extends Context.Service<Operations, {
         return {
           as_of: new Date(now).toISOString(),
           installation: {
-            ...{ epoch: here.epoch, state: here.state, held_since: here.held_since?.toISOString() ?? null },
+            epoch: here.epoch,
+            state: here.state,
+            held_since: here.held_since?.toISOString() ?? null,
             held_reason: here.held_reason,
           },
           failed: jobs.filter(({ state }) => state === "failed").map(viewOf),

@@ -1,7 +1,7 @@
 /**
- * Who owns a project, as its history tells it (`project-owner-changed`). `project_owners.told` is what was told last, so
- * whoever changed a row asks for `settle` in the same transaction; a row whose project or person is not known yet waits
- * until they arrive.
+ * Appends the events about owners of a project (`project-owner-changed`). `project_owners.told` is the state of the
+ * last event, so every change of a row calls `settle` in the same transaction; a row whose project or person is not
+ * known yet waits until these arrive.
  */
 import type { PgClient } from "@effect/sql-pg"
 import { Effect } from "effect"
@@ -25,7 +25,7 @@ const factOf = ({ active, id, institutionId, issuer, madeBy, projectId, subject 
 })
 
 export const owners = (sql: PgClient.PgClient, positions: Positions["Service"]) => {
-  /** Tells what is untold of these rows of `project_owners`, by their ids or by what they name. */
+  /** Appends the missing events of rows of `project_owners`, selected by their ids, projects or persons. */
   const settle = Effect.fnUntraced(function* (column: "id" | "project_id" | "person_id", ids: ReadonlyArray<string>) {
     const untold = yield* sql<Untold>`
       select o.id as "ownerId", o.project_id as "projectId", j.institution_id as "institutionId",
@@ -42,7 +42,7 @@ export const owners = (sql: PgClient.PgClient, positions: Positions["Service"]) 
     }::text[])`
   })
 
-  /** Tells a project that somebody owns it no longer, because the row moved on to other ones. */
+  /** Appends the event that a person no longer owns a project, because the row moved to another project or person. */
   const leave = Effect.fnUntraced(function* (ownerId: string, projectId: string, personId: string) {
     const [left] = yield* sql<Untold>`
       select o.id as "ownerId", j.id as "projectId", j.institution_id as "institutionId", false as active,

@@ -1,6 +1,7 @@
 /**
- * The directory's kinds of projects, in the order in which their rows may be locked. A project's state and an owner's
- * stay as we decided them until the feed says the same. A project runs what the newest of its links says.
+ * The directory's kinds for projects, links and owners, in the order in which their rows may be locked. The state of a
+ * project or owner that was decided here stays until the feed has sent the same. A project's installed version is that
+ * of its newest link.
  */
 import { Effect, Schema } from "effect"
 import * as Feed from "../../schemas/identity/Directory.ts"
@@ -29,7 +30,7 @@ const OwnerRow = Schema.Struct({
 const ownerOf = Schema.decodeUnknownSync(Schema.NullOr(OwnerRow))
 const linkOf = Schema.decodeUnknownSync(Schema.NullOr(Schema.Struct({ project_id: Schema.NullOr(Schema.String) })))
 
-/** What a project is to its products: not there, known, launched or withdrawn. */
+/** The phase of a project for its products: none, registered, launched or withdrawn. */
 const phaseOf = (row: ProjectRow | null) =>
   row === null || row.state === null
     ? "none"
@@ -39,7 +40,7 @@ const phaseOf = (row: ProjectRow | null) =>
     ? "launched"
     : "registered"
 
-/** What a project's change tells. A withdrawn one that comes back is registered anew. */
+/** The events of a project's change. A withdrawn project that comes back is registered anew. */
 const newsOf = (before: ProjectRow | null, after: ProjectRow): ReadonlyArray<FactKind> => {
   const [was, is] = [phaseOf(before), phaseOf(after)]
   if (was === is || is === "none") return []
@@ -51,7 +52,7 @@ const newsOf = (before: ProjectRow | null, after: ProjectRow): ReadonlyArray<Fac
 const named = (lines: ReadonlyArray<Told>, field: string) =>
   lines.flatMap(({ fields }) => fields === null ? [] : [String(fields[field])])
 
-/** `held`: where, for as long as it is true, a column counts as decided whatever the feed said before. */
+/** SQL that keeps a decided column. `held`: a condition under which the column counts as decided in any case. */
 const decided = (column: string, held = "false") => {
   const ours = `(t.${column}_decided or ${held})`
   return {
@@ -61,7 +62,7 @@ const decided = (column: string, held = "false") => {
   }
 }
 
-/** A rollout that is held or failed activates nothing; to end a project it may. */
+/** SQL: the project's rollout is held or failed, so a line may only withdraw the project. */
 const inRollout = "(t.rollout is not null and t.state = 'held' and excluded.state is distinct from 'withdrawn')"
 
 export const projectKinds = Effect.gen(function* () {

@@ -32,11 +32,11 @@ interface OnProject {
 
 export class Projects extends Context.Service<Projects, {
   /**
-   * By an active owner, an operator, a Sponsor or an effective administrator; and, without what was decided and by whom,
-   * by a person with active Access. Runs in no transaction.
+   * For an active owner, an operator, a Sponsor or an effective administrator; and, without the decisions, for a person
+   * with active Access. Runs in no transaction.
    */
   readonly read: (asked: OnProject) => Effect.Effect<Wire.Project, RoleFault | SqlError.SqlError>
-  /** At most `limit`, ascending, after the one of `afterId`; by a Sponsor, an effective administrator or an operator. */
+  /** At most `limit` projects after `afterId`, ascending; for a Sponsor, an effective administrator or an operator. */
   readonly list: (
     page: {
       readonly personId: string
@@ -68,7 +68,7 @@ export class Projects extends Context.Service<Projects, {
     | HTTPValidationError
     | SqlError.SqlError
   >
-  /** By an effective administrator; what is so already stays as it is. */
+  /** By an effective administrator; changes nothing where the person is in that state already. */
   readonly changeOwner: (
     asked: Wire.OwnerChange & OnProject,
   ) => Effect.Effect<
@@ -80,7 +80,7 @@ export class Projects extends Context.Service<Projects, {
     | Problems.OwnerNotActive
     | SqlError.SqlError
   >
-  /** Carries out a registration or a launch that everybody signed. */
+  /** Carries out a fully signed registration or launch. */
   readonly carryOut: (
     decision: Decision,
   ) => Effect.Effect<
@@ -93,7 +93,7 @@ export class Projects extends Context.Service<Projects, {
   >
   /** Ends a registration (the project is withdrawn) or a launch that was declined by `personId`. */
   readonly decline: (request: RequestRow, personId: string, reason: string) => Effect.Effect<void, SqlError.SqlError>
-  /** Asks again for a launch that is held: what its timer does. */
+  /** Checks a held launch again; called by its timer. */
   readonly settle: (request: RequestRow) => Effect.Effect<void, SqlError.SqlError>
 }>()("bailiwick/services/projects/Projects") {
   static readonly layer = Layer.effect(

@@ -1,11 +1,12 @@
 /**
- * Work at the identity provider. A job is added by the transaction that wants it, claimed, marked as begun, done outside
- * any transaction, and settled under its claim. What is certain to be undone is tried again, later each time; what may
- * have been done is `ambiguous` and is never repeated by itself: it is reconciled with the saved reference and the target.
- * Jobs of one project go one after another.
+ * Jobs at the identity provider. A job is added by the transaction that needs it, claimed, marked as begun, done
+ * outside any transaction, and settled under its claim. A call that certainly was not done is tried again, later each
+ * time; a call that may have been done is `ambiguous` and never repeated automatically: it is reconciled with the saved
+ * reference and target. Jobs of one project run one after another.
  *
- * Killed before `begun_at` commits: nothing left, the job is due again. Killed after it: ambiguous, when the lease ends.
- * Restored from a backup: a client that was to be made then is looked for first, since it may have been made.
+ * Killed before `begun_at` commits: nothing was sent, the job is due again. Killed after it: ambiguous, when the lease
+ * ends. Restored from a backup: a client that has to be made is looked for first, since it may have been made in the
+ * lost time.
  */
 import { Clock, Context, Effect, Layer } from "effect"
 import type { SqlError, Statement } from "effect/sql"
@@ -37,21 +38,21 @@ export const leaseMillis = 30_000
 
 type Claimed = JobRow & { readonly claim: bigint }
 
-/** What became of a call. */
+/** The outcome of a call. */
 type Done = Seen | "disabled" | "nothing to do" | "superseded"
 
 export class ProviderJobs extends Context.Service<ProviderJobs, {
-  /** Adds a job in the current transaction and gives its id. A held one waits for `release`. */
+  /** Adds a job in the current transaction; returns its id. A held job waits for `release`. */
   readonly add: (
     job: { readonly kind: ProviderJobKind; readonly projectId: string; readonly held?: boolean },
   ) => Effect.Effect<string, SqlError.SqlError>
-  /** Lets a project's held jobs go, in the current transaction. */
+  /** Releases a project's held jobs, in the current transaction. */
   readonly release: (projectId: string) => Effect.Effect<void, SqlError.SqlError>
-  /** Ends a project's jobs that nobody has begun: there is nothing left to do. */
+  /** Ends a project's jobs that have not begun, since they are no longer needed. */
   readonly drop: (projectId: string, why: string) => Effect.Effect<void, SqlError.SqlError>
-  /** Does due jobs; gives whether there may be more. */
+  /** Does due jobs; returns whether there may be more. */
   readonly work: Effect.Effect<boolean, SqlError.SqlError>
-  /** Frees claims whose lease ended: what had begun is ambiguous. */
+  /** Frees claims whose lease ended: jobs that had begun become ambiguous. */
   readonly free: Effect.Effect<void, SqlError.SqlError>
 }>()("bailiwick/services/projects/ProviderJobs") {
   static readonly layer = Layer.effect(
@@ -64,9 +65,10 @@ export class ProviderJobs extends Context.Service<ProviderJobs, {
       const known = clients(sql, yield* Vault)
 
       /**
-       * The job's project. `ended`: it was decided since that the client is to end; which of two that different processes
-       * added at once came first their ids do not say, that a project is over its row does. `doubtful`: the database was
-       * restored, or failed over, since the job was last touched, and the provider may know of it what was lost here.
+       * The job's project. `ended`: the client is to end, by a later job or because the project is over; the project's
+       * row is read as well, since ids do not order jobs that two processes added at the same time. `doubtful`: the
+       * database was restored or failed over since the job last changed, so the call may have been made in the lost
+       * time.
        */
       const project = Effect.fnUntraced(function* (job: Claimed) {
         const [row] = yield* sql<ProjectRow & { readonly ended: boolean; readonly doubtful: boolean }>`
@@ -79,7 +81,7 @@ export class ProviderJobs extends Context.Service<ProviderJobs, {
         return row
       })
 
-      /** Writes down, before anything leaves, what is about to be asked; false where the claim is lost. */
+      /** Records the target before the call is made; false where the claim is lost. */
       const begin = Effect.fnUntraced(function* ({ claim, id }: Claimed, target: ClientTarget | null) {
         const now = new Date(yield* Clock.currentTimeMillis)
         const begun = yield* sql`
@@ -104,13 +106,14 @@ export class ProviderJobs extends Context.Service<ProviderJobs, {
       ): Effect.fn.Return<Done, ProviderFault | SqlError.SqlError> {
         const mine = yield* known.of(job.project_id)
         if (job.kind === "client.create") {
-          // One that was ended stays so; what takes its place is another client.
+          // A disabled client stays disabled; a new one replaces it.
           if (mine !== null && !mine.disabled) return "nothing to do"
           return yield* create(job, target, doubtful)
         }
         if (mine === null || mine.disabled) return "nothing to do"
         if (job.kind === "client.update") {
-          // Whoever means that it signs nobody in any more ends the project (DirectoryWatch): it may have said so meanwhile.
+          // An update must not take all redirect URIs from a client: that is done by withdrawing the project, and the
+          // directory may have emptied them since this job was added (DirectoryWatch).
           if (target.redirect_uris.length === 0 && mine.expected.redirect_uris.length > 0) return "nothing to do"
           return yield* provider.update(mine.client, target)
         }
@@ -158,7 +161,7 @@ export class ProviderJobs extends Context.Service<ProviderJobs, {
         if (own.length > 0) yield* settled(job, "failed", code)
       }, sql.withTransaction)
 
-      /** From where it is written down that it is asked, to where it is written down what came of it. */
+      /** Makes the call: records that it begins, calls, and records the outcome. */
       const ask = Effect.fnUntraced(function* (job: Claimed, target: ClientTarget, doubtful: boolean) {
         if (!(yield* begin(job, target))) return
         yield* faultPoint("provider.begun")
@@ -176,13 +179,13 @@ export class ProviderJobs extends Context.Service<ProviderJobs, {
           return yield* fault(job, new ProviderFault({ reason: "refused", code: "no_such_project" }))
         }
         const target = targetOf(row)
-        // Sent again after the withdrawal, it would make what nothing ends any more.
+        // The project is withdrawn: creating or updating its client now would leave one that no job disables.
         if (row.ended && job.kind !== "client.disable") return yield* settle(job, target, "superseded")
         yield* faultPoint("provider.claimed")
         yield* ask(job, target, row.doubtful)
       })
 
-      /** What these claims had begun may have been done: it is ambiguous. */
+      /** Marks begun jobs of ended claims as ambiguous: their calls may have been done. */
       const clouded = Effect.fnUntraced(function* (ended: Statement.Fragment) {
         const now = new Date(yield* Clock.currentTimeMillis)
         const lost = yield* sql<JobRow>`
@@ -192,7 +195,7 @@ export class ProviderJobs extends Context.Service<ProviderJobs, {
         for (const job of lost) yield* settled(job, "failed", "interrupted")
       })
 
-      // A stop waits a moment for the answers: a new version's start must not leave work unclear.
+      // A stop waits a moment for the answers, so that a restart does not leave jobs ambiguous.
       const work = claimed({
         claim: claimDue<JobRow>(sql, jobsTable, {
           leaseMillis,
@@ -202,7 +205,7 @@ export class ProviderJobs extends Context.Service<ProviderJobs, {
               and before.state in ('pending', 'ambiguous'))`,
         }),
         work: Effect.fnUntraced(function* (due: ReadonlyArray<Claimed>) {
-          // Each to its end: what goes wrong with one must not cut off the calls of the others.
+          // All run to their ends: a failure of one job must not cut off the calls of the others.
           const exits = yield* Effect.forEach(due, (job) => Effect.exit(perform(job)), { concurrency: 4 })
           yield* Effect.all(exits, { discard: true })
           return due.length > 0
@@ -218,7 +221,7 @@ export class ProviderJobs extends Context.Service<ProviderJobs, {
       const free = Effect.gen(function* () {
         const now = new Date(yield* Clock.currentTimeMillis)
         yield* clouded(sql`claim is not null and lease_until < ${now}`)
-        // Whoever looked at it is gone; what is known of it stays.
+        // Claims by a review (ReviewedJobs) whose process is gone: the job's state stays.
         yield* sql`
           update provider_jobs set claim = null, lease_until = null
           where claim is not null and lease_until < ${now} and state <> 'pending'`

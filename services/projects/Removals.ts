@@ -1,6 +1,6 @@
 /**
- * What was taken away from a project once and is taken away again, by nobody anew: its own end, and owners. As if the
- * directory had said so, but that the directory does not undo it before it has said the same.
+ * Withdraws projects and removes owners again, during recovery, as was decided in the lost time. As if the directory
+ * had sent it, except that the directory cannot undo it until it has sent the same.
  */
 import { Effect } from "effect"
 import { Positions } from "../lifecycle/Positions.ts"
@@ -27,21 +27,27 @@ export const removals = Effect.gen(function* () {
       details: { version },
     })
 
-  /** In the current transaction of `Transact`; gives whether it was not withdrawn. */
+  /** Withdraws a project in the current transaction of `Transact`; returns whether it was not withdrawn before. */
   const withdraw = Effect.fn("Removals.withdraw")(function* (projectId: string, reason: string) {
     yield* projects.turn(projectId)
     const project = yield* projects.lock(projectId)
     if (project === null || project.state === "withdrawn") return false
     const withdrawn = yield* projects.change(project, { state: "withdrawn" })
     const ending = {
-      ...{ projectId, institutionId: project.institution_id, clientId: project.client_id },
-      ...{ personId: null, reason },
+      projectId,
+      institutionId: project.institution_id,
+      clientId: project.client_id,
+      personId: null,
+      reason,
     }
     yield* falling.end(ending)
     yield* positions.append(
       {
-        ...{ kind: "project-withdrawn", projectId, institutionId: project.institution_id },
-        ...{ initiatedBy: "system", payload: { project: { version: withdrawn.revision } } },
+        kind: "project-withdrawn",
+        projectId,
+        institutionId: project.institution_id,
+        initiatedBy: "system",
+        payload: { project: { version: withdrawn.revision } },
       },
       ...(yield* falling.sessions(ending)),
     )
@@ -49,7 +55,9 @@ export const removals = Effect.gen(function* () {
     return true
   })
 
-  /** In the current transaction of `Transact`; gives whether the person owned it. The last owner goes, too. */
+  /**
+   * Removes an owner, even the last one, in the current transaction of `Transact`; returns whether the person was one.
+   */
   const disown = Effect.fn("Removals.disown")(function* (projectId: string, personId: string) {
     yield* projects.turn(projectId)
     const project = yield* projects.lock(projectId)

@@ -1,12 +1,12 @@
 /**
- * What an operator may do about a provider job that failed or is ambiguous (docs/identity.md): look at the
- * provider with the saved reference first (`reconcile`), and only where that cannot decide, or the provider refused for
- * good, send it again (`retry`) or name the client that it made (`repair`). Each is reviewed: an operator, a reason, an
- * audit record that holds both.
+ * An operator's commands on a provider job that failed or is ambiguous (docs/identity.md): first look at the provider
+ * with the saved reference (`reconcile`), and only where that cannot decide, or the provider refused for good, send the
+ * job again (`retry`) or name the client that it made (`repair`). Each needs an operator and a reason, and the audit
+ * records both.
  *
- * `reconcile` and `repair` only read at the provider, outside any transaction and under a claim of the job, which goes
- * with the scope; what they give settles the job in the caller's transaction. So a 504 of theirs has done nothing, and
- * may be asked again with the same key. `retry` runs in the caller's transaction altogether.
+ * `reconcile` and `repair` only read at the provider, outside any transaction and under a claim of the job, which ends
+ * with the scope; the effect that they return settles the job in the caller's transaction. So after a 504 nothing was
+ * done, and the request may be repeated with the same key. `retry` runs entirely in the caller's transaction.
  */
 import { Clock, Context, Effect, Layer, type Redacted, type Scope } from "effect"
 import type { SqlError, Statement } from "effect/sql"
@@ -26,7 +26,7 @@ import { jobQueue } from "./ProviderJobs/Queue.ts"
 import { clients, type JobRow, viewOf } from "./ProviderJobs/Rows.ts"
 import { driftOf } from "./ProviderJobs/Targets.ts"
 
-/** Why the reference could not decide: then, and only then, an operator may. */
+/** The code of a job that the reference could not decide: only then may an operator decide. */
 export const unfindable = "unfindable"
 
 export interface Reviewed {
@@ -38,7 +38,7 @@ export interface Reviewed {
 type Fault = NotFound | RoleRequired | InvalidState | SqlError.SqlError
 type Claimed = JobRow & { readonly claim: bigint }
 
-/** What the provider's state makes of an ambiguous job. */
+/** The new state of an ambiguous job, by the provider's state. */
 type Verdict =
   | { readonly to: "effective"; readonly client?: KnownClient; readonly disabled?: boolean }
   | { readonly to: "pending" | "ambiguous"; readonly code: string }
@@ -46,7 +46,7 @@ type Verdict =
 const isRefusal = (error: unknown): error is ProviderFault =>
   error instanceof ProviderFault && error.reason === "refused"
 
-/** Settles a job by what was found out about it, in the current transaction. */
+/** Settles a job by the findings, in the current transaction. */
 export type Settlement = Effect.Effect<Job, Fault>
 
 export class ReviewedJobs extends Context.Service<ReviewedJobs, {
@@ -54,8 +54,9 @@ export class ReviewedJobs extends Context.Service<ReviewedJobs, {
   readonly reconcile: (reviewed: Reviewed) => Effect.Effect<Settlement, Fault | OutcomeUnknown, Scope.Scope>
   readonly retry: (reviewed: Reviewed) => Effect.Effect<Job, Fault>
   /**
-   * The client that the provider made, as its operator reads it there; 422 where the provider knows no such client, or it
-   * is another project's. Of one that was to end: that it is gone; 422 where it is still there.
+   * Names the client that the provider made, as its operator reads it there; 422 where the provider has no such client,
+   * or the client belongs to another project. For a job that disables: confirms that the client is gone; 422 where it
+   * is not.
    */
   readonly repair: (
     reviewed: Reviewed & {
@@ -86,7 +87,7 @@ export class ReviewedJobs extends Context.Service<ReviewedJobs, {
         return job ?? (yield* new NotFound())
       })
 
-      /** Takes the job, in a state that this is for and unclaimed, until the scope closes or it is settled. */
+      /** Claims an unclaimed job in one of the given states, until the scope closes or the job is settled. */
       const take = Effect.fnUntraced(function* (jobId: string, ready: Statement.Fragment, allowed: JobState) {
         const job = yield* find(jobId)
         const now = yield* Clock.currentTimeMillis
@@ -106,7 +107,7 @@ export class ReviewedJobs extends Context.Service<ReviewedJobs, {
       const held = (jobId: string, ready: Statement.Fragment, allowed: JobState) =>
         Effect.acquireRelease(take(jobId, ready, allowed), letGo)
 
-      /** A client that was to end when nobody knew of it ends now that somebody does. */
+      /** Disables a client that was found late: a job that should have disabled it found no client then. */
       const endAgain = Effect.fnUntraced(function* ({ id, project_id: projectId }: Claimed) {
         const [ended] = yield* sql`
           select from provider_jobs where project_id = ${projectId} and id > ${id}::uuid and kind = 'client.disable'
@@ -115,11 +116,11 @@ export class ReviewedJobs extends Context.Service<ReviewedJobs, {
       })
 
       const ambiguous = sql`state = 'ambiguous'`
-      /** There is nothing left to find out. */
+      /** SQL: the job's outcome cannot be found out any further, so an operator may decide. */
       const decided = sql`(state = 'failed' or state = 'ambiguous' and last_error = ${unfindable})`
 
       const settle = Effect.fnUntraced(function* (job: Claimed, by: Reviewed, action: string, verdict: Verdict) {
-        // Who asked may have ceased to be one while the provider answered.
+        // The person may have ceased to be an operator while the provider answered.
         yield* operator(by.personId)
         const now = new Date(yield* Clock.currentTimeMillis)
         const code = verdict.to === "effective" ? null : verdict.code
@@ -130,7 +131,7 @@ export class ReviewedJobs extends Context.Service<ReviewedJobs, {
             not_before = ${now}, updated_at = ${now}
           where id = ${job.id}::uuid and claim = ${job.claim} returning *`
         if (after === undefined) {
-          // It took longer than the claim lasts.
+          // The claim has ended: the provider took longer than its lease.
           const { state } = viewOf(yield* find(job.id))
           return yield* new InvalidState({ state, allowed: [job.state] })
         }
@@ -157,7 +158,10 @@ export class ReviewedJobs extends Context.Service<ReviewedJobs, {
         return found === null ? { to: "pending", code: "not_done" } : { to: "effective", client: found }
       })
 
-      /** What the provider holds; a new management credential in its answer is kept whatever comes of the job. */
+      /**
+       * Reads the client at the provider; a new management credential in the answer is stored whatever becomes of the
+       * job.
+       */
       const read = Effect.fnUntraced(function* (projectId: string, client: KnownClient) {
         const seen = yield* provider.read(client)
         if (seen !== null) yield* known.renew(projectId, client, seen.client)
@@ -180,7 +184,7 @@ export class ReviewedJobs extends Context.Service<ReviewedJobs, {
         },
       )
 
-      /** A provider that does not answer leaves the job as it is. */
+      /** Makes a provider's fault OutcomeUnknown, which leaves the job as it is. */
       const answered = <A, E>(job: Claimed, asked: Effect.Effect<A, E | ProviderFault>) =>
         Effect.mapError(
           asked,
@@ -193,7 +197,7 @@ export class ReviewedJobs extends Context.Service<ReviewedJobs, {
       const reconcile = Effect.fn("ReviewedJobs.reconcile")(function* (by: Reviewed) {
         yield* operator(by.personId)
         const job = yield* held(by.jobId, ambiguous, "ambiguous")
-        // A provider that refuses to tell has told nothing: from here on an operator may decide.
+        // A provider that refuses to answer has decided nothing: from here on an operator may decide.
         const found = Effect.catchIf(
           verdict(job),
           isRefusal,
@@ -223,7 +227,7 @@ export class ReviewedJobs extends Context.Service<ReviewedJobs, {
         }
         const wrong = (fault: string) => HTTPValidationError.at(["body", "client_id"], "value_error", fault)
         const mine = yield* known.of(job.project_id)
-        // What ends is the client that we know, or a job that says so would leave that one behind.
+        // Only the known client may be confirmed as gone: otherwise the known client would stay enabled.
         if (ends && mine !== null && mine.client.clientId !== clientId) {
           return yield* wrong("Value error, not the client of this project")
         }

@@ -1,8 +1,8 @@
 /**
- * A rollout that goes wrong (docs/requests.md). `hold`: nothing new is activated in the project. `fail`: beside
- * that its client is disabled, sessions by way of it end, and launches that wait do so no longer. `release` ends either; it
- * gives nothing back that was taken meanwhile: after a failure the project is `registered`, and its next launch, reviewed
- * like any, makes the client anew. Revocations are never held.
+ * Holds, fails and releases rollouts (docs/requests.md). `hold`: nothing new is activated in the project. `fail`: in
+ * addition its client is disabled, the client's sessions end, and waiting launches are closed. `release` ends either
+ * and restores nothing: after a failure the project is `registered`, and its next launch, reviewed like any, makes the
+ * client anew. Revocations are never held.
  */
 import { Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
@@ -27,17 +27,20 @@ export interface RolloutChange {
   readonly jobId: string | null
 }
 
-/** What a locked project becomes; null: it is so already. */
+/** The change of a locked project; null where it is in that state already. */
 const changeOf = (project: ProjectRow, action: RolloutAction): ProjectChange | null => {
   const { held_from, held_reason, rollout, state } = project
   if (action === "release") {
     if (rollout === null) return null
     const back = rollout === "fail" ? "registered" : held_from
     return state === "held" && back !== null ? { state: back, rollout: null } : {
-      ...{ state, heldReason: held_reason, heldFrom: held_from, rollout: null },
+      state,
+      heldReason: held_reason,
+      heldFrom: held_from,
+      rollout: null,
     }
   }
-  // What failed is held already.
+  // A failed rollout is held already.
   if (rollout === action || rollout === "fail") return null
   const reason = action === "fail" ? "rollout_failed" : "rollout_held"
   return state === "held"
@@ -51,7 +54,7 @@ const changeOf = (project: ProjectRow, action: RolloutAction): ProjectChange | n
 }
 
 export class Rollouts extends Context.Service<Rollouts, {
-  /** In the current transaction of `Transact`. InvalidState: the project is withdrawn. Null: nothing to change. */
+  /** Runs in the current transaction of `Transact`. InvalidState: the project is withdrawn. Null: nothing to change. */
   readonly set: (
     projectId: string,
     action: RolloutAction,
@@ -82,17 +85,20 @@ export class Rollouts extends Context.Service<Rollouts, {
         const changed = yield* projects.change(project, to)
         let jobId: string | null = null
         if (action === "fail") {
-          // What was approved before it failed is not launched by its release.
+          // A launch that was approved before the failure must not take effect at the release.
           yield* close(projectId, "launches")
-          // A client that is just being made is there by the time that this job is done.
+          // Jobs of a project run in order: a client that is being made now exists when this job runs.
           const open = yield* sql`
             select from provider_jobs where project_id = ${projectId} and state <> 'effective' and not held limit 1`
           if (project.client_id !== null || open.length > 0) {
             jobId = yield* jobs.add({ kind: "client.disable", projectId })
           }
           const ended = yield* endSessions({
-            ...{ projectId, institutionId: project.institution_id, clientId: project.client_id },
-            ...{ reason: "ROLLOUT_FAILED", initiatedBy: "system" },
+            projectId,
+            institutionId: project.institution_id,
+            clientId: project.client_id,
+            reason: "ROLLOUT_FAILED",
+            initiatedBy: "system",
           })
           yield* positions.append(...ended)
         }

@@ -1,4 +1,4 @@
-/** What happened to an inbox since a position. */
+/** The changes of an inbox since a position. */
 export interface Change {
   readonly epoch: string
   readonly version: number
@@ -6,6 +6,6 @@ export interface Change {
   readonly unread: number
   readonly read_all_version: number
   readonly read_all_at: string | null
-  /** By version, at most a page of them. */
+  /** The changed notifications in the order of versions, at most a page of them. */
   readonly rows: ReadonlyArray<{ readonly version: number; readonly body: string }>
 }

@@ -1,4 +1,4 @@
-/** What happened to many inboxes since as many positions: one statement, one snapshot. */
+/** Reads the changes of many inboxes since their positions: one statement, one snapshot. */
 import type { PgClient } from "@effect/sql-pg"
 import { Effect } from "effect"
 import type { SqlError } from "effect/sql"
@@ -8,10 +8,10 @@ import { beginning } from "./Events.ts"
 
 export interface Asked {
   readonly accountId: string
-  /** Null: only the counts. */
+  /** Null: read only the counts. */
   readonly epoch: string | null
   readonly since: number
-  /** Answered in any case. */
+  /** Return a change even if nothing has changed. */
   readonly owed: boolean
 }
 
@@ -37,7 +37,7 @@ const changeOf = (row: Row): Change => ({
   rows: (row.versions ?? []).map((version, i) => ({ version: Number(version), body: row.bodies![i]! })),
 })
 
-/** The changes by their place in `asked`; where nothing changed and nothing is owed there is none. */
+/** The changes by their index in `asked`; none where nothing changed and nothing is owed. */
 export const changes = (
   sql: PgClient.PgClient,
   asked: ReadonlyArray<Asked>,

@@ -1,11 +1,11 @@
 /**
- * Events of the live stream as bytes (HTML Living Standard, 9.2). An `id` is `<epoch>.<version>` of the inbox, and every
- * event carries the counts of the snapshot that it was read from.
+ * Events of the live stream as bytes (HTML Living Standard, 9.2). An `id` is `<epoch>.<version>` of the inbox, and
+ * every event carries the counts of the snapshot that it was read from.
  *
- * - `notification`: one that is new, or said again, or was read. The same id again replaces what was there.
+ * - `notification`: a notification that is new, was repeated, or was read. It replaces an earlier one with the same id.
  * - `read-all`: everything up to here is read.
- * - `counts`: nothing to add but the counts.
- * - `reset`: the position that the client came with means nothing here; it reads its list anew and goes on from this one.
+ * - `counts`: only the counts have changed.
+ * - `reset`: the client's position is unknown here; the client has to read its list again and goes on from this event.
  */
 import type { Change } from "./Change.ts"
 
@@ -14,10 +14,10 @@ export interface Position {
   readonly version: number
 }
 
-/** The position of an inbox that has never been told anything: all of it is newer, in whatever epoch. */
+/** The position of an empty inbox: everything is newer, in any epoch. */
 export const beginning: Position = { epoch: "0", version: 0 }
 
-/** A position as a client repeats it; null where it cannot be one of ours. */
+/** The position in a client's Last-Event-ID; null where it cannot be a position. */
 export const positionOf = (lastEventId: string): Position | null => {
   const match = /^([0-9a-f]{1,32})\.(\d{1,15})$/.exec(lastEventId)
   return match === null ? null : { epoch: match[1]!, version: Number(match[2]) }
@@ -25,14 +25,14 @@ export const positionOf = (lastEventId: string): Position | null => {
 
 const encoder = new TextEncoder()
 
-/** A comment, which no client sees. */
+/** A comment, which clients ignore. */
 export const heartbeat = encoder.encode(":\n\n")
 
 const greetings = Array.from({ length: 16 }, (_, n) => encoder.encode(`retry: ${1_000 + 250 * n}\n\n`))
 
 /**
- * What the nth stream begins with: when to come back, in milliseconds. Not all at the same moment, where all were cut by
- * one restart.
+ * The beginning of the nth stream: the delay of a reconnection, in milliseconds. The delays differ, so that after a
+ * restart not all clients reconnect at the same time.
  */
 export const greeting = (n: number): Uint8Array => greetings[n % greetings.length]!
 
@@ -45,15 +45,15 @@ interface Event {
 
 export interface Told {
   readonly bytes: Uint8Array
-  /** Where the client stands when it has read them. */
+  /** The client's position after it has read these bytes. */
   readonly position: Position
-  /** Whether there was more than the page. */
+  /** Whether there were more changes than the page. */
   readonly more: boolean
 }
 
 /**
- * What a client at `since` (null: just come, without a position) is told of a change that was read with pages of `page`
- * rows. `owed`: it gets the counts in any case.
+ * The events of a change for a client at `since` (null: a new client without a position); the change was read with
+ * pages of `page` rows. `owed`: send the counts in any case.
  */
 export const told = (change: Change, since: Position | null, owed: boolean, page: number): Told => {
   const { epoch, read_all_at, read_all_version, rows, total, unread, version } = change

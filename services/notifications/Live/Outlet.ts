@@ -1,49 +1,49 @@
 /**
- * One client of the live stream: where it stands, and what it has not taken yet. No fiber, timer or promise waits here:
- * whatever is to be looked at is looked at for all outlets at once, and bytes go straight to the connection, or wait
- * until it takes more. Ten thousand of them are in memory most of the time, so it holds nothing that it does not need.
+ * One client of the live stream: its position, and the bytes that its connection has not taken yet. No fiber, timer or
+ * promise waits here: polls and checks are made for all clients at once, and bytes go straight to the connection, or
+ * wait until it takes more. Ten thousand of these are in memory most of the time, so each holds only what it needs.
  */
 import type { Sent } from "../../authentication/Principals.ts"
 import type { Position } from "./Events.ts"
 
-/** Unsent bytes at which a client is let go; it comes back with its position and misses nothing. */
+/** Unsent bytes at which a client is disconnected; it reconnects with its position and misses nothing. */
 const maxUnsent = 256 * 1024
 
-/** A client that is behind gets no more while this much is unsent. */
+/** A client that is behind gets no more while so many bytes are unsent. */
 const enough = 64 * 1024
 
-/** How long a client may leave what it was sent. */
+/** How long bytes may stay unsent before the client is disconnected. */
 const stuckMillis = 45_000
 
 const heartbeatMillis = 15_000
 
-/** The connection, as its server has it. */
+/** The connection of a client, on the server's side. */
 export interface Sink {
-  /** Takes bytes; false where it wants no more until it says `drained`. */
+  /** Takes bytes; false where it wants no more until it calls `drained`. */
   readonly write: (bytes: Uint8Array) => boolean
-  /** Nothing follows. `whole`: everything was taken that there was. */
+  /** Ends the connection. `whole`: all bytes were taken. */
   readonly end: (whole: boolean) => void
 }
 
-/** What all outlets of a process share. */
+/** The state that all outlets of a process share. */
 export interface Outlets {
   readonly now: () => number
-  /** Told once of each that ended. */
+  /** Called once for each outlet that ended. */
   readonly left: (outlet: Outlet) => void
 }
 
 export class Outlet {
   readonly accountId: string
-  /** What it was recognised by. */
+  /** The credentials of the request. */
   readonly sent: Sent
-  /** Null until the first look: whoever comes without a position begins at the newest. */
+  /** Null until the first poll: a client without a position begins at the newest. */
   epoch: string | null
   since: number
-  /** Wants the counts although nothing may have changed. */
+  /** The client gets the counts even if nothing has changed. */
   owed = true
-  /** There is more than the last page held. */
+  /** There are more changes than the last page held. */
   behind = false
-  /** When its credential is to be looked at again. */
+  /** When the credential is to be checked again. */
   recheckAt: number
   readonly #all: Outlets
   #sink: Sink | null = null
@@ -69,12 +69,12 @@ export class Outlet {
     return this.#ended
   }
 
-  /** Whether it is to be looked at without any bell. */
+  /** Whether to poll for this client without a wake-up signal. */
   get eager(): boolean {
     return this.owed || this.behind
   }
 
-  /** Whether it takes what may come now. */
+  /** Whether the client takes more events now. */
   get open(): boolean {
     return !this.#ended && !(this.behind && this.#unsent > enough)
   }
@@ -93,27 +93,27 @@ export class Outlet {
     if (this.#unsent > maxUnsent) this.end()
   }
 
-  /** Keeps a quiet connection alive and ends one that nobody reads. */
+  /** Keeps a quiet connection alive, and ends one whose client does not read. */
   beat(heartbeat: Uint8Array): void {
     const now = this.#all.now()
     if (this.#unsent > 0 && now - this.#takenAt > stuckMillis) return this.end()
     if (now - this.#pushedAt >= heartbeatMillis) this.push(heartbeat)
   }
 
-  /** The connection is there and takes what was pushed so far. Once. */
+  /** Attaches the connection, which takes the bytes that were pushed so far. Called once. */
   attach(sink: Sink): void {
     if (this.#ended) return sink.end(false)
     this.#sink = sink
     this.#flush()
   }
 
-  /** The connection wants more. */
+  /** The connection takes more bytes again. */
   drained(): void {
     this.#wanted = true
     this.#flush()
   }
 
-  /** The client sees its stream end and may come again. What is unsent stays unsent. */
+  /** Ends the stream; the client may reconnect. Unsent bytes are dropped. */
   end(): void {
     const sink = this.#sink
     const whole = this.#unsent === 0
@@ -121,7 +121,7 @@ export class Outlet {
     sink?.end(whole)
   }
 
-  /** The client went away. */
+  /** The client has disconnected. */
   gone(): void {
     this.#leave()
   }

@@ -1,9 +1,9 @@
 /**
  * A provider behind OAuth 2.0 Dynamic Client Registration (RFC 7591) and its management protocol (RFC 7592).
  *
- * Our reference goes along as `software_id`. RFC 7591 knows no search, so a create whose answer was lost cannot be found
- * again by us: `find` says so, and an operator looks at the provider. Updates and deletions name their client and can be
- * repeated.
+ * The reference is sent as `software_id`. RFC 7591 has no search, so the program cannot find a client again whose
+ * creation's answer was lost: `find` returns `unfindable`, and an operator looks at the provider. Updates and deletions
+ * name their client and can be repeated.
  */
 import { Effect, Layer, Redacted, Schema } from "effect"
 import { Outbound, OutboundError } from "../../platform/Outbound.ts"
@@ -26,18 +26,20 @@ const Registered = Schema.fromJsonString(Schema.StructWithRest(
 type Registered = typeof Registered.Type
 const decode = Schema.decodeUnknownEffect(Registered)
 
-/** Whatever ended before a connection stood has done nothing; a read does nothing anyway. */
+/** The fault of a lost request: before a connection was made nothing was done, and a read changes nothing anyway. */
 const lost = (writes: boolean) => ({ reason }: OutboundError): ProviderFault =>
   new ProviderFault({
     reason: writes && !["dns", "connect", "tls", "blocked_address"].includes(reason) ? "unknown" : "unavailable",
     code: reason,
   })
 
-/** What only says to come back, or where to go instead: nothing was done. */
+/** Statuses that only say to come back later, or where to go instead: nothing was done. */
 const later = [408, 429, 503]
 const elsewhere = [307, 308]
 
-/** A write was refused where its answer says so; by any other (202, 303, 500) it may have been done. */
+/**
+ * The fault of an answer. A write was refused where the status says so; with any other (202, 303, 500) it may be done.
+ */
 const refusal = (status: number, writes: boolean): ProviderFault => {
   const refused = status >= 400 && status < 500 || elsewhere.includes(status)
   const otherwise = writes ? "unknown" : status >= 500 ? "unavailable" : "refused"
@@ -47,14 +49,14 @@ const refusal = (status: number, writes: boolean): ProviderFault => {
   })
 }
 
-/** What is empty is left out: a member that is there says something. */
+/** The target as it is sent: empty members are left out, since a member that is present sets a value. */
 const wire = ({ backchannel_logout_uri, scope, ...target }: ClientTarget) => ({
   ...target,
   ...(scope === "" ? {} : { scope }),
   ...(backchannel_logout_uri === null ? {} : { backchannel_logout_uri }),
 })
 
-/** Of one call, whatever receivers of webhooks are given: the lease of the job that makes it lasts longer. */
+/** The deadline of one call, independent of the one for webhooks. The lease of the job lasts longer. */
 const deadline = "10 seconds"
 
 export const registration = ({ initialAccessToken, registrationEndpoint }: Registration) =>

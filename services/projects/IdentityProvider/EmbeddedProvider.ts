@@ -1,4 +1,4 @@
-/** The provider of an installation that names no other: clients in PostgreSQL, found by their reference. */
+/** The provider of an installation without another one: clients in PostgreSQL, found by their reference. */
 import { Clock, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
 import { Database } from "../../platform/database/Database.ts"
@@ -71,7 +71,7 @@ export const embedded = Layer.effect(
             select client_id from embedded_clients where reference = ${reference} and not disabled`),
           ([row]) => row === undefined ? null : known(row.client_id),
         ),
-      // Nothing is asked there.
+      // No request ever goes to the URI.
       manages: () => true,
     })
   }),

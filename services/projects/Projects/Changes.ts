@@ -1,4 +1,4 @@
-/** What takes effect at once: a withdrawal, a change of owners, and what a declined proposal leaves behind. */
+/** The changes that take effect at once: withdrawals, changes of owners, and the end of declined proposals. */
 import { Effect } from "effect"
 import type * as Wire from "../../../schemas/identity/Projects.ts"
 import { NotFound } from "../../../schemas/problems/Floor.ts"
@@ -37,7 +37,7 @@ export const changes = Effect.gen(function* () {
   const requests = requestRows(sql)
   const { settle: tellOwners } = owners(sql, positions)
 
-  // No row of these keeps why.
+  // Only the audit keeps the reason: no row has a column for it.
   const recorded = (
     action: string,
     personId: string,
@@ -52,18 +52,24 @@ export const changes = Effect.gen(function* () {
       details: { institution: project.institution_id, version: project.revision, ...more },
     })
 
-  /** A locked project's end, and all that falls with it. */
+  /** Withdraws a locked project, with everything that ends with it. */
   const end = Effect.fnUntraced(function* (project: ProjectRow, personId: string, reason: string) {
     const withdrawn = yield* projects.change(project, { state: "withdrawn" })
     const ending = {
-      ...{ projectId: project.id, institutionId: project.institution_id, clientId: project.client_id },
-      ...{ personId, reason },
+      projectId: project.id,
+      institutionId: project.institution_id,
+      clientId: project.client_id,
+      personId,
+      reason,
     }
     const jobId = yield* falling.end(ending)
     const [eventId] = yield* positions.append(
       {
-        ...{ kind: "project-withdrawn", projectId: project.id, institutionId: project.institution_id },
-        ...{ initiatedBy: "admin", payload: { project: { version: withdrawn.revision } } },
+        kind: "project-withdrawn",
+        projectId: project.id,
+        institutionId: project.institution_id,
+        initiatedBy: "admin",
+        payload: { project: { version: withdrawn.revision } },
       },
       ...(yield* falling.sessions(ending)),
     )
@@ -135,7 +141,9 @@ export const changes = Effect.gen(function* () {
       yield* tellOwners("id", [yield* projects.own(projectId, about.id, active, personId)])
       const version = yield* projects.touch(projectId)
       yield* recorded("project.owner-changed", personId, { ...project, revision: version }, {
-        ...{ person: about.id, active, reason },
+        person: about.id,
+        active,
+        reason,
       })
       return yield* ownersOf(projectId, version)
     },

@@ -1,4 +1,4 @@
-/** Open requests on a project that nobody decides any more, with their reviews and timers, however many they are. */
+/** Closes the open requests on a project that are not to be decided any more, with their reviews and timers. */
 import { Effect } from "effect"
 import { PolicyReviews } from "../../requests/PolicyReviews.ts"
 import { requestRows } from "../../requests/RequestRows.ts"
@@ -11,7 +11,7 @@ export const closings = Effect.gen(function* () {
   const timers = yield* Timers
   const requests = requestRows(sql)
 
-  /** Of a locked project: its launches, or all there is. */
+  /** Closes the launches, or all requests, of a locked project. */
   const close = Effect.fnUntraced(function* (projectId: string, which: "launches" | "all") {
     const open = (yield* requests.lockOpen(projectId)).filter(({ kind }) => which === "all" || kind === "launch")
     if (open.length === 0) return

@@ -1,6 +1,7 @@
 /**
- * An approved launch becomes one as soon as its path is complete, and is `held`, with the reason, until then. What it
- * waits for comes from elsewhere (a review, the provider, the directory, an operator), so it asks again by a timer.
+ * Launches approved projects. An approved launch takes effect as soon as nothing is missing, and is `held`, with the
+ * reason, until then. What it waits for comes from elsewhere (a review, the provider, the directory, an operator), so a
+ * timer checks it again.
  */
 import { Clock, Effect } from "effect"
 import { isLocal, liesUnder } from "../../../schemas/identity/Addresses.ts"
@@ -20,16 +21,16 @@ import { type ProjectRow, projectRows } from "./Rows.ts"
 
 interface Path {
   readonly reviewed: boolean
-  /** Whether it is what was approved: in the same institution, and with the same preview where one was proposed. */
+  /** Whether the project is as it was approved: in the same institution, and with the proposed preview, if any. */
   readonly approved: boolean
   readonly client: "none" | "live" | "disabled"
   /** Whether its institution is active. */
   readonly stands: boolean
-  /** Domains of the institution: they may be others than when the launch was proposed. */
+  /** The institution's verified domains, which may have changed since the launch was proposed. */
   readonly domains: ReadonlyArray<string>
 }
 
-/** Whether a project may be launched at a URL: under a verified domain, or at this machine to try it out. */
+/** Whether a project may be launched at a URL: under a verified domain, or, for staging, at localhost. */
 export const mayLaunchAt = (
   url: string,
   { environment }: Pick<ProjectRow, "environment">,
@@ -80,14 +81,15 @@ export const launches = Effect.gen(function* () {
         i.status = 'active' as stands, i.verified_domains as domains
       from (select) one left join institutions i on i.id = ${project.institution_id} and not i.removed`
     const { asked, disabled, domains, ending, expected, stands, waiting } = row!
-    // One that is still to be ended, if need be by an operator, would be ended after the launch.
+    // A client whose end is still pending counts as disabled: otherwise the job would end it after the launch.
     const client = disabled === true || ending
       ? "disabled"
       : disabled === false || project.client_id !== null
       ? "live"
       : "none"
     const known = expected === null || expected === digestOf(targetOf(project))
-    // A connector that the directory completes is what was approved; another one is not, nor is another institution's.
+    // A project whose connector the directory completed later is still as approved; with another preview, or in another
+    // institution, it is not.
     const { preview_digest: preview } = launchFieldsOf(request)
     const approved = project.institution_id === request.institution_id &&
       (preview === null || preview === project.preview_digest)
@@ -95,11 +97,11 @@ export const launches = Effect.gen(function* () {
     return { ...about, client, asked, known } as const
   })
 
-  /** Launches what is complete, holds what is not. */
+  /** Launches the project where nothing is missing, else holds the launch. */
   const advance = Effect.fnUntraced(function* (project: ProjectRow, request: RequestRow) {
     const path = yield* pathOf(project, request)
-    // The directory's projects were never registered here, so nobody has asked for their clients yet; and one that was
-    // disabled by a failed rollout comes back with a launch that was reviewed anew, not by itself.
+    // A project of the directory was never registered here, so its client was never requested. And a client that a
+    // failed rollout disabled is made anew only with a launch that was reviewed again.
     if (path.client !== "live" && !path.asked && path.stands && path.approved && project.rollout === null) {
       yield* jobs.add({ kind: "client.create", projectId: project.id })
     }
@@ -108,13 +110,13 @@ export const launches = Effect.gen(function* () {
     if (missing !== null) {
       const state = "held" as const
       const unchanged = request.state === state && request.held_reason === missing
-      // What it waits for next is nobody's decision, and no version.
+      // Another reason of waiting is no decision, and raises no version.
       if (project.state === state) yield* projects.explain(project.id, missing)
       else yield* projects.change(project, { state, heldReason: missing, heldFrom: project.held_from })
       const held = unchanged ? request : yield* requests.change(request, { state, heldReason: missing })
       return yield* timers.set(held.id, timersOf(held, yield* Clock.currentTimeMillis))
     }
-    // What the directory completed after the client was made is not at the provider yet.
+    // The directory changed the project after the client was made: update the client at the provider.
     if (!path.known) yield* jobs.add({ kind: "client.update", projectId: project.id })
     const launched = yield* projects.change(project, { state: "launched", launchUrl: launch_url })
     const [eventId] = yield* positions.append({
@@ -126,7 +128,7 @@ export const launches = Effect.gen(function* () {
     })
     yield* requests.change(request, { state: "launched", heldReason: null, eventId: eventId! })
     yield* timers.set(request.id, [])
-    // Who approved it may have done so long ago.
+    // Recorded as done by the system: the approval may be long ago.
     yield* audit.append({
       action: "project.launched",
       actor: "system",
@@ -136,7 +138,7 @@ export const launches = Effect.gen(function* () {
     })
   })
 
-  /** Carries out a launch that was approved: exactly the project, and the preview, that the owner proposed. */
+  /** Carries out an approved launch, of exactly the project version and preview that the owner proposed. */
   const carryOut = Effect.fnUntraced(function* ({ request }: Decision) {
     const project = yield* projects.lock(request.project_id!)
     const bound = launchFieldsOf(request)
@@ -156,7 +158,7 @@ export const launches = Effect.gen(function* () {
     yield* advance(project, request)
   })
 
-  /** Asks again for a launch that is held. */
+  /** Checks a held launch again. */
   const settle = Effect.fnUntraced(function* (read: RequestRow) {
     yield* projects.turn(read.project_id!)
     yield* sql`select from institutions where id = ${read.institution_id} for share`

@@ -1,10 +1,10 @@
-/** Projects and launches as clients see them. */
+/** The views of projects and launches for clients. */
 import type * as Wire from "../../../schemas/identity/Projects.ts"
 import { filedOf, type ReviewName, stamp } from "../../requests/PolicyReviews.ts"
 import type { RequestRow } from "../../requests/RequestRows.ts"
 import type { ProjectRow } from "./Rows.ts"
 
-/** A project with what is only read. */
+/** A project with the columns that are only read. */
 export interface ReadRow extends ProjectRow {
   readonly installed_version: string | null
   readonly updated_at: Date
@@ -18,7 +18,7 @@ export type ReadRequest =
   & { readonly [Name in Dates]: string | (Name extends "created_at" ? never : null) }
   & { readonly review_id: string | null; readonly required_roles: ReviewName["required_roles"] }
 
-/** What was decided about a project, as PostgreSQL's JSON has it. */
+/** The decisions about a project, as PostgreSQL's JSON has them. */
 export interface Beside {
   readonly registration: ReadRequest | null
   readonly launches: ReadonlyArray<ReadRequest> | null
@@ -58,7 +58,7 @@ export const withdrawnOf = (
   made: { readonly reason: string; readonly eventId: string; readonly jobId: string | null },
 ): Wire.WithdrawnWebsite => ({ ...common(project, made.reason), event_id: made.eventId, job_id: made.jobId })
 
-/** What a launch is bound to, as its request keeps it. */
+/** The fields of a launch's request: the project version and preview to which the launch is bound. */
 export interface LaunchFields {
   readonly launch_url: string
   readonly project_version: number
@@ -89,7 +89,7 @@ export const listedOf = (project: ReadRow): Wire.ListedProject => ({
 const dateOrNull = (text: string | null) => text === null ? null : new Date(text)
 const stampOrNull = (text: string | null) => text === null ? null : stamp(new Date(text))
 
-/** The request, its review, and what is shown of both alike. */
+/** The request, its review, and the members that registrations and launches share. */
 const readOf = ({ required_roles, review_id, ...row }: ReadRequest) => ({
   request: {
     ...row,
@@ -118,7 +118,7 @@ const shownLaunchOf = (row: ReadRequest): Wire.ProjectLaunch => {
   return { ...launchOf(request, review), ...decided }
 }
 
-/** A project with what was decided about it; without that for a caller who only has Access. */
+/** A project with the decisions about it; without these for a caller who only has Access. */
 export const projectOf = (project: ReadRow, beside: Beside | null): Wire.Project =>
   beside === null ? { ...listedOf(project), held_reason: null, registration: null, owners: null, launches: null } : {
     ...listedOf(project),

@@ -1,7 +1,7 @@
 /**
- * Projects as they are read: one, and an institution's. One statement judges the caller and finds the rows, so a project
- * that the caller may not see is answered as one that does not exist. Without locks: a role that ends at that moment may
- * still read, and decides nothing.
+ * Reads a project, and lists an institution's projects. One statement checks the caller and finds the rows, so a
+ * project that the caller may not see is answered as one that does not exist. Without locks: a role that ends at that
+ * moment may still read, and decides nothing.
  */
 import { Clock, Effect } from "effect"
 import { NotFound } from "../../../schemas/problems/Floor.ts"
@@ -11,7 +11,7 @@ import { Database } from "../../platform/database/Database.ts"
 import { type Beside, listedOf, projectOf, type ReadRow } from "./ProjectViews.ts"
 import { projectRows } from "./Rows.ts"
 
-/** So many launch proposals are shown of a project. */
+/** Launch proposals of a project that are shown. */
 const shownLaunches = 20
 
 interface Caller {

@@ -1,4 +1,4 @@
-/** What begins with somebody's proposal: a website's registration, and its launch. */
+/** Registers websites and proposes their launches. */
 import { Effect } from "effect"
 import { isLocal } from "../../../schemas/identity/Addresses.ts"
 import type * as Wire from "../../../schemas/identity/Projects.ts"
@@ -103,7 +103,7 @@ export const registrations = Effect.gen(function* () {
     },
   )
 
-  /** Lets the provider's job go; who signed stands beside what they signed for. */
+  /** Carries out a registration: releases the provider's job, and records the signers on the project and its owner. */
   const approve = Effect.fnUntraced(function* ({ approvedBy, request }: Decision) {
     const project = yield* projects.lock(request.project_id!)
     if (project === null || project.state === "withdrawn") {
@@ -112,7 +112,7 @@ export const registrations = Effect.gen(function* () {
     if (project.rollout !== null) return yield* environmentHeld(project.id, project.rollout)
     const signed = [...approvedBy]
     yield* sql`update projects set approved_by = ${signed}::text[] where id = ${project.id}`
-    // Unless an administrator changed it meanwhile: then it is not what was registered.
+    // Not where an administrator changed the owner meanwhile: then the row is not the registered one.
     yield* sql`
       update project_owners set approved_by = ${signed}::text[]
       where id = ${String(request.fields["owner_id"])} and made_by = ${request.author} and revision = 1`

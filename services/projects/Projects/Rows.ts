@@ -1,4 +1,6 @@
-/** Projects as rows: read, locked, moved on. `revision` is the version that clients see and is counted up by decisions. */
+/**
+ * The rows of projects: reads, locks and changes them. `revision` is the version that clients see; decisions raise it.
+ */
 import type { PgClient } from "@effect/sql-pg"
 import { Clock, Effect } from "effect"
 import type { SqlError } from "effect/sql"
@@ -58,8 +60,8 @@ export const projectRows = (sql: PgClient.PgClient) => {
     columns,
 
     /**
-     * Commands on one project go one after another from here to the end of the transaction: they read roles under shared
-     * locks before they change the row, which two at once could not.
+     * Lets commands on one project run one after another to the end of the transaction: each reads roles under shared
+     * locks and then changes the project's row, so two at once would deadlock.
      */
     turn: (id: string) => lockProject(sql, id),
 
@@ -68,7 +70,7 @@ export const projectRows = (sql: PgClient.PgClient) => {
     lock: (id: string) =>
       first(sql<ProjectRow>`select ${columns} from projects where id = ${id} and not removed for update`),
 
-    /** Null where the institution has the website in that environment already. */
+    /** Inserts a project; null where the institution has the website in that environment already. */
     insert: Effect.fnUntraced(function* (made: NewProject): Effect.fn.Return<ProjectRow | null, SqlError.SqlError> {
       const at = yield* now
       return yield* first(sql<ProjectRow>`
@@ -94,7 +96,7 @@ export const projectRows = (sql: PgClient.PgClient) => {
         select id, state from projects
         where institution_id = ${institutionId} and md5(website) = md5(${website}) and environment = ${environment}
           and state <> 'withdrawn' and not removed`
-      // It may be withdrawn by now.
+      // The other project may have been withdrawn since.
       if (row === undefined) return new WebsiteExists()
       return new WebsiteExists({
         detail: `Project ${row.id}, which is ${row.state}, has this website in ${environment}: withdraw it first, or ` +
@@ -102,7 +104,7 @@ export const projectRows = (sql: PgClient.PgClient) => {
       })
     }),
 
-    /** Moves a locked row on. What we decided stays until the feed says the same. */
+    /** Changes a locked row. The decided state stays until the feed has sent the same. */
     change: Effect.fnUntraced(function* (
       row: ProjectRow,
       to: ProjectChange,
@@ -116,18 +118,18 @@ export const projectRows = (sql: PgClient.PgClient) => {
       return changed!
     }),
 
-    /** Says what a locked row that is held waits for. */
+    /** Writes what a locked and held project waits for. */
     explain: (id: string, heldReason: string) =>
       sql`update projects set held_reason = ${heldReason} where id = ${id} and held_reason is distinct from ${heldReason}`,
 
-    /** Counts up the version for a decision that leaves the state alone. */
+    /** Raises the version for a decision that does not change the state. */
     touch: Effect.fnUntraced(function* (id: string): Effect.fn.Return<number, SqlError.SqlError> {
       const [row] = yield* sql<{ revision: number }>`
         update projects set revision = revision + 1, updated_at = ${yield* now} where id = ${id} returning revision`
       return row!.revision
     }),
 
-    /** Makes a person an owner, or no owner any more; gives the id of the row. */
+    /** Makes a person an owner, or ends that; returns the id of the row. */
     own: Effect.fnUntraced(function* (
       projectId: string,
       personId: string,

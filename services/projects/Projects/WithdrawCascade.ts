@@ -1,6 +1,6 @@
 /**
- * What falls with a project that is withdrawn, whoever withdrew it, all in the transaction that withdraws it: open
- * requests on it, its client, its service grants and the sessions by way of its client. Its Access stays, as evidence.
+ * Ends everything that ends with a withdrawn project, in the transaction of the withdrawal: open requests on the
+ * project, its client, its service grants and the sessions through its client. Its Access stays, as evidence.
  */
 import { Effect } from "effect"
 import type { SqlError } from "effect/sql"
@@ -16,7 +16,7 @@ export interface Ending {
   readonly institutionId: string
   /** The provider's client, where the project has one. */
   readonly clientId: string | null
-  /** Who withdraws it; null: the directory. */
+  /** The person who withdraws the project; null: the directory. */
   readonly personId: string | null
   readonly reason: string
 }
@@ -28,7 +28,7 @@ export const endings = Effect.gen(function* () {
   const jobs = yield* jobQueue
   const { end: endSessions } = yield* clientSessions
 
-  /** Of a locked project; gives the job that disables its client, where there is or may be one. */
+  /** For a locked project; returns the job that disables its client, where it has or may have one. */
   const end = Effect.fnUntraced(function* ({ clientId, personId, projectId, reason }: Ending) {
     yield* close(projectId, "all")
     yield* jobs.drop(projectId, "project_withdrawn")
@@ -39,12 +39,15 @@ export const endings = Effect.gen(function* () {
     return jobId
   })
 
-  /** Ends the sessions, and gives what the product is to be told of them after the withdrawal itself. */
+  /** Ends the sessions; returns their events, to be appended after the withdrawal's own. */
   const sessions = (
     { clientId, institutionId, personId, projectId }: Ending,
   ): Effect.Effect<ReadonlyArray<Fact>, SqlError.SqlError> =>
     endSessions({
-      ...{ projectId, institutionId, clientId, reason: "PROJECT_WITHDRAWN" },
+      projectId,
+      institutionId,
+      clientId,
+      reason: "PROJECT_WITHDRAWN",
       initiatedBy: personId === null ? "system" : "admin",
     })
 

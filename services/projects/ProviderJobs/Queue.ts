@@ -1,4 +1,4 @@
-/** The ways into the queue of provider jobs, for whoever decides: all of it in the transaction that wants the work. */
+/** Adds, releases and drops provider jobs, in the transaction that needs it. */
 import { Clock, Effect } from "effect"
 import { Bells } from "../../platform/messaging/Bells.ts"
 import { Database } from "../../platform/database/Database.ts"
@@ -6,7 +6,7 @@ import { Ids } from "../../platform/Ids.ts"
 import type { ProviderJobKind } from "./Rows.ts"
 import { referenceOf } from "./Targets.ts"
 
-/** The bell that rings after a job was added or released. */
+/** The topic of the wake-up signal that added and released jobs send. */
 export const providerTopic = "provider-jobs"
 
 export const jobQueue = Effect.gen(function* () {
@@ -35,7 +35,7 @@ export const jobQueue = Effect.gen(function* () {
 
   const release = Effect.fn("ProviderJobs.release")(function* (projectId: string) {
     const now = new Date(yield* Clock.currentTimeMillis)
-    // Not touched by it (`updated_at`): it may have been released, and done, before a restore.
+    // Leaves `updated_at` as it is: after a restore the job may have been released, and done, in the lost time.
     yield* sql`update provider_jobs set held = false, not_before = ${now} where project_id = ${projectId} and held`
     yield* sql.afterCommit(bells.ring(providerTopic))
   })

@@ -1,4 +1,4 @@
-/** Rows of provider jobs and of the clients that they make. */
+/** The rows of provider jobs and of the clients that they make. */
 import type { PgClient } from "@effect/sql-pg"
 import { Clock, Effect, Redacted } from "effect"
 import type { Job, JobState } from "../../../schemas/identity/Operations.ts"
@@ -9,7 +9,7 @@ import { digestOf } from "../../platform/security/Canonical.ts"
 export const providerJobKinds = ["client.create", "client.update", "client.disable"] as const
 export type ProviderJobKind = (typeof providerJobKinds)[number]
 
-/** Calls that a job may cost before it has failed. */
+/** Attempts after which a job has failed. */
 export const maxAttempts = 8
 
 export interface JobRow {
@@ -45,7 +45,7 @@ export const viewOf = (row: JobRow): Job => ({
 
 const tokenOf = (token: Redacted.Redacted | null) => token === null ? null : Redacted.value(token)
 
-/** The clients that we know, their management credentials sealed. */
+/** The known clients, with their management credentials sealed. */
 export const clients = (sql: PgClient.PgClient, vault: Vault["Service"]) => {
   const place = (projectId: string) => ({ table: "provider_clients", column: "management_token", row: projectId })
 
@@ -70,7 +70,7 @@ export const clients = (sql: PgClient.PgClient, vault: Vault["Service"]) => {
     return { client, disabled: row.disabled, expected: row.expected }
   })
 
-  /** Keeps what an answer told, and shows the client's id on the project. */
+  /** Stores the client of an answer, and its id on the project. */
   const keep = Effect.fnUntraced(function* (
     projectId: string,
     reference: string,
@@ -92,10 +92,10 @@ export const clients = (sql: PgClient.PgClient, vault: Vault["Service"]) => {
     yield* mended(projectId)
   })
 
-  /** What another hand had changed is no longer so. */
+  /** Deletes noted drift: the client was set to its target. */
   const mended = (projectId: string) => sql`delete from client_drift where project_id = ${projectId}`
 
-  /** Keeps the management credential of the last answer: a provider that hands out a new one takes the old one no more. */
+  /** Stores the management credential of the last answer: with a new one the provider no longer accepts the old one. */
   const renew = Effect.fnUntraced(function* (projectId: string, before: KnownClient, { managementToken }: KnownClient) {
     if (managementToken === null || tokenOf(before.managementToken) === tokenOf(managementToken)) return
     const { bytes, kid } = vault.seal(managementToken, place(projectId))
@@ -104,7 +104,7 @@ export const clients = (sql: PgClient.PgClient, vault: Vault["Service"]) => {
       where project_id = ${projectId} and client_id = ${before.clientId} and not disabled`
   })
 
-  /** The client has ended, and with it what its credential was for. */
+  /** Marks the client as disabled, and deletes its management credential. */
   const disabled = Effect.fnUntraced(function* (projectId: string) {
     yield* sql`
       update provider_clients set disabled = true, management_token = null, kid = null where project_id = ${projectId}`

@@ -1,4 +1,4 @@
-/** What a project's client shall be at the provider, and where it is not. */
+/** The target of a project's client at the provider, and the drift from it. */
 import { digestOf } from "../../platform/security/Canonical.ts"
 import type { ClientTarget, Observed } from "../IdentityProvider.ts"
 
@@ -11,10 +11,13 @@ export interface ProjectRow {
   readonly requested_scopes: ReadonlyArray<string>
 }
 
-/** What the client of a project can be found by at the provider. */
+/** The reference by which a project's client can be found at the provider. */
 export const referenceOf = (projectId: string): string => `bailiwick:${projectId}`
 
-/** A website signs people in by code and PKCE, without a secret; a connector that has nowhere to send them speaks for itself. */
+/**
+ * The target of a project's client. A website signs people in by code and PKCE, without a secret; a connector without
+ * redirect URIs gets client credentials for itself.
+ */
 export const targetOf = (project: ProjectRow): ClientTarget => {
   const signsIn = project.redirect_uris.length > 0
   return {
@@ -36,14 +39,14 @@ export interface Drift {
   readonly observed: string
 }
 
-// Order means nothing in any of them, and what is empty may as well not be there.
+// The order of lists does not matter, and an empty value equals an absent one.
 const normal = (field: string, value: unknown): unknown => {
   if (Array.isArray(value)) return value.length === 0 ? null : [...value].sort()
   if (field === "scope" && typeof value === "string") return normal("", value.split(" ").filter((word) => word !== ""))
   return value === "" || value === undefined ? null : value
 }
 
-/** The members in which the provider's client is another one than it shall be. */
+/** The members in which the provider's client differs from its target. */
 export const driftOf = (target: ClientTarget, observed: Observed): ReadonlyArray<Drift> =>
   Object.entries(target).flatMap(([field, value]) => {
     const expected = digestOf(normal(field, value))

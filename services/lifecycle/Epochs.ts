@@ -22,7 +22,7 @@ import { readInstallation } from "../platform/database/Installation.ts"
 const doubtMillis = 3_600_000
 
 /** Added to the revision of each domain: more changes than one domain can have lost. */
-const beyond = 1_000_000
+const revisionMargin = 1_000_000
 
 interface Compared {
   readonly system_identifier: string | null
@@ -95,7 +95,7 @@ const begin = Effect.fnUntraced(function* (sql: PgClient.PgClient, restoredFrom:
     where state = 'pending'`
   // Positions that were published in the lost time must not be used again: TRANSFERS goes on beyond them, and the live
   // streams of inboxes begin anew.
-  yield* sql`update domains set revision = revision + ${beyond}`
+  yield* sql`update domains set revision = revision + ${revisionMargin}`
   yield* sql`update inboxes set epoch = left(md5(random()::text), 12)`
   yield* sql`update link_proofs set consumed_at = ${now} where consumed_at is null`
 })

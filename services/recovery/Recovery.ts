@@ -36,8 +36,8 @@ const leaseMillis = 30_000
 /** Gaps of missing messages that are named at most. */
 const namedAtMost = 100
 
-const keyOf = (holes: ReadonlyArray<MissingMessages>) =>
-  holes.map(({ epoch, first, last, project_id, stream }) => [stream, first, last, project_id, epoch].join(" ")).join(
+const keyOf = (gaps: ReadonlyArray<MissingMessages>) =>
+  gaps.map(({ epoch, first, last, project_id, stream }) => [stream, first, last, project_id, epoch].join(" ")).join(
     "\n",
   )
 
@@ -62,11 +62,11 @@ export class Recovery extends Context.Service<Recovery, {
       const missing = yield* missingMessages
       const transfers = yield* lostTransfers
       const { hold, reapply } = yield* reapplying
-      const mine = crypto.randomUUID()
+      const processId = crypto.randomUUID()
       // The gaps that this process found last: the streams are read again once these change.
-      let lackedBefore: string | null = null
+      let gapsBefore: string | null = null
 
-      const stays = (because: HeldReason) =>
+      const stayHeld = (because: HeldReason) =>
         Effect.as(
           sql`update installation set held_reason = ${because} where state = 'held' and held_reason <> ${because}`,
           false,
@@ -106,16 +106,16 @@ export class Recovery extends Context.Service<Recovery, {
       })
 
       /** Begins an epoch after `epoch`, which the lost history already used: two histories must not share an epoch. */
-      const overtake = (epoch: number) =>
+      const beginAfter = (epoch: number) =>
         sql.withTransaction(Effect.gen(function* () {
           yield* sql`update installation set restored_from = lost_since + interval '1 hour', epoch = ${epoch}`
           yield* settleEpoch(sql)
         }))
 
-      const again = Effect.fnUntraced(function* (found: InstallationRow, since: number) {
+      const reapplyAll = Effect.fnUntraced(function* (found: InstallationRow, since: number) {
         const lost = yield* history.read(since)
         if (lost.epoch >= found.epoch) {
-          yield* overtake(lost.epoch)
+          yield* beginAfter(lost.epoch)
           return null
         }
         let reapplied = 0
@@ -173,22 +173,22 @@ export class Recovery extends Context.Service<Recovery, {
       })
 
       /** Keeps the installation held for messages that the broker lost, and names them. */
-      const lacks = Effect.fnUntraced(function* (found: InstallationRow, holes: ReadonlyArray<MissingMessages>) {
+      const holdForGaps = Effect.fnUntraced(function* (found: InstallationRow, gaps: ReadonlyArray<MissingMessages>) {
         const { epoch, missing } = found
-        const named = holes.slice(0, namedAtMost)
+        const named = gaps.slice(0, namedAtMost)
         yield* sql`
           update installation set held_reason = 'messages_missing', missing = ${sql.json(named)}
           where epoch = ${epoch} and state = 'held'`
         if (keyOf(missing) === keyOf(named)) return false
-        yield* audit.append(...named.map((hole) => ({
+        yield* audit.append(...named.map((gap) => ({
           action: "recovery.messages-missing",
           actor: "system" as const,
           subject: `installation:${epoch}`,
           outcome: "failed" as const,
-          details: { ...hole },
+          details: { ...gap },
         })))
         yield* Effect.logWarning(
-          `epoch ${epoch}: messages are missing, in ${holes.length} gaps: type "deno task cli installation show"`,
+          `epoch ${epoch}: messages are missing, in ${gaps.length} gaps: type "deno task cli installation show"`,
         )
         return false
       }, sql.withTransaction)
@@ -202,7 +202,7 @@ export class Recovery extends Context.Service<Recovery, {
         yield* recorded("installation.opened", epoch, {})
       }, sql.withTransaction)
 
-      const walk = Effect.fnUntraced(function* (found: InstallationRow): Effect.fn.Return<boolean, Failure> {
+      const recover = Effect.fnUntraced(function* (found: InstallationRow): Effect.fn.Return<boolean, Failure> {
         const { epoch } = found
         const since = (found.lost_since ?? found.held_since)!.getTime()
         if (found.intake_rewound_at === null) {
@@ -223,22 +223,22 @@ export class Recovery extends Context.Service<Recovery, {
           yield* faultPoint("recovery.renewed")
         }
         for (const stream of tellingStreams) {
-          if (!(yield* knows(found, stream, since))) return yield* stays("stream_gone")
+          if (!(yield* knows(found, stream, since))) return yield* stayHeld("stream_gone")
         }
-        const gaps = yield* missing.ofStreams(found, since)
-        if (found.held_reason === "messages_missing" && lackedBefore === keyOf(gaps)) return false
+        const streamGaps = yield* missing.ofStreams(found, since)
+        if (found.held_reason === "messages_missing" && gapsBefore === keyOf(streamGaps)) return false
         // Revokes once at once, and once more when the intake has caught up: it may have brought back revoked rows.
         const waiting = yield* bus.unanswered("DIRECTORY_IN")
-        if (found.reapplied_at !== null && waiting > 0) return yield* stays("intake_behind")
-        const seen = yield* again(found, since)
+        if (found.reapplied_at !== null && waiting > 0) return yield* stayHeld("intake_behind")
+        const seen = yield* reapplyAll(found, since)
         if (seen === null) return false
-        if (seen.unverifiable > 0) return yield* stays("unverifiable_messages")
+        if (seen.unverifiable > 0) return yield* stayHeld("unverifiable_messages")
         yield* done("reapplied_at", epoch)
-        if (waiting > 0) return yield* stays("intake_behind")
-        const holes = [...gaps, ...(yield* missing.ofProjects(seen.places))]
-        if (holes.length > 0) {
-          lackedBefore = keyOf(gaps)
-          return yield* lacks(found, holes)
+        if (waiting > 0) return yield* stayHeld("intake_behind")
+        const gaps = [...streamGaps, ...(yield* missing.ofProjects(seen.places))]
+        if (gaps.length > 0) {
+          gapsBefore = keyOf(streamGaps)
+          return yield* holdForGaps(found, gaps)
         }
         yield* open(epoch)
         yield* Effect.logWarning(
@@ -251,18 +251,21 @@ export class Recovery extends Context.Service<Recovery, {
       const lease = Effect.gen(function* () {
         const now = yield* Clock.currentTimeMillis
         const taken = yield* sql`
-          update installation set recovering = ${mine}::uuid, recovering_until = ${new Date(now + leaseMillis)}
-          where state = 'held' and (recovering = ${mine}::uuid or coalesce(recovering_until < ${new Date(now)}, true))
+          update installation set recovering = ${processId}::uuid, recovering_until = ${new Date(now + leaseMillis)}
+          where state = 'held' and (recovering = ${processId}::uuid or coalesce(recovering_until < ${new Date(
+          now,
+        )}, true))
           returning 1`
         return taken.length === 1
       })
       // The lease is kept between calls of `advance`; the end of this process gives it back.
       yield* Effect.addFinalizer(() =>
-        sql`update installation set recovering = null, recovering_until = null where recovering = ${mine}::uuid`.pipe(
-          Effect.interruptible,
-          Effect.timeout("2 seconds"),
-          Effect.ignore,
-        )
+        sql`update installation set recovering = null, recovering_until = null where recovering = ${processId}::uuid`
+          .pipe(
+            Effect.interruptible,
+            Effect.timeout("2 seconds"),
+            Effect.ignore,
+          )
       )
       const renewing = Effect.sleep(leaseMillis / 3).pipe(Effect.andThen(lease), Effect.forever)
 
@@ -271,7 +274,7 @@ export class Recovery extends Context.Service<Recovery, {
         const found = yield* readInstallation(sql)
         if (found.state === "open") return true
         if (found.held_reason === "unverifiable_messages" || !(yield* lease)) return false
-        return yield* Effect.raceFirst(walk(found), renewing).pipe(
+        return yield* Effect.raceFirst(recover(found), renewing).pipe(
           Effect.catchTags({
             BusError: ({ message }) =>
               Effect.andThen(
@@ -279,7 +282,7 @@ export class Recovery extends Context.Service<Recovery, {
                 found.held_reason === "event_bus_unavailable"
                   ? Effect.void
                   : Effect.logWarning(`recovery: the broker cannot be asked: ${message}`),
-                stays("event_bus_unavailable"),
+                stayHeld("event_bus_unavailable"),
               ),
             DependencyUnavailable: () => Effect.succeed(false),
           }),

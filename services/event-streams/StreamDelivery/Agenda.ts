@@ -45,7 +45,7 @@ export interface Agenda {
 const ownItem = ({ id, kind, message }: OwnMessage): Item => ({ id, kind, message, position: 0, order: null })
 
 /** Merges own messages into the events, each behind the position that it waits for. */
-const woven = (
+const merged = (
   events: ReadonlyArray<Item>,
   own: ReadonlyArray<OwnMessage>,
   epoch: number,
@@ -55,15 +55,15 @@ const woven = (
   const waiting = own.filter((one) => isDue(one, epoch, upTo))
   const items: Array<Item> = []
   let next = 0
-  const tellUpTo = (position: number) => {
+  const addOwnUpTo = (position: number) => {
     for (; next < waiting.length && isDue(waiting[next]!, epoch, position); next++) items.push(ownItem(waiting[next]!))
   }
-  tellUpTo(from)
+  addOwnUpTo(from)
   for (const event of events) {
-    tellUpTo(event.position - 1)
+    addOwnUpTo(event.position - 1)
     items.push(event)
   }
-  tellUpTo(upTo)
+  addOwnUpTo(upTo)
   return items
 }
 
@@ -92,7 +92,7 @@ export const agendas = Effect.gen(function* () {
     const more = messages.length === (ready === null ? pageEvents : openingMessages)
     const upTo = more ? messages.at(-1)!.position : Math.max(served.position, signed)
     const events = messages.map((told): Item => ({ ...told, kind: "event", order: null }))
-    return { items: woven(events, own, served.epoch, served.position, upTo), upTo, more } satisfies Agenda
+    return { items: merged(events, own, served.epoch, served.position, upTo), upTo, more } satisfies Agenda
   })
 
   /** Loads the held-up subjects as they were last settled. */
@@ -170,7 +170,7 @@ export const agendas = Effect.gen(function* () {
       ? { messages: [], signed: stretch.upTo }
       : yield* messagesAt(served, [...subjects.keys()])
     const upTo = Math.max(from, Math.min(stretch.upTo, signed))
-    const items = [...again.flat(), ...woven(ordered(messages, subjects), own, served.epoch, from, upTo)]
+    const items = [...again.flat(), ...merged(ordered(messages, subjects), own, served.epoch, from, upTo)]
     return { items, upTo, more: upTo === stretch.upTo && !stretch.atEnd || due.length > 0 } satisfies Agenda
   })
 

@@ -110,7 +110,7 @@ export const runs = Effect.fnUntraced(function* (publicUrl: URL, patience: Patie
     return yield* giveBack(course, served)
   })
 
-  const stopUntold = Effect.fnUntraced(function* (course: Course, served: Served): Step {
+  const pauseSilently = Effect.fnUntraced(function* (course: Course, served: Served): Step {
     const change = { by: "transmitter", reason: "grant_not_standing", untold: true, claim: course.claim } as const
     yield* setStatus(served.id, "paused", change)
     yield* sql`
@@ -121,7 +121,7 @@ export const runs = Effect.fnUntraced(function* (publicUrl: URL, patience: Patie
   })
 
   /** Whether the next POST may begin; a stream that was read just now is not checked again. */
-  const mayLeave = Effect.fnUntraced(function* (course: Course, served: Served, readAt: number): Step {
+  const checkBeforePost = Effect.fnUntraced(function* (course: Course, served: Served, readAt: number): Step {
     const now = yield* Clock.currentTimeMillis
     if (course.leaseUntil - now < room && !(yield* settle(course, served, keep))) return "over"
     if (now - readAt < justNowMillis) return "next"
@@ -163,7 +163,7 @@ export const runs = Effect.fnUntraced(function* (publicUrl: URL, patience: Patie
     if (again === undefined) course.reached = position
   }
 
-  const notTaken = Effect.fnUntraced(function* (course: Course, served: Served, item: Item, error: string): Step {
+  const handleFailure = Effect.fnUntraced(function* (course: Course, served: Served, item: Item, error: string): Step {
     const now = yield* Clock.currentTimeMillis
     course.failed(error, now)
     if (served.status !== "enabled") {
@@ -181,20 +181,20 @@ export const runs = Effect.fnUntraced(function* (publicUrl: URL, patience: Patie
     if (verdict === null) return "over"
     if (verdict._tag === "delivered") return yield* taken(course, served, item)
     if (item.kind === "event") course.miss(item.position, missOf(verdict), yield* Clock.currentTimeMillis)
-    if (verdict._tag === "failed") return yield* notTaken(course, served, item, verdict.reason)
+    if (verdict._tag === "failed") return yield* handleFailure(course, served, item, verdict.reason)
     const { code, said } = verdict.refusal
     if (served.status === "enabled" && code === "invalid_key") {
       course.error = said
       return yield* pause(course, served, "invalid_key")
     }
-    if (item.kind === "event") return yield* notTaken(course, served, item, said)
+    if (item.kind === "event") return yield* handleFailure(course, served, item, said)
     // A refused message about the stream itself is not tried again: the receiver would refuse it again.
     course.own.push(item.id)
     course.error = said
     return "next"
   })
 
-  const isHeldUp = ({ held }: Course, { again, order }: Item, failed: ReadonlySet<string>) =>
+  const isSubjectHeld = ({ held }: Course, { again, order }: Item, failed: ReadonlySet<string>) =>
     order !== null && (again === undefined ? held.has(order.key) : failed.has(order.key))
 
   const through = Effect.fnUntraced(
@@ -202,11 +202,11 @@ export const runs = Effect.fnUntraced(function* (publicUrl: URL, patience: Patie
       const failed = new Set<string>()
       let asOf = readAt
       for (const item of items) {
-        if (isHeldUp(course, item, failed)) {
+        if (isSubjectHeld(course, item, failed)) {
           if (item.again === undefined) course.reached = item.position
           continue
         }
-        const may = yield* mayLeave(course, served, asOf)
+        const may = yield* checkBeforePost(course, served, asOf)
         if (may !== "next") return may
         asOf = -Infinity
         const before = course.failures
@@ -238,7 +238,7 @@ export const runs = Effect.fnUntraced(function* (publicUrl: URL, patience: Patie
           (yield* read(sql`t.id = ${course.id}::uuid and t.claim = ${course.claim}`))
         if (served === null) return
         last = served
-        if (!served.granted) return yield* stopUntold(course, served)
+        if (!served.granted) return yield* pauseSilently(course, served)
         if (served.stale && served.status === "enabled") {
           yield* pause(course, served, "epoch_changed")
           return

@@ -129,7 +129,7 @@ export const moving = Effect.gen(function* () {
    * Deletes messages that a stolen key signed and a stream still has to deliver, so that the next key signs them again:
    * receivers without a cursor have no snapshot to go on from.
    */
-  const takeBack = Effect.fnUntraced(function* (stolen: string, projectIds: ReadonlyArray<string>) {
+  const deleteStolenMessages = Effect.fnUntraced(function* (stolen: string, projectIds: ReadonlyArray<string>) {
     // A process that is serving a stream may have read deleted messages: it must find that the stream changed.
     yield* sql`
       update lifecycle_streams set updated_at = ${new Date(yield* Clock.currentTimeMillis)}
@@ -167,7 +167,7 @@ export const moving = Effect.gen(function* () {
       ) n on true
       where p.project_id = any(${[...projectIds]}::text[])`
 
-  const tellThese = Effect.fnUntraced(function* (projectIds: ReadonlyArray<string>) {
+  const announceTo = Effect.fnUntraced(function* (projectIds: ReadonlyArray<string>) {
     const places = yield* nextPlaces(projectIds)
     const rows = yield* untold(projectIds)
     const next = yield* successors
@@ -177,7 +177,7 @@ export const moving = Effect.gen(function* () {
       touched.map(({ kid, lost, project_id, refuge }) => ({ project_id, kid: lost ? refuge : kid, anew: true })),
     )
     for (const [stolen, own] of Map.groupBy(touched, ({ compromised }) => compromised!)) {
-      yield* takeBack(stolen, own.map(({ project_id }) => project_id))
+      yield* deleteStolenMessages(stolen, own.map(({ project_id }) => project_id))
     }
     // Streams are locked before consumers, in the order in which the settlement of deliveries locks them.
     yield* raiseFloors(places, touched.map(({ project_id }) => ({ project_id, consumer: null })))
@@ -207,10 +207,10 @@ export const moving = Effect.gen(function* () {
       select project_id from lifecycle_project_keys
       where news_id < (select max(id) from lifecycle_key_news) order by project_id limit ${chunk}`
     if (behind.length === 0) return 0
-    return yield* inTransaction(tellThese(behind.map(({ project_id }) => project_id)))
+    return yield* inTransaction(announceTo(behind.map(({ project_id }) => project_id)))
   }).pipe(Effect.provideService(Database, database), Effect.withSpan("KeyRotation.tell"))
 
-  const switchThese = Effect.fnUntraced(function* (projectIds: ReadonlyArray<string>, to: Transition, now: Date) {
+  const switchProjects = Effect.fnUntraced(function* (projectIds: ReadonlyArray<string>, to: Transition, now: Date) {
     const places = yield* nextPlaces(projectIds)
     const rows = yield* sql<Standing & { readonly waits: ReadonlyArray<string> }>`
       select p.project_id, p.kid, pr.institution_id, coalesce(pr.removed, true) as removed,
@@ -241,7 +241,7 @@ export const moving = Effect.gen(function* () {
       order by p.project_id limit ${chunk}`
     if (ready.length === 0) return 0
     return yield* Effect.provideService(
-      inTransaction(switchThese(ready.map(({ project_id }) => project_id), to, now)),
+      inTransaction(switchProjects(ready.map(({ project_id }) => project_id), to, now)),
       Database,
       database,
     )

@@ -36,18 +36,18 @@ export class Bells extends Context.Service<Bells, {
       const bus = yield* Bus
       const self = crypto.randomUUID()
       const waiting = new Map<string, Map<string | null, Set<Latch.Latch>>>()
-      yield* counted("waiters", () => [...waiting.values()].reduce((sum, ears) => sum + ears.size, 0))
+      yield* counted("waiters", () => [...waiting.values()].reduce((sum, latchesByKey) => sum + latchesByKey.size, 0))
       const unsent = new Map<string, Set<string> | null>()
       const sending = Latch.makeUnsafe(false)
 
       const open = (latches: Set<Latch.Latch> | undefined) => latches?.forEach((latch) => latch.openUnsafe())
 
       const wake = (topic: string, keys: ReadonlyArray<string>) => {
-        const ears = waiting.get(topic)
-        if (ears === undefined) return
-        if (keys.length === 0) return ears.forEach(open)
-        open(ears.get(null))
-        for (const key of keys) open(ears.get(key))
+        const latchesByKey = waiting.get(topic)
+        if (latchesByKey === undefined) return
+        if (keys.length === 0) return latchesByKey.forEach(open)
+        open(latchesByKey.get(null))
+        for (const key of keys) open(latchesByKey.get(key))
       }
 
       const ringUnsafe = (topic: string, keys: ReadonlyArray<string> = []) => {
@@ -69,25 +69,27 @@ export class Bells extends Context.Service<Bells, {
       yield* Effect.gen(function* () {
         yield* sending.await
         sending.closeUnsafe()
-        const rung = [...unsent]
+        const signalled = [...unsent]
         unsent.clear()
-        for (const [topic, keys] of rung) yield* bus.publishCore(`bell.v1.${topic}`, [self, ...(keys ?? [])].join("\n"))
+        for (const [topic, keys] of signalled) {
+          yield* bus.publishCore(`bell.v1.${topic}`, [self, ...(keys ?? [])].join("\n"))
+        }
         yield* Effect.sleep("5 millis")
       }).pipe(Effect.forever, Effect.forkScoped)
 
       const enter = (topic: string, key: string | null) => {
         const latch = Latch.makeUnsafe(false)
-        const ears = waiting.get(topic) ?? new Map<string | null, Set<Latch.Latch>>()
-        waiting.set(topic, ears)
-        ears.set(key, (ears.get(key) ?? new Set()).add(latch))
+        const latchesByKey = waiting.get(topic) ?? new Map<string | null, Set<Latch.Latch>>()
+        waiting.set(topic, latchesByKey)
+        latchesByKey.set(key, (latchesByKey.get(key) ?? new Set()).add(latch))
         return latch
       }
 
       const leave = (topic: string, key: string | null, latch: Latch.Latch) => {
-        const ears = waiting.get(topic)
-        const latches = ears?.get(key)
+        const latchesByKey = waiting.get(topic)
+        const latches = latchesByKey?.get(key)
         latches?.delete(latch)
-        if (latches?.size === 0) ears?.delete(key)
+        if (latches?.size === 0) latchesByKey?.delete(key)
       }
 
       const bell = (topic: string, key: string | null = null) =>

@@ -67,7 +67,8 @@ interface InsertedRow {
  * the commit would otherwise move the lane on, past rows that it cannot see yet (see `announceDue`).
  *
  * The first rows come from a series, because PostgreSQL takes an array whose length it does not know for ten rows, and
- * would join hundreds in nested loops.
+ * would join hundreds in nested loops. The conditions on them are boolean subqueries for the same reason: PostgreSQL takes
+ * a semi-join on an array's element, and `is null`, to leave two rows of 500, and compared every event with every other.
  */
 export const insertEvents = Effect.fnUntraced(function* (
   sql: PgClient.PgClient,
@@ -92,12 +93,13 @@ export const insertEvents = Effect.fnUntraced(function* (
           (${arrayOf(keys.map(({ key }) => key))}::uuid[])[n] as key,
           (${arrayOf(keys.map(({ before }) => before))}::uuid[])[n] as before
         from generate_series(1, ${events.length}::int) n
-      ) k where k.account_id in (select id from account)
+      ) k where (select true from account a where a.id = k.account_id)
     ), remembered as (
       insert into seen_ids (key, seen_on)
       select k.key, ${at.now}::timestamptz::date from known k
       -- What was remembered before there were days; one by one by key.
-      where (select 1 from seen_events s where s.account_id = k.account_id and s.key = k.before) is null
+      where not coalesce(
+        (select true from seen_events s where s.account_id = k.account_id and s.key = k.before), false)
       order by k.key
       on conflict do nothing returning key
     ), fresh as materialized (

@@ -1,0 +1,56 @@
+/** What accepting a batch costs PostgreSQL grows with its events, and not with their square. */
+import type { PgClient } from "@effect/sql-pg"
+import { assert, layer } from "@effect/vitest"
+import { Effect, Layer } from "effect"
+import { Database } from "../../../../services/platform/database/Database.ts"
+import { Ids } from "../../../../services/platform/Ids.ts"
+import { insertEvents } from "../../../../services/webhooks/Deliveries/Accept.ts"
+import { count, event, now, webhook, world } from "../WebhookWorld.ts"
+
+interface Node {
+  readonly "Node Type": string
+  readonly "Rows Removed by Join Filter"?: number
+  readonly Plans?: ReadonlyArray<Node>
+}
+
+/** Runs the statement that it is given under EXPLAIN, which changes what the statement changes, and keeps the plan. */
+const explaining = (sql: PgClient.PgClient) => {
+  const plans: Array<Node> = []
+  const run = (strings: TemplateStringsArray, ...values: ReadonlyArray<string>) => {
+    const texts = [`explain (analyze, timing off, format json) ${strings[0]}`, ...strings.slice(1)]
+    return Effect.map(
+      sql<{ "QUERY PLAN": ReadonlyArray<{ readonly Plan: Node }> }>(Object.assign(texts, { raw: texts }), ...values),
+      (rows) => {
+        plans.push(...rows.flatMap((row) => row["QUERY PLAN"].map(({ Plan }) => Plan)))
+        return [{ fresh: [], claim: 0n, current: [] }]
+      },
+    )
+  }
+  return { plans, sql: run as unknown as PgClient.PgClient }
+}
+
+const compared = (node: Node): number =>
+  (node["Rows Removed by Join Filter"] ?? 0) + (node.Plans ?? []).reduce((sum, plan) => sum + compared(plan), 0)
+
+layer(Layer.fresh(world()))("Accepting a batch", (it) => {
+  it.effect("compares no event with all the others", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* Database
+      const { accountId, id: webhookId } = yield* webhook()
+      const { batch } = yield* Ids
+      const explained = explaining(sql)
+      // So often that the plan is one for any values.
+      for (let time = 0; time < 7; time++) {
+        const [ids, deliveryIds] = [yield* batch(500), yield* batch(500)]
+        const events = ids.map((id, i) => ({
+          ...event(accountId),
+          id,
+          deliveries: [{ id: deliveryIds[i]!, webhookId, claimed: true }],
+        }))
+        const at = new Date(yield* now)
+        yield* insertEvents(explained.sql, events, { now: at, leaseUntil: at })
+      }
+      assert.strictEqual(yield* count("deliveries"), 3_500)
+      assert.deepStrictEqual(explained.plans.map(compared), Array(7).fill(0))
+    }))
+})

@@ -15,7 +15,7 @@ export default defineConfig({
     // Before Effect loads, as in every entry of the program.
     setupFiles: ["src/process/HideAsyncHooks.ts"],
     // The broker's library removes its listeners from a socket that it abandons: a later error of that socket belongs to
-    // no test (src/process/LateWrite.ts is the program's own guard against it).
+    // no test (src/process/NatsSocketErrors.ts is the program's own guard against it).
     onUnhandledError: (error) => !("code" in error && abandoned.has(String(error.code))),
     testTimeout: 900_000,
     hookTimeout: 120_000,

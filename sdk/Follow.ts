@@ -1,11 +1,11 @@
 /**
- * Follows a project's lifecycle by cursor for as long as it is let (see Course.ts for what it holds to).
+ * Follows a project's lifecycle by cursor for as long as it is let (see SyncLoop.ts for what it holds to).
  *
  * Killed at any step it goes on from what was committed: what came after the last commit comes again.
  */
-import { course, type CourseOptions, pause } from "./Course.ts"
+import { course, type CourseOptions, pause } from "./SyncLoop.ts"
 
-export type { Applied, Notice } from "./Course.ts"
+export type { Applied, Notice } from "./SyncLoop.ts"
 
 export type FollowOptions<Tx> = CourseOptions<Tx>
 

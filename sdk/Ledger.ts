@@ -5,8 +5,8 @@
  * applied only where it follows the last one (same epoch, next position, its `prev_digest` our chain head), and once; a
  * snapshot takes everything's place at once and leaves access closed.
  */
-import { change, fillStaged, put } from "./FactRows.ts"
-import { announcedBy, type Change, changesOf, compromisedBy, type Fact, factsOf, groups } from "./Fold.ts"
+import { change, fillStaged, put } from "./FactTable.ts"
+import { announcedBy, type Change, changesOf, compromisedBy, type Fact, factsOf, groups } from "./EventProjection.ts"
 import type { Json } from "./Canonical.ts"
 import { Gap, Refusal } from "./Refusal.ts"
 import { ask, insert, type Row, type Work } from "./Store.ts"

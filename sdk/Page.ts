@@ -1,5 +1,5 @@
 /** What is believed of a page of events, before anything of it is applied. */
-import { announcedBy } from "./Fold.ts"
+import { announcedBy } from "./EventProjection.ts"
 import { Refusal } from "./Refusal.ts"
 import { type Pins, type VerifiedEvent, verifyEvent } from "./Verify.ts"
 

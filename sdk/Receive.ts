@@ -1,7 +1,7 @@
 /**
  * Receives a project's lifecycle by a stream of the Shared Signals Framework 1.0: pushed to the product's own endpoint (RFC
- * 8935), or polled (RFC 8936). It holds to what following by cursor holds to (Course.ts), with the same ledger: a message is
- * taken once it is committed, and only then answered for.
+ * 8935), or polled (RFC 8936). It holds to what following by cursor holds to (SyncLoop.ts), with the same ledger: a
+ * message is taken once it is committed, and only then answered for.
  *
  * A stream tells of new events and of nothing else, so the cursor goes along: it brings the snapshot and what came before
  * the stream, opens access, hears the product's acknowledgement, fills what a stream left out, and goes on alone while the
@@ -10,7 +10,7 @@
  * Killed at any step: what was committed and not answered for comes again, and changes nothing.
  */
 import { createHash, randomUUID, timingSafeEqual } from "node:crypto"
-import { course, type CourseOptions, type Notice as CourseNotice, pause } from "./Course.ts"
+import { course, type CourseOptions, type Notice as CourseNotice, pause } from "./SyncLoop.ts"
 import { Gap, Refusal, type RefusalStep } from "./Refusal.ts"
 import type { Polled, Settled } from "./Transmitter.ts"
 import { type Message, type StreamMessage, type VerifiedEvent, verifyMessage } from "./Verify.ts"

@@ -4,7 +4,7 @@
  */
 import { type Json, member } from "./Canonical.ts"
 import type { Jwk } from "./Keys.ts"
-import { mostPartBytes } from "./Parts.ts"
+import { mostPartBytes } from "./ManifestParts.ts"
 
 /** Any answer but the one that was asked for. */
 export class Answered extends Error {

@@ -1,15 +1,15 @@
 /**
- * Whether a message may be believed. After its envelope (see Signed.ts): exactly one event, `iat`, and that the event's
- * digest is made of its own body; of a stream's own messages, that they are about that stream.
+ * Whether a message may be believed. After its envelope (see TokenEnvelope.ts): exactly one event, `iat`, and that the
+ * event's digest is made of its own body; of a stream's own messages, that they are about that stream.
  *
  * Standards: RFC 8417 (SET), RFC 8785 (canonical JSON), Shared Signals Framework 1.0.
  */
 import type { VerifiedEvent } from "./VerifiedEvent.ts"
 import { digestOf, type Json, member, sha256 } from "./Canonical.ts"
-import { mostPartBytes, type Part } from "./Parts.ts"
-import { type Believed, type Claims, claimsOf, isObject, issuedAt, jtiOf, type Pins, refuse } from "./Signed.ts"
+import { mostPartBytes, type Part } from "./ManifestParts.ts"
+import { type Believed, type Claims, claimsOf, isObject, issuedAt, jtiOf, type Pins, refuse } from "./TokenEnvelope.ts"
 
-export type { Pins } from "./Signed.ts"
+export type { Pins } from "./TokenEnvelope.ts"
 export type { VerifiedEvent } from "./VerifiedEvent.ts"
 
 /** Where a snapshot was taken, and what to pin from then on. */
@@ -28,7 +28,7 @@ export interface VerifiedSnapshot extends Checkpoint {
   readonly state: { readonly [group: string]: Json }
 }
 
-/** A snapshot of a large state: what its parts are, and what all of them come to (see Parts.ts). */
+/** A snapshot of a large state: what its parts are, and what all of them come to (see ManifestParts.ts). */
 export interface VerifiedManifest extends Checkpoint {
   readonly parts: ReadonlyArray<Part>
   readonly stateDigest: string

@@ -15,13 +15,13 @@ import { Epochs } from "../services/lifecycle/Epochs.ts"
 import { NotificationIntake } from "../services/notifications/NotificationIntake.ts"
 import { Notifications } from "../services/notifications/Notifications.ts"
 import { Preferences } from "../services/notifications/Preferences.ts"
-import { Retention } from "../services/notifications/Retention.ts"
+import { NotificationRetention } from "../services/notifications/NotificationRetention.ts"
 import { AccessTokens, configuredTokenIssuers } from "../services/people/AccessTokens.ts"
-import { Callers } from "../services/people/Callers.ts"
-import { Sightings } from "../services/people/Sightings.ts"
+import { CallerAuthentication } from "../services/people/CallerAuthentication.ts"
+import { SessionActivity } from "../services/people/SessionActivity.ts"
 import { Audit } from "../services/platform/observability/Audit.ts"
 import { AuditPartitions } from "../services/platform/observability/AuditPartitions.ts"
-import { Bells } from "../services/platform/messaging/Bells.ts"
+import { WakeUps } from "../services/platform/messaging/WakeUps.ts"
 import { Bus } from "../services/platform/messaging/Bus.ts"
 import { Database } from "../services/platform/database/Database.ts"
 import { DatabaseClock } from "../services/platform/database/DatabaseClock.ts"
@@ -30,16 +30,16 @@ import { Mailbox } from "../services/platform/messaging/Mailbox.ts"
 import { gaugedMaps } from "../services/platform/MapSizes.ts"
 import { Mails } from "../services/platform/mail/Mails.ts"
 import { Outbound } from "../services/platform/Outbound.ts"
-import { OneShotTokens } from "../services/platform/security/OneShotTokens.ts"
+import { OneTimeTokens } from "../services/platform/security/OneTimeTokens.ts"
 import { Outbox } from "../services/platform/messaging/Outbox.ts"
 import { RateLimits } from "../services/platform/security/RateLimits.ts"
 import { Readiness } from "../services/platform/observability/Readiness.ts"
-import { Rejects } from "../services/platform/messaging/Rejects.ts"
+import { RejectedMessages } from "../services/platform/messaging/RejectedMessages.ts"
 import { Timers } from "../services/platform/database/Timers.ts"
 import { Vault } from "../services/platform/security/Vault.ts"
-import { WorkerSightings } from "../services/platform/observability/WorkerSightings.ts"
+import { WorkerHeartbeats } from "../services/platform/observability/WorkerHeartbeats.ts"
 import { Transfers } from "../services/transfers/Transfers.ts"
-import { Counts } from "../services/webhooks/Counts.ts"
+import { CountCompaction } from "../services/webhooks/CountCompaction.ts"
 import { Deliveries } from "../services/webhooks/Deliveries.ts"
 import { DeliveryRecords } from "../services/webhooks/DeliveryRecords.ts"
 import { Endpoints } from "../services/webhooks/Endpoints.ts"
@@ -52,46 +52,46 @@ import { Sender } from "../services/webhooks/Sender.ts"
 import { WebhookJobs } from "../services/webhooks/WebhookJobs.ts"
 import { Webhooks } from "../services/webhooks/Webhooks.ts"
 import { manyProcesses, singleProcess } from "./actors/Cluster.ts"
-import { domainActor } from "./actors/Domain.ts"
-import { webhookActor } from "./actors/Webhook.ts"
-import { identityHandlers, identityServices } from "./App/Identity.ts"
-import { lifecycleHandlers, lifecycleWorkers } from "./App/Lifecycle.ts"
-import { mail } from "./App/Mail.ts"
+import { domainActor } from "./actors/DomainEntity.ts"
+import { webhookActor } from "./actors/WebhookEntity.ts"
+import { identityHandlers, identityServices } from "./App/IdentityLayers.ts"
+import { lifecycleHandlers, lifecycleWorkers } from "./App/LifecycleLayers.ts"
+import { mail } from "./App/MailLayers.ts"
 import { type AppConfig, originAt, type Role } from "./AppConfig.ts"
 import { signInWarning } from "./AppConfig/Warnings.ts"
 import { allKinds, trustInBus } from "./DirectoryKinds.ts"
 import { endDemo, fillDemo } from "./embedded/DemoDirectory.ts"
 import { EmbeddedIssuer } from "./embedded/EmbeddedIssuer.ts"
-import { apiKeys } from "./http/handlers/ApiKeys.ts"
-import { authenticated, presented } from "./http/auth/Credentials.ts"
+import { apiKeys } from "./http/handlers/ApiKeysHandlers.ts"
+import { authenticated, presented } from "./http/auth/AccountAuth.ts"
 import { DevKey } from "./http/dev/DevKey.ts"
-import * as DevMailboxPages from "./http/dev/DevMailbox.ts"
+import * as DevMailboxPages from "./http/dev/DevMailboxPage.ts"
 import * as DevSignIn from "./http/dev/DevSignIn.ts"
 import * as Docs from "./http/docs/Docs.ts"
 import { Clients } from "./http/edge/Clients.ts"
-import { Refusals } from "./http/edge/Refusals.ts"
+import { RejectionAudit } from "./http/edge/RejectionAudit.ts"
 import { RefusedCredentials } from "./http/edge/RefusedCredentials.ts"
 import { AccountLimits } from "./http/auth/Limits.ts"
-import { managed } from "./http/auth/Management.ts"
-import { hotMe } from "./http/handlers/Me.ts"
-import { notifications } from "./http/handlers/Notifications.ts"
+import { managed } from "./http/auth/ManagementAuth.ts"
+import { hotMe } from "./http/handlers/MeHandlers.ts"
+import { notifications } from "./http/handlers/NotificationsHandlers.ts"
 import { Server } from "./http/Server.ts"
-import { system } from "./http/handlers/System.ts"
+import { system } from "./http/handlers/SystemHandlers.ts"
 import * as TransferPages from "./http/pages/TransferPages.ts"
-import { transfers } from "./http/handlers/Transfers.ts"
-import { webhooks } from "./http/handlers/Webhooks.ts"
+import { transfers } from "./http/handlers/TransfersHandlers.ts"
+import { webhooks } from "./http/handlers/WebhooksHandlers.ts"
 import { migrated, tables } from "./Migrations.ts"
-import { type Places, portsOf } from "./Places.ts"
+import { type BackingServices, portsOf } from "./BackingServices.ts"
 import { DirectoryIntake } from "./workers/DirectoryIntake.ts"
-import { Dispatcher } from "./workers/Dispatcher.ts"
-import { Intake } from "./workers/Intake.ts"
-import { LifecycleUpkeep } from "./workers/LifecycleUpkeep.ts"
-import { NotificationIntakeWorker } from "./workers/NotificationIntake.ts"
-import { Provider } from "./workers/Provider.ts"
+import { WebhookRetries } from "./workers/WebhookRetries.ts"
+import { EmailEventIntake } from "./workers/EmailEventIntake.ts"
+import { LifecycleMaintenance } from "./workers/LifecycleMaintenance.ts"
+import { NotificationIntakeWorker } from "./workers/NotificationWorker.ts"
+import { ProviderWorker } from "./workers/ProviderWorker.ts"
 import { Relay } from "./workers/Relay.ts"
 import { RequestTimers } from "./workers/RequestTimers.ts"
-import { Timers as TimersWorker } from "./workers/Timers.ts"
-import { Upkeep } from "./workers/Upkeep.ts"
+import { TransferTimers as TimersWorker } from "./workers/TransferTimers.ts"
+import { Maintenance } from "./workers/Maintenance.ts"
 
 /**
  * The note in `/ready`: the sign-in warning and the partitions that are late. Probes are frequent, so the look at the
@@ -104,18 +104,18 @@ const noteFor = (config: AppConfig) =>
   )
 
 /** The platform services, on the migrated PostgreSQL, its clock and the broker. */
-const ground = (config: AppConfig, places: Places) =>
+const ground = (config: AppConfig, places: BackingServices) =>
   Layer.mergeAll(
     Audit.layer,
-    Rejects.layer,
+    RejectedMessages.layer,
     RateLimits.layer,
     Mails.layer,
     Jobs.layer,
     Layer.unwrap(Effect.map(noteFor(config), (note) => Readiness.layer(tables, note))),
   ).pipe(
-    Layer.merge(Layer.merge(OneShotTokens.layer, Timers.layer)),
+    Layer.merge(Layer.merge(OneTimeTokens.layer, Timers.layer)),
     Layer.provideMerge(Outbox.layer),
-    Layer.provideMerge(Bells.layer),
+    Layer.provideMerge(WakeUps.layer),
     Layer.provideMerge(Layer.mergeAll(
       Bus.layer({ url: places.natsUrl, ...(config.natsCreds === null ? {} : { credsFile: config.natsCreds }) }),
       Vault.layer({ file: config.keysFile ?? "", ...(config.keys === null ? {} : { keys: config.keys }) }),
@@ -146,10 +146,11 @@ export const publicUrlOf = (config: AppConfig): URL => new URL(config.publicUrl 
 
 const issuerOf = (config: AppConfig) => new URL("/dev/issuer", publicUrlOf(config)).href
 
-const demoIssuer = (config: AppConfig, { home }: Places) => EmbeddedIssuer.layer({ home, issuer: issuerOf(config) })
+const demoIssuer = (config: AppConfig, { home }: BackingServices) =>
+  EmbeddedIssuer.layer({ home, issuer: issuerOf(config) })
 
 /** Verifies session cookies. With DEMO the embedded issuer, which signs with the home's key, is the only issuer. */
-const cookies = (config: AppConfig, places: Places) =>
+const cookies = (config: AppConfig, places: BackingServices) =>
   config.demo
     ? Layer.unwrap(Effect.map(EmbeddedIssuer, ({ cookieIssuer }) => Cookies.layer([cookieIssuer]))).pipe(
       Layer.provide(demoIssuer(config, places)),
@@ -160,7 +161,7 @@ const cookies = (config: AppConfig, places: Places) =>
  * Verifies people's access tokens. With DEMO the embedded issuer's key is accepted for every issuer; the directory
  * decides which person a token names.
  */
-const accessTokens = (config: AppConfig, places: Places) =>
+const accessTokens = (config: AppConfig, places: BackingServices) =>
   config.demo
     ? Layer.unwrap(Effect.map(EmbeddedIssuer, ({ tokenIssuer }) => AccessTokens.layer(() => tokenIssuer))).pipe(
       Layer.provide(demoIssuer(config, places)),
@@ -168,17 +169,17 @@ const accessTokens = (config: AppConfig, places: Places) =>
     : Layer.unwrap(Effect.map(configuredTokenIssuers(config.managementIssuers), AccessTokens.layer))
 
 /** Authenticates callers of the identity API. */
-const callers = (config: AppConfig, places: Places) =>
-  Callers.layer.pipe(Layer.provideMerge(Layer.merge(Sightings.layer, accessTokens(config, places))))
+const callers = (config: AppConfig, places: BackingServices) =>
+  CallerAuthentication.layer.pipe(Layer.provideMerge(Layer.merge(SessionActivity.layer, accessTokens(config, places))))
 
-const services = (config: AppConfig, places: Places) =>
+const services = (config: AppConfig, places: BackingServices) =>
   Layer.mergeAll(
     DeliveryRecords.layer({ deliveredDays: config.deliveredDays }),
     Webhooks.layer({ perAccount: config.perAccount }),
     ApiKeys.layer,
     WebhookJobs.layer.pipe(Layer.provideMerge(Replays.layer)),
-    Retention.layer(),
-    Counts.layer,
+    NotificationRetention.layer(),
+    CountCompaction.layer,
     AuditPartitions.layer(config),
     Partitions.layer({
       deliveredDays: config.deliveredDays,
@@ -202,7 +203,7 @@ const services = (config: AppConfig, places: Places) =>
 
 const delivery = (config: AppConfig) => {
   const sender = { timeoutMillis: config.webhooksTimeout }
-  return Layer.mergeAll(Intake.layer, Dispatcher.layer).pipe(
+  return Layer.mergeAll(EmailEventIntake.layer, WebhookRetries.layer).pipe(
     Layer.provide(EventIntake.layer),
     Layer.provide(Deliveries.layer({ ...sender, schedule: config.schedule })),
     Layer.provide([Sender.layer(sender), Endpoints.layer, Listeners.layer]),
@@ -241,7 +242,7 @@ const transferPages = (config: AppConfig, publicUrl: URL) =>
     : Layer.empty
 
 /** The actors of this process, and the clients of actors in other processes. */
-const actors = (config: AppConfig, { database }: Places) => {
+const actors = (config: AppConfig, { database }: BackingServices) => {
   const { clusterHost: host, clusterPort: port } = config
   const here = config.roles.has("actors")
   const living = here ? Layer.merge(webhookActor, domainActor) : Layer.empty
@@ -257,7 +258,7 @@ export const prepare = (config: AppConfig) => {
   return config.transfersEnabled ? Docs.prepare(Api, origin) : Docs.prepare(ApiWithoutTransfers, origin)
 }
 
-const api = (config: AppConfig, places: Places) => {
+const api = (config: AppConfig, places: BackingServices) => {
   const publicUrl = publicUrlOf(config)
   const rates = { reads: config.managementReadRate, writes: config.managementWriteRate }
   const routes = Layer.mergeAll(
@@ -288,17 +289,17 @@ const api = (config: AppConfig, places: Places) => {
     lingerMillis: 1_000,
     ...(config.publicUrl === null ? {} : { publicUrl: config.publicUrl }),
   }).pipe(
-    Layer.provide(Refusals.layer),
+    Layer.provide(RejectionAudit.layer),
     Layer.provide(RefusedCredentials.layer(config.refusedCredentialsRate)),
     Layer.provide(Clients.layer(config.trustedProxies)),
   )
 }
 
-const demo = (config: AppConfig, { home }: Places, instance: string) =>
+const demo = (config: AppConfig, { home }: BackingServices, instance: string) =>
   config.demo ? Layer.effectDiscard(fillDemo(home, instance)) : Layer.effectDiscard(endDemo)
 
 /** All that this process does, by its roles. Provides `Server` where the process has the role `api`. */
-export const app = (config: AppConfig, places: Places) => {
+export const app = (config: AppConfig, places: BackingServices) => {
   const instance = crypto.randomUUID()
   const has = (role: Role) => config.roles.has(role)
   return Layer.mergeAll(
@@ -306,7 +307,7 @@ export const app = (config: AppConfig, places: Places) => {
     has("actors") && !has("api") && config.cluster === "on" ? actors(config, places) : Layer.empty,
     has("relay") ? Relay.layer : Layer.empty,
     has("timers")
-      ? Layer.mergeAll(Upkeep.layer, LifecycleUpkeep.layer, Provider.layer, RequestTimers.layer)
+      ? Layer.mergeAll(Maintenance.layer, LifecycleMaintenance.layer, ProviderWorker.layer, RequestTimers.layer)
       : Layer.empty,
     has("timers") && config.transfersEnabled ? TimersWorker.layer : Layer.empty,
     has("intake") ? intake(config) : Layer.empty,
@@ -314,7 +315,7 @@ export const app = (config: AppConfig, places: Places) => {
     has("mail") ? mail(config, publicUrlOf(config)) : Layer.empty,
     has("lifecycle") ? lifecycleWorkers(config, publicUrlOf(config)) : Layer.empty,
   ).pipe(
-    Layer.provideMerge(Layer.mergeAll(demo(config, places, instance), gaugedMaps, WorkerSightings.layer(instance))),
+    Layer.provideMerge(Layer.mergeAll(demo(config, places, instance), gaugedMaps, WorkerHeartbeats.layer(instance))),
     Layer.provideMerge(DevKey.layer(publicUrlOf(config))),
     Layer.provideMerge(services(config, places)),
   )
@@ -323,7 +324,7 @@ export const app = (config: AppConfig, places: Places) => {
 /**
  * Addresses of the database and the broker for runtime.json: they hold passwords, and are for this user's own tools.
  */
-export const addresses = (places: Places) => ({
+export const addresses = (places: BackingServices) => ({
   database_url: Redacted.value(places.database.url),
   database_owner_url: places.database.ownerUrl === null ? null : Redacted.value(places.database.ownerUrl),
   nats_url: Redacted.value(places.natsUrl),

@@ -4,7 +4,7 @@ import { mailKinds } from "../services/accounts/MailKinds.ts"
 import type { Trust } from "../services/directory/Directory.ts"
 import { identityKinds } from "./IdentityKinds.ts"
 import { watchingProjects } from "../services/projects/DirectoryWatch.ts"
-import { watchingTransfers } from "../services/transfers/DirectoryWatch.ts"
+import { watchingTransfers } from "../services/transfers/DirectoryListener.ts"
 import type { IdentityDirectory } from "./AppConfig.ts"
 
 /** All kinds, for `Directory.layer`. Only the directory's own transaction locks rows of both families. */

@@ -6,7 +6,7 @@ import { Effect } from "effect"
 import { accessKinds } from "../services/access/AccessKinds.ts"
 import { AccessVersions } from "../services/access/AccessVersions.ts"
 import type { Kind } from "../services/directory/Directory.ts"
-import { Positions } from "../services/lifecycle/Positions.ts"
+import { EventLog } from "../services/lifecycle/EventLog.ts"
 import { Database } from "../services/platform/database/Database.ts"
 import { owners } from "../services/projects/Owners.ts"
 import { projectKinds } from "../services/projects/ProjectKinds.ts"
@@ -16,7 +16,7 @@ import { peopleKinds } from "../services/people/PeopleKinds.ts"
 export const identityKinds = Effect.gen(function* () {
   const { sql } = yield* Database
   const versions = yield* AccessVersions
-  const { settle } = owners(sql, yield* Positions)
+  const { settle } = owners(sql, yield* EventLog)
   const [person, ...others] = yield* peopleKinds
 
   const arrive = Effect.fnUntraced(function* (ids: ReadonlyArray<string>) {

@@ -49,8 +49,8 @@ import deliveryPages from "../migrations/0040_delivery_pages.ts"
 import { lock } from "../services/platform/database/AdvisoryLocks.ts"
 import { Database } from "../services/platform/database/Database.ts"
 import { isAway } from "../services/platform/database/Database/Awaited.ts"
-import { allowLonger } from "../services/platform/database/Database/Watched.ts"
-import { inTurn } from "../services/platform/database/InTurn.ts"
+import { allowLonger } from "../services/platform/database/Database/StalledConnections.ts"
+import { inTurn } from "../services/platform/database/RetryOnLockTimeout.ts"
 
 const migrations: ReadonlyArray<Migrator.ResolvedMigration> = [
   [1, "platform", Effect.succeed(platform)],

@@ -4,8 +4,8 @@ import process from "node:process"
 import { type AppConfig, load } from "./AppConfig.ts"
 import { warningsOf } from "./AppConfig/Warnings.ts"
 import * as Home from "./embedded/Home.ts"
-import { freePort, mustBeFree } from "./embedded/Ports.ts"
-import * as Places from "./Places.ts"
+import { freePort, mustBeFree } from "./embedded/FreePorts.ts"
+import * as Places from "./BackingServices.ts"
 import { telemetry } from "./Telemetry.ts"
 
 /**

@@ -11,8 +11,8 @@ import { demoFile } from "./embedded/DemoDirectory.ts"
 import * as Home from "./embedded/Home.ts"
 import { DevKey } from "./http/dev/DevKey.ts"
 import { Server } from "./http/Server.ts"
-import type * as Places from "./Places.ts"
-import * as Unheard from "./process/Unheard.ts"
+import type * as Places from "./BackingServices.ts"
+import * as Unheard from "./process/StdioErrors.ts"
 
 /** Waits for the database and the schema without limit, for the broker some 10 s: commands work without it. */
 const ready = Effect.gen(function* () {
@@ -32,7 +32,7 @@ const say = (line: string) => Effect.sync(() => Unheard.say(process.stdout, `${l
 
 const welcome = Effect.fnUntraced(function* (
   config: AppConfig,
-  places: Places.Places,
+  places: Places.BackingServices,
   url: string,
   devKey: Option.Option<DevKey["Service"]>,
 ) {
@@ -49,7 +49,7 @@ const welcome = Effect.fnUntraced(function* (
 /** Serves until interrupted; `warnings` are logged (AppConfig/Warnings.ts). */
 const serve = Effect.fn("serve")(function* (
   config: AppConfig,
-  places: Places.Places,
+  places: Places.BackingServices,
   warnings: ReadonlyArray<string>,
 ) {
   if (!places.database.embedded) {
@@ -75,4 +75,4 @@ const serve = Effect.fn("serve")(function* (
 
 /** Prepares the program without its servers; the result then serves on them. */
 export const serving = (config: AppConfig, warnings: ReadonlyArray<string>) =>
-  Effect.as(prepare(config), (places: Places.Places) => serve(config, places, warnings))
+  Effect.as(prepare(config), (places: Places.BackingServices) => serve(config, places, warnings))

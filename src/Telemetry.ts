@@ -1,8 +1,8 @@
 /** Logs, traces and metrics. Those that are not configured cost nothing. */
 import { Cause, Console, Effect, Layer, Logger, type LogLevel, References } from "effect"
 import type { AppConfig } from "./AppConfig.ts"
-import { printable } from "./cli/Printable.ts"
-import { unheard } from "./process/Unheard.ts"
+import { printable } from "./cli/EscapeControls.ts"
+import { unheard } from "./process/StdioErrors.ts"
 
 const levels: Record<AppConfig["logLevel"], LogLevel.LogLevel> = {
   trace: "Trace",

@@ -1,12 +1,12 @@
 import "./process/HideAsyncHooks.ts"
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import { Cause, Exit, Runtime } from "effect"
-import { endOnHangUp } from "./process/HangUp.ts"
-import { endAnyway } from "./process/LastResort.ts"
-import { forgiveLateWrites } from "./process/LateWrite.ts"
+import { endOnHangUp } from "./process/Sighup.ts"
+import { endAnyway } from "./process/ShutdownTimeout.ts"
+import { forgiveLateWrites } from "./process/NatsSocketErrors.ts"
 import { program } from "./Program.ts"
-import { refuse } from "./process/Refusal.ts"
-import { goOnUnheard } from "./process/Unheard.ts"
+import { refuse } from "./process/StartupErrors.ts"
+import { goOnUnheard } from "./process/StdioErrors.ts"
 
 /** Exits with 0 after a requested stop: service managers take any other code for a crash. */
 const teardown: Runtime.Teardown = (exit, onExit) =>

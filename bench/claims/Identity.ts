@@ -8,7 +8,7 @@ import type { Claim, Finding, Run } from "../harness/Claim.ts"
 import type { Table } from "../harness/Figures.ts"
 import { fill, institutions, listers, readers, seats } from "../harness/IdentityFixture.ts"
 import { peopleTokens } from "../harness/PeopleTokens.ts"
-import { connections, reads, readsTables } from "./Identity/Reads.ts"
+import { connections, reads, readsTables } from "./Identity/IdentityReads.ts"
 import {
   accessesOf,
   type Round as Written,

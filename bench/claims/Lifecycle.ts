@@ -11,7 +11,7 @@ import { fill } from "../harness/LifecycleFixture.ts"
 import { type Services, services } from "../harness/LifecycleServices.ts"
 import { arrival, arrivalTables, rate } from "./Lifecycle/Arrival.ts"
 import { catchUp, catchUpTable } from "./Lifecycle/CatchUp.ts"
-import { type History, history } from "./Lifecycle/History.ts"
+import { history, type ProjectHistory } from "./Lifecycle/ProjectHistory.ts"
 import { pages, pagesTables } from "./Lifecycle/Pages.ts"
 import { signing, signingTable } from "./Lifecycle/Signing.ts"
 import { snapshot, snapshotTable } from "./Lifecycle/Snapshot.ts"
@@ -61,7 +61,7 @@ const measured = Effect.fnUntraced(function* (run: Run, wanted: (part: Part) => 
       (rounds) => [signingTable(rounds, sizes.messages)],
     )
   }
-  const inHistory = (long: History) =>
+  const inHistory = (long: ProjectHistory) =>
     Effect.gen(function* () {
       if (wanted("snapshot")) {
         found["snapshot"] = yield* repeated(

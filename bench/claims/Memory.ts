@@ -4,7 +4,7 @@
  */
 import { Clock, Effect, Schedule } from "effect"
 import { Database } from "../../services/platform/database/Database.ts"
-import { announceDue } from "../../services/webhooks/Deliveries/Claim.ts"
+import { announceDue } from "../../services/webhooks/Deliveries/DeliveryClaims.ts"
 import * as Child from "../harness/Child.ts"
 import type { Claim, Run } from "../harness/Claim.ts"
 import { median, rounded } from "../harness/Figures.ts"

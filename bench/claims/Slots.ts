@@ -5,7 +5,7 @@
 import { Effect } from "effect"
 import process from "node:process"
 import { defaultLimits } from "../../services/webhooks/Sender/SlotLimits.ts"
-import { Slots } from "../../services/webhooks/Sender/Slots.ts"
+import { ConcurrencyLimiter } from "../../services/webhooks/Sender/ConcurrencyLimiter.ts"
 import type { Claim } from "../harness/Claim.ts"
 import { median, rounded } from "../harness/Figures.ts"
 
@@ -28,7 +28,7 @@ const each = (looks: () => number, cycle: (n: number) => void): Figures => {
 /** Webhooks of as many accounts that share one destination, which has all its slots in use. */
 const sending = (webhooks: number): Figures => {
   let looks = 0
-  const slots = new Slots()
+  const slots = new ConcurrencyLimiter()
   const jobs = Array.from({ length: webhooks }, (_, n) => ({
     webhookId: `w${n}`,
     accountId: `a${n}`,
@@ -57,7 +57,7 @@ const sending = (webhooks: number): Figures => {
 /** Webhooks with a backlog, of which each batch claims for some. */
 const claiming = (webhooks: number): Figures => {
   let looks = 0
-  const slots = new Slots({
+  const slots = new ConcurrencyLimiter({
     ...defaultLimits,
     get claimed() {
       looks++

@@ -6,7 +6,7 @@
 import { Effect, Layer, References } from "effect"
 import { AccessReviews } from "../../services/access/AccessReviews.ts"
 import { AccessVersions } from "../../services/access/AccessVersions.ts"
-import { Positions } from "../../services/lifecycle/Positions.ts"
+import { EventLog } from "../../services/lifecycle/EventLog.ts"
 import { Roles } from "../../services/people/Roles.ts"
 import { Audit } from "../../services/platform/observability/Audit.ts"
 import { Database } from "../../services/platform/database/Database.ts"
@@ -193,7 +193,7 @@ export const fill = (count: number) =>
   }).pipe(
     Effect.provide(AccessReviews.layer.pipe(
       Layer.provideMerge(AccessVersions.layer),
-      Layer.provide(Layer.mergeAll(Positions.layer, Roles.layer, Audit.layer)),
+      Layer.provide(Layer.mergeAll(EventLog.layer, Roles.layer, Audit.layer)),
       Layer.provide(silent),
     )),
     // As in the program without a collector.

@@ -1,10 +1,10 @@
 /**
  * Launched projects of one institution, each with a service of its own that may do everything, and their histories,
- * appended by the same `Positions` as the program's decisions.
+ * appended by the same `EventLog` as the program's decisions.
  */
 import { Effect, Layer, References } from "effect"
-import { type Fact, Positions } from "../../services/lifecycle/Positions.ts"
-import { Bells } from "../../services/platform/messaging/Bells.ts"
+import { EventLog, type Fact } from "../../services/lifecycle/EventLog.ts"
+import { WakeUps } from "../../services/platform/messaging/WakeUps.ts"
 import { Database } from "../../services/platform/database/Database.ts"
 import { inTransaction } from "../../services/platform/database/Transact.ts"
 
@@ -99,7 +99,7 @@ export const lived = (project: number, n: number): Fact => {
 }
 
 /** Wake-up signals that do nothing: no process waits for a fixture's rows. */
-export const silent = Layer.succeed(Bells, {
+export const silent = Layer.succeed(WakeUps, {
   ring: () => Effect.void,
   ringUnsafe: () => {},
   bell: () => Effect.succeed({ wait: () => Effect.never }),
@@ -109,13 +109,13 @@ export const silent = Layer.succeed(Bells, {
 /** Appends `count` events, `together` of them a transaction. */
 export const tell = (count: number, together: number, factOf: (n: number) => Fact) =>
   Effect.gen(function* () {
-    const positions = yield* Positions
+    const positions = yield* EventLog
     for (let from = 0; from < count; from += together) {
       const some = Array.from({ length: Math.min(together, count - from) }, (_, i) => factOf(from + i))
       yield* inTransaction(positions.append(...some))
     }
   }).pipe(
-    Effect.provide(Positions.layer.pipe(Layer.provide(silent))),
+    Effect.provide(EventLog.layer.pipe(Layer.provide(silent))),
     // As in the program without a collector.
     Effect.provideService(References.TracerEnabled, false),
   )

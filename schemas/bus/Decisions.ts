@@ -4,7 +4,7 @@
  * learns of them again from there.
  */
 import { Schema } from "effect"
-import { MembershipRole, MembershipState } from "../identity/Directory.ts"
+import { MembershipRole, MembershipState } from "../identity/IdentityDirectory.ts"
 import { Timestamp, Uuid } from "../Wire.ts"
 import { Subject } from "./Subject.ts"
 

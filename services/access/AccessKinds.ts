@@ -3,9 +3,9 @@
  * here.
  */
 import { Effect, Schema } from "effect"
-import * as Feed from "../../schemas/identity/Directory.ts"
+import * as Feed from "../../schemas/identity/IdentityDirectory.ts"
 import type { Kind } from "../directory/Directory.ts"
-import { persons } from "../people/Persons.ts"
+import { persons } from "../people/PersonAudience.ts"
 import { Database } from "../platform/database/Database.ts"
 import { AccessVersions } from "./AccessVersions.ts"
 

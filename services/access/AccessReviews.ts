@@ -7,16 +7,16 @@
  */
 import { Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
-import type { GrantReceipt } from "../../schemas/identity/AccessReviews.ts"
-import type { NotFound } from "../../schemas/problems/Floor.ts"
-import type * as Problems from "../../schemas/problems/Identity.ts"
-import type { VersionFault } from "./AccessReviews/Active.ts"
-import { type Approval, approving, type ReviewDecision } from "./AccessReviews/Approve.ts"
+import type { GrantReceipt } from "../../schemas/identity/AccessReview.ts"
+import type { NotFound } from "../../schemas/problems/HttpProblems.ts"
+import type * as Problems from "../../schemas/problems/IdentityProblems.ts"
+import type { VersionFault } from "./AccessReviews/LockActiveAccess.ts"
+import { type Approval, approving, type ReviewDecision } from "./AccessReviews/ApproveReview.ts"
 import { listing } from "./AccessReviews/Listing.ts"
 import { type Proposal, proposing } from "./AccessReviews/Propose.ts"
-import { revoking } from "./AccessReviews/Revoke.ts"
+import { revoking } from "./AccessReviews/RevokeReview.ts"
 
-export type { ReviewDecision } from "./AccessReviews/Approve.ts"
+export type { ReviewDecision } from "./AccessReviews/ApproveReview.ts"
 
 type RoleFault =
   | NotFound

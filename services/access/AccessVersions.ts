@@ -12,10 +12,10 @@
  */
 import { Clock, Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
-import type { FactKind } from "../../schemas/identity/Facts.ts"
-import { type Fact, Positions } from "../lifecycle/Positions.ts"
-import { type Person, personOf, persons, standingOf } from "../people/Persons.ts"
-import { digestOf } from "../platform/security/Canonical.ts"
+import type { FactKind } from "../../schemas/identity/FactKinds.ts"
+import { EventLog, type Fact } from "../lifecycle/EventLog.ts"
+import { type Person, personOf, persons, standingOf } from "../people/PersonAudience.ts"
+import { digestOf } from "../platform/security/CanonicalJson.ts"
 import { Database } from "../platform/database/Database.ts"
 import { fence, newRow } from "../platform/database/FencedCommand.ts"
 import { insertion, write as add } from "../platform/database/Gathered.ts"
@@ -171,7 +171,7 @@ export class AccessVersions extends Context.Service<AccessVersions, {
     AccessVersions,
     Effect.gen(function* () {
       const { sql } = yield* Database
-      const positions = yield* Positions
+      const positions = yield* EventLog
       const people = persons(sql)
       const versionNames = sql.literal(Object.keys(versionColumns).join(", "))
       const versionTypes = sql.literal(

@@ -1,8 +1,8 @@
 /** The row of a service grant, and its view for the API. */
 import { Effect } from "effect"
-import { acknowledgementOf, deliveryOf, type FactRow } from "../lifecycle/Facts.ts"
-import { EnvironmentMismatch, InvalidState } from "../../schemas/problems/Identity.ts"
-import type { Capability, GrantRead, ServiceGrantState } from "../../schemas/identity/ServiceGrants.ts"
+import { acknowledgementOf, deliveryOf, type FactRow } from "../lifecycle/DeliveryStatus.ts"
+import { EnvironmentMismatch, InvalidState } from "../../schemas/problems/IdentityProblems.ts"
+import type { Capability, GrantRead, ServiceGrantState } from "../../schemas/identity/ServiceGrant.ts"
 import { HTTPValidationError } from "../../schemas/Validation.ts"
 
 const day = 86_400_000

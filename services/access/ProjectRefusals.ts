@@ -1,5 +1,5 @@
 /** Refusals about a project; each detail names the object and its state, and says what to do. */
-import { EnvironmentHeld, OwnerNotActive } from "../../schemas/problems/Identity.ts"
+import { EnvironmentHeld, OwnerNotActive } from "../../schemas/problems/IdentityProblems.ts"
 
 /** `rollout` of a project that is not null. */
 export const environmentHeld = (projectId: string, rollout: string) =>

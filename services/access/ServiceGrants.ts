@@ -8,13 +8,13 @@
  */
 import { Clock, Context, Effect, Layer } from "effect"
 import type { SqlError, Statement } from "effect/sql"
-import type { GrantRead, LifecycleServiceProposal } from "../../schemas/identity/ServiceGrants.ts"
-import { NotFound } from "../../schemas/problems/Floor.ts"
-import * as Problems from "../../schemas/problems/Identity.ts"
+import type { GrantRead, LifecycleServiceProposal } from "../../schemas/identity/ServiceGrant.ts"
+import { NotFound } from "../../schemas/problems/HttpProblems.ts"
+import * as Problems from "../../schemas/problems/IdentityProblems.ts"
 import { HTTPValidationError } from "../../schemas/Validation.ts"
 import { isUuid } from "../../schemas/Wire.ts"
-import { factsOf } from "../lifecycle/Facts.ts"
-import { Positions } from "../lifecycle/Positions.ts"
+import { factsOf } from "../lifecycle/DeliveryStatus.ts"
+import { EventLog } from "../lifecycle/EventLog.ts"
 import { needs, owns, type ProjectStanding, roleRequired, Roles } from "../people/Roles.ts"
 import { Audit } from "../platform/observability/Audit.ts"
 import { Database } from "../platform/database/Database.ts"
@@ -89,7 +89,7 @@ export class ServiceGrants extends Context.Service<ServiceGrants, {
         const { sql } = yield* Database
         const audit = yield* Audit
         const ids = yield* Ids
-        const positions = yield* Positions
+        const positions = yield* EventLog
         const roles = yield* Roles
         const facts = factsOf(sql)
 

@@ -8,9 +8,9 @@
  */
 import { Effect } from "effect"
 import { Subject } from "../../schemas/bus/Subject.ts"
-import * as Feed from "../../schemas/mail/Directory.ts"
+import * as Feed from "../../schemas/mail/MailDirectory.ts"
 import type { Kind, Told } from "../directory/Directory.ts"
-import { Bells } from "../platform/messaging/Bells.ts"
+import { WakeUps } from "../platform/messaging/WakeUps.ts"
 import { lock } from "../platform/database/AdvisoryLocks.ts"
 import { Database } from "../platform/database/Database.ts"
 import { Outbox } from "../platform/messaging/Outbox.ts"
@@ -26,7 +26,7 @@ const ownerOf = (column: string) =>
 export const mailKinds = Effect.gen(function* () {
   const { sql } = yield* Database
   const outbox = yield* Outbox
-  const bells = yield* Bells
+  const bells = yield* WakeUps
 
   // Two transactions that bring a domain and its credential at the same time run one after the other, so that the second
   // sees the first one's rows.

@@ -6,8 +6,8 @@
  * an `auth_time` in the future is refused, since it would count as fresh until then.
  */
 import { Clock, Context, Effect, Layer, Schema } from "effect"
-import { FeedId } from "../../schemas/mail/Directory.ts"
-import { type DependencyUnavailable, InvalidCredentials } from "../../schemas/problems/Floor.ts"
+import { FeedId } from "../../schemas/mail/MailDirectory.ts"
+import { type DependencyUnavailable, InvalidCredentials } from "../../schemas/problems/HttpProblems.ts"
 import { issuerOf, keysAt, type KeySource, verified } from "../platform/security/KeySets.ts"
 import type { Outbound } from "../platform/Outbound.ts"
 import { type ConfiguredIssuer, CookieAlgorithm } from "./ConfiguredIssuer.ts"

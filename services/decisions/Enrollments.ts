@@ -10,13 +10,13 @@
  */
 import { Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
-import type { AcceptedEnrollment, Enrollment } from "../../schemas/identity/Requests.ts"
-import type { NotFound } from "../../schemas/problems/Floor.ts"
-import type * as Problems from "../../schemas/problems/Identity.ts"
-import { type Acceptance, accepting } from "./Enrollments/Accept.ts"
+import type { AcceptedEnrollment, Enrollment } from "../../schemas/identity/RequestBodies.ts"
+import type { NotFound } from "../../schemas/problems/HttpProblems.ts"
+import type * as Problems from "../../schemas/problems/IdentityProblems.ts"
+import { type Acceptance, accepting } from "./Enrollments/AcceptInvitation.ts"
 import { carryingOut } from "./Enrollments/CarryOut.ts"
 import { enrolling, type Invitation } from "./Enrollments/Enroll.ts"
-import { type Revocation, revoking } from "./Enrollments/Revoke.ts"
+import { type Revocation, revoking } from "./Enrollments/RevokeEnrollment.ts"
 import type { Decision } from "../requests/PolicyReviews.ts"
 
 type RoleFault =

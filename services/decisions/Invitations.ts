@@ -4,7 +4,7 @@ import { Buffer } from "node:buffer"
 import { Audit } from "../platform/observability/Audit.ts"
 import { Database } from "../platform/database/Database.ts"
 import { Mails } from "../platform/mail/Mails.ts"
-import { OneShotTokens } from "../platform/security/OneShotTokens.ts"
+import { OneTimeTokens } from "../platform/security/OneTimeTokens.ts"
 import { invitationKind, invitationToken } from "../requests/RequestMail.ts"
 
 const chunk = 100
@@ -21,7 +21,7 @@ export const invitations = Effect.gen(function* () {
   const { sql } = yield* Database
   const audit = yield* Audit
   const mails = yield* Mails
-  const tokens = yield* OneShotTokens
+  const tokens = yield* OneTimeTokens
 
   const renew = Effect.fnUntraced(function* ({ hash: dead, id, recipient }: Invited) {
     const { hash, kid, nonce } = tokens.issue(invitationToken, id)

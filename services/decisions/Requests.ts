@@ -8,9 +8,9 @@
  */
 import { Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
-import type * as Wire from "../../schemas/identity/Requests.ts"
-import type { NotFound } from "../../schemas/problems/Floor.ts"
-import type * as Problems from "../../schemas/problems/Identity.ts"
+import type * as Wire from "../../schemas/identity/RequestBodies.ts"
+import type { NotFound } from "../../schemas/problems/HttpProblems.ts"
+import type * as Problems from "../../schemas/problems/IdentityProblems.ts"
 import { Database } from "../platform/database/Database.ts"
 import type { Decision } from "../requests/PolicyReviews.ts"
 import { askingForAccess } from "./Requests/AskAccess.ts"

@@ -3,8 +3,8 @@
  * ids, control characters, times. A rejection names the fields at fault and never repeats a value.
  */
 import { Array, Result, Schema } from "effect"
-import { DirectoryEnvelope } from "../../schemas/bus/Directory.ts"
-import { FeedId } from "../../schemas/mail/Directory.ts"
+import { DirectoryEnvelope } from "../../schemas/bus/DirectoryMessages.ts"
+import { FeedId } from "../../schemas/mail/MailDirectory.ts"
 import { ForeignId } from "../../schemas/Wire.ts"
 import { fieldsAtFault, parseText } from "../platform/messaging/BoundedJson.ts"
 import type { Kind, Told } from "./Kind.ts"

@@ -9,20 +9,20 @@
  */
 import { Clock, Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
-import { NotFound } from "../../schemas/problems/Floor.ts"
-import type { CapabilityRequired } from "../../schemas/problems/Streams.ts"
+import { NotFound } from "../../schemas/problems/HttpProblems.ts"
+import type { CapabilityRequired } from "../../schemas/problems/StreamProblems.ts"
 import { isUuid } from "../../schemas/Wire.ts"
 import { Audit } from "../platform/observability/Audit.ts"
-import { Bells } from "../platform/messaging/Bells.ts"
+import { WakeUps } from "../platform/messaging/WakeUps.ts"
 import { Database } from "../platform/database/Database.ts"
-import type { Receiver } from "../lifecycle/Granted.ts"
-import { lifecycleNetMillis, lifecycleTopic } from "../lifecycle/Positions.ts"
-import { acknowledged } from "./StreamDelivery/Acknowledged.ts"
-import { pages } from "./StreamDelivery/Page.ts"
-import { refusalOf } from "./StreamDelivery/Refusal.ts"
-import { type Served, servedStreams } from "./StreamDelivery/Served.ts"
+import type { Receiver } from "../lifecycle/GrantCheck.ts"
+import { lifecycleNetMillis, lifecycleTopic } from "../lifecycle/EventLog.ts"
+import { acknowledged } from "./StreamDelivery/PollAck.ts"
+import { pages } from "./StreamDelivery/PollResponse.ts"
+import { refusalOf } from "./StreamDelivery/PushRefusal.ts"
+import { servedStreams, type StreamRecord } from "./StreamDelivery/StreamRecord.ts"
 import { streamStatus } from "./Streams/Status.ts"
-import { visibleStreams } from "./Streams/Visible.ts"
+import { visibleStreams } from "./Streams/ReceiverAccess.ts"
 
 /** The most messages that one answer holds. */
 export const mostSets = 1_000
@@ -53,7 +53,7 @@ export class StreamDelivery extends Context.Service<StreamDelivery, {
       Effect.gen(function* () {
         const { sql } = yield* Database
         const audit = yield* Audit
-        const bells = yield* Bells
+        const bells = yield* WakeUps
         const { read } = yield* servedStreams
         const { passTo, settle } = yield* acknowledged
         const page = yield* pages
@@ -70,7 +70,7 @@ export class StreamDelivery extends Context.Service<StreamDelivery, {
         })
 
         /** Records why messages were refused; pauses the stream where a refusal says `invalid_key`. */
-        const refused = Effect.fnUntraced(function* (served: Served, setErrs: Polling["setErrs"]) {
+        const refused = Effect.fnUntraced(function* (served: StreamRecord, setErrs: Polling["setErrs"]) {
           const refusals = Object.values(setErrs).map(refusalOf)
           const last = refusals.at(-1)
           if (last === undefined) return
@@ -88,7 +88,7 @@ export class StreamDelivery extends Context.Service<StreamDelivery, {
           }
         })
 
-        const take = Effect.fnUntraced(function* (served: Served, { ack, setErrs }: Polling) {
+        const take = Effect.fnUntraced(function* (served: StreamRecord, { ack, setErrs }: Polling) {
           const kept = Object.entries(setErrs).filter(([, { err }]) => err !== "invalid_key").map(([jti]) => jti)
           yield* settle(served, [...ack, ...kept])
           yield* refused(served, setErrs)

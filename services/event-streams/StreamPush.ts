@@ -9,16 +9,16 @@
  */
 import { Clock, Context, Deferred, Effect, Latch, Layer, Scope } from "effect"
 import type { SqlError } from "effect/sql"
-import { type Bell, Bells } from "../platform/messaging/Bells.ts"
+import { type Bell, WakeUps } from "../platform/messaging/WakeUps.ts"
 import { Database } from "../platform/database/Database.ts"
 import { claimDue, claimed, freeExpired, type LeasedTable, release } from "../platform/database/Leases.ts"
-import { lifecycleTopic } from "../lifecycle/Positions.ts"
-import type { Claimed } from "./StreamDelivery/Course.ts"
-import { type Held, type Opened, openings, somethingFor } from "./StreamDelivery/Opening.ts"
-import { type Patience, patience } from "./StreamDelivery/Patience.ts"
-import { runs } from "./StreamDelivery/Run.ts"
+import { lifecycleTopic } from "../lifecycle/EventLog.ts"
+import type { Claimed } from "./StreamDelivery/PushState.ts"
+import { type Held, type Opened, openings, somethingFor } from "./StreamDelivery/PrefetchStreams.ts"
+import { patience, type RetryPolicy } from "./StreamDelivery/RetryPolicy.ts"
+import { runs } from "./StreamDelivery/PushSession.ts"
 
-export type { Patience } from "./StreamDelivery/Patience.ts"
+export type { RetryPolicy } from "./StreamDelivery/RetryPolicy.ts"
 
 const table: LeasedTable = { table: "lifecycle_streams", key: "id", keyType: "uuid" }
 
@@ -34,13 +34,13 @@ export class StreamPush extends Context.Service<StreamPush, {
   /** Frees claims whose lease ended. */
   readonly free: Effect.Effect<void, SqlError.SqlError>
 }>()("bailiwick/services/event-streams/StreamPush") {
-  static readonly layer = (publicUrl: URL, options: Partial<Patience> = {}) =>
+  static readonly layer = (publicUrl: URL, options: Partial<RetryPolicy> = {}) =>
     Layer.effect(
       StreamPush,
       Effect.gen(function* () {
         const { sql } = yield* Database
-        const bells = yield* Bells
-        const limits: Patience = { ...patience, ...options }
+        const bells = yield* WakeUps
+        const limits: RetryPolicy = { ...patience, ...options }
         const open = yield* openings
         const run = yield* runs(publicUrl, limits)
         // A stop ends all runs in parallel, and before the batcher by which they settle.

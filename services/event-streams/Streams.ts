@@ -7,27 +7,27 @@
  */
 import { Context, Effect, Layer } from "effect"
 import { SqlError } from "effect/sql"
-import * as Wire from "../../schemas/identity/Streams.ts"
-import type { Subject } from "../../schemas/identity/Subjects.ts"
+import * as Wire from "../../schemas/identity/StreamBodies.ts"
+import type { Subject } from "../../schemas/identity/SubjectIds.ts"
 import {
   type DependencyUnavailable,
   type MalformedRequest,
   type NotFound,
   RateLimited,
-} from "../../schemas/problems/Floor.ts"
-import type { Held } from "../../schemas/problems/Identity.ts"
-import type * as Problems from "../../schemas/problems/Streams.ts"
+} from "../../schemas/problems/HttpProblems.ts"
+import type { Held } from "../../schemas/problems/IdentityProblems.ts"
+import type * as Problems from "../../schemas/problems/StreamProblems.ts"
 import { Database } from "../platform/database/Database.ts"
 import { mustBeOpen } from "../platform/database/Installation.ts"
 import { RateLimits } from "../platform/security/RateLimits.ts"
 import { transact } from "../platform/database/Transact.ts"
-import type { Receiver } from "../lifecycle/Granted.ts"
+import type { Receiver } from "../lifecycle/GrantCheck.ts"
 import { streamAudit, streamConfigurations } from "./Streams/Configuration.ts"
-import { ownMessages } from "./Streams/Own.ts"
+import { ownMessages } from "./Streams/ControlMessages.ts"
 import type { StreamRow } from "./Streams/Rows.ts"
-import { saidSubjects } from "./Streams/Said.ts"
+import { saidSubjects } from "./Streams/SubjectOverrides.ts"
 import { streamStatus } from "./Streams/Status.ts"
-import { visibleStreams } from "./Streams/Visible.ts"
+import { visibleStreams } from "./Streams/ReceiverAccess.ts"
 
 type Unseen = NotFound | Problems.CapabilityRequired
 type Wrong = MalformedRequest | Problems.SuppliedMismatch

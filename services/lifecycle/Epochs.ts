@@ -13,9 +13,9 @@
 import type { PgClient } from "@effect/sql-pg"
 import { Clock, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
-import { genesis } from "../platform/security/Canonical.ts"
+import { genesis } from "../platform/security/CanonicalJson.ts"
 import { Database } from "../platform/database/Database.ts"
-import { allowLonger } from "../platform/database/Database/Watched.ts"
+import { allowLonger } from "../platform/database/Database/StalledConnections.ts"
 import { readInstallation } from "../platform/database/Installation.ts"
 
 /** How far before the known time of the loss the streams are read: clocks, replicas and backups lag. */

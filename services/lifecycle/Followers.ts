@@ -1,6 +1,6 @@
 /**
  * How far each service has followed a project: one definition for the consumers that a change of keys waits for
- * (Keys/Waiting.ts) and for the lag that is reported (Lag.ts).
+ * (Keys/UnacknowledgedConsumers.ts) and for the lag that is reported (Lag.ts).
  *
  * A service that may acknowledge has followed up to its acknowledgement, any other service up to what was delivered: by
  * its cursor, or by all of its streams. A stream that leaves out subjects or events promises no positions. So a service
@@ -8,7 +8,7 @@
  */
 import type { PgClient } from "@effect/sql-pg"
 import type { Statement } from "effect/sql"
-import { eventsSupported } from "../../schemas/identity/Facts.ts"
+import { eventsSupported } from "../../schemas/identity/FactKinds.ts"
 
 /**
  * SQL of a query for the services with an effective grant, of the projects `gp` that `which` selects: project_id,

@@ -20,15 +20,15 @@ import type { SqlError } from "effect/sql"
 import { Audit } from "../platform/observability/Audit.ts"
 import { Database } from "../platform/database/Database.ts"
 import { Vault } from "../platform/security/Vault.ts"
-import type { KeyRow, KeyState } from "./Keys/Making.ts"
-import { moving } from "./Keys/Moving.ts"
-import { ripe } from "./Keys/Retiring.ts"
-import { ring } from "./Keys/Ring.ts"
-import { type Standings, standings } from "./Keys/Standing.ts"
-import { unsaidUnder } from "./Keys/Unsaid.ts"
+import type { KeyRow, KeyState } from "./Keys/KeyGeneration.ts"
+import { moving } from "./Keys/ProjectKeySwitch.ts"
+import { ripe } from "./Keys/KeyRetirement.ts"
+import { ring } from "./Keys/KeyStateChange.ts"
+import { type Standings, standings } from "./Keys/KeyStatus.ts"
+import { unsaidUnder } from "./Keys/PendingControlMessages.ts"
 import { SigningKeys } from "./SigningKeys.ts"
 
-export type { KeyStanding, Standings, TransitionStanding } from "./Keys/Standing.ts"
+export type { KeyStanding, Standings, TransitionStanding } from "./Keys/KeyStatus.ts"
 
 /** The key cannot change its state so; the message is a line for the operator. */
 export class KeyRefused extends Schema.TaggedError<KeyRefused>()("KeyRefused", { message: Schema.String }) {}

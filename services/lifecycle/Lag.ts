@@ -5,10 +5,10 @@
  */
 import type { PgClient } from "@effect/sql-pg"
 import { Clock, Effect, Metric } from "effect"
-import type { LifecycleDrift, LifecycleLag, LifecycleStream } from "../../schemas/identity/Lag.ts"
+import type { LifecycleDrift, LifecycleLag, LifecycleStream } from "../../schemas/identity/LagReport.ts"
 import { followers, progress } from "./Followers.ts"
-import { floorOf } from "./Keys/Floor.ts"
-import { p99Of } from "./Measures.ts"
+import { floorOf } from "./Keys/MinimumCursor.ts"
+import { p99Of } from "./LatencyMetrics.ts"
 
 const most = 500
 /** The messages at the head over which the time until the signature is computed. */

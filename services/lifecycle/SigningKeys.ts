@@ -14,9 +14,9 @@ import type { JWK } from "jose"
 import { Database } from "../platform/database/Database.ts"
 import { counted } from "../platform/MapSizes.ts"
 import { Vault } from "../platform/security/Vault.ts"
-import { type KeyState, keyStore, lockKeys, makePair, type Signer } from "./Keys/Making.ts"
+import { type KeyState, keyStore, lockKeys, makePair, type Signer } from "./Keys/KeyGeneration.ts"
 
-export type { KeyState, Signer } from "./Keys/Making.ts"
+export type { KeyState, Signer } from "./Keys/KeyGeneration.ts"
 
 /** A position in a project's history. */
 export interface KeyPlace {

@@ -6,7 +6,7 @@
  * the same state is cut into the same pieces, and after a small change most pieces stay the same.
  */
 import { createHash } from "node:crypto"
-import { canonical } from "../platform/security/Canonical.ts"
+import { canonical } from "../platform/security/CanonicalJson.ts"
 
 export interface Row {
   readonly key: string

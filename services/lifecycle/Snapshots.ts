@@ -8,10 +8,10 @@
  */
 import { Clock, Effect } from "effect"
 import { encodeCursor } from "../../schemas/identity/Cursor.ts"
-import { genesis } from "../platform/security/Canonical.ts"
+import { genesis } from "../platform/security/CanonicalJson.ts"
 import { Database } from "../platform/database/Database.ts"
 import { Ids } from "../platform/Ids.ts"
-import { audienceOf, lifecycleIssuer } from "./Messages.ts"
+import { audienceOf, lifecycleIssuer } from "./EventSigner.ts"
 import { SigningKeys } from "./SigningKeys.ts"
 import { type Piece, piecesOf, type Row } from "./SnapshotParts.ts"
 

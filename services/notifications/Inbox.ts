@@ -4,13 +4,13 @@
  * the commit.
  */
 import { Clock, Context, Effect, Layer } from "effect"
-import type { Credential } from "../../schemas/api/Credentials.ts"
-import type { InvalidCredentials } from "../../schemas/problems/Floor.ts"
-import { NotificationNotFound } from "../../schemas/problems/Notifications.ts"
+import type { Credential } from "../../schemas/api/CredentialsApi.ts"
+import type { InvalidCredentials } from "../../schemas/problems/HttpProblems.ts"
+import { NotificationNotFound } from "../../schemas/problems/NotificationProblems.ts"
 import { isUuid } from "../../schemas/Wire.ts"
 import { Principals, who } from "../authentication/Principals.ts"
 import { Audit } from "../platform/observability/Audit.ts"
-import { Bells } from "../platform/messaging/Bells.ts"
+import { WakeUps } from "../platform/messaging/WakeUps.ts"
 import { Database } from "../platform/database/Database.ts"
 import { notificationJson } from "./InboxShape.ts"
 import { inboxesTopic } from "./Notifications.ts"
@@ -35,7 +35,7 @@ export class Inbox extends Context.Service<Inbox, {
     Effect.gen(function* () {
       const { reads, sql } = yield* Database
       const audit = yield* Audit
-      const bells = yield* Bells
+      const bells = yield* WakeUps
       const principals = yield* Principals
 
       const list: Inbox["Service"]["list"] = Effect.fn("Inbox.list")(function* (credential, request) {

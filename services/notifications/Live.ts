@@ -8,14 +8,14 @@
  */
 import { Clock, Context, Effect, Latch, Layer } from "effect"
 import { Buffer } from "node:buffer"
-import type { Credential } from "../../schemas/api/Credentials.ts"
-import { StreamLimit } from "../../schemas/problems/Notifications.ts"
+import type { Credential } from "../../schemas/api/CredentialsApi.ts"
+import { StreamLimit } from "../../schemas/problems/NotificationProblems.ts"
 import { Principals, type Sent } from "../authentication/Principals.ts"
-import { Bells } from "../platform/messaging/Bells.ts"
+import { WakeUps } from "../platform/messaging/WakeUps.ts"
 import { Database } from "../platform/database/Database.ts"
-import { changes } from "./Live/Changes.ts"
+import { changes } from "./Live/ChangeFeed.ts"
 import { greeting, heartbeat, positionOf, told } from "./Live/Events.ts"
-import { Outlet, type Outlets } from "./Live/Outlet.ts"
+import { LiveClient, type Outlets } from "./Live/LiveClient.ts"
 import { inboxesTopic } from "./Notifications.ts"
 
 /** Streams that an account may have open in one process. */
@@ -44,7 +44,7 @@ export class Live extends Context.Service<Live, {
    * Opens a stream of `text/event-stream`; it lasts until it is ended, its client is gone, or no connection was
    * attached for 45 s. Fails with StreamLimit where the account has too many streams.
    */
-  readonly open: (request: LiveRequest) => Effect.Effect<Outlet, StreamLimit>
+  readonly open: (request: LiveRequest) => Effect.Effect<LiveClient, StreamLimit>
   /** How many streams are open in this process. */
   readonly count: Effect.Effect<number>
 }>()("bailiwick/services/notifications/Live") {
@@ -55,9 +55,9 @@ export class Live extends Context.Service<Live, {
       const principals = yield* Principals
       const clock = yield* Clock.Clock
       const now = () => clock.currentTimeMillisUnsafe()
-      const bell = yield* (yield* Bells).bell(inboxesTopic)
+      const bell = yield* (yield* WakeUps).bell(inboxesTopic)
       const arrived = Latch.makeUnsafe(false)
-      const outlets = new Set<Outlet>()
+      const outlets = new Set<LiveClient>()
       const ofAccount = new Map<string, number>()
 
       const all: Outlets = {
@@ -71,7 +71,7 @@ export class Live extends Context.Service<Live, {
       }
 
       /** Reads newer changes for groups of streams; the streams of a group are at the same position. */
-      const answer = Effect.fnUntraced(function* (asked: ReadonlyArray<ReadonlyArray<Outlet>>) {
+      const answer = Effect.fnUntraced(function* (asked: ReadonlyArray<ReadonlyArray<LiveClient>>) {
         const found = yield* changes(reads, asked.map(([first]) => first!), page)
         for (const [i, change] of found) {
           const [first] = asked[i]!
@@ -87,9 +87,9 @@ export class Live extends Context.Service<Live, {
         }
       })
 
-      const look = Effect.fnUntraced(function* (wanted: ReadonlyArray<Outlet>) {
+      const look = Effect.fnUntraced(function* (wanted: ReadonlyArray<LiveClient>) {
         // Streams of one account at one position are asked for once, and get the same bytes.
-        const groups = new Map<string, Array<Outlet>>()
+        const groups = new Map<string, Array<LiveClient>>()
         for (const outlet of wanted) {
           const key = `${outlet.accountId} ${outlet.epoch} ${outlet.since} ${outlet.owed}`
           const group = groups.get(key)
@@ -114,8 +114,8 @@ export class Live extends Context.Service<Live, {
       })
 
       /** Ends the streams among `due` whose credential is no longer valid. */
-      const recheck = Effect.fnUntraced(function* (due: ReadonlyArray<Outlet>) {
-        const asked: Array<readonly [Outlet, Credential["Service"]]> = []
+      const recheck = Effect.fnUntraced(function* (due: ReadonlyArray<LiveClient>) {
+        const asked: Array<readonly [LiveClient, Credential["Service"]]> = []
         for (const outlet of due) {
           yield* principals.present(outlet.sent).pipe(
             Effect.map((credential) => asked.push([outlet, credential])),
@@ -141,7 +141,7 @@ export class Live extends Context.Service<Live, {
 
       const beat = Effect.gen(function* () {
         yield* Effect.sleep(pollMillis)
-        const due: Array<Outlet> = []
+        const due: Array<LiveClient> = []
         for (const outlet of outlets) {
           outlet.beat(heartbeat)
           if (!outlet.ended && outlet.recheckAt <= now()) due.push(outlet)
@@ -171,7 +171,7 @@ export class Live extends Context.Service<Live, {
           const position = lastEventId === undefined || lastEventId === ""
             ? null
             : positionOf(lastEventId) ?? { epoch: "-", version: 0 }
-          const outlet = new Outlet(all, accountId, sent, position, now() + recheckMillis)
+          const outlet = new LiveClient(all, accountId, sent, position, now() + recheckMillis)
           ofAccount.set(accountId, open + 1)
           outlets.add(outlet)
           outlet.push(greeting(outlets.size))

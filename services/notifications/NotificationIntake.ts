@@ -4,7 +4,7 @@
  */
 import { Clock, Context, Effect, Layer, Result, Schema } from "effect"
 import { createHash } from "node:crypto"
-import { NotificationMessage, notificationSubject } from "../../schemas/bus/Notification.ts"
+import { NotificationMessage, notificationSubject } from "../../schemas/bus/NotificationMessage.ts"
 import { type AccountIntake, accountIntake, type Incoming, type IntakeFault } from "../platform/messaging/BusIntake.ts"
 import { fieldsAtFault, parse } from "../platform/messaging/BoundedJson.ts"
 import { Database } from "../platform/database/Database.ts"

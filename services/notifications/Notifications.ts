@@ -11,9 +11,9 @@ import { Clock, Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
 import type { Notice } from "./Notice.ts"
 import { Subject } from "../../schemas/bus/Subject.ts"
-import type { NotificationAnnounced } from "../../schemas/bus/Notification.ts"
+import type { NotificationAnnounced } from "../../schemas/bus/NotificationMessage.ts"
 import type { Channel } from "../../schemas/mail/Notification.ts"
-import { Bells } from "../platform/messaging/Bells.ts"
+import { WakeUps } from "../platform/messaging/WakeUps.ts"
 import { Database } from "../platform/database/Database.ts"
 import { afterCommit, write } from "../platform/database/Gathered.ts"
 import { Ids } from "../platform/Ids.ts"
@@ -50,7 +50,7 @@ export class Notifications extends Context.Service<Notifications, {
     Notifications,
     Effect.gen(function* () {
       const { sql } = yield* Database
-      const bells = yield* Bells
+      const bells = yield* WakeUps
       const mails = yield* Mails
       const outbox = yield* Outbox
 

@@ -3,7 +3,7 @@
  * defaults are merged at the read, so that a new default reaches every account without a choice.
  */
 import { Clock, Context, Effect, Layer, Predicate } from "effect"
-import type { Credential } from "../../schemas/api/Credentials.ts"
+import type { Credential } from "../../schemas/api/CredentialsApi.ts"
 import {
   Category,
   type Category as CategoryName,
@@ -12,8 +12,8 @@ import {
   defaultPreferences,
   type Preferences as PreferencesMap,
 } from "../../schemas/mail/Notification.ts"
-import type { InvalidCredentials } from "../../schemas/problems/Floor.ts"
-import { PreferencesInvalid } from "../../schemas/problems/Notifications.ts"
+import type { InvalidCredentials } from "../../schemas/problems/HttpProblems.ts"
+import { PreferencesInvalid } from "../../schemas/problems/NotificationProblems.ts"
 import { HTTPValidationError } from "../../schemas/Validation.ts"
 import { Principals, who } from "../authentication/Principals.ts"
 import { Audit } from "../platform/observability/Audit.ts"

@@ -7,9 +7,9 @@
 import type { PgClient } from "@effect/sql-pg"
 import { Clock, Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
-import { Bells } from "../platform/messaging/Bells.ts"
+import { WakeUps } from "../platform/messaging/WakeUps.ts"
 import { Database } from "../platform/database/Database.ts"
-import { faultPoint } from "../platform/Faults.ts"
+import { faultPoint } from "../platform/Failpoints.ts"
 import { afterCommit, insertion, write } from "../platform/database/Gathered.ts"
 import {
   claimDue,
@@ -68,7 +68,7 @@ export const slackBody = ({ body, href, title }: Pick<SlackRow, "title" | "body"
   })
 
 /** Adds messages in the current transaction (Gathered.ts). */
-export const slackMessages = (sql: PgClient.PgClient, bells: Bells["Service"]) => {
+export const slackMessages = (sql: PgClient.PgClient, bells: WakeUps["Service"]) => {
   const added = insertion(sql, "slack_messages", {
     id: "uuid",
     account_id: "uuid",

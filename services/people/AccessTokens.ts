@@ -11,8 +11,8 @@
  */
 import { Clock, Context, Duration, Effect, Layer, Schema, type Scope } from "effect"
 import { type Assurance, AssuranceLevel, defaultAcrMap } from "../../schemas/identity/Assurance.ts"
-import type { DependencyUnavailable } from "../../schemas/problems/Floor.ts"
-import { InvalidToken } from "../../schemas/problems/Identity.ts"
+import type { DependencyUnavailable } from "../../schemas/problems/HttpProblems.ts"
+import { InvalidToken } from "../../schemas/problems/IdentityProblems.ts"
 import { maxCodePoints, storable } from "../../schemas/Validation/Scalars.ts"
 import { issuerOf, keysAt, type KeySource, verified } from "../platform/security/KeySets.ts"
 import { counted } from "../platform/MapSizes.ts"

@@ -5,7 +5,7 @@
  */
 import { Clock, Effect } from "effect"
 import type { SqlError } from "effect/sql"
-import { type Fact, Positions } from "../lifecycle/Positions.ts"
+import { EventLog, type Fact } from "../lifecycle/EventLog.ts"
 import { Database } from "../platform/database/Database.ts"
 import { type JobKind, Jobs, worker } from "../platform/messaging/Jobs.ts"
 import { inTransaction } from "../platform/database/Transact.ts"
@@ -36,7 +36,7 @@ export const clientSessions = Effect.gen(function* () {
   const database = yield* Database
   const { sql } = database
   const jobs = yield* Jobs
-  const positions = yield* Positions
+  const positions = yield* EventLog
 
   /** The events of the next people after the person `after`; `last` is the last of them where more may be left. */
   const news = Effect.fnUntraced(function* ({ initiatedBy, institutionId, projectId, reason }: Ending, after: string) {

@@ -9,8 +9,8 @@
  */
 import { Clock, Context, Effect, Layer } from "effect"
 import { SqlError } from "effect/sql"
-import type { Caller } from "../../schemas/api/Management.ts"
-import type { Freshness } from "../../schemas/identity/Account.ts"
+import type { Caller } from "../../schemas/api/ManagementApi.ts"
+import type { Freshness } from "../../schemas/identity/IdentityAccount.ts"
 import {
   actionTable,
   type Capabilities,
@@ -19,15 +19,15 @@ import {
   type Proof,
   type StartAction,
   type StartedAction,
-} from "../../schemas/identity/CredentialActions.ts"
-import { NotFound } from "../../schemas/problems/Floor.ts"
+} from "../../schemas/identity/CredentialAction.ts"
+import { NotFound } from "../../schemas/problems/HttpProblems.ts"
 import {
   type InsufficientUserAuthentication,
   IntentExpired,
   InvalidState,
   InvalidToken,
   PortalBindingMismatch,
-} from "../../schemas/problems/Identity.ts"
+} from "../../schemas/problems/IdentityProblems.ts"
 import { HTTPValidationError } from "../../schemas/Validation.ts"
 import { Audit } from "../platform/observability/Audit.ts"
 import { Database } from "../platform/database/Database.ts"
@@ -35,14 +35,14 @@ import { Ids } from "../platform/Ids.ts"
 import { Vault } from "../platform/security/Vault.ts"
 import { type Authenticator, Authenticators, viewOf } from "./Authenticators.ts"
 import type { RelyingParty } from "./Authenticators/Webauthn.ts"
-import { type Found, who } from "./Callers.ts"
+import { type Found, who } from "./CallerAuthentication.ts"
 import { challenges } from "./CredentialActions/Challenges.ts"
 import { type Effected, effectsOf, type ProofRejected } from "./CredentialActions/Effects.ts"
 import { intents, isBound } from "./CredentialActions/Intents.ts"
 import { capabilitiesOf, demandOf, fits, freshnessOf, refusedFor, unavailable } from "./CredentialActions/Rules.ts"
 import { Sessions } from "./Sessions.ts"
 import { check } from "./StepUp.ts"
-import { Tellings } from "./Tellings.ts"
+import { SecurityEventFanout } from "./SecurityEventFanout.ts"
 
 export { wellFormed } from "./CredentialActions/Challenges.ts"
 export { ProofRejected } from "./CredentialActions/Effects.ts"
@@ -91,7 +91,7 @@ export class CredentialActions extends Context.Service<CredentialActions, {
         const audit = yield* Audit
         const authenticators = yield* Authenticators
         const sessions = yield* Sessions
-        const tellings = yield* Tellings
+        const tellings = yield* SecurityEventFanout
         const store = intents(sql, yield* Vault)
         const challengeFor = challenges(sql, party)
         const effects = effectsOf(party, { authenticators, sessions, secretOf: store.secretOf })

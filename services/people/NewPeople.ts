@@ -4,15 +4,15 @@
  */
 import { Clock, Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
-import type { CreatedPerson, PersonCreate } from "../../schemas/identity/Requests.ts"
-import { PersonExists, type RoleRequired } from "../../schemas/problems/Identity.ts"
+import type { CreatedPerson, PersonCreate } from "../../schemas/identity/RequestBodies.ts"
+import { PersonExists, type RoleRequired } from "../../schemas/problems/IdentityProblems.ts"
 import { HTTPValidationError } from "../../schemas/Validation.ts"
 import { Audit } from "../platform/observability/Audit.ts"
 import { Database } from "../platform/database/Database.ts"
 import { answerTo, fence, load, newRow, unchanged } from "../platform/database/FencedCommand.ts"
 import { insertion, write } from "../platform/database/Gathered.ts"
 import { Ids } from "../platform/Ids.ts"
-import { isDataFault } from "../platform/database/SqlFaults.ts"
+import { isDataFault } from "../platform/database/SqlErrors.ts"
 import { isOperatorIn, operatorRow, roleRequired } from "./Roles.ts"
 
 /** The caller: a person, or a service by its issuer and client. */

@@ -6,7 +6,7 @@
 import { Clock, Context, Effect, Layer } from "effect"
 import { Database } from "../platform/database/Database.ts"
 import type { AccessToken } from "./AccessTokens.ts"
-import { type Found, who } from "./Callers.ts"
+import { type Found, who } from "./CallerAuthentication.ts"
 
 export class People extends Context.Service<People, {
   /** A person's account as JSON text of `OwnAccount`; a defect where there is no such person. */

@@ -6,11 +6,11 @@
  * that hears of the person, in the same transaction.
  */
 import { Effect, Schema } from "effect"
-import * as Feed from "../../schemas/identity/Directory.ts"
+import * as Feed from "../../schemas/identity/IdentityDirectory.ts"
 import { type Kind, LineRefused } from "../directory/Directory.ts"
 import { Database } from "../platform/database/Database.ts"
-import { type Identity, PersonNews } from "./PersonNews.ts"
-import { standingOf } from "./Persons.ts"
+import { type Identity, PersonEventFanout } from "./PersonEventFanout.ts"
+import { standingOf } from "./PersonAudience.ts"
 
 const PersonRow = Schema.Struct({
   id: Schema.String,
@@ -40,7 +40,7 @@ const isSame = (a: Identity | null, b: Identity | null) => a?.issuer === b?.issu
 
 export const peopleKinds = Effect.gen(function* () {
   const { sql } = yield* Database
-  const news = yield* PersonNews
+  const news = yield* PersonEventFanout
 
   const moveIdentity = Effect.fnUntraced(function* (before: PersonRow | null, after: PersonRow, now: Date) {
     const [was, is] = [identityOf(before), identityOf(after)]

@@ -9,14 +9,14 @@
 import type { PgClient } from "@effect/sql-pg"
 import { Clock, Context, Effect, Layer } from "effect"
 import type { SqlError, Statement } from "effect/sql"
-import { NotFound } from "../../schemas/problems/Floor.ts"
+import { NotFound } from "../../schemas/problems/HttpProblems.ts"
 import {
   AdministratorNotEffective,
   FourEyesRequired,
   MembershipNotActive,
   NotCurrentSponsor,
   RoleRequired,
-} from "../../schemas/problems/Identity.ts"
+} from "../../schemas/problems/IdentityProblems.ts"
 import { Database } from "../platform/database/Database.ts"
 import type { Question } from "../platform/database/FencedCommand.ts"
 

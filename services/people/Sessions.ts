@@ -6,16 +6,16 @@
  */
 import { Clock, Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
-import type { Caller } from "../../schemas/api/Management.ts"
-import type { SessionList } from "../../schemas/identity/Account.ts"
+import type { Caller } from "../../schemas/api/ManagementApi.ts"
+import type { SessionList } from "../../schemas/identity/IdentityAccount.ts"
 import { type Assurance, reaches } from "../../schemas/identity/Assurance.ts"
-import { NotFound } from "../../schemas/problems/Floor.ts"
+import { NotFound } from "../../schemas/problems/HttpProblems.ts"
 import { isUuid } from "../../schemas/Wire.ts"
 import { Database } from "../platform/database/Database.ts"
 import { type AccessToken, signInOf } from "./AccessTokens.ts"
-import { keptMillis } from "./Retention.ts"
-import { Sightings } from "./Sightings.ts"
-import type { Happening } from "./Tellings.ts"
+import { keptMillis } from "./PeopleRetention.ts"
+import { SessionActivity } from "./SessionActivity.ts"
+import type { Happening } from "./SecurityEventFanout.ts"
 
 interface Row {
   readonly id: string
@@ -89,7 +89,7 @@ export class Sessions extends Context.Service<Sessions, {
     Sessions,
     Effect.gen(function* () {
       const { sql } = yield* Database
-      const sightings = yield* Sightings
+      const sightings = yield* SessionActivity
       const namesOf = (personId: string) =>
         sql`(select id from people where id = ${personId} or merged_into = ${personId})`
 

@@ -3,9 +3,9 @@
  * failing closed: without `auth_time` no sign-in is fresh, and an unknown `acr` is no level.
  */
 import { Clock, Effect } from "effect"
-import type { Caller } from "../../schemas/api/Management.ts"
+import type { Caller } from "../../schemas/api/ManagementApi.ts"
 import { acrOf, type AssuranceLevel, reaches } from "../../schemas/identity/Assurance.ts"
-import { InsufficientUserAuthentication } from "../../schemas/problems/Identity.ts"
+import { InsufficientUserAuthentication } from "../../schemas/problems/IdentityProblems.ts"
 
 /** An operation's demand on the sign-in; null demands nothing. */
 export interface Demand {

@@ -17,15 +17,15 @@ import { BoundedMap } from "./BoundedMap.ts"
 import { counted } from "./MapSizes.ts"
 import * as AddressPolicy from "./Outbound/AddressPolicy.ts"
 import * as ConnectionPool from "./Outbound/ConnectionPool.ts"
-import * as Connections from "./Outbound/Connections.ts"
-import * as Connector from "./Outbound/Connector.ts"
+import * as Connections from "./Outbound/TrustedConnections.ts"
+import * as Connector from "./Outbound/PinnedConnector.ts"
 import * as Deadlines from "./Outbound/Deadlines.ts"
-import { Exchange, type Limits, type Outcome, type Settled } from "./Outbound/Exchange.ts"
-import * as Names from "./Outbound/Names.ts"
-import * as Targets from "./Outbound/Targets.ts"
+import { HttpExchange, type Limits, type Outcome, type Settled } from "./Outbound/HttpExchange.ts"
+import * as Names from "./Outbound/DnsResolver.ts"
+import * as Targets from "./Outbound/CheckedUrls.ts"
 import { checkUrl, type UrlRefusal } from "./Outbound/UrlCheck.ts"
 
-export type { Outcome } from "./Outbound/Exchange.ts"
+export type { Outcome } from "./Outbound/HttpExchange.ts"
 export type { Reason } from "./Outbound/Failure.ts"
 export type { UrlRefusal } from "./Outbound/UrlCheck.ts"
 
@@ -124,8 +124,8 @@ const make = Effect.fnUntraced(function* (config: OutboundConfig) {
   const deadlines = yield* Deadlines.make(config.timeoutMillis)
   const target = yield* Targets.make(policy)
 
-  const begin = (limits: Limits, done: (outcome: Settled) => void): Exchange => {
-    const exchange = new Exchange(limits, now, (ended, outcome) => {
+  const begin = (limits: Limits, done: (outcome: Settled) => void): HttpExchange => {
+    const exchange = new HttpExchange(limits, now, (ended, outcome) => {
       deadlines.remove(ended)
       done(outcome)
     })

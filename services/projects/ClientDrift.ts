@@ -4,12 +4,12 @@
  */
 import { Clock, Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
-import { digestOf } from "../platform/security/Canonical.ts"
+import { digestOf } from "../platform/security/CanonicalJson.ts"
 import { Database } from "../platform/database/Database.ts"
 import { Vault } from "../platform/security/Vault.ts"
 import { IdentityProvider, unmanaged } from "./IdentityProvider.ts"
 import { clients } from "./ProviderJobs/Rows.ts"
-import { driftOf } from "./ProviderJobs/Targets.ts"
+import { driftOf } from "./ProviderJobs/JobTargets.ts"
 
 type Mine = NonNullable<Effect.Success<ReturnType<ReturnType<typeof clients>["of"]>>>
 

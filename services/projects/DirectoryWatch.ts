@@ -6,7 +6,7 @@
 import { Effect, Schema } from "effect"
 import { PolicyReviews } from "../requests/PolicyReviews.ts"
 import type { Kind } from "../directory/Directory.ts"
-import { Positions } from "../lifecycle/Positions.ts"
+import { EventLog } from "../lifecycle/EventLog.ts"
 import { Database } from "../platform/database/Database.ts"
 import { endings } from "./Projects/WithdrawCascade.ts"
 import { jobQueue } from "./ProviderJobs/Queue.ts"
@@ -32,7 +32,7 @@ const watch = Effect.gen(function* () {
   const { sql } = yield* Database
   const { end, sessions } = yield* endings
   const jobs = yield* jobQueue
-  const positions = yield* Positions
+  const positions = yield* EventLog
 
   /**
    * Adds a job that updates the project's client, where the client exists or is about to be made. A line without

@@ -10,16 +10,16 @@ import type {
   Diagnostics,
   Job,
   OperationsSummary,
-} from "../../schemas/identity/Operations.ts"
-import { NotFound } from "../../schemas/problems/Floor.ts"
-import type { RoleRequired } from "../../schemas/problems/Identity.ts"
+} from "../../schemas/identity/Operation.ts"
+import { NotFound } from "../../schemas/problems/HttpProblems.ts"
+import type { RoleRequired } from "../../schemas/problems/IdentityProblems.ts"
 import { drifting, lagging, streaming } from "../lifecycle/Lag.ts"
 import { roleRequired, Roles } from "../people/Roles.ts"
 import { Bus } from "../platform/messaging/Bus.ts"
 import { Database } from "../platform/database/Database.ts"
 import { readInstallation } from "../platform/database/Installation.ts"
 import { unsent } from "../platform/mail/Mails/Claims.ts"
-import { unpublished } from "../platform/messaging/Outbox/Unordered.ts"
+import { unpublished } from "../platform/messaging/Outbox/UnorderedRelay.ts"
 import { type JobRow, viewOf } from "./ProviderJobs/Rows.ts"
 import { unfindable } from "./ReviewedJobs.ts"
 

@@ -5,8 +5,8 @@
  */
 import type { PgClient } from "@effect/sql-pg"
 import { Effect } from "effect"
-import type { Fact, Positions } from "../lifecycle/Positions.ts"
-import type { Person } from "../people/Persons.ts"
+import type { EventLog, Fact } from "../lifecycle/EventLog.ts"
+import type { Person } from "../people/PersonAudience.ts"
 
 interface Untold extends Pick<Person, "id" | "issuer" | "subject"> {
   readonly ownerId: string
@@ -24,7 +24,7 @@ const factOf = ({ active, id, institutionId, issuer, madeBy, projectId, subject 
   initiatedBy: madeBy === null ? "system" : "admin",
 })
 
-export const owners = (sql: PgClient.PgClient, positions: Positions["Service"]) => {
+export const owners = (sql: PgClient.PgClient, positions: EventLog["Service"]) => {
   /** Appends the missing events of rows of `project_owners`, selected by their ids, projects or persons. */
   const settle = Effect.fnUntraced(function* (column: "id" | "project_id" | "person_id", ids: ReadonlyArray<string>) {
     const untold = yield* sql<Untold>`

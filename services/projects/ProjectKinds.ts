@@ -4,11 +4,11 @@
  * of its newest link.
  */
 import { Effect, Schema } from "effect"
-import * as Feed from "../../schemas/identity/Directory.ts"
-import type { FactKind } from "../../schemas/identity/Facts.ts"
+import * as Feed from "../../schemas/identity/IdentityDirectory.ts"
+import type { FactKind } from "../../schemas/identity/FactKinds.ts"
 import type { Kind, Told } from "../directory/Directory.ts"
-import { type Fact, Positions } from "../lifecycle/Positions.ts"
-import { persons } from "../people/Persons.ts"
+import { EventLog, type Fact } from "../lifecycle/EventLog.ts"
+import { persons } from "../people/PersonAudience.ts"
 import { Database } from "../platform/database/Database.ts"
 import { owners } from "./Owners.ts"
 
@@ -67,7 +67,7 @@ const inRollout = "(t.rollout is not null and t.state = 'held' and excluded.stat
 
 export const projectKinds = Effect.gen(function* () {
   const { sql } = yield* Database
-  const positions = yield* Positions
+  const positions = yield* EventLog
   const people = persons(sql)
   const { leave, settle } = owners(sql, positions)
 

@@ -11,9 +11,9 @@
 import { Clock, Context, Effect, Layer } from "effect"
 import type { SqlError, Statement } from "effect/sql"
 import { Audit } from "../platform/observability/Audit.ts"
-import { digestOf } from "../platform/security/Canonical.ts"
+import { digestOf } from "../platform/security/CanonicalJson.ts"
 import { Database } from "../platform/database/Database.ts"
-import { faultPoint } from "../platform/Faults.ts"
+import { faultPoint } from "../platform/Failpoints.ts"
 import {
   backoffMillis,
   claimDue,
@@ -28,7 +28,7 @@ import { Vault } from "../platform/security/Vault.ts"
 import { type ClientTarget, IdentityProvider, ProviderFault, type Seen } from "./IdentityProvider.ts"
 import { clients, type JobRow, maxAttempts, type ProviderJobKind } from "./ProviderJobs/Rows.ts"
 import { jobQueue } from "./ProviderJobs/Queue.ts"
-import { type ProjectRow, targetOf } from "./ProviderJobs/Targets.ts"
+import { type ProjectRow, targetOf } from "./ProviderJobs/JobTargets.ts"
 
 export { providerTopic } from "./ProviderJobs/Queue.ts"
 export { type ProviderJobKind } from "./ProviderJobs/Rows.ts"

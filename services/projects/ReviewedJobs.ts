@@ -10,21 +10,21 @@
  */
 import { Clock, Context, Effect, Layer, type Redacted, type Scope } from "effect"
 import type { SqlError, Statement } from "effect/sql"
-import type { Job, JobState } from "../../schemas/identity/Operations.ts"
-import { NotFound } from "../../schemas/problems/Floor.ts"
-import { InvalidState, OutcomeUnknown, type RoleRequired } from "../../schemas/problems/Identity.ts"
+import type { Job, JobState } from "../../schemas/identity/Operation.ts"
+import { NotFound } from "../../schemas/problems/HttpProblems.ts"
+import { InvalidState, OutcomeUnknown, type RoleRequired } from "../../schemas/problems/IdentityProblems.ts"
 import { HTTPValidationError } from "../../schemas/Validation.ts"
 import { isUuid } from "../../schemas/Wire.ts"
 import { roleRequired, Roles } from "../people/Roles.ts"
 import { Audit } from "../platform/observability/Audit.ts"
-import { Bells } from "../platform/messaging/Bells.ts"
+import { WakeUps } from "../platform/messaging/WakeUps.ts"
 import { Database } from "../platform/database/Database.ts"
 import { Vault } from "../platform/security/Vault.ts"
 import { IdentityProvider, type KnownClient, ProviderFault } from "./IdentityProvider.ts"
 import { leaseMillis, providerTopic } from "./ProviderJobs.ts"
 import { jobQueue } from "./ProviderJobs/Queue.ts"
 import { clients, type JobRow, viewOf } from "./ProviderJobs/Rows.ts"
-import { driftOf } from "./ProviderJobs/Targets.ts"
+import { driftOf } from "./ProviderJobs/JobTargets.ts"
 
 /** The code of a job that the reference could not decide: only then may an operator decide. */
 export const unfindable = "unfindable"
@@ -71,7 +71,7 @@ export class ReviewedJobs extends Context.Service<ReviewedJobs, {
     Effect.gen(function* () {
       const { sql } = yield* Database
       const audit = yield* Audit
-      const bells = yield* Bells
+      const bells = yield* WakeUps
       const jobs = yield* jobQueue
       const provider = yield* IdentityProvider
       const roles = yield* Roles

@@ -6,9 +6,9 @@
  */
 import { Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
-import { NotFound } from "../../schemas/problems/Floor.ts"
-import { InvalidState } from "../../schemas/problems/Identity.ts"
-import { Positions } from "../lifecycle/Positions.ts"
+import { NotFound } from "../../schemas/problems/HttpProblems.ts"
+import { InvalidState } from "../../schemas/problems/IdentityProblems.ts"
+import { EventLog } from "../lifecycle/EventLog.ts"
 import { clientSessions } from "../people/ClientSessions.ts"
 import { Audit } from "../platform/observability/Audit.ts"
 import { Database } from "../platform/database/Database.ts"
@@ -68,7 +68,7 @@ export class Rollouts extends Context.Service<Rollouts, {
       const audit = yield* Audit
       const { close } = yield* closings
       const jobs = yield* jobQueue
-      const positions = yield* Positions
+      const positions = yield* EventLog
       const { end: endSessions } = yield* clientSessions
       const projects = projectRows(sql)
 

@@ -6,11 +6,11 @@
 import { Effect, Option, Schema } from "effect"
 import type { SqlError } from "effect/sql"
 import { compactVerify, decodeJwt, decodeProtectedHeader, importJWK, type JWK } from "jose"
-import { type FactKind, factKinds } from "../../schemas/identity/Facts.ts"
+import { type FactKind, factKinds } from "../../schemas/identity/FactKinds.ts"
 import { Uuid } from "../../schemas/Wire.ts"
 import { Bus, type PastMessage } from "../platform/messaging/Bus.ts"
 import { Database } from "../platform/database/Database.ts"
-import { changesOf } from "../lifecycle/Fold.ts"
+import { changesOf } from "../lifecycle/StateProjection.ts"
 import type { LostPlace } from "./MissingMessages.ts"
 
 type Told = Parameters<typeof changesOf>[0]

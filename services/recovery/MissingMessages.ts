@@ -9,7 +9,7 @@
  */
 import { Effect } from "effect"
 import { Bus } from "../platform/messaging/Bus.ts"
-import { genesis } from "../platform/security/Canonical.ts"
+import { genesis } from "../platform/security/CanonicalJson.ts"
 import { Database } from "../platform/database/Database.ts"
 import type { InstallationRow, MissingMessages } from "../platform/database/Installation.ts"
 

@@ -8,19 +8,19 @@
  */
 import { Clock, Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
-import type { DependencyUnavailable } from "../../schemas/problems/Floor.ts"
+import type { DependencyUnavailable } from "../../schemas/problems/HttpProblems.ts"
 import { invitations } from "../decisions/Invitations.ts"
 import { Audit } from "../platform/observability/Audit.ts"
 import { Bus, type BusError } from "../platform/messaging/Bus.ts"
 import { Database } from "../platform/database/Database.ts"
-import { faultPoint } from "../platform/Faults.ts"
+import { faultPoint } from "../platform/Failpoints.ts"
 import {
   type HeldReason,
   type InstallationRow,
   type MissingMessages,
   readInstallation,
 } from "../platform/database/Installation.ts"
-import { lostTransfers, lostTransfersLayer, type ToldTransfer, toldTransfer } from "../transfers/LostTransfers.ts"
+import { lostTransfers, lostTransfersLayer, type ToldTransfer, toldTransfer } from "../transfers/TransferRecovery.ts"
 import { ensureEpoch, settleEpoch } from "../lifecycle/Epochs.ts"
 import { lostDecisions } from "./LostDecisions.ts"
 import { lostHistory } from "./LostHistory.ts"

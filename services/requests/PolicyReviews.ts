@@ -4,8 +4,8 @@
  */
 import { Clock, Context, DateTime, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
-import type { PolicyReviewState } from "../../schemas/identity/Policies.ts"
-import type { OpenedReview } from "../../schemas/identity/Requests.ts"
+import type { PolicyReviewState } from "../../schemas/identity/PolicyReview.ts"
+import type { OpenedReview } from "../../schemas/identity/RequestBodies.ts"
 import { Database } from "../platform/database/Database.ts"
 import { fence, one } from "../platform/database/FencedCommand.ts"
 import { insertion, write } from "../platform/database/Gathered.ts"

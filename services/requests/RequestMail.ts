@@ -5,9 +5,9 @@
  */
 import { Clock, Effect, Redacted } from "effect"
 import { Database } from "../platform/database/Database.ts"
-import { type Letter, oneLine, rendered, when } from "../platform/mail/Letter.ts"
+import { type MailLayout, oneLine, rendered, when } from "../platform/mail/MailLayout.ts"
 import type { MailTemplate } from "../platform/mail/Mails.ts"
-import { OneShotTokens } from "../platform/security/OneShotTokens.ts"
+import { OneTimeTokens } from "../platform/security/OneTimeTokens.ts"
 import { objectionWindow, type RequestRow, stateAt } from "./RequestRows.ts"
 
 export const invitationKind = "enrollment.invitation"
@@ -26,7 +26,7 @@ interface Row extends Pick<RequestRow, "id" | "kind" | "state" | "expires_at" | 
 export const requestTemplates = (portalUrl: URL) =>
   Effect.gen(function* () {
     const { sql } = yield* Database
-    const tokens = yield* OneShotTokens
+    const tokens = yield* OneTimeTokens
     const base = new URL(portalUrl)
     if (!base.pathname.endsWith("/")) base.pathname += "/"
 
@@ -38,7 +38,7 @@ export const requestTemplates = (portalUrl: URL) =>
       return row ?? null
     })
 
-    const invitation = (row: Row, now: number): Letter | null => {
+    const invitation = (row: Row, now: number): MailLayout | null => {
       if (stateAt(row, now) !== "invited") return null
       const place = { kind: invitationToken, id: row.id, kid: row.token_kid!, nonce: row.token_nonce! }
       const institution = oneLine(row.institution ?? "An institution")
@@ -58,7 +58,7 @@ export const requestTemplates = (portalUrl: URL) =>
       }
     }
 
-    const linkNotice = (row: Row, now: number): Letter | null =>
+    const linkNotice = (row: Row, now: number): MailLayout | null =>
       stateAt(row, now) !== "pending_review" ? null : {
         subject: "Somebody asks to link your identity with theirs",
         paragraphs: [
@@ -70,7 +70,7 @@ export const requestTemplates = (portalUrl: URL) =>
         link: { label: "Look at the request", href: new URL(`link-requests/${row.id}`, base).href },
       }
 
-    const template = (kind: string, letterOf: (row: Row, now: number) => Letter | null): MailTemplate => ({
+    const template = (kind: string, letterOf: (row: Row, now: number) => MailLayout | null): MailTemplate => ({
       kind,
       render: Effect.fnUntraced(function* ({ subjectId }) {
         const row = yield* read(subjectId)

@@ -7,7 +7,7 @@ import { Clock, Effect } from "effect"
 import type { SqlError } from "effect/sql"
 import { fence, newRow, one } from "../platform/database/FencedCommand.ts"
 import type { Fence } from "../platform/database/FencedWrite.ts"
-import type { IssuedToken } from "../platform/security/OneShotTokens.ts"
+import type { IssuedToken } from "../platform/security/OneTimeTokens.ts"
 import type { Timer } from "../platform/database/Timers.ts"
 
 export type RequestKind = "organization" | "website" | "access" | "enrollment" | "launch" | "link" | "membership"

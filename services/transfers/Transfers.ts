@@ -7,32 +7,37 @@
  * Actors only spare races; called directly, from any number of processes, the answers are the same.
  */
 import { Clock, Context, Effect, Layer } from "effect"
-import type { Credential } from "../../schemas/api/Credentials.ts"
+import type { Credential } from "../../schemas/api/CredentialsApi.ts"
 import type { AcceptEligibility, DomainDkim, DomainTransfer } from "../../schemas/mail/Transfer.ts"
-import type { DependencyUnavailable, Forbidden, InvalidCredentials, RateLimited } from "../../schemas/problems/Floor.ts"
-import type { Held } from "../../schemas/problems/Identity.ts"
-import type * as Problems from "../../schemas/problems/Transfers.ts"
+import type {
+  DependencyUnavailable,
+  Forbidden,
+  InvalidCredentials,
+  RateLimited,
+} from "../../schemas/problems/HttpProblems.ts"
+import type { Held } from "../../schemas/problems/IdentityProblems.ts"
+import type * as Problems from "../../schemas/problems/TransferProblems.ts"
 import { BoundedMap } from "../platform/BoundedMap.ts"
 import { Database } from "../platform/database/Database.ts"
 import { counted } from "../platform/MapSizes.ts"
-import { OneShotTokens } from "../platform/security/OneShotTokens.ts"
+import { OneTimeTokens } from "../platform/security/OneTimeTokens.ts"
 import { type DkimAlgorithm, type DkimRecord, keyOf, recordOf } from "./DkimKeys.ts"
-import { Changes } from "./Transfers/Changes.ts"
+import { TransitionWriter } from "./Transfers/TransitionWriter.ts"
 import { domainKeys } from "./Transfers/DomainKeys.ts"
-import { Feature } from "./Transfers/Feature.ts"
-import { type AcceptCommand, handshake, type PartyCommand, type StopCommand } from "./Transfers/Handshake.ts"
-import { lists } from "./Transfers/Lists.ts"
+import { FeatureFlag } from "./Transfers/FeatureFlag.ts"
+import { type AcceptCommand, handshake, type PartyCommand, type StopCommand } from "./Transfers/PartyCommands.ts"
+import { lists } from "./Transfers/TransferLists.ts"
 import { type InitiateCommand, initiating } from "./Transfers/Initiate.ts"
-import { type ForceCommand, forcing } from "./Transfers/Openings.ts"
+import { type ForceCommand, forcing } from "./Transfers/InitiateAndForce.ts"
 import { rows } from "./Transfers/Rows.ts"
-import { settling } from "./Transfers/Settle.ts"
-import { type Settled, settlingMany } from "./Transfers/SettleMany.ts"
+import { settling } from "./Transfers/DueTransition.ts"
+import { type Settled, settlingMany } from "./Transfers/DueTransitions.ts"
 import { type TimerKind, type TransferState, viewOf } from "./Transfers/TransferState.ts"
 
-export type { AcceptCommand, PartyCommand, StopCommand } from "./Transfers/Handshake.ts"
+export type { AcceptCommand, PartyCommand, StopCommand } from "./Transfers/PartyCommands.ts"
 export type { InitiateCommand } from "./Transfers/Initiate.ts"
-export type { ForceCommand } from "./Transfers/Openings.ts"
-export type { Settled } from "./Transfers/SettleMany.ts"
+export type { ForceCommand } from "./Transfers/InitiateAndForce.ts"
+export type { Settled } from "./Transfers/DueTransitions.ts"
 export type { TransferState } from "./Transfers/TransferState.ts"
 
 /** The timers that this domain has: `settle` is what they fire. */
@@ -143,14 +148,14 @@ export class Transfers extends Context.Service<Transfers, {
 }>()("bailiwick/services/transfers/Transfers") {
   static readonly layer = (config: TransfersConfig) =>
     Layer.effect(Transfers, make(config)).pipe(
-      Layer.provide(Feature.layer(config.enabled)),
-      Layer.provide(Changes.layer),
+      Layer.provide(FeatureFlag.layer(config.enabled)),
+      Layer.provide(TransitionWriter.layer),
     )
 }
 
 const make = Effect.fnUntraced(function* (config: TransfersConfig) {
   const { reads } = yield* Database
-  const tokens = yield* OneShotTokens
+  const tokens = yield* OneTimeTokens
   const settle = yield* settling(config.dkim)
   const settleMany = yield* settlingMany(settle)
   const { byId, byToken } = rows(reads)

@@ -10,18 +10,18 @@ import { Clock, Context, Effect, Latch, Layer, Option } from "effect"
 import type { SqlError } from "effect/sql"
 import { Subject } from "../../schemas/bus/Subject.ts"
 import { Notifications } from "../notifications/Notifications.ts"
-import { Bells } from "../platform/messaging/Bells.ts"
+import { WakeUps } from "../platform/messaging/WakeUps.ts"
 import { Bus } from "../platform/messaging/Bus.ts"
 import { Database } from "../platform/database/Database.ts"
-import { faultPoint } from "../platform/Faults.ts"
+import { faultPoint } from "../platform/Failpoints.ts"
 import { Outbox } from "../platform/messaging/Outbox.ts"
-import { accept, acceptAll, type Acceptance, type Accepted, few } from "./Deliveries/Accept.ts"
-import { announceDue, type Announcement, inTurns } from "./Deliveries/Claim.ts"
+import { accept, acceptAll, type Acceptance, type Accepted, few } from "./Deliveries/CreateDeliveries.ts"
+import { announceDue, type Announcement, inTurns } from "./Deliveries/DeliveryClaims.ts"
 import { deadLetterNotices } from "./Deliveries/DeadLetterNotices.ts"
-import { makeFeed } from "./Deliveries/Feed.ts"
+import { makeFeed } from "./Deliveries/BacklogClaims.ts"
 import { countAccepted, countSettled } from "./Deliveries/Metrics.ts"
-import { Report } from "./Deliveries/Report.ts"
-import { type Next, settle, type Settled } from "./Deliveries/Settle.ts"
+import { AttemptReports } from "./Deliveries/AttemptReports.ts"
+import { type Next, settle, type Settled } from "./Deliveries/SettleAttempts.ts"
 import { isDelivered, settleDelivered } from "./Deliveries/SettleDelivered.ts"
 import { makeSettlement } from "./Deliveries/Settlement.ts"
 import { Endpoints } from "./Endpoints.ts"
@@ -30,8 +30,8 @@ import type { RetrySchedule } from "./RetrySchedule.ts"
 import { leaseMillis, Sender, type SenderConfig } from "./Sender.ts"
 import { releasedOf, type Result } from "./Sender/Task.ts"
 
-export type { Acceptance, Accepted } from "./Deliveries/Accept.ts"
-export type { Announcement } from "./Deliveries/Claim.ts"
+export type { Acceptance, Accepted } from "./Deliveries/CreateDeliveries.ts"
+export type { Announcement } from "./Deliveries/DeliveryClaims.ts"
 
 export interface DeliveriesConfig extends SenderConfig {
   readonly schedule: RetrySchedule
@@ -84,7 +84,7 @@ export class Deliveries extends Context.Service<Deliveries, {
       Effect.gen(function* () {
         const { quick, sql } = yield* Database
         const bus = yield* Bus
-        const bells = yield* Bells
+        const bells = yield* WakeUps
         const outbox = yield* Outbox
         const notifications = yield* Notifications
         const endpoints = yield* Endpoints
@@ -97,7 +97,7 @@ export class Deliveries extends Context.Service<Deliveries, {
         const feed = makeFeed({ sql, endpoints, lease, sender, giveBack, announced }, clock)
         let answers = 0
         const impatient = Math.min(...config.schedule.delays) < scanEveryMillis
-        const report = new Report()
+        const report = new AttemptReports()
         const reported = Latch.makeUnsafe(false)
 
         sender.onResult((result) => {

@@ -5,9 +5,9 @@
  * everything.
  */
 import { Clock, Context, Effect, Layer } from "effect"
-import type { Credential } from "../../schemas/api/Credentials.ts"
-import type { InvalidCredentials } from "../../schemas/problems/Floor.ts"
-import { DeliveryNotFound, WebhookNotFound } from "../../schemas/problems/Webhooks.ts"
+import type { Credential } from "../../schemas/api/CredentialsApi.ts"
+import type { InvalidCredentials } from "../../schemas/problems/HttpProblems.ts"
+import { DeliveryNotFound, WebhookNotFound } from "../../schemas/problems/WebhookProblems.ts"
 import { isUuid } from "../../schemas/Wire.ts"
 import { Principals, who } from "../authentication/Principals.ts"
 import { BoundedMap } from "../platform/BoundedMap.ts"

@@ -9,7 +9,7 @@
 import type { PgClient } from "@effect/sql-pg"
 import { Effect } from "effect"
 import type { SqlError } from "effect/sql"
-import type { Credential } from "../../schemas/api/Credentials.ts"
+import type { Credential } from "../../schemas/api/CredentialsApi.ts"
 import { whoText } from "../authentication/Principals.ts"
 
 export interface Newest {

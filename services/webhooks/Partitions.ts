@@ -22,7 +22,7 @@ import {
   lacking,
   type Parent,
 } from "../platform/database/RangePartitions.ts"
-import { dayOf as dayInSql } from "./Deliveries/Day.ts"
+import { dayOf as dayInSql } from "./Deliveries/UuidDay.ts"
 
 export interface RetentionConfig {
   /** Days that ended deliveries are kept. */

@@ -4,20 +4,20 @@
  */
 import { Clock, Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
-import { RateLimited } from "../../schemas/problems/Floor.ts"
-import { DeliveryNotFound, DeliveryUnderWay, WebhookNotFound } from "../../schemas/problems/Webhooks.ts"
+import { RateLimited } from "../../schemas/problems/HttpProblems.ts"
+import { DeliveryNotFound, DeliveryUnderWay, WebhookNotFound } from "../../schemas/problems/WebhookProblems.ts"
 import { isUuid } from "../../schemas/Wire.ts"
 import { Audit } from "../platform/observability/Audit.ts"
-import { Bells } from "../platform/messaging/Bells.ts"
+import { WakeUps } from "../platform/messaging/WakeUps.ts"
 import { Database } from "../platform/database/Database.ts"
 import { floorOf, Ids } from "../platform/Ids.ts"
 import { Jobs } from "../platform/messaging/Jobs.ts"
 import { RateLimits } from "../platform/security/RateLimits.ts"
 import { dueTopic } from "./Deliveries.ts"
-import { insertEvents } from "./Deliveries/Accept.ts"
+import { insertEvents } from "./Deliveries/CreateDeliveries.ts"
 import { arrayOf } from "./Deliveries/PgArray.ts"
-import { dayOf } from "./Deliveries/Day.ts"
-import { lockLanes } from "./Deliveries/Locked.ts"
+import { dayOf } from "./Deliveries/UuidDay.ts"
+import { lockLanes } from "./Deliveries/RowLocks.ts"
 import { sampleBody } from "./ReplaySample.ts"
 import { type ReplayArgs, replayJob } from "./WebhookJobKinds.ts"
 
@@ -62,7 +62,7 @@ export class Replays extends Context.Service<Replays, {
 const make = Effect.gen(function* () {
   const { sql, wide } = yield* Database
   const audit = yield* Audit
-  const bells = yield* Bells
+  const bells = yield* WakeUps
   const jobs = yield* Jobs
   const limits = yield* RateLimits
 
@@ -152,7 +152,7 @@ const make = Effect.gen(function* () {
     if (hook === undefined) return 0
     yield* exhume(webhookId, ids)
     const now = new Date(yield* Clock.currentTimeMillis)
-    // Locked first, by ids that the statement is given and not by ones that it joins: Deliveries/Locked.ts says why.
+    // Locked first, by ids that the statement is given and not by ones that it joins: Deliveries/RowLocks.ts says why.
     const was = yield* sql<{ id: string; status: string }>`
       select id::text as id, status from deliveries
       where id = any(${arrayOf(ids)}::uuid[]) and webhook_id = ${webhookId}::uuid

@@ -3,11 +3,11 @@
  * per delivery cost a quarter of the throughput; who may send when is decided by Slots.
  */
 import { Clock, Context, Effect, Layer } from "effect"
-import { Faults } from "../platform/Faults.ts"
+import { Failpoints } from "../platform/Failpoints.ts"
 import { counted } from "../platform/MapSizes.ts"
 import type { Outcome } from "../platform/Outbound.ts"
 import { Outbound } from "../platform/Outbound.ts"
-import { Slots } from "./Sender/Slots.ts"
+import { ConcurrencyLimiter } from "./Sender/ConcurrencyLimiter.ts"
 import { interruptedOf, releasedOf, type Result, type Task } from "./Sender/Task.ts"
 import { headersFor, secretsKept } from "./Signer.ts"
 
@@ -33,7 +33,7 @@ const textOf = (body: Outcome["body"]): string | null =>
   body === null ? null : decoder.decode(body).replaceAll("\0", "\u{fffd}")
 
 export class Sender extends Context.Service<Sender, {
-  readonly slots: Slots<Task>
+  readonly slots: ConcurrencyLimiter<Task>
   /** Takes over claimed tasks whose slots were reserved; each ends in `onResult`, once. After `stop` at once, released. */
   readonly send: (tasks: ReadonlyArray<Task>) => void
   /** Where results go; set once by who settles. */
@@ -51,8 +51,8 @@ export class Sender extends Context.Service<Sender, {
       Effect.gen(function* () {
         const outbound = yield* Outbound
         const clock = yield* Clock.Clock
-        const { hit } = yield* Faults
-        const slots = new Slots<Task>()
+        const { hit } = yield* Failpoints
+        const slots = new ConcurrencyLimiter<Task>()
         yield* counted("webhook lanes", () => slots.sizes.lanes)
         yield* counted("webhook destinations", () => slots.sizes.hosts)
         yield* counted("webhooks with a backlog", () => slots.sizes.hungry)

@@ -3,7 +3,7 @@ import { Clock, Context, Effect, Layer } from "effect"
 import { Database } from "../platform/database/Database.ts"
 import { type JobWorker, worker } from "../platform/messaging/Jobs.ts"
 import { arrayOf } from "./Deliveries/PgArray.ts"
-import { dayOf } from "./Deliveries/Day.ts"
+import { dayOf } from "./Deliveries/UuidDay.ts"
 import { Replays } from "./Replays.ts"
 import { type CancelArgs, cancelJob, type ReplayArgs, replayJob } from "./WebhookJobKinds.ts"
 
@@ -23,7 +23,7 @@ export class WebhookJobs extends Context.Service<WebhookJobs, {
 
       // What is in flight ends by itself: a success counts, a failure comes back into the queue and is cancelled then.
       const cancel = Effect.fnUntraced(function* ({ deleted_at, webhook_id }: CancelArgs) {
-        // Locked first: Deliveries/Locked.ts says why.
+        // Locked first: Deliveries/RowLocks.ts says why.
         const locked = yield* sql<{ delivery_id: string }>`
           select delivery_id::text as delivery_id from delivery_queue
           where webhook_id = ${webhook_id}::uuid and claim is null order by due_at limit ${chunk} for update skip locked`

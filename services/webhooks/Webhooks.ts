@@ -4,17 +4,17 @@
  */
 import { Clock, Context, Effect, Layer, Redacted, Result } from "effect"
 import type { SqlError } from "effect/sql"
-import type { Credential } from "../../schemas/api/Credentials.ts"
+import type { Credential } from "../../schemas/api/CredentialsApi.ts"
 import type { EventType } from "../../schemas/mail/MailEvent.ts"
 import type { WebhookView, WebhookWithSecret } from "../../schemas/mail/Webhook.ts"
-import type { InvalidCredentials } from "../../schemas/problems/Floor.ts"
-import { WebhookLimit, WebhookNotFound } from "../../schemas/problems/Webhooks.ts"
+import type { InvalidCredentials } from "../../schemas/problems/HttpProblems.ts"
+import { WebhookLimit, WebhookNotFound } from "../../schemas/problems/WebhookProblems.ts"
 import { HTTPValidationError } from "../../schemas/Validation.ts"
 import { isUuid } from "../../schemas/Wire.ts"
 import { Principals, who } from "../authentication/Principals.ts"
 import { Notifications } from "../notifications/Notifications.ts"
 import { Audit } from "../platform/observability/Audit.ts"
-import { Bells } from "../platform/messaging/Bells.ts"
+import { WakeUps } from "../platform/messaging/WakeUps.ts"
 import { Database } from "../platform/database/Database.ts"
 import { Ids } from "../platform/Ids.ts"
 import { Jobs } from "../platform/messaging/Jobs.ts"
@@ -78,7 +78,7 @@ export class Webhooks extends Context.Service<Webhooks, {
 const make = Effect.fnUntraced(function* (config: WebhooksConfig) {
   const { reads, sql } = yield* Database
   const audit = yield* Audit
-  const bells = yield* Bells
+  const bells = yield* WakeUps
   const jobs = yield* Jobs
   const notifications = yield* Notifications
   const outbound = yield* Outbound

@@ -27,7 +27,7 @@ import {
 } from "effect/cluster"
 import { RpcSerialization, RpcServer } from "effect/rpc"
 import { Socket, SocketServer } from "effect/socket"
-import { grace, watched } from "../../services/platform/database/Database/Watched.ts"
+import { grace, watched } from "../../services/platform/database/Database/StalledConnections.ts"
 
 export const singleProcess = Sharding.layer.pipe(
   Layer.provideMerge(Runners.layerNoop),

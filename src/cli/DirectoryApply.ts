@@ -4,12 +4,12 @@ import { Command } from "effect/cli"
 import { AccessVersions } from "../../services/access/AccessVersions.ts"
 import { ServiceGrants } from "../../services/access/ServiceGrants.ts"
 import { Directory } from "../../services/directory/Directory.ts"
-import { Positions } from "../../services/lifecycle/Positions.ts"
+import { EventLog } from "../../services/lifecycle/EventLog.ts"
 import { Notifications } from "../../services/notifications/Notifications.ts"
-import { PersonNews } from "../../services/people/PersonNews.ts"
+import { PersonEventFanout } from "../../services/people/PersonEventFanout.ts"
 import { Roles } from "../../services/people/Roles.ts"
 import { Audit } from "../../services/platform/observability/Audit.ts"
-import { Bells } from "../../services/platform/messaging/Bells.ts"
+import { WakeUps } from "../../services/platform/messaging/WakeUps.ts"
 import { Jobs } from "../../services/platform/messaging/Jobs.ts"
 import { Mails } from "../../services/platform/mail/Mails.ts"
 import { Outbox } from "../../services/platform/messaging/Outbox.ts"
@@ -17,19 +17,19 @@ import { Timers } from "../../services/platform/database/Timers.ts"
 import { allKinds, trustInFiles } from "../DirectoryKinds.ts"
 import { Unsuccessful } from "./CliFault.ts"
 import { busIfKnown, database, instance } from "./Instance.ts"
-import { fileArgument, linesOf } from "./Lines.ts"
-import { printable } from "./Printable.ts"
+import { fileArgument, linesOf } from "./ReadLines.ts"
+import { printable } from "./EscapeControls.ts"
 import * as Progress from "./Progress.ts"
 
 const services = Directory.layer(allKinds).pipe(
   // Lines can end service grants and propose none, so no issuer is needed.
-  Layer.provide(Layer.mergeAll(AccessVersions.layer, PersonNews.layer(), ServiceGrants.layer({ issuers: [] }))),
+  Layer.provide(Layer.mergeAll(AccessVersions.layer, PersonEventFanout.layer(), ServiceGrants.layer({ issuers: [] }))),
   Layer.provide(Roles.layer),
-  Layer.provide(Layer.merge(Positions.layer, Jobs.layer)),
+  Layer.provide(Layer.merge(EventLog.layer, Jobs.layer)),
   Layer.provide(Notifications.layer),
   Layer.provide([Mails.layer, Timers.layer]),
   Layer.provideMerge(Outbox.layer),
-  Layer.provideMerge(Bells.layer),
+  Layer.provideMerge(WakeUps.layer),
   Layer.provideMerge(busIfKnown),
   Layer.provideMerge(Audit.layer),
   Layer.provideMerge(database),

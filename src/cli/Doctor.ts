@@ -12,7 +12,7 @@ import { fail, type Finding, lineOf, ok, warn } from "./doctor/Finding.ts"
 import { keyCheck } from "./doctor/KeyChecks.ts"
 import { signingKeyChecks } from "./doctor/SigningKeyChecks.ts"
 import { configOf, databaseAt, databaseUrls, type Instance, instance, natsUrl } from "./Instance.ts"
-import { printable } from "./Printable.ts"
+import { printable } from "./EscapeControls.ts"
 import { reasonOf } from "./Reason.ts"
 
 /** A check that fails to run is a finding, too. */

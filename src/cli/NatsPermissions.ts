@@ -7,8 +7,8 @@
  * Each user has an inbox prefix of its own. With `_INBOX.>`, the default of clients, each user could read the messages
  * that are handed out to the others.
  */
-import { directorySubjects, identityDirectorySubjects } from "../../schemas/bus/Directory.ts"
-import { type StreamName, Streams } from "../../schemas/bus/Streams.ts"
+import { directorySubjects, identityDirectorySubjects } from "../../schemas/bus/DirectoryMessages.ts"
+import { BusStreams, type StreamName } from "../../schemas/bus/BusStreams.ts"
 
 interface Publisher {
   readonly user: string
@@ -17,8 +17,8 @@ interface Publisher {
 }
 
 const publishers: ReadonlyArray<Publisher> = [
-  { user: "mail_events", subject: Streams.EVENTS.subjects[0], says: "what happened to mail" },
-  { user: "notifications", subject: Streams.EVENTS.subjects[1], says: "notices to accounts" },
+  { user: "mail_events", subject: BusStreams.EVENTS.subjects[0], says: "what happened to mail" },
+  { user: "notifications", subject: BusStreams.EVENTS.subjects[1], says: "notices to accounts" },
   {
     user: "mail_directory",
     subject: directorySubjects,

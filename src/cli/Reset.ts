@@ -8,10 +8,10 @@ import { existsSync, readdirSync, rmdirSync } from "node:fs"
 import process from "node:process"
 import * as AppConfig from "../AppConfig.ts"
 import * as Home from "../embedded/Home.ts"
-import * as Reset from "../embedded/Reset.ts"
+import * as Reset from "../embedded/ResetHome.ts"
 import { CliFault } from "./CliFault.ts"
 import { placeOf } from "./Instance.ts"
-import { printable } from "./Printable.ts"
+import { printable } from "./EscapeControls.ts"
 
 const off = (name: string, description: string) =>
   Flag.Boolean(name).pipe(Flag.withDescription(description), Flag.withDefault(false))

@@ -2,20 +2,20 @@
 import { Console, Effect, Layer } from "effect"
 import { Command, Flag } from "effect/cli"
 import { PolicyReviews } from "../../services/requests/PolicyReviews.ts"
-import { Positions } from "../../services/lifecycle/Positions.ts"
+import { EventLog } from "../../services/lifecycle/EventLog.ts"
 import { Audit } from "../../services/platform/observability/Audit.ts"
-import { Bells } from "../../services/platform/messaging/Bells.ts"
+import { WakeUps } from "../../services/platform/messaging/WakeUps.ts"
 import { Jobs } from "../../services/platform/messaging/Jobs.ts"
 import { Timers } from "../../services/platform/database/Timers.ts"
 import { transact } from "../../services/platform/database/Transact.ts"
 import { type RolloutAction, Rollouts } from "../../services/projects/Rollouts.ts"
 import { CliFault } from "./CliFault.ts"
 import { busIfKnown, database } from "./Instance.ts"
-import { printable } from "./Printable.ts"
+import { printable } from "./EscapeControls.ts"
 
 const services = Rollouts.layer.pipe(
-  Layer.provideMerge(Layer.mergeAll(PolicyReviews.layer, Positions.layer, Timers.layer, Jobs.layer)),
-  Layer.provideMerge(Bells.layer),
+  Layer.provideMerge(Layer.mergeAll(PolicyReviews.layer, EventLog.layer, Timers.layer, Jobs.layer)),
+  Layer.provideMerge(WakeUps.layer),
   Layer.provideMerge(busIfKnown),
   Layer.provideMerge(Audit.layer),
   Layer.provideMerge(database),

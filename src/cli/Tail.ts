@@ -2,11 +2,11 @@
 import { Console, Effect, Latch } from "effect"
 import { Argument, Command } from "effect/cli"
 import process from "node:process"
-import { streamNames, Streams } from "../../schemas/bus/Streams.ts"
-import { makeConnection } from "../../services/platform/messaging/Bus/Connection.ts"
+import { BusStreams, streamNames } from "../../schemas/bus/BusStreams.ts"
+import { makeConnection } from "../../services/platform/messaging/Bus/BusConnection.ts"
 import { CliFault } from "./CliFault.ts"
 import { brokerOf, instance, placeOf } from "./Instance.ts"
-import { printable, shortened } from "./Printable.ts"
+import { printable, shortened } from "./EscapeControls.ts"
 import { reasonOf } from "./Reason.ts"
 import { follow } from "./Tail/FollowStream.ts"
 import { covers, isPattern, overlaps } from "./Tail/SubjectPattern.ts"
@@ -22,9 +22,9 @@ const subject = Argument.String("SUBJECT").pipe(
 
 /** The streams that may hold these subjects. The broker takes a filter only within one of a stream's own subjects. */
 const followedBy = (wanted: string) =>
-  streamNames.filter((stream) => Streams[stream].subjects.some((own) => overlaps(own, wanted))).map((stream) => ({
+  streamNames.filter((stream) => BusStreams[stream].subjects.some((own) => overlaps(own, wanted))).map((stream) => ({
     stream,
-    filter: Streams[stream].subjects.some((own) => covers(own, wanted)) ? wanted : null,
+    filter: BusStreams[stream].subjects.some((own) => covers(own, wanted)) ? wanted : null,
   }))
 
 const run = Effect.fnUntraced(function* (wanted: string) {

@@ -7,13 +7,13 @@
 import { Effect, Option, Schema } from "effect"
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
-import type { Principal } from "../../schemas/api/Credentials.ts"
-import type { Plan } from "../../schemas/mail/Account.ts"
+import type { Principal } from "../../schemas/api/CredentialsApi.ts"
+import type { Plan } from "../../schemas/mail/MailAccount.ts"
 import { ApiKeys } from "../../services/accounts/ApiKeys.ts"
 import { hashOf } from "../../services/authentication/Principals.ts"
 import { Directory } from "../../services/directory/Directory.ts"
 import { Database } from "../../services/platform/database/Database.ts"
-import { WorkerSightings } from "../../services/platform/observability/WorkerSightings.ts"
+import { WorkerHeartbeats } from "../../services/platform/observability/WorkerHeartbeats.ts"
 import { demoIdentityFile, demoIdentityLines, demoPeople } from "./DemoIdentity.ts"
 import { writePrivate } from "./Home.ts"
 
@@ -212,7 +212,7 @@ export const fillDemo = Effect.fn("DemoDirectory.fill")(function* (home: string,
   const { accounts, demo, people } = found!
   if (!demo && (accounts || people)) return false
   // First of all: a start without DEMO at the same time then leaves the demo alone.
-  yield* WorkerSightings.begun(instance, served)
+  yield* WorkerHeartbeats.begun(instance, served)
   const missing = [...(accounts ? [] : lines), ...(people ? [] : demoIdentityLines)]
   if (missing.length > 0) {
     yield* mark(missing)
@@ -243,7 +243,7 @@ const goneMillis = 60_000
 
 /** Waits until no process serves the demo, then disables it. */
 const disableLater = Effect.gen(function* () {
-  if (yield* WorkerSightings.seen(served, goneMillis)) return false
+  if (yield* WorkerHeartbeats.seen(served, goneMillis)) return false
   yield* disableDemo
   yield* Effect.logWarning("no process serves the demo of this database any more: its keys and people are disabled")
   return true
@@ -255,7 +255,7 @@ const disableLater = Effect.gen(function* () {
 
 /** Without DEMO: disables the demo, at once or as soon as no other process serves it. */
 export const endDemo = Effect.gen(function* () {
-  if (!(yield* WorkerSightings.seen(served))) return yield* disableDemo
+  if (!(yield* WorkerHeartbeats.seen(served))) return yield* disableDemo
   yield* Effect.logWarning(
     "another process serves the demo of this database (DEMO=true): its keys and people stay until that process is gone",
   )

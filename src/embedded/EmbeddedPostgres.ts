@@ -10,10 +10,10 @@
 import { Duration, Effect, Option, Redacted, Schedule } from "effect"
 import { existsSync, readFileSync, rmSync } from "node:fs"
 import { join } from "node:path"
-import { dismiss, type Ended, type Farewell, lastLines, serve } from "./Children.ts"
+import { dismiss, type Ended, type Farewell, lastLines, serve } from "./ChildProcess.ts"
 import { attempting, EmbeddedError } from "./EmbeddedError.ts"
 import { prepare } from "./Home.ts"
-import { freePort } from "./Ports.ts"
+import { freePort } from "./FreePorts.ts"
 import { commandLine, isAlive, stranger } from "./ProcessTable.ts"
 import { app, database, locate, owner, type PostgresData, postgresData } from "./PostgresData.ts"
 

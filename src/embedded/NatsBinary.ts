@@ -22,9 +22,9 @@ import {
 } from "node:fs"
 import { delimiter, join } from "node:path"
 import process from "node:process"
-import { run } from "./Children.ts"
+import { run } from "./ChildProcess.ts"
 import { attempting, EmbeddedError } from "./EmbeddedError.ts"
-import { cacheFolder, isOurs } from "./Places.ts"
+import { cacheFolder, isOurs } from "./SharedFolders.ts"
 
 const isProgram = (path: string) => {
   try {

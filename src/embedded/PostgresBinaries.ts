@@ -20,7 +20,7 @@ import { createRequire } from "node:module"
 import { basename, dirname, join } from "node:path"
 import process from "node:process"
 import { attempting, EmbeddedError } from "./EmbeddedError.ts"
-import { sharedFolder } from "./Places.ts"
+import { sharedFolder } from "./SharedFolders.ts"
 import { canEnter } from "./PostgresUser.ts"
 import type { ServerUser } from "./ServerUser.ts"
 

@@ -6,7 +6,7 @@ import { Effect } from "effect"
 import { existsSync, readFileSync, statSync } from "node:fs"
 import process from "node:process"
 import type { ServerUser } from "./ServerUser.ts"
-import { run } from "./Children.ts"
+import { run } from "./ChildProcess.ts"
 import { EmbeddedError } from "./EmbeddedError.ts"
 
 const isRoot = () => process.getuid?.() === 0

@@ -5,7 +5,7 @@
 import { Effect, Schedule } from "effect"
 import { readFileSync } from "node:fs"
 import process from "node:process"
-import { type Child, run } from "./Children.ts"
+import { type Child, run } from "./ChildProcess.ts"
 
 /** A process that this program did not start; its end is found by polling. */
 export const stranger = (pid: number): Child => ({

@@ -1,20 +1,20 @@
 /**
  * The HTTP server: routes behind the HTTP edge, on Deno's own server under Deno, and on node:http elsewhere or with
  * NODE_HTTP. Deno's server is faster, but holds three times the memory for each live stream. Connections are bounded;
- * where there is no room, a new connection displaces an idle one (listener/Connections.ts).
+ * where there is no room, a new connection displaces an idle one (listener/ListenerConnections.ts).
  *
  * When its scope closes, the server ends streams, stops accepting, answers kept connections for a moment (503), gives
  * requests in flight five seconds and interrupts the rest. After that the services that handlers use may close.
  */
 import { Context, Deferred, Effect, Layer, Random } from "effect"
 import { HttpRouter, HttpServer } from "effect/http"
-import * as Edge from "./edge/Edge.ts"
-import { type HotRead, HotReads } from "./edge/HotReads.ts"
-import { hosts } from "./edge/Hosts.ts"
-import type { Flows } from "./edge/LongAnswer.ts"
+import * as Edge from "./edge/RequestPipeline.ts"
+import { FastReads, type HotRead } from "./edge/FastReads.ts"
+import { hosts } from "./edge/HostHeader.ts"
+import type { Flows } from "./edge/StreamingResponse.ts"
 import * as Routes from "./edge/Routes.ts"
 import * as Validate from "./edge/Validate.ts"
-import { Connections } from "./listener/Connections.ts"
+import { ListenerConnections } from "./listener/ListenerConnections.ts"
 import { connectionsBelow, descriptorLimit } from "./listener/Descriptors.ts"
 import type { CannotAccept, Listening } from "./listener/Listening.ts"
 import { deno, onDeno } from "./listener/OnDeno.ts"
@@ -64,7 +64,7 @@ export class Server extends Context.Service<Server, {
         const { host } = options
         const hot = new Map<string, HotRead>()
         const served = Layer.provide(app, [
-          Layer.succeed(HotReads, hot),
+          Layer.succeed(FastReads, hot),
           Layer.succeed(HttpRouter.HttpRouter, routes.router),
           HttpServer.layerServices,
           Validate.layer,
@@ -84,7 +84,7 @@ export class Server extends Context.Service<Server, {
         const listening: Listening = {
           running,
           flows,
-          connections: new Connections(options.maxConnections ?? connectionsBelow(descriptorLimit())),
+          connections: new ListenerConnections(options.maxConnections ?? connectionsBelow(descriptorLimit())),
           headerMillis: options.headerMillis ?? 10_000,
           lingerMillis: options.lingerMillis ?? 0,
           app: (port) => edge(routes.router.asHttpEffect(), hosts(`${bracketed}:${port}`, options.publicUrl)),

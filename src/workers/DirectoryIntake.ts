@@ -13,10 +13,10 @@ import {
   identityDirectorySubjects,
   identityKindNames,
   mailKindNames,
-} from "../../schemas/bus/Directory.ts"
+} from "../../schemas/bus/DirectoryMessages.ts"
 import { Directory, type Trust } from "../../services/directory/Directory.ts"
 import { Bus, type BusMessage } from "../../services/platform/messaging/Bus.ts"
-import { type Reject, Rejects } from "../../services/platform/messaging/Rejects.ts"
+import { type Reject, RejectedMessages } from "../../services/platform/messaging/RejectedMessages.ts"
 
 const unknownKindDelayMillis = 30_000
 const unknownKindPatienceMillis = 3_600_000
@@ -42,7 +42,7 @@ const rejectOf = ({ data, seq, subject }: BusMessage, reason: string, detail: st
 const consume = Effect.fnUntraced(function* ({ durable, filter, kinds, trust }: Family) {
   const bus = yield* Bus
   const directory = yield* Directory
-  const rejects = yield* Rejects
+  const rejects = yield* RejectedMessages
   const known = new Set(kinds)
 
   const apply = Effect.fnUntraced(function* (messages: ReadonlyArray<BusMessage>) {

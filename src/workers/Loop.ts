@@ -1,7 +1,7 @@
 /** The loops that workers are made of. */
 import { Effect, Scope } from "effect"
-import { WorkerSightings } from "../../services/platform/observability/WorkerSightings.ts"
-import type { Bell } from "../../services/platform/messaging/Bells.ts"
+import { WorkerHeartbeats } from "../../services/platform/observability/WorkerHeartbeats.ts"
+import type { Bell } from "../../services/platform/messaging/WakeUps.ts"
 
 /**
  * Forks a worker's loop into the current scope: runs `turn` again while it returns true, else waits for the wake-up
@@ -14,7 +14,7 @@ export const loop = <E, R>(
   turn: Effect.Effect<boolean, E, R>,
   failedMillis = 1_000,
 ) =>
-  WorkerSightings.running(name).pipe(Effect.andThen(turn.pipe(
+  WorkerHeartbeats.running(name).pipe(Effect.andThen(turn.pipe(
     Effect.flatMap((more) => more ? Effect.void : bell.wait(pollMillis)),
     Effect.catchCause((cause) =>
       Effect.andThen(Effect.logWarning(`${name} failed`, cause), Effect.sleep(failedMillis))

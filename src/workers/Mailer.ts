@@ -3,10 +3,10 @@
  * Both claim rows before they send, so a mail that is announced twice is sent once.
  */
 import { Deferred, Effect, Layer, Metric, Result, Schedule, Schema } from "effect"
-import { Bells } from "../../services/platform/messaging/Bells.ts"
+import { WakeUps } from "../../services/platform/messaging/WakeUps.ts"
 import { Bus, type BusMessage } from "../../services/platform/messaging/Bus.ts"
 import { ClockHealth } from "../../services/platform/database/DatabaseClock.ts"
-import { faultPoint } from "../../services/platform/Faults.ts"
+import { faultPoint } from "../../services/platform/Failpoints.ts"
 import { claimed } from "../../services/platform/database/Leases.ts"
 import {
   type ClaimedMail,
@@ -47,7 +47,7 @@ const run = Effect.gen(function* () {
   const templates = new Map((yield* MailTemplates).map((template) => [template.kind, template]))
   const transport = yield* MailTransport
   const bus = yield* Bus
-  const bells = yield* Bells
+  const bells = yield* WakeUps
   const clocks = yield* ClockHealth
   const stopping = yield* Deferred.make<void>()
   const kinds = [...templates.keys()]

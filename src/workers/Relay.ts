@@ -4,11 +4,11 @@
  * the broker has lost, so that no newer message overtakes those that are published again.
  */
 import { Effect, Layer } from "effect"
-import { Bells } from "../../services/platform/messaging/Bells.ts"
+import { WakeUps } from "../../services/platform/messaging/WakeUps.ts"
 import { Bus } from "../../services/platform/messaging/Bus.ts"
 import { ClockHealth } from "../../services/platform/database/DatabaseClock.ts"
 import { Outbox } from "../../services/platform/messaging/Outbox.ts"
-import { WorkerSightings } from "../../services/platform/observability/WorkerSightings.ts"
+import { WorkerHeartbeats } from "../../services/platform/observability/WorkerHeartbeats.ts"
 import { sideBySide } from "./Loop.ts"
 
 const pollMillis = 1_000
@@ -19,7 +19,7 @@ const incompleteRecalls = 40
 const run = Effect.gen(function* () {
   const { relay } = yield* Outbox
   const bus = yield* Bus
-  const bells = yield* Bells
+  const bells = yield* WakeUps
   const clocks = yield* ClockHealth
   let recalledEpoch = -1
 
@@ -29,7 +29,7 @@ const run = Effect.gen(function* () {
   /** Repeats `turn` while there is more, then waits for the wake-up signal; a failed turn is run again a poll later. */
   const loop = <E>(name: string, turn: (epoch: number) => Effect.Effect<boolean, E>) =>
     Effect.gen(function* () {
-      yield* WorkerSightings.running(`relay, ${name}`)
+      yield* WorkerHeartbeats.running(`relay, ${name}`)
       const bell = yield* bells.bell(relay.topic)
       const once = Effect.gen(function* () {
         const epoch = recalledEpoch

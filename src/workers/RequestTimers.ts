@@ -4,7 +4,7 @@
  * machine's clock is far from the database's.
  */
 import { Effect, Layer } from "effect"
-import { Policies } from "../../services/decisions/Policies.ts"
+import { PolicyDecisions } from "../../services/decisions/PolicyDecisions.ts"
 import { requestTimers } from "../../services/requests/RequestRows.ts"
 import { Database } from "../../services/platform/database/Database.ts"
 import { ClockHealth } from "../../services/platform/database/DatabaseClock.ts"
@@ -21,7 +21,7 @@ export const RequestTimers = {
   layer: Layer.effectDiscard(Effect.gen(function* () {
     const clocks = yield* ClockHealth
     const database = yield* Database
-    const policies = yield* Policies
+    const policies = yield* PolicyDecisions
     const rows = yield* Timers
 
     const fire = (timer: ClaimedTimer) =>

@@ -1,11 +1,11 @@
 /** Eight attempts and the dead letter queue, as seen by a receiver that refuses everything. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { mailEvent } from "./support/Feed.ts"
+import { mailEvent } from "./support/EventFeed.ts"
 import { receiver } from "./support/Receiver.ts"
 import { until } from "./support/Until.ts"
-import { deliveries, hook, totals } from "./support/Webhooks.ts"
-import { world } from "./support/World.ts"
+import { deliveries, hook, totals } from "./support/ProgramWebhooks.ts"
+import { world } from "./support/ProgramWorld.ts"
 
 const eight = [1, 2, 3, 4, 5, 6, 7, 8]
 

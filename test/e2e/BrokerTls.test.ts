@@ -8,10 +8,10 @@ import { brokerWith } from "../services/platform/messaging/OwnBroker.ts"
 import { makeAuthority } from "../services/platform/Outbound/Certificates.ts"
 import { home as emptyHome } from "../support/Processes.ts"
 import { TestDatabase } from "../support/TestDatabase.ts"
-import { api } from "./support/Api.ts"
-import { cli, instance } from "./support/Instance.ts"
+import { api } from "./support/ApiClient.ts"
+import { cli, instance } from "./support/ProgramInstance.ts"
 import { until } from "./support/Until.ts"
-import { accountLine } from "./support/World.ts"
+import { accountLine } from "./support/ProgramWorld.ts"
 
 describe("a broker with TLS", () => {
   it.live(

@@ -11,9 +11,9 @@ import { join } from "node:path"
 import { serve } from "../services/platform/Outbound/LoopbackServers.ts"
 import { home as emptyHome } from "../support/Processes.ts"
 import { testSmtp } from "../support/TestSmtp.ts"
-import { instance } from "./support/Instance.ts"
+import { instance } from "./support/ProgramInstance.ts"
 import { until } from "./support/Until.ts"
-import { type World, world } from "./support/World.ts"
+import { type ProgramWorld, world } from "./support/ProgramWorld.ts"
 
 interface Told {
   readonly id: string
@@ -23,7 +23,7 @@ interface Told {
 const everything = { web: true, email: true, slack: true }
 
 class Setting extends Context.Service<Setting, {
-  readonly world: World
+  readonly world: ProgramWorld
   /** The origin of the second program, which only answers requests. */
   readonly other: () => string
   readonly smtp: Effect.Success<ReturnType<typeof testSmtp>>

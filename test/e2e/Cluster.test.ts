@@ -3,7 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { second } from "../long/support/Second.ts"
 import { addressOf, owner, shared, unanswered } from "./ClusterWorld.ts"
-import { world } from "./support/World.ts"
+import { world } from "./support/ProgramWorld.ts"
 
 describe("two processes that share actors", () => {
   it.live("take the steps of one transfer in turns, with the same answers and refusals", () =>

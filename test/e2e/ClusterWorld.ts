@@ -4,25 +4,25 @@ import { randomUUID } from "node:crypto"
 import { Database } from "../../services/platform/database/Database.ts"
 import { shards } from "../../src/actors/Cluster.ts"
 import { databaseOf } from "../long/support/Traffic.ts"
-import { type Api, api } from "./support/Api.ts"
-import type { Instance } from "./support/Instance.ts"
+import { api, type ApiClient } from "./support/ApiClient.ts"
+import type { ProgramInstance } from "./support/ProgramInstance.ts"
 import { until } from "./support/Until.ts"
-import type { Account, World } from "./support/World.ts"
+import type { Account, ProgramWorld } from "./support/ProgramWorld.ts"
 
 export interface Owner extends Account {
   readonly workspaceId: string
   readonly domains: ReadonlyArray<string>
   /** The same credential, sent to another process. */
-  readonly at: (instance: Instance) => Api
+  readonly at: (instance: ProgramInstance) => ApiClient
 }
 
 export const addressOf = (accountId: string) => `${accountId}@example.com`
 
-const told = (world: World, kind: string, fields: object) =>
+const told = (world: ProgramWorld, kind: string, fields: object) =>
   world.feed.publish(`intake.v1.directory.${kind}`, JSON.stringify({ kind, version: 1, ...fields }))
 
 /** An account that owns a workspace and `domains` verified domains in it; waits until it may use them. */
-export const owner = Effect.fnUntraced(function* (world: World, domains: number): Effect.fn.Return<Owner> {
+export const owner = Effect.fnUntraced(function* (world: ProgramWorld, domains: number): Effect.fn.Return<Owner> {
   const id = randomUUID()
   const workspaceId = randomUUID()
   const ids = Array.from({ length: domains }, () => randomUUID())
@@ -57,7 +57,7 @@ export const owner = Effect.fnUntraced(function* (world: World, domains: number)
 })
 
 /** Waits until the database shows that `processes` of them hold all shards between them. */
-export const shared = Effect.fnUntraced(function* (world: World, processes: number) {
+export const shared = Effect.fnUntraced(function* (world: ProgramWorld, processes: number) {
   yield* Effect.gen(function* () {
     const { sql } = yield* Database
     const held = sql<{ n: number }>`
@@ -74,4 +74,5 @@ export const shared = Effect.fnUntraced(function* (world: World, processes: numb
 })
 
 /** How many commands of this process no actor answered, so that the service was called directly. */
-export const unanswered = (instance: Instance) => instance.output().split(": calling the service directly").length - 1
+export const unanswered = (instance: ProgramInstance) =>
+  instance.output().split(": calling the service directly").length - 1

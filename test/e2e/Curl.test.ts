@@ -2,15 +2,15 @@
 import { assert, layer } from "@effect/vitest"
 import { Context, Effect, Layer } from "effect"
 import { randomUUID } from "node:crypto"
-import { type Call, type Reply } from "./support/Api.ts"
-import { mailEvent } from "./support/Feed.ts"
-import { cli } from "./support/Instance.ts"
+import { type Call, type Reply } from "./support/ApiClient.ts"
+import { mailEvent } from "./support/EventFeed.ts"
+import { cli } from "./support/ProgramInstance.ts"
 import { receiver } from "./support/Receiver.ts"
 import { until } from "./support/Until.ts"
-import { deliveries, hook } from "./support/Webhooks.ts"
-import { type Plan, type World, world } from "./support/World.ts"
+import { deliveries, hook } from "./support/ProgramWebhooks.ts"
+import { type Plan, type ProgramWorld, world } from "./support/ProgramWorld.ts"
 
-class Around extends Context.Service<Around, World>()("bailiwick/test/e2e/Curl/Around") {
+class Around extends Context.Service<Around, ProgramWorld>()("bailiwick/test/e2e/Curl/Around") {
   static readonly layer = Layer.effect(Around, world({ WEBHOOKS_PER_ACCOUNT: "3" }))
 }
 

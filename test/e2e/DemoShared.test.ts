@@ -4,8 +4,8 @@ import { Effect } from "effect"
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { home as emptyHome } from "../support/Processes.ts"
-import { api } from "./support/Api.ts"
-import { instance } from "./support/Instance.ts"
+import { api } from "./support/ApiClient.ts"
+import { instance } from "./support/ProgramInstance.ts"
 
 const fileIn = (home: string, name: string) => JSON.parse(readFileSync(join(home, name), "utf8"))
 

@@ -11,16 +11,16 @@ import { mkdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from "n
 import { join } from "node:path"
 import process from "node:process"
 import { natsBinary } from "../../src/embedded/NatsBinary.ts"
-import { freePort } from "../../src/embedded/Ports.ts"
+import { freePort } from "../../src/embedded/FreePorts.ts"
 import { makeAuthority } from "../services/platform/Outbound/Certificates.ts"
 import { ownPostgres } from "../support/OwnPostgres.ts"
 import { home as emptyHome, root, start } from "../support/Processes.ts"
-import { api } from "./support/Api.ts"
-import { feed, mailEvent } from "./support/Feed.ts"
+import { api } from "./support/ApiClient.ts"
+import { feed, mailEvent } from "./support/EventFeed.ts"
 import { receiver } from "./support/Receiver.ts"
 import { until } from "./support/Until.ts"
-import { hook, totals } from "./support/Webhooks.ts"
-import { accountLine, issuer } from "./support/World.ts"
+import { hook, totals } from "./support/ProgramWebhooks.ts"
+import { accountLine, issuer } from "./support/ProgramWorld.ts"
 
 const shipped = (name: string) => readFileSync(join(root, "deploy", name), "utf8")
 

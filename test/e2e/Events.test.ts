@@ -3,14 +3,14 @@ import { assert, layer } from "@effect/vitest"
 import { Context, Effect, Layer } from "effect"
 import { Buffer } from "node:buffer"
 import { randomUUID } from "node:crypto"
-import { eventTypes, mailEvent, subjectOf } from "./support/Feed.ts"
-import { cli } from "./support/Instance.ts"
+import { eventTypes, mailEvent, subjectOf } from "./support/EventFeed.ts"
+import { cli } from "./support/ProgramInstance.ts"
 import { receiver } from "./support/Receiver.ts"
 import { until } from "./support/Until.ts"
-import { hook, totals } from "./support/Webhooks.ts"
-import { accountLine, type World, world } from "./support/World.ts"
+import { hook, totals } from "./support/ProgramWebhooks.ts"
+import { accountLine, type ProgramWorld, world } from "./support/ProgramWorld.ts"
 
-class Around extends Context.Service<Around, World>()("bailiwick/test/e2e/Events/Around") {
+class Around extends Context.Service<Around, ProgramWorld>()("bailiwick/test/e2e/Events/Around") {
   static readonly layer = Layer.effect(Around, world())
 }
 

@@ -5,11 +5,11 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
 import { Database } from "../../services/platform/database/Database.ts"
-import { mailEvent } from "./support/Feed.ts"
+import { mailEvent } from "./support/EventFeed.ts"
 import { type Arrival, receiver } from "./support/Receiver.ts"
 import { until } from "./support/Until.ts"
-import { deliveries, type Hook, hook, totals } from "./support/Webhooks.ts"
-import { world } from "./support/World.ts"
+import { deliveries, type Hook, hook, totals } from "./support/ProgramWebhooks.ts"
+import { world } from "./support/ProgramWorld.ts"
 
 const manners = {
   "/well": () => 200,

@@ -5,11 +5,11 @@ import { Effect } from "effect"
 import { Reactivity } from "effect/reactivity"
 import { ownBroker } from "../services/platform/messaging/OwnBroker.ts"
 import { ownPostgres } from "../support/OwnPostgres.ts"
-import { mailEvent } from "./support/Feed.ts"
+import { mailEvent } from "./support/EventFeed.ts"
 import { receiver } from "./support/Receiver.ts"
 import { until } from "./support/Until.ts"
-import { hook, totals } from "./support/Webhooks.ts"
-import { world } from "./support/World.ts"
+import { hook, totals } from "./support/ProgramWebhooks.ts"
+import { world } from "./support/ProgramWorld.ts"
 
 const ok = { database: "ok", schema: "ok", event_bus: "ok" }
 

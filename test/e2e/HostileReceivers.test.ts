@@ -9,9 +9,9 @@ import type { IncomingMessage, ServerResponse } from "node:http"
 import { gzipSync } from "node:zlib"
 import { makeAuthority } from "../services/platform/Outbound/Certificates.ts"
 import { serve, serveTcp } from "../services/platform/Outbound/LoopbackServers.ts"
-import { mailEvent } from "./support/Feed.ts"
+import { mailEvent } from "./support/EventFeed.ts"
 import { until } from "./support/Until.ts"
-import { world } from "./support/World.ts"
+import { world } from "./support/ProgramWorld.ts"
 
 const hundredMegabytes = 100 * 1024 * 1024
 const chunk = Buffer.alloc(64 * 1024, "x")

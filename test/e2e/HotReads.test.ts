@@ -12,10 +12,10 @@ import { NotificationList } from "../../schemas/mail/Notification.ts"
 import { DomainTransfer } from "../../schemas/mail/Transfer.ts"
 import { WebhookView } from "../../schemas/mail/Webhook.ts"
 import { target } from "../long/support/Target.ts"
-import { mailEvent } from "./support/Feed.ts"
+import { mailEvent } from "./support/EventFeed.ts"
 import { until } from "./support/Until.ts"
-import { totals } from "./support/Webhooks.ts"
-import { world } from "./support/World.ts"
+import { totals } from "./support/ProgramWebhooks.ts"
+import { world } from "./support/ProgramWorld.ts"
 
 /** Values that differ between requests: the record of a refusal, and a key's last use. */
 const masked = (text: string) =>

@@ -7,7 +7,7 @@ import { Effect } from "effect"
 import { audited } from "../support/Audited.ts"
 import { phone, visitor } from "../support/Browser.ts"
 import { atMailbox, Demo, newLink, offer, opened, overflowing, press, rowOf, textOf } from "./PagesDemo.ts"
-import { api } from "./support/Api.ts"
+import { api } from "./support/ApiClient.ts"
 import { until } from "./support/Until.ts"
 
 const long = `Dear Bob, ${"averyveryverylongword".repeat(12)} is yours.`

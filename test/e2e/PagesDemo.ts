@@ -10,14 +10,14 @@ import { browser, visitor, type VisitorOptions } from "../support/Browser.ts"
 import { home as emptyHome } from "../support/Processes.ts"
 import { TestBus } from "../support/TestBus.ts"
 import { TestDatabase } from "../support/TestDatabase.ts"
-import { type Api, api } from "./support/Api.ts"
-import { instance } from "./support/Instance.ts"
+import { api, type ApiClient } from "./support/ApiClient.ts"
+import { instance } from "./support/ProgramInstance.ts"
 import { until } from "./support/Until.ts"
 
 interface Person {
   readonly id: string
   readonly email: string
-  readonly api: Api
+  readonly api: ApiClient
 }
 
 export class Demo extends Context.Service<Demo, {

@@ -7,7 +7,7 @@ import { Effect } from "effect"
 import { randomUUID } from "node:crypto"
 import type { ServerResponse } from "node:http"
 import { initialAccessToken, oidcProvider } from "../support/OidcProvider.ts"
-import { ids, world } from "./support/Identity.ts"
+import { ids, world } from "./support/ProgramIdentity.ts"
 import { until } from "./support/Until.ts"
 
 const reason = "looked at the provider"

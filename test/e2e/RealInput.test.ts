@@ -5,11 +5,11 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { isDeepStrictEqual } from "node:util"
-import { eventTypes, type MailEvent, mailEvent } from "./support/Feed.ts"
+import { eventTypes, type MailEvent, mailEvent } from "./support/EventFeed.ts"
 import { type Answer, type Arrival, receiver } from "./support/Receiver.ts"
 import { until } from "./support/Until.ts"
-import { hook, totals } from "./support/Webhooks.ts"
-import { world } from "./support/World.ts"
+import { hook, totals } from "./support/ProgramWebhooks.ts"
+import { world } from "./support/ProgramWorld.ts"
 
 const accounts = 5
 const eventsEach = 2_000

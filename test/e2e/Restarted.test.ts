@@ -5,11 +5,11 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
 import { ownBroker } from "../services/platform/messaging/OwnBroker.ts"
 import { ownPostgres } from "../support/OwnPostgres.ts"
-import { eventTypes, type MailEvent, mailEvent } from "./support/Feed.ts"
+import { eventTypes, type MailEvent, mailEvent } from "./support/EventFeed.ts"
 import { receiver } from "./support/Receiver.ts"
 import { until } from "./support/Until.ts"
-import { hook, totals } from "./support/Webhooks.ts"
-import { world } from "./support/World.ts"
+import { hook, totals } from "./support/ProgramWebhooks.ts"
+import { world } from "./support/ProgramWorld.ts"
 
 /** The broker acknowledges before it writes: a careful publisher repeats what it published just before a crash. */
 const doubtMillis = 1_000

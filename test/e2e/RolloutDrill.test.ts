@@ -9,7 +9,7 @@ import { randomUUID } from "node:crypto"
 import { existsSync, readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { demoIssuer } from "../../src/embedded/DemoIdentity.ts"
-import { ids, product, world } from "./support/Identity.ts"
+import { ids, product, world } from "./support/ProgramIdentity.ts"
 import { until } from "./support/Until.ts"
 
 const reason = "the new connector crashes"

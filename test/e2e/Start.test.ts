@@ -5,8 +5,8 @@ import { existsSync, readdirSync } from "node:fs"
 import { createServer } from "node:net"
 import { join } from "node:path"
 import { home as emptyHome, start } from "../support/Processes.ts"
-import { api } from "./support/Api.ts"
-import { cli, instance } from "./support/Instance.ts"
+import { api } from "./support/ApiClient.ts"
+import { cli, instance } from "./support/ProgramInstance.ts"
 
 /** A loopback port with another program's listener. */
 const takenPort = Effect.map(

@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { randomUUID } from "node:crypto"
-import { world } from "./support/World.ts"
+import { world } from "./support/ProgramWorld.ts"
 
 const id = randomUUID()
 const paths = [

@@ -2,13 +2,13 @@
 import { assert, layer } from "@effect/vitest"
 import { Context, Effect, Layer, Redacted } from "effect"
 import { Database } from "../../services/platform/database/Database.ts"
-import { mailEvent } from "./support/Feed.ts"
+import { mailEvent } from "./support/EventFeed.ts"
 import { receiver } from "./support/Receiver.ts"
 import { until } from "./support/Until.ts"
-import { deliveries, hook, totals } from "./support/Webhooks.ts"
-import { type World, world } from "./support/World.ts"
+import { deliveries, hook, totals } from "./support/ProgramWebhooks.ts"
+import { type ProgramWorld, world } from "./support/ProgramWorld.ts"
 
-class Around extends Context.Service<Around, World>()("bailiwick/test/e2e/WebhookStates/Around") {
+class Around extends Context.Service<Around, ProgramWorld>()("bailiwick/test/e2e/WebhookStates/Around") {
   static readonly layer = Layer.effect(
     Around,
     world({ WEBHOOKS_RETRY_DELAYS: Array(8).fill("1 second").join(",") }),

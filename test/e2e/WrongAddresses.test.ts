@@ -1,9 +1,9 @@
 /** Answers about an address that no webhook may have, and about a filter that nothing matches. */
 import { assert, layer } from "@effect/vitest"
 import { Context, Effect, Layer } from "effect"
-import { type World, world } from "./support/World.ts"
+import { type ProgramWorld, world } from "./support/ProgramWorld.ts"
 
-class Around extends Context.Service<Around, World>()("bailiwick/test/e2e/WrongAddresses/Around") {
+class Around extends Context.Service<Around, ProgramWorld>()("bailiwick/test/e2e/WrongAddresses/Around") {
   static readonly layer = Layer.effect(Around, world({ ROLES: "api,actors,intake" }))
 }
 

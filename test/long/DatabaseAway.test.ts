@@ -5,14 +5,14 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
 import { until } from "../e2e/support/Until.ts"
-import { world } from "../e2e/support/World.ts"
+import { world } from "../e2e/support/ProgramWorld.ts"
 import { unanswered } from "../support/Broker.ts"
-import { type Relay, relay } from "../support/Relay.ts"
+import { relay, type TcpRelay } from "../support/TcpRelay.ts"
 import { TestDatabase } from "../support/TestDatabase.ts"
 import { brisk, second } from "./support/Second.ts"
 import { close, databaseOf, ended, traffic } from "./support/Traffic.ts"
 
-const minuteAway = (away: (network: Relay) => void) =>
+const minuteAway = (away: (network: TcpRelay) => void) =>
   Effect.gen(function* () {
     const made = yield* TestDatabase.make
     const network = yield* relay(new URL(Redacted.value(made.url)))

@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { demoIssuer } from "../../src/embedded/DemoIdentity.ts"
-import { ids, product, world } from "../e2e/support/Identity.ts"
+import { ids, product, world } from "../e2e/support/ProgramIdentity.ts"
 import { until } from "../e2e/support/Until.ts"
 import { ownPostgres } from "../support/OwnPostgres.ts"
 

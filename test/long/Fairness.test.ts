@@ -5,9 +5,9 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { Database } from "../../services/platform/database/Database.ts"
-import { mailEvent } from "../e2e/support/Feed.ts"
+import { mailEvent } from "../e2e/support/EventFeed.ts"
 import { until } from "../e2e/support/Until.ts"
-import { type Account, type World, world } from "../e2e/support/World.ts"
+import { type Account, type ProgramWorld, world } from "../e2e/support/ProgramWorld.ts"
 import { start } from "../support/Processes.ts"
 import { target } from "./support/Target.ts"
 import { databaseOf } from "./support/Traffic.ts"
@@ -63,7 +63,7 @@ const shown = ({ max, p50, p95, p99 }: ReturnType<typeof summary>) =>
   `p50 ${p50}, p95 ${p95}, p99 ${p99}, worst ${max} ms`
 
 const measure = Effect.fnUntraced(function* (
-  { feed }: World,
+  { feed }: ProgramWorld,
   accountId: string,
   receiver: Effect.Success<ReturnType<typeof target>>,
   name: string,

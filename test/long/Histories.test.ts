@@ -1,7 +1,7 @@
 /** The histories of `task test`, twenty times as many: some five minutes on two idle cores. */
 import { layer } from "@effect/vitest"
 import process from "node:process"
-import { histories } from "../services/transfers/Histories.ts"
+import { histories } from "../services/transfers/TransferHistories.ts"
 import { world } from "../services/transfers/TransferWorld.ts"
 
 const count = Number(process.env["TRANSFER_HISTORIES"] ?? 10_000)

@@ -6,7 +6,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
 import { Database } from "../../services/platform/database/Database.ts"
-import type { ProviderFault } from "../../services/platform/Faults.ts"
+import type { ProviderFault } from "../../services/platform/Failpoints.ts"
 import { Operations } from "../../services/projects/Operations.ts"
 import type { ProviderJobKind } from "../../services/projects/ProviderJobs.ts"
 import { ReviewedJobs } from "../../services/projects/ReviewedJobs.ts"

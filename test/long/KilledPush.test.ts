@@ -4,7 +4,7 @@
  */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
-import type { PushFault } from "../../services/platform/Faults.ts"
+import type { PushFault } from "../../services/platform/Failpoints.ts"
 import { ServiceGrants } from "../../services/access/ServiceGrants.ts"
 import { Database } from "../../services/platform/database/Database.ts"
 import { until } from "../e2e/support/Until.ts"
@@ -23,7 +23,7 @@ import {
   subjects,
   tellAll,
 } from "../services/event-streams/StreamWorld.ts"
-import { grant } from "../services/lifecycle/World.ts"
+import { grant } from "../services/lifecycle/LifecycleWorld.ts"
 
 /** Each failpoint with a later hit: one process dies at its first hit, the next at the later one, the third lives. */
 const points: Readonly<Record<PushFault, number>> = { "push.before": 30, "push.after": 30, "push.settled": 3 }

@@ -5,8 +5,8 @@
  */
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber } from "effect"
-import type { ChannelFault, TransferFault, TransferStep } from "../../services/platform/Faults.ts"
-import { type World, world } from "../e2e/support/World.ts"
+import type { ChannelFault, TransferFault, TransferStep } from "../../services/platform/Failpoints.ts"
+import { type ProgramWorld, world } from "../e2e/support/ProgramWorld.ts"
 import { start } from "../support/Processes.ts"
 import { testSmtp } from "../support/TestSmtp.ts"
 import { databaseOf } from "./support/Traffic.ts"
@@ -33,7 +33,7 @@ const points: Readonly<Record<TransferFault | ChannelFault, number>> = {
 }
 
 /** One life, until its death at the failpoint's Nth hit. */
-const life = Effect.fnUntraced(function* (around: World, people: Cast, point: string, hits: number) {
+const life = Effect.fnUntraced(function* (around: ProgramWorld, people: Cast, point: string, hits: number) {
   const doomed = yield* start({
     module: "test/long/support/FaultMain.ts",
     env: { ...around.env, FAULT: `${point}:${hits}` },

@@ -2,8 +2,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
 import { until } from "../e2e/support/Until.ts"
-import { world } from "../e2e/support/World.ts"
-import { relay } from "../support/Relay.ts"
+import { world } from "../e2e/support/ProgramWorld.ts"
+import { relay } from "../support/TcpRelay.ts"
 import { TestDatabase } from "../support/TestDatabase.ts"
 
 const apart = Effect.gen(function* () {

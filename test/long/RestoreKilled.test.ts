@@ -6,11 +6,11 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
 import { readFileSync, statSync } from "node:fs"
 import { join } from "node:path"
-import { connect } from "../../src/cli/backup/Connection.ts"
+import { connect } from "../../src/cli/backup/BackupConnection.ts"
 import { demoIssuer } from "../../src/embedded/DemoIdentity.ts"
 import { start } from "../support/Processes.ts"
 import { TestDatabase } from "../support/TestDatabase.ts"
-import { ids, world } from "../e2e/support/Identity.ts"
+import { ids, world } from "../e2e/support/ProgramIdentity.ts"
 import { until } from "../e2e/support/Until.ts"
 
 const people = 400

@@ -11,9 +11,9 @@ import { demoIssuer } from "../../src/embedded/DemoIdentity.ts"
 import { EmbeddedIssuer, issuerKeyFile } from "../../src/embedded/EmbeddedIssuer.ts"
 import { home } from "../support/Processes.ts"
 import { TestBus } from "../support/TestBus.ts"
-import { api } from "../e2e/support/Api.ts"
-import { type IdentityWorld, ids, world } from "../e2e/support/Identity.ts"
-import { instance } from "../e2e/support/Instance.ts"
+import { api } from "../e2e/support/ApiClient.ts"
+import { type IdentityWorld, ids, world } from "../e2e/support/ProgramIdentity.ts"
+import { instance } from "../e2e/support/ProgramInstance.ts"
 import { until } from "../e2e/support/Until.ts"
 
 /** Another process on the same database, with the same issuer and a separate broker account. */

@@ -10,14 +10,14 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Fiber, Redacted } from "effect"
 import process from "node:process"
 import { owner } from "../e2e/ClusterWorld.ts"
-import type { Instance } from "../e2e/support/Instance.ts"
+import type { ProgramInstance } from "../e2e/support/ProgramInstance.ts"
 import { until } from "../e2e/support/Until.ts"
-import { world } from "../e2e/support/World.ts"
+import { world } from "../e2e/support/ProgramWorld.ts"
 import { unanswered } from "../support/Broker.ts"
 import { brisk, second } from "./support/Second.ts"
 import { close as closeDeliveries, databaseOf, ended, traffic } from "./support/Traffic.ts"
-import { close as closeTransfers } from "./ThreeProcesses/Ledger.ts"
-import { endings, walks, windowMillis } from "./ThreeProcesses/Walks.ts"
+import { close as closeTransfers } from "./ThreeProcesses/ProcessLedger.ts"
+import { endings, walks, windowMillis } from "./ThreeProcesses/ProcessWalks.ts"
 
 const asked = (name: string, fallback: number) => Number(process.env[name] ?? fallback)
 
@@ -33,13 +33,13 @@ const domainsEach = 25
 const accounts = Math.max(3, Math.ceil(transfers / endings.length / domainsEach))
 
 /** Starts as a supervisor does: a start that fails because the machine is busy is tried again. */
-const started = (instance: Instance) =>
+const started = (instance: ProgramInstance) =>
   Effect.suspend(() => instance.start()).pipe(Effect.catchDefect(Effect.fail), Effect.retry({ times: 3 }), Effect.orDie)
 
 /** Kills each process in its turn, and starts it again, until the work is done. */
 const killing = Effect.fnUntraced(function* (
-  instances: ReadonlyArray<Instance>,
-  up: Set<Instance>,
+  instances: ReadonlyArray<ProgramInstance>,
+  up: Set<ProgramInstance>,
   over: () => boolean,
 ) {
   let kills = 0

@@ -4,20 +4,20 @@ import { Effect, Redacted } from "effect"
 import process from "node:process"
 import { Database } from "../../services/platform/database/Database.ts"
 import { until } from "../e2e/support/Until.ts"
-import { type World, world } from "../e2e/support/World.ts"
+import { type ProgramWorld, world } from "../e2e/support/ProgramWorld.ts"
 import { unanswered } from "../support/Broker.ts"
 import { brisk, second } from "./support/Second.ts"
 import { close, databaseOf, ended, inFlight, interrupted, type Traffic, traffic } from "./support/Traffic.ts"
 
 /** Waits until every acknowledged message was handled and has ended. */
-const settled = (world: World, flow: Traffic) =>
+const settled = (world: ProgramWorld, flow: Traffic) =>
   Effect.gen(function* () {
     const url = Redacted.make(world.env["NATS_URL"]!)
     yield* until("every event answered for", Effect.delay(unanswered(url), "1 second"), (left) => left === 0)
     return yield* ended(flow)
   })
 
-const frozen = Effect.fnUntraced(function* (around: World, flow: Traffic) {
+const frozen = Effect.fnUntraced(function* (around: ProgramWorld, flow: Traffic) {
   const { sql } = yield* Database
   const pid = around.instance.pid()
   yield* flow.publish(300)

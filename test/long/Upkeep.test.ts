@@ -4,10 +4,10 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { Database } from "../../services/platform/database/Database.ts"
-import { mailEvent } from "../e2e/support/Feed.ts"
+import { mailEvent } from "../e2e/support/EventFeed.ts"
 import { until } from "../e2e/support/Until.ts"
-import { totals } from "../e2e/support/Webhooks.ts"
-import { type Account, type World, world } from "../e2e/support/World.ts"
+import { totals } from "../e2e/support/ProgramWebhooks.ts"
+import { type Account, type ProgramWorld, world } from "../e2e/support/ProgramWorld.ts"
 import { brisk } from "./support/Second.ts"
 import { target } from "./support/Target.ts"
 import { databaseOf } from "./support/Traffic.ts"
@@ -33,7 +33,7 @@ const counts = Effect.fnUntraced(function* (hookId: string) {
 const exactly = (what: string, hookId: string, good: (n: Record<string, number>) => boolean, seconds = 120) =>
   until(what, Effect.delay(counts(hookId), "100 millis"), good, seconds)
 
-const publish = Effect.fnUntraced(function* (world: World, accountId: string, round: string, count: number) {
+const publish = Effect.fnUntraced(function* (world: ProgramWorld, accountId: string, round: string, count: number) {
   for (let from = 0; from < count; from += chunk) {
     const ids = Array.from({ length: Math.min(chunk, count - from) }, (_, i) => `${round}-${from + i}`)
     const taken = yield* world.feed.events(ids.map((id) => mailEvent(accountId, id, "email.sent")))
@@ -42,7 +42,7 @@ const publish = Effect.fnUntraced(function* (world: World, accountId: string, ro
 })
 
 /** Kills the program while the newest job is somewhere in its middle, and starts it again. */
-const killInTheMiddle = Effect.fnUntraced(function* (world: World) {
+const killInTheMiddle = Effect.fnUntraced(function* (world: ProgramWorld) {
   const { sql } = yield* Database
   const job = sql<{ done: number; state: string }>`
     select done::int, state from jobs order by created_at desc limit 1`

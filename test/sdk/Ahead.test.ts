@@ -2,7 +2,7 @@
 import { assert, it } from "@effect/vitest"
 import { DatabaseSync } from "node:sqlite"
 import { genesis } from "../../sdk/Canonical.ts"
-import { course } from "../../sdk/Course.ts"
+import { course } from "../../sdk/SyncLoop.ts"
 import * as Ledger from "../../sdk/Ledger.ts"
 import { sqliteStore } from "../../sdk/stores/Sqlite.ts"
 import { chained, granted, issuer, keyOf, now, projectId } from "./Tokens.ts"

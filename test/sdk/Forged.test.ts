@@ -5,7 +5,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { decodeProtectedHeader } from "jose"
 import { DatabaseSync } from "node:sqlite"
-import { course } from "../../sdk/Course.ts"
+import { course } from "../../sdk/SyncLoop.ts"
 import * as Ledger from "../../sdk/Ledger.ts"
 import { genesis, type Json } from "../../sdk/Canonical.ts"
 import { Gap, Refusal, type RefusalStep } from "../../sdk/Refusal.ts"

@@ -14,7 +14,7 @@ import { KeyRotation, type Standings } from "../../services/lifecycle/KeyRotatio
 import { SigningKeys } from "../../services/lifecycle/SigningKeys.ts"
 import { Server } from "../../src/http/Server.ts"
 import { access, person } from "../support/TestIdentity.ts"
-import { grant, type Scene } from "../services/lifecycle/World.ts"
+import { grant, type Scene } from "../services/lifecycle/LifecycleWorld.ts"
 import {
   chained,
   granted,
@@ -28,7 +28,7 @@ import {
   snapshotOf,
   type Told,
 } from "./Tokens.ts"
-import { product, scene, stateNow, world } from "./World.ts"
+import { product, scene, stateNow, world } from "./KitWorld.ts"
 
 const [first, second, third, rogue] = await Promise.all([makeKey(), makeKey(), makeKey(), makeKey()])
 const served = [first, second, third, rogue].map(({ jwk }) => jwk)

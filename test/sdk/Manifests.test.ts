@@ -2,13 +2,13 @@ import { assert, describe, it, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { decodeJwt } from "jose"
 import { canonical, digestOf, sha256 } from "../../sdk/Canonical.ts"
-import { factsOf } from "../../sdk/Fold.ts"
-import { partsReader } from "../../sdk/Parts.ts"
+import { factsOf } from "../../sdk/EventProjection.ts"
+import { partsReader } from "../../sdk/ManifestParts.ts"
 import { Refusal } from "../../sdk/Refusal.ts"
-import { Consumption } from "../../services/lifecycle/Consumption.ts"
+import { CursorApi } from "../../services/lifecycle/CursorApi.ts"
 import { Database } from "../../services/platform/database/Database.ts"
 import { access, person } from "../support/TestIdentity.ts"
-import { product, scene, sorted, world } from "./World.ts"
+import { product, scene, sorted, world } from "./KitWorld.ts"
 
 const text = canonical({
   access: [{ access_id: 'a,"]}' }, { access_id: "b" }],
@@ -72,7 +72,7 @@ layer(world, { excludeTestServices: true })("Manifests", (it) => {
           'version', 1, 'role', repeat('r', 100), 'user', jsonb_build_object('format', 'iss_sub', 'iss',
             'https://id.example', 'sub', 'person-' || i)), 0
         from generate_series(1, 6000) i`
-      const { part, snapshot } = yield* Consumption
+      const { part, snapshot } = yield* CursorApi
       const state = Effect.gen(function* () {
         const { parts } = decodeJwt(yield* snapshot(made.asking)) as {
           readonly parts: ReadonlyArray<{ readonly digest: string }>

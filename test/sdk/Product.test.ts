@@ -10,7 +10,7 @@ import { Server } from "../../src/http/Server.ts"
 import { home, start } from "../support/Processes.ts"
 import { access, issuer, person } from "../support/TestIdentity.ts"
 import { lives } from "./Lives.ts"
-import { scene, world } from "./World.ts"
+import { scene, world } from "./KitWorld.ts"
 
 layer(world, { excludeTestServices: true })("the sample product", (it) => {
   it.effect("names the variable that it lacks in one line", () =>

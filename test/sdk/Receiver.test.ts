@@ -8,7 +8,7 @@ import { assert, describe, it } from "vitest"
 import type { Answer } from "../../sdk/Receive.ts"
 import { genesis } from "../../sdk/Canonical.ts"
 import type { Store } from "../../sdk/Store.ts"
-import { streamId } from "./Origin.ts"
+import { streamId } from "./KitOrigin.ts"
 import { equal, opened, product, scene } from "./Receiving.ts"
 import { chained, granted, keyOf, now, own as ownType, personNamed, projectId, revoked, type Told } from "./Tokens.ts"
 

@@ -1,11 +1,13 @@
-/** A product that receives by a stream, over a database of its own, beside a transmitter that a test leads (Origin.ts). */
+/**
+ * A product that receives by a stream, over a database of its own, beside a transmitter that a test leads (KitOrigin.ts).
+ */
 import { DatabaseSync } from "node:sqlite"
 import { afterEach, assert } from "vitest"
 import * as Ledger from "../../sdk/Ledger.ts"
 import { type Notice, type ReceiveOptions, receiver } from "../../sdk/Receive.ts"
 import type { Store } from "../../sdk/Store.ts"
 import { sqliteStore } from "../../sdk/stores/Sqlite.ts"
-import { origin, streamId, watched } from "./Origin.ts"
+import { origin, streamId, watched } from "./KitOrigin.ts"
 import { issuer, now, projectId } from "./Tokens.ts"
 
 const ends: Array<() => void | Promise<void>> = []

@@ -9,7 +9,7 @@ import type { DatabaseSync } from "node:sqlite"
 import { assert, it } from "vitest"
 import type { Store } from "../../sdk/Store.ts"
 import { verifyEvent } from "../../sdk/Verify.ts"
-import type { Signed } from "./Origin.ts"
+import type { Signed } from "./KitOrigin.ts"
 import { scene } from "./Receiving.ts"
 import { chained, granted, keyOf, own as ownType, pinsTo, projectId, revoked, type Told } from "./Tokens.ts"
 

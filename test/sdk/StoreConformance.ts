@@ -1,8 +1,8 @@
 /** The suite that every store passes: what is applied, what is refused, and who may come in by it. */
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
 import { genesis, type Json } from "../../sdk/Canonical.ts"
-import { stage } from "../../sdk/FactRows.ts"
-import { type Fact, factsOf } from "../../sdk/Fold.ts"
+import { stage } from "../../sdk/FactTable.ts"
+import { type Fact, factsOf } from "../../sdk/EventProjection.ts"
 import { type Entry, gate, type SessionSigns } from "../../sdk/Gate.ts"
 import * as Ledger from "../../sdk/Ledger.ts"
 import { Gap } from "../../sdk/Refusal.ts"

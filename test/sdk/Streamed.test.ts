@@ -10,10 +10,10 @@ import { type Notice, receiver } from "../../sdk/Receive.ts"
 import { sqliteStore } from "../../sdk/stores/Sqlite.ts"
 import { until } from "../e2e/support/Until.ts"
 import { serve } from "../services/platform/Outbound/LoopbackServers.ts"
-import type { Scene } from "../services/lifecycle/World.ts"
+import type { Scene } from "../services/lifecycle/LifecycleWorld.ts"
 import { happen } from "./Lives.ts"
-import { pushTo, secret, streamOf } from "./Streams.ts"
-import { scene, sorted, stateNow, world } from "./World.ts"
+import { pushTo, secret, streamOf } from "./KitStreams.ts"
+import { scene, sorted, stateNow, world } from "./KitWorld.ts"
 
 /** A product that receives by a stream, with rows of its own, until the scope closes. */
 const receiving = Effect.fnUntraced(function* ({ asking }: Scene, streamId: string, how: "run" | "poll") {

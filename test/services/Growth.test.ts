@@ -5,15 +5,15 @@
 import { assert, layer } from "@effect/vitest"
 import type { PgClient } from "@effect/sql-pg"
 import { Effect, Layer } from "effect"
-import { Retention as LifecycleRetention } from "../../services/lifecycle/Retention.ts"
-import { Retention as NotificationRetention } from "../../services/notifications/Retention.ts"
-import { Retention as PeopleRetention } from "../../services/people/Retention.ts"
-import { Sightings } from "../../services/people/Sightings.ts"
+import { LifecycleRetention as LifecycleRetention } from "../../services/lifecycle/LifecycleRetention.ts"
+import { NotificationRetention as NotificationRetention } from "../../services/notifications/NotificationRetention.ts"
+import { PeopleRetention as PeopleRetention } from "../../services/people/PeopleRetention.ts"
+import { SessionActivity } from "../../services/people/SessionActivity.ts"
 import { Database } from "../../services/platform/database/Database.ts"
 import { Jobs } from "../../services/platform/messaging/Jobs.ts"
 import { unsent } from "../../services/platform/mail/Mails/Claims.ts"
 import { Outbox } from "../../services/platform/messaging/Outbox.ts"
-import { unpublished } from "../../services/platform/messaging/Outbox/Unordered.ts"
+import { unpublished } from "../../services/platform/messaging/Outbox/UnorderedRelay.ts"
 import { Timers } from "../../services/platform/database/Timers.ts"
 import { ground } from "../support/TestAccounts.ts"
 
@@ -25,7 +25,7 @@ const services = Layer.mergeAll(
   LifecycleRetention.layer,
   NotificationRetention.layer(),
   PeopleRetention.layer({ page: 2 }),
-  Sightings.layer.pipe(Layer.provide(Jobs.layer)),
+  SessionActivity.layer.pipe(Layer.provide(Jobs.layer)),
   Timers.layer,
 ).pipe(Layer.provideMerge(ground))
 
@@ -162,7 +162,7 @@ layer(services, { excludeTestServices: true })("tables that grow", (it) => {
   it.effect("new sessions lock their people by key", () =>
     Effect.gen(function* () {
       const { owner, sql } = yield* Database
-      const sightings = yield* Sightings
+      const sightings = yield* SessionActivity
       yield* owner`insert into people (id, updated_at, issuer, subject, status, merged_into)
         select 'growth-' || n, ${
         days(0)

@@ -4,7 +4,7 @@ import { appendFileSync, chownSync, statSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import process from "node:process"
 import * as EmbeddedPostgres from "../../src/embedded/EmbeddedPostgres.ts"
-import { freePort } from "../../src/embedded/Ports.ts"
+import { freePort } from "../../src/embedded/FreePorts.ts"
 import { locate } from "../../src/embedded/PostgresData.ts"
 import { home as emptyHome } from "./Processes.ts"
 

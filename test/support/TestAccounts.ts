@@ -4,13 +4,13 @@ import { randomUUID } from "node:crypto"
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import type { Plan } from "../../schemas/mail/Account.ts"
+import type { Plan } from "../../schemas/mail/MailAccount.ts"
 import { Cookies } from "../../services/authentication/Cookies.ts"
 import { mailKinds } from "../../services/accounts/MailKinds.ts"
 import { Directory } from "../../services/directory/Directory.ts"
 import { Notifications } from "../../services/notifications/Notifications.ts"
 import { Audit } from "../../services/platform/observability/Audit.ts"
-import { Bells } from "../../services/platform/messaging/Bells.ts"
+import { WakeUps } from "../../services/platform/messaging/WakeUps.ts"
 import { Bus } from "../../services/platform/messaging/Bus.ts"
 import { Mails } from "../../services/platform/mail/Mails.ts"
 import { Outbox } from "../../services/platform/messaging/Outbox.ts"
@@ -26,7 +26,7 @@ const bus = Layer.unwrap(Effect.map(TestBus, ({ url }) => Bus.layer({ url }))).p
 export const ground = Layer.merge(Directory.layer(mailKinds), Notifications.layer).pipe(
   Layer.provideMerge(Mails.layer),
   Layer.provideMerge(Outbox.layer),
-  Layer.provideMerge(Bells.layer),
+  Layer.provideMerge(WakeUps.layer),
   Layer.provideMerge(bus),
   Layer.provideMerge(Audit.layer),
   Layer.provideMerge(TestDatabase.layer),

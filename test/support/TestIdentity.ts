@@ -4,15 +4,15 @@
  */
 import { Effect, Layer } from "effect"
 import { randomUUID } from "node:crypto"
-import type { IdentityKindName } from "../../schemas/bus/Directory.ts"
-import type * as Feed from "../../schemas/identity/Directory.ts"
+import type { IdentityKindName } from "../../schemas/bus/DirectoryMessages.ts"
+import type * as Feed from "../../schemas/identity/IdentityDirectory.ts"
 import { AccessVersions } from "../../services/access/AccessVersions.ts"
 import { mailKinds } from "../../services/accounts/MailKinds.ts"
 import { Directory } from "../../services/directory/Directory.ts"
-import { Positions } from "../../services/lifecycle/Positions.ts"
+import { EventLog } from "../../services/lifecycle/EventLog.ts"
 import { identityKinds } from "../../src/IdentityKinds.ts"
-import { PersonNews } from "../../services/people/PersonNews.ts"
-import type { NewsLimits } from "../../services/people/Persons.ts"
+import { PersonEventFanout } from "../../services/people/PersonEventFanout.ts"
+import type { NewsLimits } from "../../services/people/PersonAudience.ts"
 import { Jobs } from "../../services/platform/messaging/Jobs.ts"
 import { ground } from "./TestAccounts.ts"
 
@@ -22,8 +22,8 @@ export const issuer = "https://id.example"
 /** `identity`, with this many projects told of a person's events at a time. */
 export const identityTelling = (limits?: NewsLimits) =>
   Directory.layer(Effect.zipWith(mailKinds, identityKinds, (mail, identity) => [...mail, ...identity])).pipe(
-    Layer.provideMerge(Layer.merge(AccessVersions.layer, PersonNews.layer(limits))),
-    Layer.provideMerge(Layer.merge(Positions.layer, Jobs.layer)),
+    Layer.provideMerge(Layer.merge(AccessVersions.layer, PersonEventFanout.layer(limits))),
+    Layer.provideMerge(Layer.merge(EventLog.layer, Jobs.layer)),
     Layer.provideMerge(ground),
   )
 

@@ -4,13 +4,13 @@ import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { AccessTokens } from "../../services/people/AccessTokens.ts"
-import { Callers } from "../../services/people/Callers.ts"
-import { Sightings } from "../../services/people/Sightings.ts"
+import { CallerAuthentication } from "../../services/people/CallerAuthentication.ts"
+import { SessionActivity } from "../../services/people/SessionActivity.ts"
 import { Database } from "../../services/platform/database/Database.ts"
 import { RateLimits } from "../../services/platform/security/RateLimits.ts"
 import { type AccessTokenRequest, EmbeddedIssuer } from "../../src/embedded/EmbeddedIssuer.ts"
 import type { Rates } from "../../src/http/auth/Limits.ts"
-import { managed } from "../../src/http/auth/Management.ts"
+import { managed } from "../../src/http/auth/ManagementAuth.ts"
 
 const issuer = Layer.unwrap(Effect.gen(function* () {
   const home = yield* Effect.acquireRelease(
@@ -20,9 +20,9 @@ const issuer = Layer.unwrap(Effect.gen(function* () {
   return EmbeddedIssuer.layer({ home, issuer: "https://id.example/dev/issuer" })
 }))
 
-/** `EmbeddedIssuer`, and `Callers` that trust it alone; needs `Database`. */
-export const tokens = Callers.layer.pipe(
-  Layer.provideMerge(Sightings.layer),
+/** `EmbeddedIssuer`, and `CallerAuthentication` that trust it alone; needs `Database`. */
+export const tokens = CallerAuthentication.layer.pipe(
+  Layer.provideMerge(SessionActivity.layer),
   Layer.provideMerge(Layer.unwrap(
     Effect.map(EmbeddedIssuer, ({ tokenIssuer }) => AccessTokens.layer(() => tokenIssuer)),
   )),

@@ -1,6 +1,6 @@
 /** An area: tables that grow together, and the statements whose cost must not grow with them. */
 import { type Effect, Layer, Redacted, type Scope } from "effect"
-import { Bells } from "../../../services/platform/messaging/Bells.ts"
+import { WakeUps } from "../../../services/platform/messaging/WakeUps.ts"
 import { Bus } from "../../../services/platform/messaging/Bus.ts"
 import type { Database } from "../../../services/platform/database/Database.ts"
 import { Outbox } from "../../../services/platform/messaging/Outbox.ts"
@@ -33,7 +33,7 @@ export interface Area {
 /** The platform services of the program, with the broker of this world. */
 export const platform = ({ natsUrl }: World, { servers }: Run) =>
   Layer.merge(Outbox.layer, Vault.layer({ file: keysFileOf(servers) })).pipe(
-    Layer.provideMerge(Bells.layer),
+    Layer.provideMerge(WakeUps.layer),
     Layer.provideMerge(Bus.layer({ url: Redacted.make(natsUrl) })),
   )
 

@@ -15,7 +15,7 @@ import { cpuMillis } from "../../harness/Cpu.ts"
 import { audience, installedVersion, projectId } from "../../harness/LifecycleFixture.ts"
 import { pins } from "../../harness/LifecycleServices.ts"
 import * as Product from "../../harness/Product.ts"
-import { type History, issuer, serve, told } from "./History.ts"
+import { issuer, type ProjectHistory, serve, told } from "./ProjectHistory.ts"
 
 const read = "pages that are read"
 const ways = {
@@ -36,7 +36,7 @@ export interface Figures {
 
 export type Round = Readonly<Record<string, Figures>>
 
-const once = (run: Run, history: History, name: string, how: Followers.Order["how"]) =>
+const once = (run: Run, history: ProjectHistory, name: string, how: Followers.Order["how"]) =>
   Effect.gen(function* () {
     const { events, services, world } = history
     // A consumer with a later acknowledged position is told so, and would take its own database for a restored one.
@@ -82,7 +82,7 @@ const once = (run: Run, history: History, name: string, how: Followers.Order["ho
     } satisfies Figures
   }).pipe(Effect.scoped)
 
-export const catchUp = Effect.fnUntraced(function* (run: Run, history: History, round: number) {
+export const catchUp = Effect.fnUntraced(function* (run: Run, history: ProjectHistory, round: number) {
   const figures: Record<string, Figures> = {}
   for (const [name, how] of Object.entries(ways)) {
     yield* run.tell(`round ${round} of ${run.rounds}: ${history.events} events, ${name}`)

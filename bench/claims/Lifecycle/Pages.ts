@@ -14,7 +14,7 @@ import { projectId } from "../../harness/LifecycleFixture.ts"
 import { asked } from "../../harness/LifecycleServices.ts"
 import { pollStream } from "../../harness/LifecycleStreams.ts"
 import * as Product from "../../harness/Product.ts"
-import { type History, serve, told } from "./History.ts"
+import { type ProjectHistory, serve, told } from "./ProjectHistory.ts"
 
 export const pageSize = 1_000
 const connections = [1, 8]
@@ -49,7 +49,7 @@ interface Contender {
 }
 
 /** The contenders, their answers compared. */
-const contenders = Effect.fnUntraced(function* (run: Run, history: History) {
+const contenders = Effect.fnUntraced(function* (run: Run, history: ProjectHistory) {
   const { services, world } = history
   const program = yield* serve(run, history, "api")
   const url = yield* Product.ready(program)
@@ -86,7 +86,7 @@ const contenders = Effect.fnUntraced(function* (run: Run, history: History) {
   return { all, token }
 })
 
-export const pages = (run: Run, history: History, round: number) =>
+export const pages = (run: Run, history: ProjectHistory, round: number) =>
   Effect.gen(function* () {
     yield* run.tell(`round ${round} of ${run.rounds}: pages of ${pageSize} events`)
     const { all, token } = yield* contenders(run, history)

@@ -11,7 +11,7 @@ import { forgetPeak, peakMegabytes, rssMegabytes } from "../../harness/Cpu.ts"
 import { audience, installedVersion, projectId } from "../../harness/LifecycleFixture.ts"
 import { asked, pins } from "../../harness/LifecycleServices.ts"
 import * as Product from "../../harness/Product.ts"
-import { type History, issuer, serve, standing } from "./History.ts"
+import { issuer, type ProjectHistory, serve, standing } from "./ProjectHistory.ts"
 
 const bare = "bare: select, JSON, sign"
 const answer = "bailiwick: the answer to GET …/snapshot"
@@ -41,7 +41,7 @@ const timed = <A, E>(work: Effect.Effect<A, E>) =>
     return (performance.now() - from) / 1_000
   })
 
-const byHand = ({ accesses, world }: History) =>
+const byHand = ({ accesses, world }: ProjectHistory) =>
   Effect.gen(function* () {
     const program = yield* Child.start({
       module: "bench/programs/contenders/BareSnapshot.ts",
@@ -60,7 +60,7 @@ const byHand = ({ accesses, world }: History) =>
   }).pipe(Effect.scoped)
 
 /** The second snapshot of a running program: the first pays for compiling. */
-const byProgram = (run: Run, history: History, round: number) =>
+const byProgram = (run: Run, history: ProjectHistory, round: number) =>
   Effect.gen(function* () {
     const { accesses, services } = history
     const program = yield* serve(run, history, "api")
@@ -95,7 +95,7 @@ const byProgram = (run: Run, history: History, round: number) =>
     return { [answer]: answered, [whole]: fetched } as const
   }).pipe(Effect.scoped)
 
-export const snapshot = Effect.fnUntraced(function* (run: Run, history: History, round: number) {
+export const snapshot = Effect.fnUntraced(function* (run: Run, history: ProjectHistory, round: number) {
   yield* run.tell(`round ${round} of ${run.rounds}: snapshots of ${history.accesses} accesses`)
   return { [bare]: yield* byHand(history), ...yield* byProgram(run, history, round) } as Round
 })

@@ -1,6 +1,6 @@
 /**
  * Decides at a steady rate, as the program's own transitions do: each decision is a transaction that appends one event
- * through `Positions`. It receives the same events, by JetStream and by push, so that one clock measures from the
+ * through `EventLog`. It receives the same events, by JetStream and by push, so that one clock measures from the
  * return of COMMIT to the arrival. As the yardstick it publishes and POSTs each event itself, unsigned, right after its
  * commit.
  *
@@ -13,8 +13,8 @@ import { decodeJwt } from "jose"
 import process from "node:process"
 import { createInterface } from "node:readline"
 import { Agent, request } from "undici"
-import { type Fact, Positions } from "../../../services/lifecycle/Positions.ts"
-import { Bells } from "../../../services/platform/messaging/Bells.ts"
+import { EventLog, type Fact } from "../../../services/lifecycle/EventLog.ts"
+import { WakeUps } from "../../../services/platform/messaging/WakeUps.ts"
 import { Bus } from "../../../services/platform/messaging/Bus.ts"
 import { publishOn } from "../../../services/platform/messaging/Bus/Publisher.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
@@ -78,8 +78,8 @@ const numberOf = (bare: boolean) => ({ text }: Arrival): string =>
   bare ? JSON.parse(text).jti : String(decodeJwt(text).jti)
 
 const opened = async ({ bare, databaseUrl, natsUrl, ownerUrl }: Open) => {
-  const runtime = ManagedRuntime.make(Positions.layer.pipe(
-    Layer.provide(Bells.layer),
+  const runtime = ManagedRuntime.make(EventLog.layer.pipe(
+    Layer.provide(WakeUps.layer),
     Layer.provideMerge(Bus.layer({ url: Redacted.make(natsUrl) })),
     Layer.provideMerge(Database.layer({
       url: Redacted.make(databaseUrl),
@@ -96,7 +96,7 @@ const opened = async ({ bare, databaseUrl, natsUrl, ownerUrl }: Open) => {
   const decide = (fact: Fact) =>
     Effect.gen(function* () {
       const { sql } = yield* Database
-      const positions = yield* Positions
+      const positions = yield* EventLog
       return yield* inTransaction(Effect.gen(function* () {
         const [id] = yield* positions.append(fact)
         yield* sql.afterCommit(Effect.sync(() => void committed.set(id!, performance.now())))

@@ -8,9 +8,9 @@ import { Agent, request } from "node:http"
 import process from "node:process"
 import { createInterface } from "node:readline"
 import * as AddressPolicy from "../../../services/platform/Outbound/AddressPolicy.ts"
-import * as Connections from "../../../services/platform/Outbound/Connections.ts"
-import * as Connector from "../../../services/platform/Outbound/Connector.ts"
-import { Exchange } from "../../../services/platform/Outbound/Exchange.ts"
+import * as Connections from "../../../services/platform/Outbound/TrustedConnections.ts"
+import * as Connector from "../../../services/platform/Outbound/PinnedConnector.ts"
+import { HttpExchange } from "../../../services/platform/Outbound/HttpExchange.ts"
 import { eventOf, type Hook } from "../../harness/Fixture.ts"
 import { ownPost } from "./OwnPost.ts"
 import { headersOf, type Job, listeners, post } from "../contenders/UndiciPost.ts"
@@ -51,7 +51,7 @@ const dispatched = (job: Job) =>
   new Promise<void>((resolve, reject) => {
     const { origin, pathname } = new URL(job.url)
     const headers = { ...headersOf(job), "accept-encoding": "identity" }
-    const exchange = new Exchange(
+    const exchange = new HttpExchange(
       limits,
       Date.now,
       (_, { error, status }) => status === 200 ? resolve() : reject(new Error(`answered ${status}, ${error}`)),

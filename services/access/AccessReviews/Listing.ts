@@ -4,7 +4,7 @@
  * read; no row is rewritten when a review grows old. A list whose rows have not changed is taken from memory (Seen.ts).
  */
 import { Clock, Effect } from "effect"
-import type { Candidate, Review, ValidityReason } from "../../../schemas/identity/AccessReviews.ts"
+import type { Candidate, Review, ValidityReason } from "../../../schemas/identity/AccessReview.ts"
 import {
   acknowledgementOf,
   type Attempted,
@@ -15,11 +15,11 @@ import {
   factsAmong,
   type Given,
   type Stood,
-} from "../../lifecycle/Facts.ts"
+} from "../../lifecycle/DeliveryStatus.ts"
 import { lacking, needs, Roles } from "../../people/Roles.ts"
 import { Database } from "../../platform/database/Database.ts"
 import { counted } from "../../platform/MapSizes.ts"
-import { endOf, expiredAt, isExpired } from "./Expiry.ts"
+import { endOf, expiredAt, isExpired } from "./ReviewExpiry.ts"
 import { identityOf, reviewColumns, type ReviewRow } from "./Rows.ts"
 import { Lists, seenOf, written, writtenAt } from "./Seen.ts"
 

@@ -1,14 +1,14 @@
 /** A Sponsor proposes a review of exactly one active Access version. */
 import { Clock, Effect } from "effect"
-import type { GrantProposal } from "../../../schemas/identity/AccessReviews.ts"
-import { GrantEventMismatch } from "../../../schemas/problems/Identity.ts"
+import type { GrantProposal } from "../../../schemas/identity/AccessReview.ts"
+import { GrantEventMismatch } from "../../../schemas/problems/IdentityProblems.ts"
 import { needs, standingFrom, standingIn } from "../../people/Roles.ts"
 import { Database } from "../../platform/database/Database.ts"
 import { answerTo, fence, load, newRow, unchanged } from "../../platform/database/FencedCommand.ts"
 import { Ids } from "../../platform/Ids.ts"
-import { accessAt, activeAt } from "./Active.ts"
+import { accessAt, activeAt } from "./LockActiveAccess.ts"
 import { decisionDigest, evidence } from "./Evidence.ts"
-import { type Holder, lapses, placeOf } from "./Expiry.ts"
+import { type Holder, lapses, placeOf } from "./ReviewExpiry.ts"
 import { recording, recordingExpiry } from "./Records.ts"
 import { receiptOf, type ReviewRow } from "./Rows.ts"
 

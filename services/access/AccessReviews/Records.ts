@@ -1,7 +1,7 @@
 /** The audit record of a decision on a review, and its event for products. */
 import { Effect } from "effect"
-import type { GrantReceipt } from "../../../schemas/identity/AccessReviews.ts"
-import { Positions } from "../../lifecycle/Positions.ts"
+import type { GrantReceipt } from "../../../schemas/identity/AccessReview.ts"
+import { EventLog } from "../../lifecycle/EventLog.ts"
 import { Audit } from "../../platform/observability/Audit.ts"
 import type { LoadedRow, ReviewRow } from "./Rows.ts"
 
@@ -37,7 +37,7 @@ export const recordingExpiry = Effect.map(
 
 /** Appends the event of a decision; returns its id. */
 export const telling = Effect.map(
-  Positions,
+  EventLog,
   (positions) => (kind: "access-review-approved" | "access-review-revoked", row: LoadedRow) =>
     Effect.map(
       positions.append({

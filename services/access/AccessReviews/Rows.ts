@@ -1,5 +1,5 @@
 /** The row of a review, and its views for the API. */
-import type { GrantReceipt, ReviewState } from "../../../schemas/identity/AccessReviews.ts"
+import type { GrantReceipt, ReviewState } from "../../../schemas/identity/AccessReview.ts"
 
 export interface ReviewRow {
   readonly id: string

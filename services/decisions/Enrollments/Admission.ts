@@ -6,7 +6,7 @@
 import type { PgClient } from "@effect/sql-pg"
 import { Effect } from "effect"
 import type { Statement } from "effect/sql"
-import { InvalidState } from "../../../schemas/problems/Identity.ts"
+import { InvalidState } from "../../../schemas/problems/IdentityProblems.ts"
 import { barredBy, memberships, seatsIn, seatsOf } from "../../people/Memberships.ts"
 import { Database } from "../../platform/database/Database.ts"
 import { answerTo, fence, one, type Question, unchanged } from "../../platform/database/FencedCommand.ts"

@@ -2,12 +2,12 @@
  * Carries out an invitation after its last signature: sends it, or admits the person who waited for an administrator.
  */
 import { Clock, Effect } from "effect"
-import { InvalidState } from "../../../schemas/problems/Identity.ts"
+import { InvalidState } from "../../../schemas/problems/IdentityProblems.ts"
 import { Database } from "../../platform/database/Database.ts"
 import { answerTo, fence, load, unchanged } from "../../platform/database/FencedCommand.ts"
 import { parse } from "../../platform/mail/MailAddress.ts"
 import { Mails } from "../../platform/mail/Mails.ts"
-import { OneShotTokens } from "../../platform/security/OneShotTokens.ts"
+import { OneTimeTokens } from "../../platform/security/OneTimeTokens.ts"
 import type { Decision } from "../../requests/PolicyReviews.ts"
 import { invitationKind, invitationToken } from "../../requests/RequestMail.ts"
 import { invitationWindow, requestRows } from "../../requests/RequestRows.ts"
@@ -23,7 +23,7 @@ interface Loaded extends Place {
 export const carryingOut = Effect.gen(function* () {
   const { sql } = yield* Database
   const mails = yield* Mails
-  const tokens = yield* OneShotTokens
+  const tokens = yield* OneTimeTokens
   const recorded = yield* recording
   const admit = yield* admission
   const { change } = requestRows(sql)

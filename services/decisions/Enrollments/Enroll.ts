@@ -1,6 +1,6 @@
 /** A Sponsor or an administrator writes an invitation, which waits for the other role's signature. */
 import { Clock, Effect } from "effect"
-import type { EnrollmentCreate } from "../../../schemas/identity/Requests.ts"
+import type { EnrollmentCreate } from "../../../schemas/identity/RequestBodies.ts"
 import { needs, standingFrom, standingIn } from "../../people/Roles.ts"
 import { Database } from "../../platform/database/Database.ts"
 import { answerTo, fence, load, unchanged } from "../../platform/database/FencedCommand.ts"

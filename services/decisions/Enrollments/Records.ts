@@ -1,6 +1,6 @@
 /** The audit records and timers of an invitation, and its view for those who may invite. */
 import { Clock, Effect } from "effect"
-import type { Enrollment } from "../../../schemas/identity/Requests.ts"
+import type { Enrollment } from "../../../schemas/identity/RequestBodies.ts"
 import { Audit } from "../../platform/observability/Audit.ts"
 import { Timers } from "../../platform/database/Timers.ts"
 import { filedOf, type ReviewName, stamp } from "../../requests/PolicyReviews.ts"

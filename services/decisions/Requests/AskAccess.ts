@@ -1,8 +1,8 @@
 /** A person requests Access to a project, which need not be visible to the person otherwise. */
 import { Clock, Effect } from "effect"
-import type * as Wire from "../../../schemas/identity/Requests.ts"
-import { NotFound } from "../../../schemas/problems/Floor.ts"
-import { InvalidState, InvalidToken } from "../../../schemas/problems/Identity.ts"
+import type * as Wire from "../../../schemas/identity/RequestBodies.ts"
+import { NotFound } from "../../../schemas/problems/HttpProblems.ts"
+import { InvalidState, InvalidToken } from "../../../schemas/problems/IdentityProblems.ts"
 import { Database } from "../../platform/database/Database.ts"
 import { answerTo, fence, load, type Question, unchanged } from "../../platform/database/FencedCommand.ts"
 import { Ids } from "../../platform/Ids.ts"

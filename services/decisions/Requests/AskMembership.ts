@@ -1,7 +1,7 @@
 /** A Sponsor or an administrator requests a role and state of a member. */
 import { Clock, Effect } from "effect"
-import type * as Wire from "../../../schemas/identity/Requests.ts"
-import { NotFound } from "../../../schemas/problems/Floor.ts"
+import type * as Wire from "../../../schemas/identity/RequestBodies.ts"
+import { NotFound } from "../../../schemas/problems/HttpProblems.ts"
 import { needs, standingFrom, standingIn } from "../../people/Roles.ts"
 import { Database } from "../../platform/database/Database.ts"
 import { answerTo, fence, load, unchanged } from "../../platform/database/FencedCommand.ts"

@@ -1,9 +1,9 @@
 /** A person requests an institution, and becomes its Sponsor. */
 import { Clock, Effect } from "effect"
 import { domainName } from "../../../schemas/identity/Addresses.ts"
-import type * as Wire from "../../../schemas/identity/Requests.ts"
-import { InvalidToken } from "../../../schemas/problems/Identity.ts"
-import { canonical } from "../../platform/security/Canonical.ts"
+import type * as Wire from "../../../schemas/identity/RequestBodies.ts"
+import { InvalidToken } from "../../../schemas/problems/IdentityProblems.ts"
+import { canonical } from "../../platform/security/CanonicalJson.ts"
 import { Database } from "../../platform/database/Database.ts"
 import { answerTo, fence, load, unchanged } from "../../platform/database/FencedCommand.ts"
 import { Ids } from "../../platform/Ids.ts"

@@ -4,8 +4,8 @@
  * memberships, project, request.
  */
 import { Clock, Effect } from "effect"
-import type * as Wire from "../../../schemas/identity/Requests.ts"
-import { InvalidState } from "../../../schemas/problems/Identity.ts"
+import type * as Wire from "../../../schemas/identity/RequestBodies.ts"
+import { InvalidState } from "../../../schemas/problems/IdentityProblems.ts"
 import { memberships } from "../../people/Memberships.ts"
 import { Database } from "../../platform/database/Database.ts"
 import { answerTo, fence, load, newRow, one, type Question, unchanged } from "../../platform/database/FencedCommand.ts"

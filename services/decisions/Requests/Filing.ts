@@ -2,14 +2,14 @@
 import type { PgClient } from "@effect/sql-pg"
 import { Clock, Effect } from "effect"
 import type { Statement } from "effect/sql"
-import { RequestExists } from "../../../schemas/problems/Identity.ts"
+import { RequestExists } from "../../../schemas/problems/IdentityProblems.ts"
 import { Audit } from "../../platform/observability/Audit.ts"
 import { Database } from "../../platform/database/Database.ts"
 import { answerTo, apart } from "../../platform/database/FencedCommand.ts"
 import { Timers } from "../../platform/database/Timers.ts"
 import { PolicyReviews, type PolicyRole } from "../../requests/PolicyReviews.ts"
 import { type RequestRow, timersOf } from "../../requests/RequestRows.ts"
-import { expiry } from "./Expiry.ts"
+import { expiry } from "./RequestExpiry.ts"
 
 export interface By {
   readonly personId: string

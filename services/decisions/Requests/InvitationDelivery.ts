@@ -1,5 +1,5 @@
 /** The delivery status of an invitation's mail, in the API's words, and its masked recipient. */
-import type { MailDelivery } from "../../../schemas/identity/Requests.ts"
+import type { MailDelivery } from "../../../schemas/identity/RequestBodies.ts"
 import { parse } from "../../platform/mail/MailAddress.ts"
 import type { RequestRow } from "../../requests/RequestRows.ts"
 

@@ -5,7 +5,7 @@
 import type { PgClient } from "@effect/sql-pg"
 import { Clock, Effect } from "effect"
 import type { SqlError } from "effect/sql"
-import type { MailDelivery, OwnRequest, OwnRequests } from "../../../schemas/identity/Requests.ts"
+import type { MailDelivery, OwnRequest, OwnRequests } from "../../../schemas/identity/RequestBodies.ts"
 import { filedOf, type PolicyReviewRow, stamp } from "../../requests/PolicyReviews.ts"
 import { newestReview, type RequestRow, requestRows, stateAt } from "../../requests/RequestRows.ts"
 import { deliveryOf, type MailRow } from "./InvitationDelivery.ts"

@@ -1,5 +1,5 @@
 /** The views of requests for their authors. A row's `fields` are as they were requested, so they have that type. */
-import type * as Wire from "../../../schemas/identity/Requests.ts"
+import type * as Wire from "../../../schemas/identity/RequestBodies.ts"
 import { filedOf, type PolicyReviewRow, stamp } from "../../requests/PolicyReviews.ts"
 import type { RequestRow } from "../../requests/RequestRows.ts"
 

@@ -3,13 +3,13 @@
  * its own messages. Many events in a row that are not for the stream are skipped in bounded steps.
  */
 import { Effect } from "effect"
-import type { FactKind } from "../../../schemas/identity/Facts.ts"
-import type { Subject } from "../../../schemas/identity/Subjects.ts"
+import type { FactKind } from "../../../schemas/identity/FactKinds.ts"
+import type { Subject } from "../../../schemas/identity/SubjectIds.ts"
 import { Database } from "../../platform/database/Database.ts"
-import type { Travelled } from "../../lifecycle/Measures.ts"
-import type { OwnKind } from "../Streams/Own.ts"
-import { filterOf } from "../Streams/Subjects.ts"
-import type { Served } from "./Served.ts"
+import type { Travelled } from "../../lifecycle/LatencyMetrics.ts"
+import type { OwnKind } from "../Streams/ControlMessages.ts"
+import { filterOf } from "../Streams/StreamSubjects.ts"
+import type { StreamRecord } from "./StreamRecord.ts"
 
 /** Events that one step reads. */
 const stepEvents = 500
@@ -102,7 +102,7 @@ export const reader = Effect.gen(function* () {
         })),
     )
 
-  const eventsAfter = ({ epoch, id, project_id, signed }: Served, after: number) =>
+  const eventsAfter = ({ epoch, id, project_id, signed }: StreamRecord, after: number) =>
     sql<EventRow>`
       select e.position, e.kind, e.sub_id, x.position is not null as settled from lifecycle_events e
       left join lifecycle_stream_settled x
@@ -111,7 +111,7 @@ export const reader = Effect.gen(function* () {
       order by e.position limit ${stepEvents}`
 
   /** At most `most` events after a position that are for a stream that leaves something out. */
-  const choose = Effect.fnUntraced(function* (served: Served, after: number, most: number) {
+  const choose = Effect.fnUntraced(function* (served: StreamRecord, after: number, most: number) {
     const wanted = filterOf(served)
     const chosen: Array<Chosen> = []
     let upTo = after
@@ -135,7 +135,7 @@ export const reader = Effect.gen(function* () {
   })
 
   /** The messages at these positions, ascending. */
-  const messagesAt = ({ epoch, project_id }: Served, positions: ReadonlyArray<number>) =>
+  const messagesAt = ({ epoch, project_id }: StreamRecord, positions: ReadonlyArray<number>) =>
     Effect.map(
       sql<SignedRow>`
         select s.position as signed, m.* from lifecycle_signed s
@@ -151,7 +151,7 @@ export const reader = Effect.gen(function* () {
     )
 
   /** At most `most` messages after the position of a stream that leaves nothing out. */
-  const messagesAfter = ({ epoch, id, position, project_id }: Served, most: number) =>
+  const messagesAfter = ({ epoch, id, position, project_id }: StreamRecord, most: number) =>
     Effect.map(
       sql<SignedRow>`
         select s.position as signed, m.* from lifecycle_signed s

@@ -4,23 +4,23 @@
  * installation is held no message may go to a new endpoint: the grant may be one that was revoked in the lost time.
  */
 import { Clock, Effect, Redacted, Result } from "effect"
-import * as Wire from "../../../schemas/identity/Streams.ts"
-import { MalformedRequest } from "../../../schemas/problems/Floor.ts"
-import * as Problems from "../../../schemas/problems/Streams.ts"
+import * as Wire from "../../../schemas/identity/StreamBodies.ts"
+import { MalformedRequest } from "../../../schemas/problems/HttpProblems.ts"
+import * as Problems from "../../../schemas/problems/StreamProblems.ts"
 import { Audit } from "../../platform/observability/Audit.ts"
-import { Bells } from "../../platform/messaging/Bells.ts"
+import { WakeUps } from "../../platform/messaging/WakeUps.ts"
 import { Database } from "../../platform/database/Database.ts"
 import { Ids } from "../../platform/Ids.ts"
 import { mustBeOpen } from "../../platform/database/Installation.ts"
 import { Outbound } from "../../platform/Outbound.ts"
 import { transact } from "../../platform/database/Transact.ts"
 import { Vault } from "../../platform/security/Vault.ts"
-import type { Receiver } from "../../lifecycle/Granted.ts"
-import { audienceOf } from "../../lifecycle/Messages.ts"
-import { lifecycleTopic } from "../../lifecycle/Positions.ts"
+import type { Receiver } from "../../lifecycle/GrantCheck.ts"
+import { audienceOf } from "../../lifecycle/EventSigner.ts"
+import { lifecycleTopic } from "../../lifecycle/EventLog.ts"
 import { authorizationPlace, type StreamRow } from "./Rows.ts"
-import { visibleStreams } from "./Visible.ts"
-import { configurationOf, mismatchesOf, pollUrl, projectOf } from "./Wire.ts"
+import { visibleStreams } from "./ReceiverAccess.ts"
+import { configurationOf, mismatchesOf, pollUrl, projectOf } from "./StreamJson.ts"
 
 /** The delivery that a receiver asks for, checked. */
 interface Wanted {
@@ -51,7 +51,7 @@ export const streamAudit = Effect.map(
 /** `perReceiver`: streams that a receiver may have of one project. */
 export const streamConfigurations = Effect.fnUntraced(function* (publicUrl: URL, perReceiver: number) {
   const { sql } = yield* Database
-  const bells = yield* Bells
+  const bells = yield* WakeUps
   const ids = yield* Ids
   const outbound = yield* Outbound
   const vault = yield* Vault

@@ -1,7 +1,7 @@
 /** Rows of streams, with the events and subjects that each delivers. */
 import type { PgClient } from "@effect/sql-pg"
-import type { StreamStatus } from "../../../schemas/identity/Streams.ts"
-import type { Wanted } from "./Subjects.ts"
+import type { StreamStatus } from "../../../schemas/identity/StreamBodies.ts"
+import type { Wanted } from "./StreamSubjects.ts"
 
 export interface StreamRow extends Wanted {
   readonly id: string

@@ -10,12 +10,12 @@
  *   where the position jumps, or everything is dropped, it loses the claim.
  */
 import { Clock, Effect } from "effect"
-import type { StreamStatus } from "../../../schemas/identity/Streams.ts"
+import type { StreamStatus } from "../../../schemas/identity/StreamBodies.ts"
 import { Audit } from "../../platform/observability/Audit.ts"
-import { Bells } from "../../platform/messaging/Bells.ts"
+import { WakeUps } from "../../platform/messaging/WakeUps.ts"
 import { Database } from "../../platform/database/Database.ts"
-import { lifecycleTopic } from "../../lifecycle/Positions.ts"
-import { ownMessages } from "./Own.ts"
+import { lifecycleTopic } from "../../lifecycle/EventLog.ts"
+import { ownMessages } from "./ControlMessages.ts"
 
 export interface StatusChange {
   readonly by: "receiver" | "transmitter"
@@ -39,7 +39,7 @@ interface Row {
 export const streamStatus = Effect.fnUntraced(function* (publicUrl: URL) {
   const { sql } = yield* Database
   const audit = yield* Audit
-  const bells = yield* Bells
+  const bells = yield* WakeUps
   const own = yield* ownMessages(publicUrl)
 
   const lock = (streamId: string) =>

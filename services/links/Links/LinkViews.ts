@@ -1,5 +1,5 @@
 /** The view of a link request, for its author and the other side. */
-import type * as Wire from "../../../schemas/identity/Requests.ts"
+import type * as Wire from "../../../schemas/identity/RequestBodies.ts"
 import { filedOf, type ReviewName, stamp } from "../../requests/PolicyReviews.ts"
 import type { RequestRow } from "../../requests/RequestRows.ts"
 

@@ -1,7 +1,7 @@
 /** The other side of a link objects; possible until the link has taken effect. */
 import { Clock, Effect } from "effect"
-import { NotFound } from "../../../schemas/problems/Floor.ts"
-import { InvalidState } from "../../../schemas/problems/Identity.ts"
+import { NotFound } from "../../../schemas/problems/HttpProblems.ts"
+import { InvalidState } from "../../../schemas/problems/IdentityProblems.ts"
 import { isUuid } from "../../../schemas/Wire.ts"
 import { type NewestReview, PolicyReviews, reviewIn } from "../../requests/PolicyReviews.ts"
 import { newestReview, type RequestRow, requestRows, stateAt } from "../../requests/RequestRows.ts"

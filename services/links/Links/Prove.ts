@@ -1,13 +1,13 @@
 /** Makes a proof from a fresh access token of another identity; each token counts once. */
 import { Clock, Effect } from "effect"
-import { ProofConsumed } from "../../../schemas/problems/Identity.ts"
+import { ProofConsumed } from "../../../schemas/problems/IdentityProblems.ts"
 import { stamp } from "../../requests/PolicyReviews.ts"
 import { Audit } from "../../platform/observability/Audit.ts"
 import { Database } from "../../platform/database/Database.ts"
 import { fence, load, newRow, unchanged } from "../../platform/database/FencedCommand.ts"
 import { Ids } from "../../platform/Ids.ts"
 import { type AccessToken, AccessTokens } from "../../people/AccessTokens.ts"
-import { who } from "../../people/Callers.ts"
+import { who } from "../../people/CallerAuthentication.ts"
 import { type Held, held, holderIn, holderOf, isLinkable, rejected } from "./Holder.ts"
 
 export interface Shown {

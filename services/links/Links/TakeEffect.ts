@@ -4,7 +4,7 @@
  * that knows either person, so a fenced write would do as much work in one longer statement.
  */
 import { Clock, Effect } from "effect"
-import { FourEyesCollapsed } from "../../../schemas/problems/Identity.ts"
+import { FourEyesCollapsed } from "../../../schemas/problems/IdentityProblems.ts"
 import type { Decision } from "../../requests/PolicyReviews.ts"
 import { type RequestRow, requestRows, timersOf } from "../../requests/RequestRows.ts"
 import { Database } from "../../platform/database/Database.ts"
@@ -12,7 +12,7 @@ import { Mails } from "../../platform/mail/Mails.ts"
 import { Timers } from "../../platform/database/Timers.ts"
 import { holderOf } from "./Holder.ts"
 import { merging } from "./Merging.ts"
-import { linkNews } from "./News.ts"
+import { linkNews } from "./LinkEventFanout.ts"
 import { objection } from "./Objection.ts"
 import { recording } from "./Records.ts"
 

@@ -4,7 +4,7 @@
  */
 import { Effect } from "effect"
 import { createHash } from "node:crypto"
-import type { RegistrationResponse } from "../../../schemas/identity/CredentialActions.ts"
+import type { RegistrationResponse } from "../../../schemas/identity/CredentialAction.ts"
 
 /** The relying party: the portal that people see. */
 export interface RelyingParty {

@@ -1,7 +1,7 @@
 /** The challenge of a new intent, and the members that a start needs for it. */
 import type { PgClient } from "@effect/sql-pg"
 import { Effect, Redacted } from "effect"
-import { actionTable, type Challenge, type StartAction } from "../../../schemas/identity/CredentialActions.ts"
+import { actionTable, type Challenge, type StartAction } from "../../../schemas/identity/CredentialAction.ts"
 import { HTTPValidationError } from "../../../schemas/Validation.ts"
 import type { Authenticator } from "../Authenticators.ts"
 import { newSecret, uriOf } from "../Authenticators/Totp.ts"

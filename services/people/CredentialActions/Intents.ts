@@ -5,7 +5,7 @@
 import type { PgClient } from "@effect/sql-pg"
 import { Effect, type Redacted } from "effect"
 import { createHash, timingSafeEqual } from "node:crypto"
-import type { ActionKind } from "../../../schemas/identity/CredentialActions.ts"
+import type { ActionKind } from "../../../schemas/identity/CredentialAction.ts"
 import { isUuid } from "../../../schemas/Wire.ts"
 import type { Sealed, Vault } from "../../platform/security/Vault.ts"
 

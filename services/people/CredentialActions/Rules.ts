@@ -5,11 +5,11 @@ import {
   actionTable,
   type Capabilities,
   intentTtlSeconds,
-} from "../../../schemas/identity/CredentialActions.ts"
-import type { Freshness } from "../../../schemas/identity/Account.ts"
-import { InvalidState } from "../../../schemas/problems/Identity.ts"
+} from "../../../schemas/identity/CredentialAction.ts"
+import type { Freshness } from "../../../schemas/identity/IdentityAccount.ts"
+import { InvalidState } from "../../../schemas/problems/IdentityProblems.ts"
 import { acrOf } from "../../../schemas/identity/Assurance.ts"
-import type { Caller } from "../../../schemas/api/Management.ts"
+import type { Caller } from "../../../schemas/api/ManagementApi.ts"
 import { type Authenticator, isStrong, keptFor } from "../Authenticators.ts"
 import { ageOf, type Demand, satisfies } from "../StepUp.ts"
 

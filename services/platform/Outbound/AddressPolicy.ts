@@ -12,7 +12,7 @@
 import { isIP, isIPv4 } from "node:net"
 import { Result } from "effect"
 import ipaddr from "ipaddr.js"
-import { refusedPorts } from "./Ports.ts"
+import { refusedPorts } from "./BlockedPorts.ts"
 
 type Address = ipaddr.IPv4 | ipaddr.IPv6
 type Range = readonly [Address, number]

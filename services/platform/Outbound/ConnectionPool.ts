@@ -13,7 +13,7 @@
 import type { buildConnector } from "undici"
 import { Clock, Effect, Latch } from "effect"
 import { counted } from "../MapSizes.ts"
-import type { Exchange } from "./Exchange.ts"
+import type { HttpExchange } from "./HttpExchange.ts"
 import { HttpConnection, type Owner } from "./HttpConnection.ts"
 import { Origin, WaitingRequest } from "./Origin.ts"
 import { requestOf } from "./RequestHead.ts"
@@ -81,7 +81,7 @@ class ConnectionPool implements Owner<Origin> {
     return this.#connections.size + this.#opening
   }
 
-  post(name: string, { body, headers, path }: PostRequest, exchange: Exchange): void {
+  post(name: string, { body, headers, path }: PostRequest, exchange: HttpExchange): void {
     if (this.#closed) return exchange.fail("reset")
     let origin = this.#origins.get(name)
     if (origin === undefined) this.#origins.set(name, origin = new Origin(name))
@@ -272,5 +272,5 @@ export const make = Effect.fnUntraced(function* (config: PoolConfig) {
     Effect.forkScoped,
   )
   yield* Effect.addFinalizer(() => Effect.sync(() => pool.close()))
-  return (name: string, request: PostRequest, exchange: Exchange): void => pool.post(name, request, exchange)
+  return (name: string, request: PostRequest, exchange: HttpExchange): void => pool.post(name, request, exchange)
 })

@@ -6,11 +6,11 @@
  * deadline's length.
  */
 import { Clock, Effect, Latch } from "effect"
-import type { Exchange } from "./Exchange.ts"
+import type { HttpExchange } from "./HttpExchange.ts"
 
 export interface Deadlines {
-  readonly add: (exchange: Exchange) => void
-  readonly remove: (exchange: Exchange) => void
+  readonly add: (exchange: HttpExchange) => void
+  readonly remove: (exchange: HttpExchange) => void
 }
 
 // Deadlines that lie this close together share a wake-up.
@@ -19,7 +19,7 @@ const granularityMillis = 5
 /** A scoped watch over exchanges of at most `timeoutMillis`; when the scope ends, whatever is in flight expires. */
 export const make = Effect.fnUntraced(function* (timeoutMillis: number) {
   const clock = yield* Clock.Clock
-  const inFlight = new Set<Exchange>()
+  const inFlight = new Set<HttpExchange>()
   const busy = Latch.makeUnsafe(false)
 
   const expire = (before: number): number | null => {

@@ -8,7 +8,7 @@
  */
 import type { Buffer } from "node:buffer"
 import type { Socket } from "node:net"
-import type { Exchange } from "./Exchange.ts"
+import type { HttpExchange } from "./HttpExchange.ts"
 import { type Answering, ResponseParser } from "./ResponseParser.ts"
 
 /** What a connection tells its pool. */
@@ -22,7 +22,7 @@ export interface Owner<Origin> {
 /** A request that a connection can carry. */
 export interface Sendable<Origin> {
   readonly bytes: string | Uint8Array
-  readonly exchange: Exchange
+  readonly exchange: HttpExchange
   connection: HttpConnection<Origin> | null
 }
 
@@ -31,7 +31,7 @@ export class HttpConnection<Origin> implements Answering {
   readonly #socket: Socket
   readonly #owner: Owner<Origin>
   readonly #parser = new ResponseParser(this)
-  #exchange: Exchange | null = null
+  #exchange: HttpExchange | null = null
   #open = true
   readonly origin: Origin
   readonly madeAt: number
@@ -87,7 +87,7 @@ export class HttpConnection<Origin> implements Answering {
   }
 
   /** The exchange ends early, and the connection with it if it is the exchange's still. */
-  abandon(exchange: Exchange): void {
+  abandon(exchange: HttpExchange): void {
     if (this.#exchange === exchange) this.close()
   }
 

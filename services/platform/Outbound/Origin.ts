@@ -1,6 +1,6 @@
 /** What the pool keeps of an origin: its connections and the requests that wait for one. */
 import type { buildConnector } from "undici"
-import type { Abortable, Exchange } from "./Exchange.ts"
+import type { Abortable, HttpExchange } from "./HttpExchange.ts"
 import type { HttpConnection, Sendable } from "./HttpConnection.ts"
 
 export class Origin {
@@ -26,12 +26,12 @@ export class Origin {
 export class WaitingRequest implements Abortable, Sendable<Origin> {
   readonly origin: Origin
   readonly bytes: string | Uint8Array
-  readonly exchange: Exchange
+  readonly exchange: HttpExchange
   /** Orders it among requests and beginnings of connections. */
   readonly turn: number
   connection: HttpConnection<Origin> | null = null
 
-  constructor(origin: Origin, bytes: string | Uint8Array, exchange: Exchange, turn: number) {
+  constructor(origin: Origin, bytes: string | Uint8Array, exchange: HttpExchange, turn: number) {
     this.origin = origin
     this.bytes = bytes
     this.exchange = exchange

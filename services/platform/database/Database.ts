@@ -10,14 +10,14 @@
  *   process has that role. Few processes need its credentials.
  *
  * Every pool sets limits on the server: a frozen process loses its locks after 5 s, a statement waits 2 s for a lock. A
- * connection on which a statement outlives these limits is destroyed here (Watched.ts).
+ * connection on which a statement outlives these limits is destroyed here (StalledConnections.ts).
  */
 import { PgClient } from "@effect/sql-pg"
 import { Context, Effect, Layer, Redacted } from "effect"
 import { Reactivity } from "effect/reactivity"
 import type { SqlError } from "effect/sql"
-import { lossFails } from "./Database/Lost.ts"
-import { grace, watched } from "./Database/Watched.ts"
+import { lossFails } from "./Database/ConnectionLoss.ts"
+import { grace, watched } from "./Database/StalledConnections.ts"
 
 export interface DatabaseConfig {
   readonly url: Redacted.Redacted

@@ -14,7 +14,7 @@
 import type { PgClient } from "@effect/sql-pg"
 import { Array, Context, Data, Effect, Semaphore } from "effect"
 import { SqlError, type Statement } from "effect/sql"
-import { DependencyUnavailable } from "../../../schemas/problems/Floor.ts"
+import { DependencyUnavailable } from "../../../schemas/problems/HttpProblems.ts"
 import { type Collected, collected } from "./Gathered.ts"
 
 /** The loaded state is known to be out of date before anything is written. */

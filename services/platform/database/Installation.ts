@@ -5,7 +5,7 @@
 import type { PgClient } from "@effect/sql-pg"
 import { Effect } from "effect"
 import type { SqlError } from "effect/sql"
-import { Held } from "../../../schemas/problems/Identity.ts"
+import { Held } from "../../../schemas/problems/IdentityProblems.ts"
 import { type Fence, holds } from "./FencedWrite.ts"
 
 /** Why an installation is held, or still held. */

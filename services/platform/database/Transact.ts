@@ -8,7 +8,7 @@
  */
 import { Context, Effect } from "effect"
 import { SqlError } from "effect/sql"
-import { DependencyUnavailable } from "../../../schemas/problems/Floor.ts"
+import { DependencyUnavailable } from "../../../schemas/problems/HttpProblems.ts"
 import { Database } from "./Database.ts"
 import { Conflict } from "./FencedWrite.ts"
 

@@ -10,12 +10,12 @@ import { Context, Effect, Layer, Redacted } from "effect"
 import { createTransport, type Transporter } from "nodemailer"
 import type { Readable } from "node:stream"
 import { setImmediate } from "node:timers"
-import { Faults } from "../Faults.ts"
+import { Failpoints } from "../Failpoints.ts"
 import { parse } from "./MailAddress.ts"
 import { visible } from "../Visible.ts"
 import type { MailSender } from "./MailSender.ts"
 import type { MailOutcome } from "./Mails/Claims.ts"
-import { reasonOf, type SmtpFault, verdict } from "./Mails/Verdict.ts"
+import { reasonOf, type SmtpFault, verdict } from "./Mails/MailVerdict.ts"
 
 /** One message, whole. */
 export interface OutgoingMail {
@@ -95,7 +95,7 @@ const connect = ({ connections, url }: SmtpOptions): Transporter => {
 
 const overSmtp = Effect.fnUntraced(function* (options: SmtpOptions) {
   const { from } = options
-  const { hit } = yield* Faults
+  const { hit } = yield* Failpoints
   /** Messages under way, by Message-ID: the stream is read once the server asks for the message. */
   const underWay = new Map<string, Readable>()
   const transporter = yield* Effect.acquireRelease(

@@ -9,7 +9,7 @@
  */
 import { Clock, Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
-import { Bells } from "../messaging/Bells.ts"
+import { WakeUps } from "../messaging/WakeUps.ts"
 import { Database } from "../database/Database.ts"
 import { afterCommit, insertion, write } from "../database/Gathered.ts"
 import { Ids } from "../Ids.ts"
@@ -80,7 +80,7 @@ export class Mails extends Context.Service<Mails, {
     Mails,
     Effect.gen(function* () {
       const { sql, wide } = yield* Database
-      const bells = yield* Bells
+      const bells = yield* WakeUps
       const outbox = yield* Outbox
 
       const mailRows = insertion(sql, "mails", {

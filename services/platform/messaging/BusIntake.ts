@@ -6,8 +6,8 @@
 import { Clock, Effect, Result } from "effect"
 import type { SqlError } from "effect/sql"
 import { Database } from "../database/Database.ts"
-import { type Reject, Rejects } from "./Rejects.ts"
-import { isDataFault } from "../database/SqlFaults.ts"
+import { type Reject, RejectedMessages } from "./RejectedMessages.ts"
+import { isDataFault } from "../database/SqlErrors.ts"
 
 /** A message of the stream EVENTS. */
 export interface Incoming {
@@ -61,7 +61,7 @@ export const accountIntake = Effect.fnUntraced(function* <A extends { readonly a
   readonly accept: (values: ReadonlyArray<A>) => Effect.Effect<ReadonlyArray<number>, SqlError.SqlError>
 }) {
   const { sql } = yield* Database
-  const rejects = yield* Rejects
+  const rejects = yield* RejectedMessages
 
   const refuse = ({ message, waited }: Item<A>, error: SqlError.SqlError) =>
     waited === undefined

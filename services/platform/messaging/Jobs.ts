@@ -5,7 +5,7 @@
  */
 import { Cause, Clock, Context, Effect, Layer } from "effect"
 import { SqlError } from "effect/sql"
-import { Bells } from "./Bells.ts"
+import { WakeUps } from "./WakeUps.ts"
 import { Database } from "../database/Database.ts"
 import { Ids } from "../Ids.ts"
 import {
@@ -17,7 +17,7 @@ import {
   release,
   settleFailed,
 } from "../database/Leases.ts"
-import { reasonOf } from "../database/SqlFaults.ts"
+import { reasonOf } from "../database/SqlErrors.ts"
 
 /** A kind of job: its name and the shape of its arguments, which are JSON. */
 export interface JobKind<Args> {
@@ -80,7 +80,7 @@ export class Jobs extends Context.Service<Jobs, {
     Jobs,
     Effect.gen(function* () {
       const { sql } = yield* Database
-      const bells = yield* Bells
+      const bells = yield* WakeUps
 
       const add = Effect.fnUntraced(function* <Args>(kind: JobKind<Args>, args: Args) {
         const id = yield* (yield* Ids).next

@@ -9,18 +9,18 @@
  */
 import { Array, Clock, Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
-import type { StreamName } from "../../../schemas/bus/Streams.ts"
-import { Bells } from "./Bells.ts"
+import type { StreamName } from "../../../schemas/bus/BusStreams.ts"
+import { WakeUps } from "./WakeUps.ts"
 import { Bus } from "./Bus.ts"
 import { Database } from "../database/Database.ts"
 import { afterCommit, insertion, write } from "../database/Gathered.ts"
 import { Ids } from "../Ids.ts"
 import { freeExpired, soonDone, stopTime } from "../database/Leases.ts"
-import { holdLanes, needsLanes, publishOrdered, releaseLanes } from "./Outbox/Lanes.ts"
-import type { HeldLane } from "./Outbox/Lanes.ts"
-import { compareStreams, sweepStreams } from "./Outbox/Memory.ts"
-import { purgePublished } from "./Outbox/Retention.ts"
-import { outboxTable, publishDue } from "./Outbox/Unordered.ts"
+import { holdLanes, needsLanes, publishOrdered, releaseLanes } from "./Outbox/OrderedRelay.ts"
+import type { HeldLane } from "./Outbox/OrderedRelay.ts"
+import { compareStreams, sweepStreams } from "./Outbox/BrokerLossDetection.ts"
+import { purgePublished } from "./Outbox/OutboxRetention.ts"
+import { outboxTable, publishDue } from "./Outbox/UnorderedRelay.ts"
 
 export interface OutboxMessage {
   readonly stream: StreamName
@@ -71,7 +71,7 @@ export class Outbox extends Context.Service<Outbox, {
     Effect.gen(function* () {
       const { sql } = yield* Database
       const bus = yield* Bus
-      const bells = yield* Bells
+      const bells = yield* WakeUps
       const owner = crypto.randomUUID()
       let held: ReadonlyArray<HeldLane> = []
 

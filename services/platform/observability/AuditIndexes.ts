@@ -6,7 +6,7 @@
 import type { PgClient } from "@effect/sql-pg"
 import { Effect } from "effect"
 import type { SqlError } from "effect/sql"
-import { allowLonger } from "../database/Database/Watched.ts"
+import { allowLonger } from "../database/Database/StalledConnections.ts"
 
 const table = "audit_records"
 

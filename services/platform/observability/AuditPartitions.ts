@@ -7,7 +7,7 @@ import { Clock, Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
 import { keepAuditIndexes } from "./AuditIndexes.ts"
 import { Database } from "../database/Database.ts"
-import { allowLonger } from "../database/Database/Watched.ts"
+import { allowLonger } from "../database/Database/StalledConnections.ts"
 import { floorOf } from "../Ids.ts"
 import {
   create,

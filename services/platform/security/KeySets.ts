@@ -15,7 +15,7 @@ import {
   type JWTVerifyResult,
   type LocalJWKSet,
 } from "jose"
-import { DependencyUnavailable } from "../../../schemas/problems/Floor.ts"
+import { DependencyUnavailable } from "../../../schemas/problems/HttpProblems.ts"
 import { Outbound } from "../Outbound.ts"
 
 const kept = 600_000

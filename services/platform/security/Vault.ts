@@ -10,7 +10,7 @@ import { Clock, Context, Effect, Layer, Redacted } from "effect"
 import { createCipheriv, createDecipheriv, randomBytes, timingSafeEqual } from "node:crypto"
 import { lock } from "../database/AdvisoryLocks.ts"
 import { Database } from "../database/Database.ts"
-import { inTurn } from "../database/InTurn.ts"
+import { inTurn } from "../database/RetryOnLockTimeout.ts"
 import type { Ring } from "./KeyRing.ts"
 import { checkValue, deriveKey, makeRing, parseRing, readRing, VaultError } from "./KeyRing.ts"
 

@@ -5,16 +5,16 @@
  */
 import { Clock, Effect } from "effect"
 import { isLocal, liesUnder } from "../../../schemas/identity/Addresses.ts"
-import { InvalidState, PreviewChanged, VersionConflict } from "../../../schemas/problems/Identity.ts"
+import { InvalidState, PreviewChanged, VersionConflict } from "../../../schemas/problems/IdentityProblems.ts"
 import type { Decision } from "../../requests/PolicyReviews.ts"
 import { type RequestRow, requestRows, timersOf } from "../../requests/RequestRows.ts"
-import { Positions } from "../../lifecycle/Positions.ts"
+import { EventLog } from "../../lifecycle/EventLog.ts"
 import { Audit } from "../../platform/observability/Audit.ts"
-import { digestOf } from "../../platform/security/Canonical.ts"
+import { digestOf } from "../../platform/security/CanonicalJson.ts"
 import { Database } from "../../platform/database/Database.ts"
 import { Timers } from "../../platform/database/Timers.ts"
 import { ProviderJobs } from "../ProviderJobs.ts"
-import { targetOf } from "../ProviderJobs/Targets.ts"
+import { targetOf } from "../ProviderJobs/JobTargets.ts"
 import { environmentHeld } from "../../access/ProjectRefusals.ts"
 import { launchFieldsOf } from "./ProjectViews.ts"
 import { type ProjectRow, projectRows } from "./Rows.ts"
@@ -56,7 +56,7 @@ export const launches = Effect.gen(function* () {
   const { sql } = yield* Database
   const audit = yield* Audit
   const jobs = yield* ProviderJobs
-  const positions = yield* Positions
+  const positions = yield* EventLog
   const timers = yield* Timers
   const projects = projectRows(sql)
   const requests = requestRows(sql)

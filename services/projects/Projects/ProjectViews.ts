@@ -1,5 +1,5 @@
 /** The views of projects and launches for clients. */
-import type * as Wire from "../../../schemas/identity/Projects.ts"
+import type * as Wire from "../../../schemas/identity/Project.ts"
 import { filedOf, type ReviewName, stamp } from "../../requests/PolicyReviews.ts"
 import type { RequestRow } from "../../requests/RequestRows.ts"
 import type { ProjectRow } from "./Rows.ts"

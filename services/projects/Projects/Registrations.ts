@@ -1,14 +1,14 @@
 /** Registers websites and proposes their launches. */
 import { Effect } from "effect"
 import { isLocal } from "../../../schemas/identity/Addresses.ts"
-import type * as Wire from "../../../schemas/identity/Projects.ts"
-import { InvalidState, LaunchUrlUnverified } from "../../../schemas/problems/Identity.ts"
-import { NotFound } from "../../../schemas/problems/Floor.ts"
+import type * as Wire from "../../../schemas/identity/Project.ts"
+import { InvalidState, LaunchUrlUnverified } from "../../../schemas/problems/IdentityProblems.ts"
+import { NotFound } from "../../../schemas/problems/HttpProblems.ts"
 import { HTTPValidationError } from "../../../schemas/Validation.ts"
 import { type Decision, PolicyReviews } from "../../requests/PolicyReviews.ts"
 import { type RequestRow, requestRows } from "../../requests/RequestRows.ts"
-import { Positions } from "../../lifecycle/Positions.ts"
-import { persons } from "../../people/Persons.ts"
+import { EventLog } from "../../lifecycle/EventLog.ts"
+import { persons } from "../../people/PersonAudience.ts"
 import { needs, owns, Roles } from "../../people/Roles.ts"
 import { Audit } from "../../platform/observability/Audit.ts"
 import { Database } from "../../platform/database/Database.ts"
@@ -29,7 +29,7 @@ export const registrations = Effect.gen(function* () {
   const { close } = yield* closings
   const ids = yield* Ids
   const jobs = yield* ProviderJobs
-  const positions = yield* Positions
+  const positions = yield* EventLog
   const reviews = yield* PolicyReviews
   const roles = yield* Roles
   const people = persons(sql)

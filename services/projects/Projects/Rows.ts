@@ -4,8 +4,8 @@
 import type { PgClient } from "@effect/sql-pg"
 import { Clock, Effect } from "effect"
 import type { SqlError } from "effect/sql"
-import type { ConnectorKind, Environment, ProjectState } from "../../../schemas/identity/Directory.ts"
-import { WebsiteExists } from "../../../schemas/problems/Identity.ts"
+import type { ConnectorKind, Environment, ProjectState } from "../../../schemas/identity/IdentityDirectory.ts"
+import { WebsiteExists } from "../../../schemas/problems/IdentityProblems.ts"
 import { Ids } from "../../platform/Ids.ts"
 import { lockProject } from "../../platform/database/AdvisoryLocks.ts"
 

@@ -5,7 +5,7 @@
 import { Effect } from "effect"
 import type { SqlError } from "effect/sql"
 import { ServiceGrants } from "../../access/ServiceGrants.ts"
-import type { Fact } from "../../lifecycle/Positions.ts"
+import type { Fact } from "../../lifecycle/EventLog.ts"
 import { clientSessions } from "../../people/ClientSessions.ts"
 import { Database } from "../../platform/database/Database.ts"
 import { jobQueue } from "../ProviderJobs/Queue.ts"

@@ -1,17 +1,17 @@
 /** Adds, releases and drops provider jobs, in the transaction that needs it. */
 import { Clock, Effect } from "effect"
-import { Bells } from "../../platform/messaging/Bells.ts"
+import { WakeUps } from "../../platform/messaging/WakeUps.ts"
 import { Database } from "../../platform/database/Database.ts"
 import { Ids } from "../../platform/Ids.ts"
 import type { ProviderJobKind } from "./Rows.ts"
-import { referenceOf } from "./Targets.ts"
+import { referenceOf } from "./JobTargets.ts"
 
 /** The topic of the wake-up signal that added and released jobs send. */
 export const providerTopic = "provider-jobs"
 
 export const jobQueue = Effect.gen(function* () {
   const { sql } = yield* Database
-  const bells = yield* Bells
+  const bells = yield* WakeUps
   const ids = yield* Ids
 
   const add = Effect.fn("ProviderJobs.add")(

@@ -1,10 +1,10 @@
 /** The rows of provider jobs and of the clients that they make. */
 import type { PgClient } from "@effect/sql-pg"
 import { Clock, Effect, Redacted } from "effect"
-import type { Job, JobState } from "../../../schemas/identity/Operations.ts"
+import type { Job, JobState } from "../../../schemas/identity/Operation.ts"
 import type { Vault } from "../../platform/security/Vault.ts"
 import type { ClientTarget, KnownClient } from "../IdentityProvider.ts"
-import { digestOf } from "../../platform/security/Canonical.ts"
+import { digestOf } from "../../platform/security/CanonicalJson.ts"
 
 export const providerJobKinds = ["client.create", "client.update", "client.disable"] as const
 export type ProviderJobKind = (typeof providerJobKinds)[number]

@@ -1,10 +1,10 @@
 /** The DKIM keys of a domain, as its parties read them: the active one, and one that an accepted transfer has prepared. */
 import { Effect } from "effect"
 import type { DkimKeyView, DomainDkim } from "../../../schemas/mail/Transfer.ts"
-import { TransferNotFound } from "../../../schemas/problems/Transfers.ts"
+import { TransferNotFound } from "../../../schemas/problems/TransferProblems.ts"
 import { Database } from "../../platform/database/Database.ts"
 import { type DkimAlgorithm, recordName, recordOf } from "../DkimKeys.ts"
-import type { Settling } from "./Settle.ts"
+import type { Settling } from "./DueTransition.ts"
 
 interface Row {
   readonly name: string

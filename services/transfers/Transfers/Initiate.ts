@@ -1,19 +1,19 @@
 /** Offering a domain: one load, one decision, one write, within the account's limit of initiations. */
 import { Array, Clock, Effect, Result } from "effect"
-import { Forbidden, InvalidCredentials, RateLimited } from "../../../schemas/problems/Floor.ts"
-import { TransferNotFound } from "../../../schemas/problems/Transfers.ts"
+import { Forbidden, InvalidCredentials, RateLimited } from "../../../schemas/problems/HttpProblems.ts"
+import { TransferNotFound } from "../../../schemas/problems/TransferProblems.ts"
 import { Database } from "../../platform/database/Database.ts"
-import { faultPoint } from "../../platform/Faults.ts"
+import { faultPoint } from "../../platform/Failpoints.ts"
 import { repeated, writeFenced } from "../../platform/database/FencedWrite.ts"
 import { Ids } from "../../platform/Ids.ts"
 import { heldMeanwhile, whileOpen } from "../../platform/database/Installation.ts"
-import { OneShotTokens } from "../../platform/security/OneShotTokens.ts"
+import { OneTimeTokens } from "../../platform/security/OneTimeTokens.ts"
 import { decisionOf, type RateDecision, RateLimits, taking } from "../../platform/security/RateLimits.ts"
-import { Changes } from "./Changes.ts"
+import { TransitionWriter } from "./TransitionWriter.ts"
 import type { Transition } from "./TransferCommands.ts"
 import { loads, standing } from "./Load.ts"
 import { rows } from "./Rows.ts"
-import { Overdue, settledFirst, type Settling } from "./Settle.ts"
+import { Overdue, settledFirst, type Settling } from "./DueTransition.ts"
 import { isDue, viewOf } from "./TransferState.ts"
 import { initiate as decideInitiate } from "./TransferTransition.ts"
 
@@ -38,10 +38,10 @@ const uncounted = new Set(["not_found", "forbidden", "invalid_credentials", "rat
 
 export const initiating = Effect.fnUntraced(function* (settle: Settling, config: InitiateConfig) {
   const { reads, sql } = yield* Database
-  const changes = yield* Changes
+  const changes = yield* TransitionWriter
   const ids = yield* Ids
   const limits = yield* RateLimits
-  const tokens = yield* OneShotTokens
+  const tokens = yield* OneTimeTokens
   const { forInitiate } = loads(reads)
   const { madeBy } = rows(reads)
 

@@ -5,14 +5,22 @@
 import type { PgClient } from "@effect/sql-pg"
 import { Clock, Effect } from "effect"
 import type { Statement } from "effect/sql"
-import type { WorkspaceRole } from "../../../schemas/mail/Account.ts"
+import type { WorkspaceRole } from "../../../schemas/mail/MailAccount.ts"
 import type { Blocker } from "../../../schemas/mail/Transfer.ts"
 import { type Reach, type Reachable, reachColumns } from "../../notifications/Notifications.ts"
 import { type Fence, held, raised, type Version } from "../../platform/database/FencedWrite.ts"
 import { type RateLimit, type RateWindow, windowOf } from "../../platform/security/RateLimits.ts"
 import type { DkimKey } from "../DkimKeys.ts"
-import { type Credential, foreignTo } from "./Completion.ts"
-import { type Account, blockersOf, counts, type Domain, domainColumns, domainOf, type DomainRow } from "./Facts.ts"
+import { type Credential, foreignTo } from "./DomainMove.ts"
+import {
+  type Account,
+  blockersOf,
+  counts,
+  type Domain,
+  domainColumns,
+  domainOf,
+  type DomainRow,
+} from "./DecisionReads.ts"
 import { type Row, type Stored, storedOf, transferColumns } from "./Rows.ts"
 
 /** An account that has to do with a command: its facts, and where it is reached. */

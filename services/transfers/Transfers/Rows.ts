@@ -3,7 +3,7 @@ import type { PgClient } from "@effect/sql-pg"
 import { Array, Effect } from "effect"
 import { Buffer } from "node:buffer"
 import type { TransferStatus } from "../../../schemas/mail/Transfer.ts"
-import type { IssuedToken } from "../../platform/security/OneShotTokens.ts"
+import type { IssuedToken } from "../../platform/security/OneTimeTokens.ts"
 import type { TransferState } from "./TransferState.ts"
 import { Conflict, type Fence } from "../../platform/database/FencedWrite.ts"
 

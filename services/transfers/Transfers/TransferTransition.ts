@@ -8,8 +8,8 @@
  */
 import { Result } from "effect"
 import { isLive } from "../../../schemas/mail/Transfer.ts"
-import { Forbidden } from "../../../schemas/problems/Floor.ts"
-import * as Problems from "../../../schemas/problems/Transfers.ts"
+import { Forbidden } from "../../../schemas/problems/HttpProblems.ts"
+import * as Problems from "../../../schemas/problems/TransferProblems.ts"
 import { sameAddress } from "../../platform/mail/MailAddress.ts"
 import type {
   Accept,

@@ -3,7 +3,7 @@ import type { PgClient } from "@effect/sql-pg"
 import { Effect } from "effect"
 import type { Notice } from "../../notifications/Notice.ts"
 import { shownUrl } from "../Webhooks/ShownUrl.ts"
-import type { Settled } from "./Settle.ts"
+import type { Settled } from "./SettleAttempts.ts"
 
 interface Row {
   readonly id: string

@@ -8,8 +8,8 @@ import type { SqlError } from "effect/sql"
 import { millisOf } from "../../platform/Ids.ts"
 import type { Result } from "../Sender/Task.ts"
 import { arrayOf } from "./PgArray.ts"
-import { lockClaims } from "./Locked.ts"
-import { whole } from "./Whole.ts"
+import { lockClaims } from "./RowLocks.ts"
+import { whole } from "./AssertAllUpdated.ts"
 
 /** Whether this result ends its delivery well. */
 export const isDelivered = ({ ending, error, status }: Result): boolean =>
@@ -86,7 +86,7 @@ const ended = Effect.fnUntraced(function* (
 
 /**
  * Settles results that are all `isDelivered` and gives those that it did; those whose claim is no longer the row's change
- * nothing. The queue rows are locked before (Locked.ts says why).
+ * nothing. The queue rows are locked before (RowLocks.ts says why).
  */
 export const settleDelivered = (
   sql: PgClient.PgClient,

@@ -21,10 +21,10 @@
 import type { PgClient } from "@effect/sql-pg"
 import { Clock, Effect, Exit, Latch } from "effect"
 import type { SqlError } from "effect/sql"
-import { isDataFault, mayPass } from "../../platform/database/SqlFaults.ts"
+import { isDataFault, mayPass } from "../../platform/database/SqlErrors.ts"
 import type { Sender } from "../Sender.ts"
 import { releasedOf, type Result } from "../Sender/Task.ts"
-import { expired, renew } from "./Claim.ts"
+import { expired, renew } from "./DeliveryClaims.ts"
 import { gaugeUnsettled } from "./Metrics.ts"
 import { Unsettled } from "./Unsettled.ts"
 

@@ -7,9 +7,9 @@
 import { DeliverPolicy, jetstream, type JsMsg, type StreamInfo } from "@nats-io/jetstream"
 import type { NatsConnection } from "@nats-io/transport-node"
 import { Effect } from "effect"
-import type { StreamName } from "../../../schemas/bus/Streams.ts"
-import type { Connection } from "../../../services/platform/messaging/Bus/Connection.ts"
-import { isMissing, managerOf } from "../../../services/platform/messaging/Bus/Keeper.ts"
+import type { StreamName } from "../../../schemas/bus/BusStreams.ts"
+import type { BusConnection } from "../../../services/platform/messaging/Bus/BusConnection.ts"
+import { isMissing, managerOf } from "../../../services/platform/messaging/Bus/StreamProvisioning.ts"
 
 const atOnce = 500
 
@@ -61,7 +61,7 @@ const consume = async (
  * `failed` takes the reason of each failure before the next try.
  */
 export const follow = (
-  connection: Connection,
+  connection: BusConnection,
   followed: Followed,
   listener: (message: JsMsg) => void,
   begun: Effect.Effect<void>,

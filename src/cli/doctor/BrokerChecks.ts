@@ -1,6 +1,6 @@
 /** Checks the broker. Connecting makes missing streams, as every instance does. */
 import { Effect, Redacted, Result } from "effect"
-import { streamNames } from "../../../schemas/bus/Streams.ts"
+import { streamNames } from "../../../schemas/bus/BusStreams.ts"
 import { Bus } from "../../../services/platform/messaging/Bus.ts"
 import { ask } from "../../embedded/NatsProbe.ts"
 import { placeOf } from "../Instance.ts"

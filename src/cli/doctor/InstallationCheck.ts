@@ -2,7 +2,7 @@
 import { Effect } from "effect"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { readInstallation } from "../../../services/platform/database/Installation.ts"
-import { meanings, missingText } from "../Installation.ts"
+import { meanings, missingText } from "../InstallationCommand.ts"
 import { ok, warn } from "./Finding.ts"
 
 export const installation = Effect.gen(function* () {

@@ -1,6 +1,6 @@
 /** Checks the rotation of the keys that sign lifecycle messages. It changes none. */
 import { Clock, Effect } from "effect"
-import { standings } from "../../../services/lifecycle/Keys/Standing.ts"
+import { standings } from "../../../services/lifecycle/Keys/KeyStatus.ts"
 import { type Finding, ok, warn } from "./Finding.ts"
 
 const what = "signing keys"

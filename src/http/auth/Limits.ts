@@ -4,8 +4,8 @@
  */
 import { Context, Effect, Layer } from "effect"
 import type { HttpServerRequest } from "effect/http"
-import { type Credential } from "../../../schemas/api/Credentials.ts"
-import { type InvalidCredentials, RateLimited } from "../../../schemas/problems/Floor.ts"
+import { type Credential } from "../../../schemas/api/CredentialsApi.ts"
+import { type InvalidCredentials, RateLimited } from "../../../schemas/problems/HttpProblems.ts"
 import { Principals } from "../../../services/authentication/Principals.ts"
 import { BoundedMap } from "../../../services/platform/BoundedMap.ts"
 import { counted } from "../../../services/platform/MapSizes.ts"

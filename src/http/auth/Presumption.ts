@@ -3,7 +3,7 @@
  * recognised already.
  */
 import { Context } from "effect"
-import type { Presumed } from "../../../services/people/Callers.ts"
+import type { Presumed } from "../../../services/people/CallerAuthentication.ts"
 
 export class Presumption
   extends Context.Reference<Presumed | null>("bailiwick/http/auth/Presumption", { defaultValue: () => null }) {}

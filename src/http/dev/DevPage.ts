@@ -1,5 +1,5 @@
 /** The layout and style sheet of the developer pages. */
-import { framed } from "../pages/Frame.ts"
+import { framed } from "../pages/PageLayout.ts"
 
 export const devStyle = `
 :root { color-scheme: light dark }

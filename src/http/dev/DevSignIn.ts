@@ -4,7 +4,7 @@
  */
 import { Effect, Layer } from "effect"
 import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
-import { sessionCookie } from "../../../schemas/api/Credentials.ts"
+import { sessionCookie } from "../../../schemas/api/CredentialsApi.ts"
 import { html } from "../../../services/platform/mail/Html.ts"
 import { demoAccounts } from "../../embedded/DemoDirectory.ts"
 import { EmbeddedIssuer } from "../../embedded/EmbeddedIssuer.ts"
@@ -12,7 +12,7 @@ import { guarded } from "./DevKey.ts"
 import { page } from "./DevPage.ts"
 import { readText } from "../edge/Body.ts"
 import { refusing } from "../edge/RequestOutcome.ts"
-import { isOwnForm } from "../pages/OwnForm.ts"
+import { isOwnForm } from "../pages/SameOriginForm.ts"
 
 export const devSignInPath = "/dev/sign-in"
 

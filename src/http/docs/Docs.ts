@@ -7,8 +7,8 @@ import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import type { HttpApi, HttpApiGroup } from "effect/http-api"
 import { createHash } from "node:crypto"
 import { document } from "./Document.ts"
-import { page } from "./Page.ts"
-import { style } from "./Style.ts"
+import { page } from "./DocsPage.ts"
+import { style } from "./DocsStyle.ts"
 
 const policy = "default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 

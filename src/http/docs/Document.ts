@@ -4,14 +4,14 @@
  *
  * It differs from Effect's in: FastAPI's own two validation schemas word for word, scalars as they are meant (`x-wire`)
  * instead of as they are read, names without `Encoded`, objects that may gain members, except bodies that refuse
- * unknown ones (docs/Closed.ts), and the headers of answers (docs/Headers.ts).
+ * unknown ones (docs/StrictBodies.ts), and the headers of answers (docs/Headers.ts).
  */
 import { Context } from "effect"
 import { HttpApi, type HttpApiGroup, OpenApi } from "effect/http-api"
 import { fastApiSchemas } from "../../../schemas/Validation.ts"
-import { type Closed, closedIn } from "./Closed.ts"
+import { closedIn, type StrictBodies } from "./StrictBodies.ts"
 import { withHeaders } from "./Headers.ts"
-import { at, isObject, type Json, type JsonObject, resolved } from "./Json.ts"
+import { at, type DocumentJson, isObject, type JsonObject, resolved } from "./DocumentJson.ts"
 
 export const version = "0.2.0"
 
@@ -32,7 +32,7 @@ const flattened = (schema: JsonObject): JsonObject => {
 }
 
 /** A schema as the document shows it; `open` leaves out that unknown members are refused. */
-const advertised = (value: Json, open: boolean): Json => {
+const advertised = (value: DocumentJson, open: boolean): DocumentJson => {
   if (Array.isArray(value)) return value.map((item) => advertised(item, open))
   if (!isObject(value)) return value
   const { "x-wire": wire, ...rest } = flattened(value)
@@ -78,7 +78,7 @@ const answers = (responses: JsonObject, hasBody: boolean, hasParameters: boolean
   )
 }
 
-const operation = (value: Json, closed: Closed | null, spec: JsonObject): Json => {
+const operation = (value: DocumentJson, closed: StrictBodies | null, spec: JsonObject): DocumentJson => {
   if (!isObject(value)) return value
   const { requestBody, responses, parameters, ...rest } = value
   const hasParameters = Array.isArray(parameters) && parameters.length > 0

@@ -1,5 +1,5 @@
 /** The headers of answers that the contract's schemas do not describe: the HTTP edge sets them, or a handler. */
-import { at, type Json, type JsonObject } from "./Json.ts"
+import { at, type DocumentJson, type JsonObject } from "./DocumentJson.ts"
 
 const text = (description: string, more: JsonObject = {}): JsonObject => ({
   description,
@@ -34,7 +34,7 @@ const replayed: JsonObject = {
 }
 
 /** Adds to each answer the headers that it may carry. `parameters` are the operation's. */
-export const withHeaders = (responses: JsonObject, parameters: Json): JsonObject => {
+export const withHeaders = (responses: JsonObject, parameters: DocumentJson): JsonObject => {
   const keyed = Array.isArray(parameters) && parameters.some((one) => at(one, "name") === "idempotency-key")
   return Object.fromEntries(
     Object.entries(responses).map(([status, response]) => [

@@ -1,16 +1,16 @@
 /** Shows JSON Schemas to people: a phrase for a type, rows for the fields of an object, a sample value. */
-import { at, isObject, type Json, type JsonObject, prefix } from "./Json.ts"
+import { at, type DocumentJson, isObject, type JsonObject, prefix } from "./DocumentJson.ts"
 import { Html, html } from "../../../services/platform/mail/Html.ts"
 
-export const nameOf = (schema: Json | undefined): string | undefined => {
+export const nameOf = (schema: DocumentJson | undefined): string | undefined => {
   const ref = at(schema, "$ref")
   return typeof ref === "string" && ref.startsWith(prefix) ? ref.slice(prefix.length) : undefined
 }
 
 /** The members of an object schema, each a row of its table. */
 export const fieldsOf = (
-  schema: Json | undefined,
-): ReadonlyArray<readonly [name: string, schema: Json, required: boolean]> => {
+  schema: DocumentJson | undefined,
+): ReadonlyArray<readonly [name: string, schema: DocumentJson, required: boolean]> => {
   const properties = at(schema, "properties")
   const required = at(schema, "required")
   if (!isObject(properties)) return []
@@ -19,12 +19,12 @@ export const fieldsOf = (
   )
 }
 
-const alternatives = (schema: JsonObject): ReadonlyArray<Json> => {
+const alternatives = (schema: JsonObject): ReadonlyArray<DocumentJson> => {
   const found = schema["anyOf"] ?? schema["oneOf"]
   return Array.isArray(found) ? found : []
 }
 
-const span = (least: Json | undefined, most: Json | undefined, unit: string): string => {
+const span = (least: DocumentJson | undefined, most: DocumentJson | undefined, unit: string): string => {
   if (least === undefined && most === undefined) return ""
   if (least === undefined) return ` up to ${most}${unit}`
   return most === undefined ? ` from ${least}${unit}` : ` ${least} to ${most}${unit}`
@@ -36,7 +36,7 @@ const limits = (schema: JsonObject): string =>
   span(schema["minItems"], schema["maxItems"], " items")
 
 /** `string, 2 to 200 characters`, `"a" or "b"`, `list of <a>Webhook</a>`. */
-export const phrase = (schema: Json | undefined): Html => {
+export const phrase = (schema: DocumentJson | undefined): Html => {
   const name = nameOf(schema)
   if (name !== undefined) return html`<a href="#schema-${name}">${name}</a>`
   if (!isObject(schema)) return html`anything`
@@ -62,7 +62,7 @@ export const phrase = (schema: Json | undefined): Html => {
 }
 
 /** A table of fields; objects within objects are unfolded in place. */
-export const fieldTable = (schema: Json | undefined, depth = 0): Html => {
+export const fieldTable = (schema: DocumentJson | undefined, depth = 0): Html => {
   const fields = fieldsOf(schema)
   if (fields.length === 0) return html`<p>${phrase(schema)}</p>`
   return html`
@@ -86,7 +86,7 @@ export const fieldTable = (schema: Json | undefined, depth = 0): Html => {
   `
 }
 
-const description = (schema: Json | undefined): Html => {
+const description = (schema: DocumentJson | undefined): Html => {
   const text = at(schema, "description")
   return typeof text === "string" ? html`<br><span class="note">${text}</span>` : html``
 }
@@ -109,7 +109,7 @@ const sampleText = ({ format, minLength, pattern }: JsonObject): string => {
 }
 
 /** A sample value of a schema: its example, its default, its first choice, or the name of its type. */
-export const sample = (schema: Json | undefined, spec: JsonObject, depth = 0): Json => {
+export const sample = (schema: DocumentJson | undefined, spec: JsonObject, depth = 0): DocumentJson => {
   if (!isObject(schema) || depth > 6) return null
   const name = nameOf(schema)
   if (name !== undefined) return sample(at(spec, "components", "schemas", name), spec, depth + 1)

@@ -4,7 +4,7 @@
  */
 import { ByteSize, Effect, Fiber } from "effect"
 import { HttpIncomingMessage, HttpServerError, HttpServerRequest } from "effect/http"
-import { BodyTooLarge, MalformedRequest } from "../../../schemas/problems/Floor.ts"
+import { BodyTooLarge, MalformedRequest } from "../../../schemas/problems/HttpProblems.ts"
 
 /** Bytes. */
 export const maxBody = 256 * 1024

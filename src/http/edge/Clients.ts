@@ -7,7 +7,7 @@ import { Context, Layer, Result } from "effect"
 import type { HttpServerRequest } from "effect/http"
 import { isIP } from "node:net"
 import { matching, parseCidrs } from "../../../services/platform/Outbound/AddressPolicy.ts"
-import { peerOf } from "./Peer.ts"
+import { peerOf } from "./RemoteAddress.ts"
 
 type Request = HttpServerRequest.HttpServerRequest
 

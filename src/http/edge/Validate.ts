@@ -1,27 +1,27 @@
 /**
- * The layers of the contract's `Floor` and `PlainFloor`: they read the body, and turn a request that does not decode
- * into a 422 with all of its faults, or into a 400. They run after authentication and before the handler.
+ * The layers of the contract's `RequestValidation` and `PlainFloor`: they read the body, and turn a request that does
+ * not decode into a 422 with all of its faults, or into a 400. They run after authentication and before the handler.
  */
 import { Effect, Layer, Option, Result, type Types } from "effect"
 import { HttpMethod, HttpRouter, HttpServerRequest, type HttpServerResponse } from "effect/http"
 import { type HttpApiEndpoint, HttpApiError, type HttpApiGroup } from "effect/http-api"
-import { Floor, PlainFloor } from "../../../schemas/api/Floor.ts"
-import { MalformedRequest, NotAcceptable, UnsupportedMediaType } from "../../../schemas/problems/Floor.ts"
+import { PlainFloor, RequestValidation } from "../../../schemas/api/RequestValidation.ts"
+import { MalformedRequest, NotAcceptable, UnsupportedMediaType } from "../../../schemas/problems/HttpProblems.ts"
 import { HTTPValidationError } from "../../../schemas/Validation.ts"
 import { shortInput, toldOf } from "../../../schemas/Validation/Bounds.ts"
 import { type Fault, notFinite, valueError } from "../../../schemas/Validation/Fault.ts"
 import { parse } from "../../../schemas/Validation/Json.ts"
 import { unstorable } from "../../../schemas/Validation/Scalars.ts"
 import { Outbound } from "../../../services/platform/Outbound.ts"
-import { accepts, mediaTypeOf } from "./Media.ts"
+import { accepts, mediaTypeOf } from "./MediaTypes.ts"
 import { readText, withText } from "./Body.ts"
-import { brokenJson, missingBody, type Sections, sectionsOf, unstorableIn } from "./Sections.ts"
+import { brokenJson, missingBody, type RequestDecoders, sectionsOf, unstorableIn } from "./RequestDecoders.ts"
 
 /** Replaces a filter's text that PostgreSQL cannot store; no row has this text either. */
 const nothingMeets = "\uFFFD"
 
 /** The query with one value for each field that takes one: the last, as in FastAPI. */
-const singled = (query: Readonly<Record<string, string | Array<string>>>, { filters, lists }: Sections) =>
+const singled = (query: Readonly<Record<string, string | Array<string>>>, { filters, lists }: RequestDecoders) =>
   Object.fromEntries(
     Object.entries(query).map(([key, value]) => {
       const one = Array.isArray(value) && !lists.has(key) ? value.at(-1) ?? "" : value
@@ -38,12 +38,12 @@ interface Body {
 
 const nothing: Body = { text: undefined, value: undefined, faults: [] }
 
-const empty = (sections: Sections): Body =>
+const empty = (sections: RequestDecoders): Body =>
   sections.body({}).length > 0
     ? { text: "", value: undefined, faults: [missingBody(sections)] }
     : { ...nothing, text: "{}" }
 
-const readBody = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServerRequest, sections: Sections) {
+const readBody = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServerRequest, sections: RequestDecoders) {
   if (!HttpMethod.hasBody(request.method) || sections.takes.size === 0) return nothing
   const type = mediaTypeOf(request.headers["content-type"])
   const text = yield* readText(request)
@@ -71,7 +71,7 @@ const without = (faults: ReadonlyArray<Fault>, known: ReadonlyArray<Fault>) => {
 type Judge = (url: string) => string | undefined
 
 /** The address policy's faults of a body. Text that is no address at all is reported by its schema. */
-const misdirectedIn = (body: unknown, { addresses, echoes }: Sections, judge: Judge): ReadonlyArray<Fault> =>
+const misdirectedIn = (body: unknown, { addresses, echoes }: RequestDecoders, judge: Judge): ReadonlyArray<Fault> =>
   addresses(body).flatMap(({ loc, url }) => {
     const message = typeof url === "string" ? judge(url) : undefined
     if (message === undefined) return []
@@ -146,7 +146,7 @@ const judged: Effect.Effect<Judge> = Effect.map(
 
 export const layer = Layer.merge(
   Layer.effect(
-    Floor,
+    RequestValidation,
     Effect.map(judged, (judge) => floor(judge, (faults) => new HTTPValidationError({ detail: faults }))),
   ),
   Layer.effect(

@@ -3,9 +3,9 @@
  */
 import { Effect } from "effect"
 import { HttpServerRequest, HttpServerResponse } from "effect/http"
-import { Principal, sessionCookie } from "../../../schemas/api/Credentials.ts"
+import { Principal, sessionCookie } from "../../../schemas/api/CredentialsApi.ts"
 import { Live } from "../../../services/notifications/Live.ts"
-import { LongAnswer } from "../edge/LongAnswer.ts"
+import { StreamingResponse } from "../edge/StreamingResponse.ts"
 
 /** Proxies may not buffer, store or compress the stream. */
 const headers = { "cache-control": "no-store, no-transform", "x-accel-buffering": "no" }
@@ -19,5 +19,5 @@ export const notificationStream = Effect.fnUntraced(function* (lastEventId: stri
     lastEventId,
     sent: { authorization: sent["authorization"], cookie: cookies[sessionCookie] },
   })
-  return HttpServerResponse.raw(new LongAnswer(outlet), { contentType: "text/event-stream", headers })
+  return HttpServerResponse.raw(new StreamingResponse(outlet), { contentType: "text/event-stream", headers })
 })

@@ -1,8 +1,8 @@
 /** What both servers share: their input, their failures, and how they stop. */
 import { Data, Effect, Fiber, type Scope } from "effect"
 import type { HttpServerRequest, HttpServerResponse } from "effect/http"
-import type { Flows } from "../edge/LongAnswer.ts"
-import { Connections, headerTicks } from "./Connections.ts"
+import type { Flows } from "../edge/StreamingResponse.ts"
+import { headerTicks, ListenerConnections } from "./ListenerConnections.ts"
 
 /** The address is taken, or cannot be bound. */
 export class CannotListen extends Data.TaggedError("CannotListen")<{
@@ -32,7 +32,7 @@ export interface Listening {
   readonly app: (port: number) => App
   readonly running: Set<Fiber.Fiber<unknown, unknown>>
   readonly flows: Flows
-  readonly connections: Connections
+  readonly connections: ListenerConnections
   /** A connection without a whole header is closed after this time. */
   readonly headerMillis: number
   /** How long kept connections are still answered (503) when the server stops. */

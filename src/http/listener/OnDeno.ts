@@ -7,10 +7,10 @@
  */
 import { Context, Effect, Fiber, type Scope } from "effect"
 import { HttpEffect, HttpServerRequest, type HttpServerResponse } from "effect/http"
-import { defaults } from "../edge/Edge.ts"
-import { overWeb } from "../edge/LongAnswer.ts"
-import { answeredWith, Came, cameBy, type Connection } from "../edge/Peer.ts"
-import { buffered } from "./Connections.ts"
+import { defaults } from "../edge/RequestPipeline.ts"
+import { overWeb } from "../edge/StreamingResponse.ts"
+import { answeredWith, Came, cameBy, type Connection } from "../edge/RemoteAddress.ts"
+import { buffered } from "./ListenerConnections.ts"
 import { CannotAccept, CannotListen, finish, type Listening, noRoom, watch } from "./Listening.ts"
 
 interface Accepted {

@@ -3,9 +3,9 @@ import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import { Deferred, Effect, type Scope } from "effect"
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http"
 import { connect, Server as NetServer, type Socket } from "node:net"
-import { defaults } from "../edge/Edge.ts"
-import { overNode, streams } from "../edge/LongAnswer.ts"
-import type { Connection, Connections } from "./Connections.ts"
+import { defaults } from "../edge/RequestPipeline.ts"
+import { overNode, streams } from "../edge/StreamingResponse.ts"
+import type { Connection, ListenerConnections } from "./ListenerConnections.ts"
 import { CannotAccept, CannotListen, finish, type Listening, noRoom, watch } from "./Listening.ts"
 import { answerUnparsed } from "./Unparsed.ts"
 
@@ -21,7 +21,7 @@ const ended = (http: Server): Effect.Effect<void> =>
   })
 
 /** Reports each connection and request to `connections`. */
-const counted = (http: Server, connections: Connections) => {
+const counted = (http: Server, connections: ListenerConnections) => {
   const known = new WeakMap<object, Connection>()
   http.on("connection", (socket: Socket) => {
     const cut = () => void socket.destroy()

@@ -6,10 +6,10 @@ import { Effect } from "effect"
 import { HttpServerResponse } from "effect/http"
 import { type Server, STATUS_CODES } from "node:http"
 import type { Duplex } from "node:stream"
-import { HeadersTooLarge, MalformedRequest } from "../../../schemas/problems/Floor.ts"
+import { HeadersTooLarge, MalformedRequest } from "../../../schemas/problems/HttpProblems.ts"
 import { Ids } from "../../../services/platform/Ids.ts"
-import { completed, headed, problemIn } from "../edge/Complete.ts"
-import { respond } from "../edge/Failures.ts"
+import { completed, headed, problemIn } from "../edge/ProblemResponse.ts"
+import { respond } from "../edge/ErrorMapping.ts"
 import { instanceOf } from "../edge/Routes.ts"
 
 const detail =

@@ -3,7 +3,7 @@ import type { DomainTransfer } from "../../../schemas/mail/Transfer.ts"
 import type { DkimRecord } from "../../../services/transfers/DkimKeys.ts"
 import type { Workspace } from "../../../services/accounts/Workspaces.ts"
 import { type Html, html } from "../../../services/platform/mail/Html.ts"
-import { masked, page, span, when } from "./Page.ts"
+import { masked, page, span, when } from "./TransferPage.ts"
 
 const row = (name: string, value: Html) =>
   html`

@@ -9,7 +9,7 @@ import { randomBytes } from "node:crypto"
 import { type Html, html } from "../../../services/platform/mail/Html.ts"
 import { refusing } from "../edge/RequestOutcome.ts"
 import { ownCookie } from "../auth/OwnCookies.ts"
-import { page, saying } from "./Page.ts"
+import { page, saying } from "./TransferPage.ts"
 
 export interface SignInOptions {
   /** The origin under which browsers reach this program. */

@@ -7,10 +7,10 @@ import { connect, type Socket } from "node:net"
 import { join } from "node:path"
 import process from "node:process"
 import { home as emptyHome, runtime } from "../../support/Processes.ts"
-import type { Reply } from "./Api.ts"
-import { instance } from "./Instance.ts"
+import type { Reply } from "./ApiClient.ts"
+import { instance } from "./ProgramInstance.ts"
 import { until } from "./Until.ts"
-import { world } from "./World.ts"
+import { world } from "./ProgramWorld.ts"
 
 /** The run's runtime with 300 descriptors, which it cannot raise. */
 const with300 = ["/bin/sh", "-c", `ulimit -n 300 && exec "$0" "$@"`, ...runtime()]

@@ -10,8 +10,8 @@ import { locate } from "../../../src/embedded/PostgresData.ts"
 import { isAlive } from "../../../src/embedded/ProcessTable.ts"
 import { home as emptyHome } from "../../support/Processes.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
-import { api } from "../../e2e/support/Api.ts"
-import { cli, instance } from "../../e2e/support/Instance.ts"
+import { api } from "../../e2e/support/ApiClient.ts"
+import { cli, instance } from "../../e2e/support/ProgramInstance.ts"
 import { until } from "../../e2e/support/Until.ts"
 
 const keyOf = (home: string): string => JSON.parse(readFileSync(join(home, "demo.json"), "utf8")).accounts.alice.api_key

@@ -11,8 +11,8 @@ import { ownPostgres } from "../../support/OwnPostgres.ts"
 import { home as emptyHome, start } from "../../support/Processes.ts"
 import { TestBus } from "../../support/TestBus.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
-import { api } from "../../e2e/support/Api.ts"
-import { cli } from "../../e2e/support/Instance.ts"
+import { api } from "../../e2e/support/ApiClient.ts"
+import { cli } from "../../e2e/support/ProgramInstance.ts"
 import { until } from "../../e2e/support/Until.ts"
 
 const envOf = Effect.fnUntraced(

@@ -12,13 +12,13 @@ import { dayMillis, days, nameOf } from "../../../services/platform/database/Ran
 import { home as emptyHome, root, start } from "../../support/Processes.ts"
 import { TestBus } from "../../support/TestBus.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
-import { api } from "../../e2e/support/Api.ts"
-import { mailEvent } from "../../e2e/support/Feed.ts"
-import { cli, instance } from "../../e2e/support/Instance.ts"
+import { api } from "../../e2e/support/ApiClient.ts"
+import { mailEvent } from "../../e2e/support/EventFeed.ts"
+import { cli, instance } from "../../e2e/support/ProgramInstance.ts"
 import { receiver } from "../../e2e/support/Receiver.ts"
 import { until } from "../../e2e/support/Until.ts"
-import { hook, totals } from "../../e2e/support/Webhooks.ts"
-import { world } from "../../e2e/support/World.ts"
+import { hook, totals } from "../../e2e/support/ProgramWebhooks.ts"
+import { world } from "../../e2e/support/ProgramWorld.ts"
 
 const compose = readFileSync(join(root, "deploy", "compose.yaml"), "utf8")
 const rolesOf = (service: string) => new RegExp(`^  ${service}:\\n[^]*?ROLES: (\\S+)$`, "m").exec(compose)![1]!

@@ -6,17 +6,17 @@ import "../../../src/process/HideAsyncHooks.ts"
 import { NodeRuntime } from "@effect/platform-node"
 import { Effect } from "effect"
 import process from "node:process"
-import { Faults } from "../../../services/platform/Faults.ts"
+import { Failpoints } from "../../../services/platform/Failpoints.ts"
 import { program } from "../../../src/Program.ts"
-import { refuse } from "../../../src/process/Refusal.ts"
+import { refuse } from "../../../src/process/StartupErrors.ts"
 
 const [point, nth] = (process.env["FAULT"] ?? "").split(":")
 let left = Number(nth)
 
-const faults = Faults.of({
+const faults = Failpoints.of({
   hit: (here) => {
     if (here === point && --left === 0) process.kill(process.pid, "SIGKILL")
   },
 })
 
-NodeRuntime.runMain(refuse(Effect.provideService(program, Faults, faults)), { disableErrorReporting: true })
+NodeRuntime.runMain(refuse(Effect.provideService(program, Failpoints, faults)), { disableErrorReporting: true })

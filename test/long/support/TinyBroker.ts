@@ -2,11 +2,11 @@
 import { Effect, Redacted, type Scope } from "effect"
 import { mkdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import * as Children from "../../../src/embedded/Children.ts"
+import * as Children from "../../../src/embedded/ChildProcess.ts"
 import type { EmbeddedError } from "../../../src/embedded/EmbeddedError.ts"
 import { prepare } from "../../../src/embedded/Home.ts"
 import { natsBinary } from "../../../src/embedded/NatsBinary.ts"
-import { freePort } from "../../../src/embedded/Ports.ts"
+import { freePort } from "../../../src/embedded/FreePorts.ts"
 import { home as emptyHome } from "../../support/Processes.ts"
 
 /** A nats-server whose streams may hold `maxBytes` together, and its address. */

@@ -5,10 +5,10 @@
 import { assert } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
 import { Database } from "../../../services/platform/database/Database.ts"
-import { type MailEvent, mailEvent } from "../../e2e/support/Feed.ts"
+import { type MailEvent, mailEvent } from "../../e2e/support/EventFeed.ts"
 import { until } from "../../e2e/support/Until.ts"
-import { deliveries, statuses, totals } from "../../e2e/support/Webhooks.ts"
-import type { Account, World } from "../../e2e/support/World.ts"
+import { deliveries, statuses, totals } from "../../e2e/support/ProgramWebhooks.ts"
+import type { Account, ProgramWorld } from "../../e2e/support/ProgramWorld.ts"
 import { type Hit, target as makeTarget } from "./Target.ts"
 
 const numberOf = (hit: Pick<Hit, "body">): number => Number(JSON.parse(hit.body).email_id.slice("em_".length))
@@ -28,7 +28,7 @@ const subscriptions = [
 ] as const
 
 /** An account with three webhooks at one receiver. */
-export const traffic = Effect.fnUntraced(function* (world: World) {
+export const traffic = Effect.fnUntraced(function* (world: ProgramWorld) {
   const account: Account = yield* world.account()
   const target = yield* makeTarget(answer)
   const hooks: Array<{ readonly id: string; readonly path: string; readonly events: ReadonlyArray<string> }> = []
@@ -89,7 +89,7 @@ export const interrupted = (ids: ReadonlyArray<string>) =>
     yield* until("claims ended by others", left, ([row]) => row!.n === 0)
   })
 
-export const databaseOf = (world: World) =>
+export const databaseOf = (world: ProgramWorld) =>
   Database.layer({
     url: Redacted.make(world.env["DATABASE_URL"]!),
     ownerUrl: Redacted.make(world.env["DATABASE_OWNER_URL"]!),

@@ -6,9 +6,9 @@
 import { Effect, Queue } from "effect"
 import { randomUUID } from "node:crypto"
 import { Database } from "../../../services/platform/database/Database.ts"
-import { api, type Reply } from "../../e2e/support/Api.ts"
+import { api, type Reply } from "../../e2e/support/ApiClient.ts"
 import { until } from "../../e2e/support/Until.ts"
-import type { World } from "../../e2e/support/World.ts"
+import type { ProgramWorld } from "../../e2e/support/ProgramWorld.ts"
 import type { Taken, testSmtp } from "../../support/TestSmtp.ts"
 import { slack } from "./Slack.ts"
 
@@ -66,7 +66,7 @@ export interface Cast {
 const often = "200 millis"
 const patience = 600
 
-const publish = (world: World, kind: string, id: string, fields: Readonly<Record<string, unknown>>) =>
+const publish = (world: ProgramWorld, kind: string, id: string, fields: Readonly<Record<string, unknown>>) =>
   world.feed.publish(`intake.v1.directory.${kind}`, JSON.stringify({ kind, id, version: 1, ...fields }))
 
 /** Repeats the request until it gets a definite answer. */
@@ -98,7 +98,7 @@ const itsTime = Effect.fnUntraced(function* (domainId: string) {
 
 /** Alice, who has domains, Bob, who takes them, and an administrator. */
 export const cast = Effect.fnUntraced(function* (
-  world: World,
+  world: ProgramWorld,
   smtp: Effect.Success<ReturnType<typeof testSmtp>>,
 ) {
   let origin = world.instance.origin()

@@ -2,16 +2,16 @@ import { assert, describe, it } from "@effect/vitest"
 import { Schema, type SchemaAST } from "effect"
 import { HttpApi, HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Api } from "../../../schemas/api/Api.ts"
-import { strictBody } from "../../../schemas/api/Floor.ts"
+import { strictBody } from "../../../schemas/api/RequestValidation.ts"
 import { maxFaults, maxUnknown, shortInput, shortName, toldOf } from "../../../schemas/Validation/Bounds.ts"
 import { tooManyIn } from "../../../schemas/Validation/Complaints.ts"
 import type { Fault } from "../../../schemas/Validation/Fault.ts"
-import { type Sections, sectionsOf } from "../../../src/http/edge/Sections.ts"
+import { type RequestDecoders, sectionsOf } from "../../../src/http/edge/RequestDecoders.ts"
 
 const bytesOf = (value: unknown) => new TextEncoder().encode(JSON.stringify(value)).length
 
 /** The decoder of a body of this schema, as the program makes it. */
-const sectionsFor = (payload: Schema.Top, strict = false): Sections => {
+const sectionsFor = (payload: Schema.Top, strict = false): RequestDecoders => {
   const endpoint = HttpApiEndpoint.post("post", "/post", { payload }) as unknown as HttpApiEndpoint.Top
   const group = HttpApiGroup.make("group") as unknown as HttpApiGroup.Top
   return sectionsOf(endpoint, strict ? group.annotate(HttpApi.PayloadParseOptions, strictBody) : group)
@@ -157,7 +157,9 @@ const composites = (ast: SchemaAST.AST, path: ReadonlyArray<string>): ReadonlyAr
   ]
 }
 
-const bodies: Array<{ readonly name: string; readonly payload: Schema.Constraint; readonly sections: Sections }> = []
+const bodies: Array<
+  { readonly name: string; readonly payload: Schema.Constraint; readonly sections: RequestDecoders }
+> = []
 HttpApi.reflect(Api, {
   onGroup: () => {},
   onEndpoint: ({ endpoint, group }) => {

@@ -1,12 +1,12 @@
 /** Rows of the fields that the specification leaves open, in the form of its field tables (FieldRows.ts). */
 import { Schema } from "effect"
-import { page } from "../../../schemas/api/ServiceGrants.ts"
-import { GrantProposal } from "../../../schemas/identity/AccessReviews.ts"
-import { StartAction } from "../../../schemas/identity/CredentialActions.ts"
+import { page } from "../../../schemas/api/ServiceGrantsApi.ts"
+import { GrantProposal } from "../../../schemas/identity/AccessReview.ts"
+import { StartAction } from "../../../schemas/identity/CredentialAction.ts"
 import { keyed } from "../../../schemas/identity/IdempotencyKey.ts"
-import { ReasonBody } from "../../../schemas/identity/Reason.ts"
-import { Contact } from "../../../schemas/identity/Requests.ts"
-import { LifecycleServiceApproval, LifecycleServiceProposal } from "../../../schemas/identity/ServiceGrants.ts"
+import { ReasonBody } from "../../../schemas/identity/DecisionReason.ts"
+import { Contact } from "../../../schemas/identity/RequestBodies.ts"
+import { LifecycleServiceApproval, LifecycleServiceProposal } from "../../../schemas/identity/ServiceGrant.ts"
 import {
   contact,
   few,

@@ -2,15 +2,15 @@
  * The rows of the specification's field tables (000, Requests and registration): values at each bound, and values one
  * past it. Lengths count code points, so the fill is an astral character.
  */
-import { Approval } from "../../../schemas/identity/Policies.ts"
-import { LaunchCreate, OwnerChange, Transition, WebsiteRegistration } from "../../../schemas/identity/Projects.ts"
+import { Approval } from "../../../schemas/identity/PolicyReview.ts"
+import { LaunchCreate, OwnerChange, Transition, WebsiteRegistration } from "../../../schemas/identity/Project.ts"
 import {
   EnrollmentCreate,
   LinkCreate,
   PersonCreate,
   RequestCreate,
   RequestFields,
-} from "../../../schemas/identity/Requests.ts"
+} from "../../../schemas/identity/RequestBodies.ts"
 import type { Fault } from "../../../schemas/Validation/Fault.ts"
 
 export const reason = "12345678"

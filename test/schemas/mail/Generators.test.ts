@@ -1,8 +1,8 @@
 import { assert, it } from "@effect/vitest"
 import { Arbitrary, Effect, Schema } from "effect"
-import { NewApiKey } from "../../../schemas/api/ApiKeys.ts"
+import { NewApiKey } from "../../../schemas/api/ApiKeysApi.ts"
 import { ApiKeyView, CreatedApiKey } from "../../../schemas/mail/ApiKey.ts"
-import * as Feed from "../../../schemas/mail/Directory.ts"
+import * as Feed from "../../../schemas/mail/MailDirectory.ts"
 
 const schemas: Record<string, Schema.Codec<unknown, unknown>> = {
   NewApiKey,

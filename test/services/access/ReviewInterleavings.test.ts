@@ -4,7 +4,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { randomUUID } from "node:crypto"
-import type { GrantReceipt } from "../../../schemas/identity/AccessReviews.ts"
+import type { GrantReceipt } from "../../../schemas/identity/AccessReview.ts"
 import { AccessReviews } from "../../../services/access/AccessReviews.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { Idempotency } from "../../../services/platform/security/Idempotency.ts"

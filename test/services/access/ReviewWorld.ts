@@ -1,7 +1,7 @@
 /** Fixture: an institution with a Sponsor, two administrators and one Access, and their commands on its reviews. */
 import { assert } from "@effect/vitest"
 import { Effect, Layer } from "effect"
-import type { GrantReviewList } from "../../../schemas/identity/AccessReviews.ts"
+import type { GrantReviewList } from "../../../schemas/identity/AccessReview.ts"
 import { AccessReviews, type ReviewDecision } from "../../../services/access/AccessReviews.ts"
 import { listing } from "../../../services/access/AccessReviews/Listing.ts"
 import { Roles } from "../../../services/people/Roles.ts"

@@ -9,7 +9,7 @@ import { assert, layer } from "@effect/vitest"
 import { Clock, Effect, Layer } from "effect"
 import { TestClock } from "effect/testing"
 import * as fc from "fast-check"
-import { Policies } from "../../../services/decisions/Policies.ts"
+import { PolicyDecisions } from "../../../services/decisions/PolicyDecisions.ts"
 import { Requests } from "../../../services/decisions/Requests.ts"
 import { Links } from "../../../services/links/Links.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
@@ -114,7 +114,7 @@ const countsBeside = Effect.fnUntraced(function* (one: string, other: string) {
 
 const history = Effect.fnUntraced(function* (steps: ReadonlyArray<Step>) {
   const { sql } = yield* Database
-  const policies = yield* Policies
+  const policies = yield* PolicyDecisions
   const requests = yield* Requests
   const links = yield* Links
   const fern = yield* institution()
@@ -265,7 +265,7 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Policy rev
       yield* sign(link, "operator", oz)
       yield* TestClock.adjust(day)
       yield* fire
-      const policies = yield* Policies
+      const policies = yield* PolicyDecisions
       const id = mo.policy_review!.review_id
       const isListed = (personId: string) =>
         Effect.map(

@@ -3,7 +3,7 @@ import { assert } from "@effect/vitest"
 import { Effect, Layer, Option, Redacted } from "effect"
 import { randomUUID } from "node:crypto"
 import { Enrollments } from "../../../services/decisions/Enrollments.ts"
-import { Policies } from "../../../services/decisions/Policies.ts"
+import { PolicyDecisions } from "../../../services/decisions/PolicyDecisions.ts"
 import { PolicyReviews } from "../../../services/requests/PolicyReviews.ts"
 import { Requests } from "../../../services/decisions/Requests.ts"
 import { invitationToken } from "../../../services/requests/RequestMail.ts"
@@ -14,7 +14,7 @@ import { Roles } from "../../../services/people/Roles.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { fenced, NeedsTransaction } from "../../../services/platform/database/FencedCommand.ts"
 import { BeforeWrite } from "../../../services/platform/database/FencedWrite.ts"
-import { OneShotTokens } from "../../../services/platform/security/OneShotTokens.ts"
+import { OneTimeTokens } from "../../../services/platform/security/OneTimeTokens.ts"
 import { Timers } from "../../../services/platform/database/Timers.ts"
 import { transact } from "../../../services/platform/database/Transact.ts"
 import { Vault } from "../../../services/platform/security/Vault.ts"
@@ -30,7 +30,7 @@ const ring = JSON.stringify({ active: "k1", keys: { k1: Buffer.alloc(32, 7).toSt
 /** A service that may write people. */
 export const writer = { issuer, clientId: "hr" }
 
-export const services = Policies.layer.pipe(
+export const services = PolicyDecisions.layer.pipe(
   Layer.provideMerge(Layer.mergeAll(
     Requests.layer,
     Enrollments.layer,
@@ -43,7 +43,7 @@ export const services = Policies.layer.pipe(
     ServiceGrants.layer({ issuers: [issuer] }),
     ProviderJobs.layer.pipe(Layer.provide(embedded)),
   )),
-  Layer.provideMerge(Layer.mergeAll(Roles.layer, Timers.layer, OneShotTokens.layer, tokens)),
+  Layer.provideMerge(Layer.mergeAll(Roles.layer, Timers.layer, OneTimeTokens.layer, tokens)),
   Layer.provideMerge(Vault.layer({ keys: Redacted.make(ring), file: "/nowhere" })),
   Layer.provideMerge(identity),
 )
@@ -87,20 +87,20 @@ const reviewIdOf = (of: Opened | string) => typeof of === "string" ? of : of.pol
 
 export const sign = (of: Opened | string, role: string, personId: string) =>
   Effect.flatMap(
-    Policies,
+    PolicyDecisions,
     (policies) => decided(policies.approve({ personId, reviewId: reviewIdOf(of), role, reason, stepUp: Effect.void })),
   )
 
 export const decline = (of: Opened | string, role: string, personId: string) =>
   Effect.flatMap(
-    Policies,
+    PolicyDecisions,
     (policies) => decided(policies.decline({ personId, reviewId: reviewIdOf(of), role, reason, stepUp: Effect.void })),
   )
 
 /** Fires all due timers, as the timers' loop does. */
 export const fire = Effect.gen(function* () {
   const timers = yield* Timers
-  const policies = yield* Policies
+  const policies = yield* PolicyDecisions
   const due = yield* timers.claim(["request-expire", "link-effective", "launch-check"], 1_000)
   for (const timer of due) yield* transact(policies.settle(timer.aggregate_id))
   yield* timers.giveBack(due)
@@ -144,7 +144,7 @@ export const tokenOf = Effect.fnUntraced(function* (enrollmentId: string) {
   const [row] = yield* sql<{ token_kid: string; token_nonce: Uint8Array }>`
     select token_kid, token_nonce from requests where id = ${enrollmentId}::uuid`
   const place = { kind: invitationToken, id: enrollmentId, kid: row!.token_kid, nonce: row!.token_nonce }
-  return Redacted.value((yield* OneShotTokens).derive(place))
+  return Redacted.value((yield* OneTimeTokens).derive(place))
 })
 
 export const organization = (personId: string) =>

@@ -5,7 +5,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, type Layer } from "effect"
 import { Enrollments } from "../../../services/decisions/Enrollments.ts"
-import { Policies } from "../../../services/decisions/Policies.ts"
+import { PolicyDecisions } from "../../../services/decisions/PolicyDecisions.ts"
 import { Links } from "../../../services/links/Links.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { reason } from "../../support/Fixtures.ts"
@@ -135,9 +135,9 @@ const decision = (at: Place, review: Review, role: string, who: Who) => ({
   stepUp: Effect.void,
 })
 const signs = (review: Review, role: string, who: Who): Act => (at) =>
-  Effect.flatMap(Policies, (policies) => codeOf(decided(policies.approve(decision(at, review, role, who)))))
+  Effect.flatMap(PolicyDecisions, (policies) => codeOf(decided(policies.approve(decision(at, review, role, who)))))
 const declines = (review: Review, role: string, who: Who): Act => (at) =>
-  Effect.flatMap(Policies, (policies) => codeOf(decided(policies.decline(decision(at, review, role, who)))))
+  Effect.flatMap(PolicyDecisions, (policies) => codeOf(decided(policies.decline(decision(at, review, role, who)))))
 const takesBack = (which: "sent" | "invitation"): Act => (at) =>
   Effect.flatMap(Enrollments, (enrollments) =>
     codeOf(decided(enrollments.revoke({

@@ -18,7 +18,7 @@ import {
   subjects,
   tellAll,
 } from "./StreamWorld.ts"
-import { publicUrl } from "../lifecycle/World.ts"
+import { publicUrl } from "../lifecycle/LifecycleWorld.ts"
 
 layer(streaming({ failuresInARow: 10_000 }), { excludeTestServices: true })("Claims of streams", (it) => {
   it.effect("one pusher serves a stream at a time, and a frozen one sends nothing after its lease", () =>

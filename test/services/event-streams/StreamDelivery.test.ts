@@ -1,14 +1,14 @@
 /** Poll delivery, by the OpenID conformance suite's transmitter modules, and the cases that these leave open. */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
-import { factKinds } from "../../../schemas/identity/Facts.ts"
+import { factKinds } from "../../../schemas/identity/FactKinds.ts"
 import { ServiceGrants } from "../../../services/access/ServiceGrants.ts"
-import { agendas } from "../../../services/event-streams/StreamDelivery/Agenda.ts"
-import { Course } from "../../../services/event-streams/StreamDelivery/Course.ts"
-import { servedStreams } from "../../../services/event-streams/StreamDelivery/Served.ts"
+import { agendas } from "../../../services/event-streams/StreamDelivery/PushBatch.ts"
+import { PushState } from "../../../services/event-streams/StreamDelivery/PushState.ts"
+import { servedStreams } from "../../../services/event-streams/StreamDelivery/StreamRecord.ts"
 import { Streams } from "../../../services/event-streams/Streams.ts"
 import { streamStatus } from "../../../services/event-streams/Streams/Status.ts"
-import { ownMessages } from "../../../services/event-streams/Streams/Own.ts"
+import { ownMessages } from "../../../services/event-streams/Streams/ControlMessages.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { transact } from "../../../services/platform/database/Transact.ts"
 import { verifyEvent } from "../../../sdk/Verify.ts"
@@ -29,7 +29,7 @@ import {
   tellAll,
   typesIn,
 } from "./StreamWorld.ts"
-import { pinsFor, publicUrl, signAll } from "../lifecycle/World.ts"
+import { pinsFor, publicUrl, signAll } from "../lifecycle/LifecycleWorld.ts"
 import { tagOf } from "../../support/Fixtures.ts"
 
 layer(streaming(), { excludeTestServices: true })("Polling", (it) => {
@@ -255,7 +255,7 @@ layer(streaming(), { excludeTestServices: true })("Polling", (it) => {
       const agendaOf = yield* agendas
       for (const served of held) {
         const claimed = { id: served!.id, claim: 0n, attempts: 1, lease_until: new Date(0), failing_since: null }
-        const { items, upTo } = yield* agendaOf(served!, new Course({ ...claimed, last_error: null }), null)
+        const { items, upTo } = yield* agendaOf(served!, new PushState({ ...claimed, last_error: null }), null)
         assert.deepStrictEqual([items.map(({ id }) => id), upTo], [ids.slice(0, 1), before + 1])
       }
       yield* signAll

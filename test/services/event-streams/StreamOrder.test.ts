@@ -1,11 +1,11 @@
 /** The order that a stream promises, and its completeness, under unreliable receivers. */
 import { assert, describe, it, layer } from "@effect/vitest"
 import { Effect } from "effect"
-import type { StreamCreation } from "../../../schemas/identity/Streams.ts"
-import { factKinds } from "../../../schemas/identity/Facts.ts"
+import type { StreamCreation } from "../../../schemas/identity/StreamBodies.ts"
+import { factKinds } from "../../../schemas/identity/FactKinds.ts"
 import type { Reason } from "../../../services/platform/Outbound.ts"
-import { refusalIn, refusalOf } from "../../../services/event-streams/StreamDelivery/Refusal.ts"
-import { verdictOf } from "../../../services/event-streams/StreamDelivery/Verdict.ts"
+import { refusalIn, refusalOf } from "../../../services/event-streams/StreamDelivery/PushRefusal.ts"
+import { verdictOf } from "../../../services/event-streams/StreamDelivery/PushOutcome.ts"
 import { until } from "../../e2e/support/Until.ts"
 import { diceOf } from "../lifecycle/RandomFacts.ts"
 import {

@@ -1,9 +1,9 @@
 /** Push delivery, by the OpenID conformance suite's transmitter modules, and the cases that these leave open. */
 import { assert, layer } from "@effect/vitest"
 import { Deferred, Effect, Queue } from "effect"
-import { factKinds } from "../../../schemas/identity/Facts.ts"
+import { factKinds } from "../../../schemas/identity/FactKinds.ts"
 import { ServiceGrants } from "../../../services/access/ServiceGrants.ts"
-import { ownMessages } from "../../../services/event-streams/Streams/Own.ts"
+import { ownMessages } from "../../../services/event-streams/Streams/ControlMessages.ts"
 import { Streams } from "../../../services/event-streams/Streams.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { transact } from "../../../services/platform/database/Transact.ts"
@@ -29,7 +29,7 @@ import {
   subjects,
   tellAll,
 } from "./StreamWorld.ts"
-import { pinsFor, publicUrl } from "../lifecycle/World.ts"
+import { pinsFor, publicUrl } from "../lifecycle/LifecycleWorld.ts"
 
 const enable = Effect.fnUntraced(function* ({ receiver }: Receiving, stream_id: string) {
   yield* (yield* Streams).setStatus(receiver, { stream_id, status: "enabled" })

@@ -1,8 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Exit, Schema } from "effect"
 import * as fc from "fast-check"
-import { type FactKind, factKinds } from "../../../schemas/identity/Facts.ts"
-import { Subject } from "../../../schemas/identity/Subjects.ts"
+import { type FactKind, factKinds } from "../../../schemas/identity/FactKinds.ts"
+import { Subject } from "../../../schemas/identity/SubjectIds.ts"
 import {
   eventsDelivered,
   filtered,
@@ -11,8 +11,8 @@ import {
   type SaidSubject,
   subjectsMatch,
   type Wanted,
-} from "../../../services/event-streams/Streams/Subjects.ts"
-import { eventsSupported } from "../../../schemas/identity/Facts.ts"
+} from "../../../services/event-streams/Streams/StreamSubjects.ts"
+import { eventsSupported } from "../../../schemas/identity/FactKinds.ts"
 
 const user = (sub: string): Subject => ({ format: "iss_sub", iss: "https://id.example", sub })
 const opaque = (id: string): Subject => ({ format: "opaque", id })

@@ -3,14 +3,14 @@ import { Effect, Layer, Metric, Queue } from "effect"
 import { decodeJwt } from "jose"
 import { randomUUID } from "node:crypto"
 import type { IncomingMessage, ServerResponse } from "node:http"
-import type { FactKind } from "../../../schemas/identity/Facts.ts"
-import type { StreamCreation } from "../../../schemas/identity/Streams.ts"
-import type { Way } from "../../../services/lifecycle/Measures.ts"
+import type { FactKind } from "../../../schemas/identity/FactKinds.ts"
+import type { StreamCreation } from "../../../schemas/identity/StreamBodies.ts"
+import type { Way } from "../../../services/lifecycle/LatencyMetrics.ts"
 import { type Polling, StreamDelivery } from "../../../services/event-streams/StreamDelivery.ts"
-import { type Patience, StreamPush } from "../../../services/event-streams/StreamPush.ts"
+import { type RetryPolicy, StreamPush } from "../../../services/event-streams/StreamPush.ts"
 import { Streams } from "../../../services/event-streams/Streams.ts"
-import { type Fact, Positions } from "../../../services/lifecycle/Positions.ts"
-import { genesis } from "../../../services/platform/security/Canonical.ts"
+import { EventLog, type Fact } from "../../../services/lifecycle/EventLog.ts"
+import { genesis } from "../../../services/platform/security/CanonicalJson.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { Outbound } from "../../../services/platform/Outbound.ts"
 import { RateLimits } from "../../../services/platform/security/RateLimits.ts"
@@ -18,7 +18,7 @@ import { transact } from "../../../services/platform/database/Transact.ts"
 import { until } from "../../e2e/support/Until.ts"
 import { issuer } from "../../support/TestIdentity.ts"
 import { serve } from "../platform/Outbound/LoopbackServers.ts"
-import { grant, publicUrl, type Scene, scene, signAll, transmitter } from "../lifecycle/World.ts"
+import { grant, publicUrl, type Scene, scene, signAll, transmitter } from "../lifecycle/LifecycleWorld.ts"
 
 /** The deadline of a POST to a silent receiver, ms. A slow answer may miss it, and the event is sent again. */
 export const shortDeadline = 500
@@ -33,7 +33,7 @@ const ground = (timeoutMillis: number) =>
 /** Short retry delays, so that tests wait little; the long lease allows for late renewals on a busy machine. */
 const brisk = { leaseMillis: 20_000, firstDelayMillis: 20, maxDelayMillis: 40, warmMillis: 50 }
 
-export const streaming = (options: Partial<Patience> = {}, deadlineMillis = 60_000) =>
+export const streaming = (options: Partial<RetryPolicy> = {}, deadlineMillis = 60_000) =>
   Layer.mergeAll(
     Streams.layer(publicUrl),
     StreamDelivery.layer(publicUrl),
@@ -75,7 +75,7 @@ export const tellAll = Effect.fnUntraced(function* (
   subjects: ReadonlyArray<string>,
   kind: FactKind = "session-revoked",
 ) {
-  const { append } = yield* Positions
+  const { append } = yield* EventLog
   const facts = subjects.map((subject): Fact => ({
     kind,
     projectId,

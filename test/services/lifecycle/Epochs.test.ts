@@ -2,17 +2,17 @@ import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { encodeCursor } from "../../../schemas/identity/Cursor.ts"
 import { ServiceGrants } from "../../../services/access/ServiceGrants.ts"
-import { Consumption } from "../../../services/lifecycle/Consumption.ts"
+import { CursorApi } from "../../../services/lifecycle/CursorApi.ts"
 import { ensureEpoch } from "../../../services/lifecycle/Epochs.ts"
-import { Positions } from "../../../services/lifecycle/Positions.ts"
+import { EventLog } from "../../../services/lifecycle/EventLog.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { readInstallation } from "../../../services/platform/database/Installation.ts"
-import { genesis } from "../../../services/platform/security/Canonical.ts"
+import { genesis } from "../../../services/platform/security/CanonicalJson.ts"
 import { transact } from "../../../services/platform/database/Transact.ts"
 import { verifySnapshot } from "../../../sdk/Verify.ts"
 import { tagOf } from "../../support/Fixtures.ts"
 import { access, issuer, person } from "../../support/TestIdentity.ts"
-import { everything, grant, pinsFor, type Scene, scene, signAll, transmitter } from "./World.ts"
+import { everything, grant, pinsFor, type Scene, scene, signAll, transmitter } from "./LifecycleWorld.ts"
 
 /** The installation's row as a promoted standby finds it: same data, another timeline, another run of the server. */
 const failOver = Effect.flatMap(
@@ -81,7 +81,7 @@ layer(transmitter, { excludeTestServices: true })("Epochs", (it) => {
       const people = yield* Effect.forEach(made, () => person())
       const was = yield* epoch
       yield* failOver
-      const { append } = yield* Positions
+      const { append } = yield* EventLog
       const facts = made.flatMap((at, i) =>
         Array.from({ length: 5 }, () => ({
           kind: "session-revoked" as const,
@@ -103,7 +103,7 @@ layer(transmitter, { excludeTestServices: true })("Epochs", (it) => {
   it.effect("an old epoch's cursor is refused; a snapshot carries the kept state, and events go on from it", () =>
     Effect.gen(function* () {
       const { sql } = yield* Database
-      const { acknowledge, events, snapshot } = yield* Consumption
+      const { acknowledge, events, snapshot } = yield* CursorApi
       const made = yield* scene
       const pat = yield* change(made)
       // This event is not signed yet: it is signed in the epoch in which it was appended.

@@ -6,12 +6,12 @@ import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { createVerifier } from "fast-jwt"
 import { createHash, createPublicKey } from "node:crypto"
-import type { FactKind } from "../../../schemas/identity/Facts.ts"
-import { Positions } from "../../../services/lifecycle/Positions.ts"
+import type { FactKind } from "../../../schemas/identity/FactKinds.ts"
+import { EventLog } from "../../../services/lifecycle/EventLog.ts"
 import { SigningKeys } from "../../../services/lifecycle/SigningKeys.ts"
 import { inTransaction } from "../../../services/platform/database/Transact.ts"
 import { diceOf, factOf, kinds } from "./RandomFacts.ts"
-import { everything, scene, signAll, transmitter } from "./World.ts"
+import { everything, scene, signAll, transmitter } from "./LifecycleWorld.ts"
 
 const own = "https://schemas.bailiwick.dev/secevent/lifecycle/event-type/"
 const caep = "https://schemas.openid.net/secevent/caep/event-type/"
@@ -83,7 +83,7 @@ const shapeOf = ({ format, ...members }: Subject): string => {
 layer(transmitter, { excludeTestServices: true })("an independent library", (it) => {
   it.effect("an independent verifier accepts every event kind and finds exactly the required claims in it", () =>
     Effect.gen(function* () {
-      const { append } = yield* Positions
+      const { append } = yield* EventLog
       const made = yield* scene
       const dice = diceOf(Math.floor(Math.random() * 2 ** 32))
       for (const kind of [...kinds, ...kinds, ...kinds]) yield* inTransaction(append(factOf(dice, kind, made)))

@@ -1,13 +1,13 @@
 import { assert, describe, it, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
-import { Consumption } from "../../../services/lifecycle/Consumption.ts"
+import { CursorApi } from "../../../services/lifecycle/CursorApi.ts"
 import { Drift } from "../../../services/lifecycle/Drift.ts"
 import { drifting, gaugeLag, lagging } from "../../../services/lifecycle/Lag.ts"
-import { countsOf, p99Of } from "../../../services/lifecycle/Measures.ts"
+import { countsOf, p99Of } from "../../../services/lifecycle/LatencyMetrics.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { access, owner, person, tell } from "../../support/TestIdentity.ts"
 import { decodeJwt } from "jose"
-import { everything, grant, scene, signAll, transmitter } from "./World.ts"
+import { everything, grant, scene, signAll, transmitter } from "./LifecycleWorld.ts"
 
 describe("counts of durations", () => {
   it("give the p99 of durations, rounded up to the histogram's next step", () => {
@@ -25,7 +25,7 @@ layer(Drift.layer.pipe(Layer.provideMerge(transmitter)), { excludeTestServices: 
   it.effect("lag shows each consumer's delivered and acknowledged positions, version and need of a snapshot", () =>
     Effect.gen(function* () {
       const { wide } = yield* Database
-      const { acknowledge, events, snapshot } = yield* Consumption
+      const { acknowledge, events, snapshot } = yield* CursorApi
       const made = yield* scene
       const { asking, institution, project } = made
       yield* signAll

@@ -1,7 +1,7 @@
 /** Delivery and lag of a receiver whose streams filter events: only the events that it asked for count. */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Queue } from "effect"
-import { factKinds } from "../../../schemas/identity/Facts.ts"
+import { factKinds } from "../../../schemas/identity/FactKinds.ts"
 import { ServiceGrants } from "../../../services/access/ServiceGrants.ts"
 import { lagging } from "../../../services/lifecycle/Lag.ts"
 import { Streams } from "../../../services/event-streams/Streams.ts"
@@ -23,7 +23,7 @@ import {
   subjects,
   tellAll,
 } from "../event-streams/StreamWorld.ts"
-import { grant, signAll } from "./World.ts"
+import { grant, signAll } from "./LifecycleWorld.ts"
 
 const wanted = { events_requested: [factKinds["service-grant-approved"].uri] }
 

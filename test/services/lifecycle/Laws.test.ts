@@ -8,18 +8,18 @@ import { Cause, Effect, Exit, Layer } from "effect"
 import { SqlError } from "effect/sql"
 import { randomUUID } from "node:crypto"
 import { encodeCursor } from "../../../schemas/identity/Cursor.ts"
-import { type FactKind, factKinds } from "../../../schemas/identity/Facts.ts"
-import { Consumption } from "../../../services/lifecycle/Consumption.ts"
-import { changesOf as ours } from "../../../services/lifecycle/Fold.ts"
-import { Positions } from "../../../services/lifecycle/Positions.ts"
+import { type FactKind, factKinds } from "../../../schemas/identity/FactKinds.ts"
+import { CursorApi } from "../../../services/lifecycle/CursorApi.ts"
+import { changesOf as ours } from "../../../services/lifecycle/StateProjection.ts"
+import { EventLog } from "../../../services/lifecycle/EventLog.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { inTransaction } from "../../../services/platform/database/Transact.ts"
 import { type Json, sha256 } from "../../../sdk/Canonical.ts"
-import { changesOf, type Fact as Known, factsOf } from "../../../sdk/Fold.ts"
+import { changesOf, type Fact as Known, factsOf } from "../../../sdk/EventProjection.ts"
 import { type VerifiedEvent, type VerifiedSnapshot, verifyEvent, verifySnapshot } from "../../../sdk/Verify.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
 import { anyFact, diceOf, factOf, kinds } from "./RandomFacts.ts"
-import { everything, pinsFor, scene, signAll, transmitter } from "./World.ts"
+import { everything, pinsFor, scene, signAll, transmitter } from "./LifecycleWorld.ts"
 
 /** Connections for sixteen writers at once, and for the test that watches them. */
 const crowded = Layer.unwrap(
@@ -86,9 +86,9 @@ layer(transmitter, { excludeTestServices: true, timeout: "2 minutes" })("Laws", 
     "snapshot(c) + events(c..h) = state(h), over every kind of fact, whenever it is taken",
     () =>
       Effect.gen(function* () {
-        const { append } = yield* Positions
+        const { append } = yield* EventLog
         const { sql } = yield* Database
-        const { snapshot } = yield* Consumption
+        const { snapshot } = yield* CursorApi
         const seed = Math.floor(Math.random() * 2 ** 32)
         const dice = diceOf(seed)
         const made = yield* scene
@@ -146,7 +146,7 @@ layer(transmitter, { excludeTestServices: true, timeout: "2 minutes" })("Laws", 
     "positions have no gaps under sixteen writers, some rolled back, some slow, some disconnected",
     () =>
       Effect.gen(function* () {
-        const { append } = yield* Positions
+        const { append } = yield* EventLog
         const { owner, sql } = yield* Database
         const seed = Math.floor(Math.random() * 2 ** 32)
         const dice = diceOf(seed)
@@ -232,15 +232,15 @@ layer(transmitter, { excludeTestServices: true, timeout: "2 minutes" })("Laws", 
         const all = new Set([...told.committed, ...told.lost.flat()])
         assert.deepStrictEqual([...found.keys()].filter((id) => !all.has(id)), [])
         assert.isAbove(told.committed.length, 100)
-      }).pipe(Effect.provide(Layer.provideMerge(Layer.fresh(Positions.layer), crowded))),
+      }).pipe(Effect.provide(Layer.provideMerge(Layer.fresh(EventLog.layer), crowded))),
     { timeout: 120_000 },
   )
 
   it.effect("acknowledgements only go forward, in any order and however many come at once", () =>
     Effect.gen(function* () {
-      const { append } = yield* Positions
+      const { append } = yield* EventLog
       const { sql } = yield* Database
-      const { acknowledge } = yield* Consumption
+      const { acknowledge } = yield* CursorApi
       const made = yield* scene
       const { asking, project } = made
       const dice = diceOf(Math.floor(Math.random() * 2 ** 32))

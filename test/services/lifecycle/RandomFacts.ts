@@ -2,8 +2,8 @@
  * Random events of every kind, shaped as the domains append them (`positions.append` in people, access, projects and
  * keys), about few people and things, so that they collide: similar names, one person under several names.
  */
-import { type FactKind, factKinds } from "../../../schemas/identity/Facts.ts"
-import type { Fact } from "../../../services/lifecycle/Positions.ts"
+import { type FactKind, factKinds } from "../../../schemas/identity/FactKinds.ts"
+import type { Fact } from "../../../services/lifecycle/EventLog.ts"
 
 export const kinds = Object.keys(factKinds) as ReadonlyArray<FactKind>
 

@@ -1,6 +1,6 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
-import { linkNews } from "../../../services/links/Links/News.ts"
+import { linkNews } from "../../../services/links/Links/LinkEventFanout.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { Jobs } from "../../../services/platform/messaging/Jobs.ts"
 import { transact } from "../../../services/platform/database/Transact.ts"

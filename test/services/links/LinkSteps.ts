@@ -1,6 +1,6 @@
 /** Linking two identities, step by step. */
 import { Clock, Effect } from "effect"
-import { Policies } from "../../../services/decisions/Policies.ts"
+import { PolicyDecisions } from "../../../services/decisions/PolicyDecisions.ts"
 import { Links } from "../../../services/links/Links.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { transact } from "../../../services/platform/database/Transact.ts"
@@ -63,5 +63,5 @@ export const settledNow = Effect.fnUntraced(function* (linkRequestId: string) {
   yield* sql`update mails set sent_at = ${new Date(now - long)} where subject_id = ${linkRequestId}`
   yield* sql`update requests set effective_at = ${new Date(now - 1)} where id = ${linkRequestId}::uuid
     and state = 'pending_review' and effective_at is not null`
-  yield* transact((yield* Policies).settle(linkRequestId))
+  yield* transact((yield* PolicyDecisions).settle(linkRequestId))
 })

@@ -5,12 +5,12 @@ import { TestClock } from "effect/testing"
 import * as fc from "fast-check"
 import { Inbox } from "../../../services/notifications/Inbox.ts"
 import { Preferences } from "../../../services/notifications/Preferences.ts"
-import { Retention } from "../../../services/notifications/Retention.ts"
+import { NotificationRetention } from "../../../services/notifications/NotificationRetention.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { announce, counted, list, newAccount, notice, world } from "./NotificationWorld.ts"
 
 const kept = 12
-const services = Retention.layer({ perAccount: kept }).pipe(Layer.provideMerge(world))
+const services = NotificationRetention.layer({ perAccount: kept }).pipe(Layer.provideMerge(world))
 
 type Command =
   | { readonly _tag: "announce"; readonly keys: ReadonlyArray<string | null>; readonly category: "alerts" | "team" }
@@ -98,7 +98,7 @@ const run = Effect.fnUntraced(function* (history: ReadonlyArray<Command>) {
       }
       case "prune":
         model = model.slice(-kept)
-        return yield* (yield* Retention).prune
+        return yield* (yield* NotificationRetention).prune
       case "web":
         web = command.on
         return yield* Effect.asVoid((yield* Preferences).set(me, { preferences: { team: { web } } }))
@@ -146,7 +146,7 @@ layer(services)("counts", (it) => {
     Effect.gen(function* () {
       const me = yield* newAccount()
       const inbox = yield* Inbox
-      const { prune } = yield* Retention
+      const { prune } = yield* NotificationRetention
       const one = (i: number) =>
         Effect.gen(function* () {
           if (i % 5 === 0) return yield* inbox.readAll(me)
@@ -165,7 +165,7 @@ layer(services)("retention", (it) => {
   it.effect("notifications are kept for 400 days, and the newest of an account; pruned ones are not counted", () =>
     Effect.gen(function* () {
       const { sql } = yield* Database
-      const { prune } = yield* Retention
+      const { prune } = yield* NotificationRetention
       const [me, other] = [yield* newAccount(), yield* newAccount()]
       yield* TestClock.adjust("1 minute")
       const now = yield* Clock.currentTimeMillis

@@ -7,7 +7,7 @@ import { ApiKeys } from "../../../services/accounts/ApiKeys.ts"
 import { Principals, type Sent } from "../../../services/authentication/Principals.ts"
 import { Live } from "../../../services/notifications/Live.ts"
 import { heartbeat } from "../../../services/notifications/Live/Events.ts"
-import { Outlet } from "../../../services/notifications/Live/Outlet.ts"
+import { LiveClient } from "../../../services/notifications/Live/LiveClient.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { account, ground, sessions, signedIn } from "../../support/TestAccounts.ts"
 import { announce, notice } from "./NotificationWorld.ts"
@@ -127,7 +127,7 @@ describe("the outlet of a live stream", () => {
   const made = () => {
     const time = { now: 0 }
     const seen = { left: 0, taken: 0, ended: [] as Array<boolean>, wants: Infinity }
-    const outlet = new Outlet({ now: () => time.now, left: () => void seen.left++ }, "a", nobody, null, 0)
+    const outlet = new LiveClient({ now: () => time.now, left: () => void seen.left++ }, "a", nobody, null, 0)
     const attach = () =>
       outlet.attach({
         write: (bytes) => {

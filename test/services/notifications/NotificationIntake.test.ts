@@ -1,14 +1,14 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { randomUUID } from "node:crypto"
-import { notificationSubject } from "../../../schemas/bus/Notification.ts"
+import { notificationSubject } from "../../../schemas/bus/NotificationMessage.ts"
 import { Directory } from "../../../services/directory/Directory.ts"
 import { NotificationIntake } from "../../../services/notifications/NotificationIntake.ts"
 import { inboxesTopic } from "../../../services/notifications/Notifications.ts"
-import { Bells } from "../../../services/platform/messaging/Bells.ts"
+import { WakeUps } from "../../../services/platform/messaging/WakeUps.ts"
 import { Bus } from "../../../services/platform/messaging/Bus.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
-import { NotificationIntakeWorker } from "../../../src/workers/NotificationIntake.ts"
+import { NotificationIntakeWorker } from "../../../src/workers/NotificationWorker.ts"
 import { account } from "../../support/DirectoryLines.ts"
 import { list, newAccount, world } from "./NotificationWorld.ts"
 
@@ -118,7 +118,7 @@ layer(services, { excludeTestServices: true })("NotificationIntake, by the bus",
   it.effect("messages from the bus are stored, past malformed and repeated ones", () =>
     Effect.gen(function* () {
       const bus = yield* Bus
-      const bell = yield* (yield* Bells).bell(inboxesTopic)
+      const bell = yield* (yield* WakeUps).bell(inboxesTopic)
       const me = yield* newAccount()
       yield* bus.heal
       const said = JSON.stringify(message(me))

@@ -10,13 +10,13 @@ import { Notifications } from "../../../services/notifications/Notifications.ts"
 import type { Notice } from "../../../services/notifications/Notice.ts"
 import { Preferences } from "../../../services/notifications/Preferences.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
-import { Rejects } from "../../../services/platform/messaging/Rejects.ts"
+import { RejectedMessages } from "../../../services/platform/messaging/RejectedMessages.ts"
 import type { NotificationList } from "../../../schemas/mail/Notification.ts"
 import { ground } from "../../support/TestAccounts.ts"
 
 export const world = Layer.mergeAll(Inbox.layer, Preferences.layer).pipe(
   Layer.provideMerge(Principals.layer),
-  Layer.provideMerge(Layer.mergeAll(KeyUses.layer, Rejects.layer)),
+  Layer.provideMerge(Layer.mergeAll(KeyUses.layer, RejectedMessages.layer)),
   Layer.provide(Cookies.layer([])),
   Layer.provideMerge(ground),
 )

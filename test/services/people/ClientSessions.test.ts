@@ -1,7 +1,7 @@
 /** The end of all sessions of a client, as events of each of its people. */
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
-import { Positions } from "../../../services/lifecycle/Positions.ts"
+import { EventLog } from "../../../services/lifecycle/EventLog.ts"
 import { clientSessions, toldAtOnce } from "../../../services/people/ClientSessions.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { Jobs } from "../../../services/platform/messaging/Jobs.ts"
@@ -13,7 +13,7 @@ layer(identity, { excludeTestServices: true, timeout: "2 minutes" })("ClientSess
     Effect.gen(function* () {
       const { sql } = yield* Database
       const jobs = yield* Jobs
-      const { append } = yield* Positions
+      const { append } = yield* EventLog
       const { end, worker } = yield* clientSessions
       const fern = yield* institution()
       const portal = yield* project(fern)

@@ -6,8 +6,8 @@ import { createServer } from "node:http"
 import type { AddressInfo } from "node:net"
 import Provider from "oidc-provider"
 import { AccessTokens, configuredTokenIssuers } from "../../../services/people/AccessTokens.ts"
-import { Callers } from "../../../services/people/Callers.ts"
-import { Sightings } from "../../../services/people/Sightings.ts"
+import { CallerAuthentication } from "../../../services/people/CallerAuthentication.ts"
+import { SessionActivity } from "../../../services/people/SessionActivity.ts"
 import { Outbound } from "../../../services/platform/Outbound.ts"
 import { identity, person } from "../../support/TestIdentity.ts"
 
@@ -112,9 +112,9 @@ layer(identity, { excludeTestServices: true })("a real provider", (it) => {
       const ada = yield* person({ issuer, subject: "ada" })
       const issuers = yield* configuredTokenIssuers([{ issuer, jwks_uri: `${issuer}/jwks`, max_aal: "aal2" }])
       const recognise = (token: string) =>
-        Callers.use(({ recognise }) => recognise(`Bearer ${token}`, nowhere)).pipe(
-          Effect.provide(Callers.layer.pipe(
-            Layer.provide(Layer.merge(AccessTokens.layer(issuers), Sightings.layer)),
+        CallerAuthentication.use(({ recognise }) => recognise(`Bearer ${token}`, nowhere)).pipe(
+          Effect.provide(CallerAuthentication.layer.pipe(
+            Layer.provide(Layer.merge(AccessTokens.layer(issuers), SessionActivity.layer)),
           )),
         )
       const verifier = randomBytes(32).toString("base64url")

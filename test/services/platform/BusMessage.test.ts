@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { headers, type Msg, type NatsConnection } from "@nats-io/transport-node"
-import { BusMessage } from "../../../services/platform/messaging/Bus/Messages.ts"
+import { BusMessage } from "../../../services/platform/messaging/Bus/BusMessages.ts"
 
 const text = (word: unknown) => word instanceof Uint8Array ? new TextDecoder().decode(word) : word
 

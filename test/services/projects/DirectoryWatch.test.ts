@@ -3,8 +3,8 @@ import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { ServiceGrants } from "../../../services/access/ServiceGrants.ts"
 import { Directory } from "../../../services/directory/Directory.ts"
-import { Callers } from "../../../services/people/Callers.ts"
-import { Sightings } from "../../../services/people/Sightings.ts"
+import { CallerAuthentication } from "../../../services/people/CallerAuthentication.ts"
+import { SessionActivity } from "../../../services/people/SessionActivity.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { transact } from "../../../services/platform/database/Transact.ts"
 import { ProviderJobs } from "../../../services/projects/ProviderJobs.ts"
@@ -52,10 +52,10 @@ const world = Effect.gen(function* () {
   const headers = yield* bearer(pat, { clientId: client_id, sid: `sid-${portal}` })
   const unseen = yield* bearer(pat, { clientId: client_id, sid: `unseen-${portal}` })
   const comes = ({ authorization }: { readonly authorization: string }) =>
-    Callers.use(({ recognise }) => recognise(authorization, { userAgent: null, address: null }))
+    CallerAuthentication.use(({ recognise }) => recognise(authorization, { userAgent: null, address: null }))
   const come = comes(headers)
   yield* come
-  yield* Sightings.use(({ flush }) => flush)
+  yield* SessionActivity.use(({ flush }) => flush)
   return {
     fern,
     portal,

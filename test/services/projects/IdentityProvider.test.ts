@@ -9,7 +9,7 @@ import { Outbound } from "../../../services/platform/Outbound.ts"
 import { type ClientTarget, IdentityProvider, ProviderFault } from "../../../services/projects/IdentityProvider.ts"
 import { embedded } from "../../../services/projects/IdentityProvider/EmbeddedProvider.ts"
 import { registration } from "../../../services/projects/IdentityProvider/ClientRegistration.ts"
-import { driftOf } from "../../../services/projects/ProviderJobs/Targets.ts"
+import { driftOf } from "../../../services/projects/ProviderJobs/JobTargets.ts"
 import { initialAccessToken, oidcProvider } from "../../support/OidcProvider.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
 

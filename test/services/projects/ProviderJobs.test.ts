@@ -2,7 +2,7 @@ import { assert, layer } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Layer } from "effect"
 import type { ServerResponse } from "node:http"
 import { Database } from "../../../services/platform/database/Database.ts"
-import { type FaultPoint, Faults } from "../../../services/platform/Faults.ts"
+import { Failpoints, type FaultPoint } from "../../../services/platform/Failpoints.ts"
 import { transact } from "../../../services/platform/database/Transact.ts"
 import { embedded } from "../../../services/projects/IdentityProvider/EmbeddedProvider.ts"
 import { Operations } from "../../../services/projects/Operations.ts"
@@ -145,7 +145,7 @@ layer(over(embedded), { excludeTestServices: true })("ProviderJobs", (it) => {
       const hit = (point: FaultPoint) => {
         if (point === "provider.begun") Deferred.doneUnsafe(begun, Effect.void)
       }
-      const working = yield* Effect.forkChild(Effect.provideService(work, Faults, { hit }))
+      const working = yield* Effect.forkChild(Effect.provideService(work, Failpoints, { hit }))
       yield* Deferred.await(begun)
       yield* Fiber.interrupt(working)
       assert.strictEqual((yield* newest(oz)).state, "effective")

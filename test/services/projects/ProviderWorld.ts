@@ -1,10 +1,10 @@
 /** Fixture of provider jobs over either adapter, with the commands and queries of its tests. */
 import { assert } from "@effect/vitest"
 import { Effect, Exit, Layer, Redacted } from "effect"
-import type { Job } from "../../../schemas/identity/Operations.ts"
+import type { Job } from "../../../schemas/identity/Operation.ts"
 import { Roles } from "../../../services/people/Roles.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
-import { type FaultPoint, Faults } from "../../../services/platform/Faults.ts"
+import { Failpoints, type FaultPoint } from "../../../services/platform/Failpoints.ts"
 import { Outbound } from "../../../services/platform/Outbound.ts"
 import { transact } from "../../../services/platform/database/Transact.ts"
 import { ClientDrift } from "../../../services/projects/ClientDrift.ts"
@@ -70,7 +70,7 @@ export const killedAt = (at: FaultPoint) =>
     const hit = (point: FaultPoint) => {
       if (point === at) throw new Killed()
     }
-    const exit = yield* Effect.exit(Effect.provideService(work, Faults, { hit }))
+    const exit = yield* Effect.exit(Effect.provideService(work, Failpoints, { hit }))
     assert.isTrue(Exit.isFailure(exit))
     const { sql } = yield* Database
     yield* sql`update provider_jobs set lease_until = 'epoch' where claim is not null`

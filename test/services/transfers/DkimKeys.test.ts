@@ -7,7 +7,7 @@ import { Database } from "../../../services/platform/database/Database.ts"
 import { Vault } from "../../../services/platform/security/Vault.ts"
 import { type DkimAlgorithm, makePair } from "../../../services/transfers/DkimKeys.ts"
 import { Transfers } from "../../../services/transfers/Transfers.ts"
-import { transferTemplates } from "../../../services/transfers/Letters.ts"
+import { transferTemplates } from "../../../services/transfers/TransferMails.ts"
 import {
   accept,
   codeOf,

@@ -5,7 +5,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Exit } from "effect"
 import { Database } from "../../../services/platform/database/Database.ts"
-import { type FaultPoint, Faults } from "../../../services/platform/Faults.ts"
+import { Failpoints, type FaultPoint } from "../../../services/platform/Failpoints.ts"
 import { Transfers } from "../../../services/transfers/Transfers.ts"
 import { command, domain, offer, person, timed, world } from "./TransferWorld.ts"
 
@@ -35,7 +35,7 @@ layer(world(), { excludeTestServices: true })("an acceptance with a new DKIM key
         const hit = (here: FaultPoint) => {
           if (here === point) throw new Error("cut off")
         }
-        const cut = yield* Effect.exit(Effect.provideService(transfers.accept(acceptance), Faults, { hit }))
+        const cut = yield* Effect.exit(Effect.provideService(transfers.accept(acceptance), Failpoints, { hit }))
         assert.isTrue(Exit.isFailure(cut))
         const left = yield* standing(id)
         assert.deepInclude(

@@ -3,18 +3,18 @@ import { assert } from "@effect/vitest"
 import { Effect, Layer, Redacted } from "effect"
 import { TestClock } from "effect/testing"
 import { randomUUID } from "node:crypto"
-import type { Plan, WorkspaceRole } from "../../../schemas/mail/Account.ts"
+import type { Plan, WorkspaceRole } from "../../../schemas/mail/MailAccount.ts"
 import { Cookies } from "../../../services/authentication/Cookies.ts"
 import { KeyUses } from "../../../services/authentication/KeyUses.ts"
 import { mailKinds } from "../../../services/accounts/MailKinds.ts"
 import { Principals } from "../../../services/authentication/Principals.ts"
 import { Directory } from "../../../services/directory/Directory.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
-import { OneShotTokens } from "../../../services/platform/security/OneShotTokens.ts"
+import { OneTimeTokens } from "../../../services/platform/security/OneTimeTokens.ts"
 import { RateLimits } from "../../../services/platform/security/RateLimits.ts"
 import { Timers } from "../../../services/platform/database/Timers.ts"
 import { Vault } from "../../../services/platform/security/Vault.ts"
-import { watchingTransfers } from "../../../services/transfers/DirectoryWatch.ts"
+import { watchingTransfers } from "../../../services/transfers/DirectoryListener.ts"
 import { Transfers, type TransfersConfig } from "../../../services/transfers/Transfers.ts"
 import { ground } from "../../support/TestAccounts.ts"
 
@@ -38,7 +38,7 @@ export const config: TransfersConfig = {
 export const footing = Layer.mergeAll(
   Principals.layer,
   Directory.layer(watchingTransfers(mailKinds)),
-  OneShotTokens.layer,
+  OneTimeTokens.layer,
 ).pipe(
   Layer.provideMerge(Layer.mergeAll(Timers.layer, RateLimits.layer, KeyUses.layer)),
   Layer.provideMerge(Vault.layer({ keys: Redacted.make(ring), file: "/nowhere" })),
@@ -168,7 +168,7 @@ export const tokenOf = Effect.fnUntraced(function* (does: "accept" | "stop", id:
   const { sql } = yield* Database
   const [row] = yield* sql<{ kid: string; nonce: Uint8Array }>`
     select ${sql(`${does}_kid`)} as kid, ${sql(`${does}_nonce`)} as nonce from transfers where id = ${id}::uuid`
-  return Redacted.value((yield* OneShotTokens).derive({ kind: `transfer-${does}`, id, ...row! }))
+  return Redacted.value((yield* OneTimeTokens).derive({ kind: `transfer-${does}`, id, ...row! }))
 })
 
 /** The code of the problem that an effect fails with. */

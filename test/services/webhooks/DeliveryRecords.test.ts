@@ -2,11 +2,11 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Schema } from "effect"
 import { TestClock } from "effect/testing"
 import { DeliveryPage, DeliveryStatus, FullDeliveryRecord } from "../../../schemas/mail/Delivery.ts"
-import { DeliveryNotFound, WebhookNotFound } from "../../../schemas/problems/Webhooks.ts"
+import { DeliveryNotFound, WebhookNotFound } from "../../../schemas/problems/WebhookProblems.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { Jobs } from "../../../services/platform/messaging/Jobs.ts"
-import { Counts } from "../../../services/webhooks/Counts.ts"
-import { settle } from "../../../services/webhooks/Deliveries/Settle.ts"
+import { CountCompaction } from "../../../services/webhooks/CountCompaction.ts"
+import { settle } from "../../../services/webhooks/Deliveries/SettleAttempts.ts"
 import { DeliveryRecords, type PageRequest } from "../../../services/webhooks/DeliveryRecords.ts"
 import { specified } from "../../../services/webhooks/RetrySchedule.ts"
 import { WebhookJobs } from "../../../services/webhooks/WebhookJobs.ts"
@@ -102,7 +102,7 @@ layer(Layer.fresh(world()))("DeliveryRecords", (it) => {
     Effect.gen(function* () {
       const { hook, rows } = yield* history
       for (const fold of [false, true]) {
-        if (fold) yield* (yield* Counts).fold
+        if (fold) yield* (yield* CountCompaction).fold
         for (const status of DeliveryStatus.literals) {
           const own = rows.filter((row) => row.status === status).map(({ id }) => id)
           const { items, total } = yield* page(hook, { status, limit: 100 })

@@ -12,12 +12,12 @@ import { Database } from "../../../services/platform/database/Database.ts"
 import { Jobs } from "../../../services/platform/messaging/Jobs.ts"
 import { Outbound } from "../../../services/platform/Outbound.ts"
 import { RateLimits } from "../../../services/platform/security/RateLimits.ts"
-import { Rejects } from "../../../services/platform/messaging/Rejects.ts"
+import { RejectedMessages } from "../../../services/platform/messaging/RejectedMessages.ts"
 import { Vault } from "../../../services/platform/security/Vault.ts"
-import { Counts } from "../../../services/webhooks/Counts.ts"
+import { CountCompaction } from "../../../services/webhooks/CountCompaction.ts"
 import { Deliveries } from "../../../services/webhooks/Deliveries.ts"
-import { accept, acceptAll, type Accepted } from "../../../services/webhooks/Deliveries/Accept.ts"
-import { claim, claimDue } from "../../../services/webhooks/Deliveries/Claim.ts"
+import { accept, acceptAll, type Accepted } from "../../../services/webhooks/Deliveries/CreateDeliveries.ts"
+import { claim, claimDue } from "../../../services/webhooks/Deliveries/DeliveryClaims.ts"
 import { DeliveryRecords } from "../../../services/webhooks/DeliveryRecords.ts"
 import { Endpoints } from "../../../services/webhooks/Endpoints.ts"
 import { EventIntake } from "../../../services/webhooks/EventIntake.ts"
@@ -59,13 +59,15 @@ export const world = ({ schedule = specified, timeoutMillis = 10_000, ...rest }:
     ),
     Webhooks.layer({ perAccount: rest.perAccount ?? 100 }),
     WebhookJobs.layer.pipe(Layer.provideMerge(Replays.layer)),
-    Counts.layer,
+    CountCompaction.layer,
     Partitions.layer(kept),
     DeliveryRecords.layer(kept),
   ).pipe(
     Layer.provideMerge(Layer.merge(Endpoints.layer, Listeners.layer)),
     Layer.provideMerge(Principals.layer),
-    Layer.provideMerge(Layer.mergeAll(Jobs.layer, Notifications.layer, Rejects.layer, RateLimits.layer, KeyUses.layer)),
+    Layer.provideMerge(
+      Layer.mergeAll(Jobs.layer, Notifications.layer, RejectedMessages.layer, RateLimits.layer, KeyUses.layer),
+    ),
     Layer.provide(Cookies.layer([])),
     Layer.provideMerge(Layer.mergeAll(
       Vault.layer({ keys: Redacted.make(ring), file: "/nowhere" }),

@@ -7,7 +7,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import process from "node:process"
-import { freePort } from "../../../src/embedded/Ports.ts"
+import { freePort } from "../../../src/embedded/FreePorts.ts"
 import { natsBinary } from "../../../src/embedded/NatsBinary.ts"
 import { permissions } from "../../../src/cli/NatsPermissions.ts"
 

@@ -10,7 +10,7 @@ import { Cookies } from "../../../services/authentication/Cookies.ts"
 import { KeyUses } from "../../../services/authentication/KeyUses.ts"
 import { Principals } from "../../../services/authentication/Principals.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
-import { WorkerSightings } from "../../../services/platform/observability/WorkerSightings.ts"
+import { WorkerHeartbeats } from "../../../services/platform/observability/WorkerHeartbeats.ts"
 import { demoFile, demoIds, disableDemo, endDemo, fillDemo } from "../../../src/embedded/DemoDirectory.ts"
 import { demoIdentityIds } from "../../../src/embedded/DemoIdentity.ts"
 import { EmbeddedIssuer, issuerKeyFile } from "../../../src/embedded/EmbeddedIssuer.ts"
@@ -104,7 +104,7 @@ layer(services, { excludeTestServices: true })("DemoDirectory beside a process t
       yield* endDemo
       for (let turn = 0; turn < 20; turn++) {
         yield* TestClock.adjust("10 seconds")
-        yield* WorkerSightings.begun(instance, "demo")
+        yield* WorkerHeartbeats.begun(instance, "demo")
       }
       assert.strictEqual(yield* active, 8)
       yield* byKey(demoIn(folder).accounts.alice.api_key)

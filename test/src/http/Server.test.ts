@@ -2,13 +2,13 @@ import { assert, layer } from "@effect/vitest"
 import { Context, Deferred, Effect, Exit, Fiber, Layer, Scope } from "effect"
 import { Audit } from "../../../services/platform/observability/Audit.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
-import { Refusals } from "../../../src/http/edge/Refusals.ts"
+import { RejectionAudit } from "../../../src/http/edge/RejectionAudit.ts"
 import { Server } from "../../../src/http/Server.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
 import { routes } from "./edge/TestApi.ts"
 import { call } from "./edge/TestServer.ts"
 
-const refusals = Refusals.layer.pipe(Layer.provide(Audit.layer), Layer.provideMerge(TestDatabase.layer))
+const refusals = RejectionAudit.layer.pipe(Layer.provide(Audit.layer), Layer.provideMerge(TestDatabase.layer))
 
 /** A server in a scope of its own, and the signals of its slow handler. */
 const started = Effect.gen(function* () {

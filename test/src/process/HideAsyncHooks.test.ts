@@ -23,7 +23,7 @@ const growthOf = async (fixture: string, ...args: ReadonlyArray<string>): Promis
 
 describe("HideAsyncHooks", () => {
   it("the live heap of an endless loop stays the same", async () => {
-    assert.isBelow(await growthOf("Turns.ts"), 700_000)
+    assert.isBelow(await growthOf("TurnOrder.ts"), 700_000)
   })
 
   it.skipIf(!("the workaround is still needed on this Deno" in globalThis))(
@@ -32,7 +32,7 @@ describe("HideAsyncHooks", () => {
       const needed =
         "Deno keeps no past of AsyncResources any more: delete src/process/HideAsyncHooks.ts and its imports"
       assert.isAbove(await growthOf("AsyncResources.ts"), 11_700_000, needed)
-      assert.isAbove(await growthOf("Turns.ts", "plain"), 1_700_000, needed)
+      assert.isAbove(await growthOf("TurnOrder.ts", "plain"), 1_700_000, needed)
     },
   )
 })

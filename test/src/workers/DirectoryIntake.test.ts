@@ -1,19 +1,19 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Clock, Effect, Layer } from "effect"
 import { randomUUID } from "node:crypto"
-import { directorySubject, identityDirectorySubject } from "../../../schemas/bus/Directory.ts"
+import { directorySubject, identityDirectorySubject } from "../../../schemas/bus/DirectoryMessages.ts"
 import { accountsTopic } from "../../../services/accounts/MailKinds.ts"
-import { Bells } from "../../../services/platform/messaging/Bells.ts"
+import { WakeUps } from "../../../services/platform/messaging/WakeUps.ts"
 import { Bus } from "../../../services/platform/messaging/Bus.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
-import { Rejects } from "../../../services/platform/messaging/Rejects.ts"
+import { RejectedMessages } from "../../../services/platform/messaging/RejectedMessages.ts"
 import { DirectoryIntake } from "../../../src/workers/DirectoryIntake.ts"
 import { account } from "../../support/DirectoryLines.ts"
 import { ground } from "../../support/TestAccounts.ts"
 import { identity } from "../../support/TestIdentity.ts"
 
 /** Servers of each test's own: the stream's messages and the rejected ones are counted from their beginning. */
-const services = Rejects.layer.pipe(Layer.provideMerge(ground))
+const services = RejectedMessages.layer.pipe(Layer.provideMerge(ground))
 
 const arrived = Effect.fnUntraced(function* (id: string) {
   const { sql } = yield* Database
@@ -25,7 +25,7 @@ describe("DirectoryIntake", () => {
     Effect.gen(function* () {
       const bus = yield* Bus
       const { sql } = yield* Database
-      const bell = yield* (yield* Bells).bell(accountsTopic)
+      const bell = yield* (yield* WakeUps).bell(accountsTopic)
       yield* bus.heal
       const [first, last, operator] = [randomUUID(), randomUUID(), randomUUID()]
       const publications: ReadonlyArray<readonly [string, string | Uint8Array]> = [
@@ -66,7 +66,7 @@ describe("DirectoryIntake", () => {
 
   it.live("a message that is redelivered is set aside once", () =>
     Effect.gen(function* () {
-      const rejects = yield* Rejects
+      const rejects = yield* RejectedMessages
       const { sql } = yield* Database
       const until = new Date((yield* Clock.currentTimeMillis) + 1_000)
       const reject = {
@@ -101,7 +101,7 @@ describe("DirectoryIntake, an hour later", () => {
     Effect.gen(function* () {
       const bus = yield* Bus
       const { sql } = yield* Database
-      const bell = yield* (yield* Bells).bell(accountsTopic)
+      const bell = yield* (yield* WakeUps).bell(accountsTopic)
       const id = randomUUID()
       yield* bus.heal
       yield* bus.publish(directorySubject("planet"), "{}")
@@ -166,6 +166,6 @@ describe(
         assert.deepStrictEqual([...people], [{ display_name: "M", operator: false, status: "suspended" }])
         assert.lengthOf(yield* sql`select from projects`, 1)
         assert.lengthOf(yield* sql`select from institution_memberships`, 0)
-      }).pipe(Effect.scoped, Effect.provide(Rejects.layer.pipe(Layer.provideMerge(identity)))))
+      }).pipe(Effect.scoped, Effect.provide(RejectedMessages.layer.pipe(Layer.provideMerge(identity)))))
   },
 )

@@ -5,7 +5,7 @@ import { TestClock } from "effect/testing"
 import { KeyRotation, type Standings } from "../../../services/lifecycle/KeyRotation.ts"
 import { LifecycleKeys } from "../../../src/workers/LifecycleKeys.ts"
 import { rotating, states } from "../../services/lifecycle/Keys/KeysWorld.ts"
-import { scene, signAll } from "../../services/lifecycle/World.ts"
+import { scene, signAll } from "../../services/lifecycle/LifecycleWorld.ts"
 import { timed } from "../../services/transfers/TransferWorld.ts"
 import { day } from "../../support/Fixtures.ts"
 

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Context, Effect, Exit, Layer, Logger, Queue, Redacted, Schedule, Scope } from "effect"
 import { inject } from "vitest"
-import { Bells } from "../../../services/platform/messaging/Bells.ts"
+import { WakeUps } from "../../../services/platform/messaging/WakeUps.ts"
 import { Bus } from "../../../services/platform/messaging/Bus.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { ClockHealth } from "../../../services/platform/database/DatabaseClock.ts"
@@ -64,7 +64,7 @@ const all = (state: string) => until(Effect.map(rows, (mails) => mails.every((ro
 const due = Effect.gen(function* () {
   const { sql } = yield* Database
   yield* sql`update mails set not_before = to_timestamp(0) where not_before is not null and claim is null`
-  yield* (yield* Bells).ring(mailsTopic)
+  yield* (yield* WakeUps).ring(mailsTopic)
 })
 
 const world = <A, E>(
@@ -72,7 +72,7 @@ const world = <A, E>(
     readonly url: Redacted.Redacted
     readonly mails: Mails["Service"]
     readonly smtp: Effect.Success<ReturnType<typeof testSmtp>>
-  }) => Effect.Effect<A, E, Database | Bells | Bus | Outbox | Scope.Scope>,
+  }) => Effect.Effect<A, E, Database | WakeUps | Bus | Outbox | Scope.Scope>,
 ) =>
   withShared((url) =>
     Effect.gen(function* () {

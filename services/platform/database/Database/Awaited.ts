@@ -6,8 +6,8 @@ import { PgClient } from "@effect/sql-pg"
 import { Effect, Predicate, Redacted, Schedule } from "effect"
 import { Reactivity } from "effect/reactivity"
 import type { SqlError } from "effect/sql"
-import { reasonOf } from "../SqlFaults.ts"
-import { watched } from "./Watched.ts"
+import { reasonOf } from "../SqlErrors.ts"
+import { watched } from "./StalledConnections.ts"
 
 /** Nothing listens there, its name is not known yet, or the network is not up. */
 const unreachable = new Set([

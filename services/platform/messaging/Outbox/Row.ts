@@ -1,4 +1,4 @@
-import type { StreamName } from "../../../../schemas/bus/Streams.ts"
+import type { StreamName } from "../../../../schemas/bus/BusStreams.ts"
 import type { BusError, BusPublication } from "../Bus.ts"
 
 /** A row of the outbox as the relay reads it. */

@@ -2,7 +2,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { TestClock } from "effect/testing"
-import { factKinds } from "../../../../schemas/identity/Facts.ts"
+import { factKinds } from "../../../../schemas/identity/FactKinds.ts"
 import { KeyRotation } from "../../../../services/lifecycle/KeyRotation.ts"
 import { lagging } from "../../../../services/lifecycle/Lag.ts"
 import { Streams } from "../../../../services/event-streams/Streams.ts"
@@ -19,7 +19,7 @@ import {
   subjects,
   tellAll,
 } from "../../event-streams/StreamWorld.ts"
-import { capabilities, grant, type Scene } from "../World.ts"
+import { capabilities, grant, type Scene } from "../LifecycleWorld.ts"
 import { day } from "../../../support/Fixtures.ts"
 
 const ground = KeyRotation.layer({ deadlineMillis: 14 * day }).pipe(Layer.provideMerge(streaming()))

@@ -3,11 +3,11 @@ import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
 import { KeyRotation } from "../../../../services/lifecycle/KeyRotation.ts"
-import { ownMessages } from "../../../../services/event-streams/Streams/Own.ts"
+import { ownMessages } from "../../../../services/event-streams/Streams/ControlMessages.ts"
 import { Database } from "../../../../services/platform/database/Database.ts"
 import { timed } from "../../transfers/TransferWorld.ts"
 import { consumer, ownKids, rotating, served, signedBy, slow, states, stream, work } from "./KeysWorld.ts"
-import { everything, publicUrl, scene, signAll } from "../World.ts"
+import { everything, publicUrl, scene, signAll } from "../LifecycleWorld.ts"
 import { day } from "../../../support/Fixtures.ts"
 
 layer(rotating(), slow)("signing keys after a restore and of unread messages", (it) => {

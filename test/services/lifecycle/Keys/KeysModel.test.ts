@@ -19,7 +19,7 @@ import { day } from "../../../support/Fixtures.ts"
 import { access, person } from "../../../support/TestIdentity.ts"
 import { noon, now } from "../../transfers/TransferWorld.ts"
 import { consumer, expired, type KeyConsumer, rotating, work } from "./KeysWorld.ts"
-import { grant, type Scene, scene, signAll } from "../World.ts"
+import { grant, type Scene, scene, signAll } from "../LifecycleWorld.ts"
 
 type Step =
   | { readonly does: "announce"; readonly inDays: number }

@@ -7,7 +7,7 @@ import { now, timed } from "../../transfers/TransferWorld.ts"
 import { consumer, rotating, states, work } from "./KeysWorld.ts"
 import { day } from "../../../support/Fixtures.ts"
 import { access, person } from "../../../support/TestIdentity.ts"
-import { grant, type Scene, scene, signAll } from "../World.ts"
+import { grant, type Scene, scene, signAll } from "../LifecycleWorld.ts"
 
 describe("a new product", () => {
   it.live("can start at any moment of a rotation from the current pins or the ones before, and reads on", () =>

@@ -2,14 +2,14 @@
 import { assert, layer } from "@effect/vitest"
 import { Context, Deferred, Effect, Fiber, Layer } from "effect"
 import { KeyRotation } from "../../../../services/lifecycle/KeyRotation.ts"
-import { Messages } from "../../../../services/lifecycle/Messages.ts"
-import { ownMessages } from "../../../../services/event-streams/Streams/Own.ts"
+import { EventSigner } from "../../../../services/lifecycle/EventSigner.ts"
+import { ownMessages } from "../../../../services/event-streams/Streams/ControlMessages.ts"
 import { type Signer, SigningKeys } from "../../../../services/lifecycle/SigningKeys.ts"
 import { Database } from "../../../../services/platform/database/Database.ts"
 import { access, person } from "../../../support/TestIdentity.ts"
 import { timed } from "../../transfers/TransferWorld.ts"
 import { consumer, ownKids, rotating, signedBy, slow, states, stream, work } from "./KeysWorld.ts"
-import { everything, publicUrl, scene } from "../World.ts"
+import { everything, publicUrl, scene } from "../LifecycleWorld.ts"
 
 const outcomes = <A, E, R>(...commands: ReadonlyArray<Effect.Effect<A, E, R>>) =>
   Effect.map(
@@ -44,7 +44,7 @@ layer(rotating(), slow)("Concurrent commands on keys", (it) => {
   it.effect("a message being stored under a key is not stored once that key is reported stolen meanwhile", () =>
     Effect.gen(function* () {
       const { compromise } = yield* KeyRotation
-      const { signDue } = yield* Messages
+      const { signDue } = yield* EventSigner
       const { owner, sql } = yield* Database
       const made = yield* scene
       yield* work
@@ -107,9 +107,9 @@ layer(rotating(), slow)("Concurrent commands on keys", (it) => {
       const signersOf: typeof keys.signersOf = (places) =>
         Effect.map(keys.signersOf(places), (found) => found.map((signer) => signer === null ? null : taking(signer)))
       const one = yield* Layer.build(
-        Messages.layer(publicUrl).pipe(Layer.provide(Layer.succeed(SigningKeys, { ...keys, signersOf }))),
+        EventSigner.layer(publicUrl).pipe(Layer.provide(Layer.succeed(SigningKeys, { ...keys, signersOf }))),
       )
-      const signing = yield* Effect.forkChild(Context.get(one, Messages).signDue)
+      const signing = yield* Effect.forkChild(Context.get(one, EventSigner).signDue)
       yield* Effect.promise(() => begun.promise)
       yield* rotation.compromise(stolen!, "found in a log")
       while (yield* rotation.advance);

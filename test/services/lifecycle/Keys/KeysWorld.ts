@@ -2,16 +2,16 @@
 import { Clock, Effect, Layer } from "effect"
 import { decodeProtectedHeader } from "jose"
 import { randomUUID } from "node:crypto"
-import { Consumption } from "../../../../services/lifecycle/Consumption.ts"
+import { CursorApi } from "../../../../services/lifecycle/CursorApi.ts"
 import { KeyRotation } from "../../../../services/lifecycle/KeyRotation.ts"
-import { lifecycleIssuer } from "../../../../services/lifecycle/Messages.ts"
+import { lifecycleIssuer } from "../../../../services/lifecycle/EventSigner.ts"
 import { SigningKeys } from "../../../../services/lifecycle/SigningKeys.ts"
 import { Database } from "../../../../services/platform/database/Database.ts"
-import { announcedBy, compromisedBy } from "../../../../sdk/Fold.ts"
+import { announcedBy, compromisedBy } from "../../../../sdk/EventProjection.ts"
 import { keyRing } from "../../../../sdk/Keys.ts"
 import { type Pins, type VerifiedEvent, verifyEvent, verifySnapshot } from "../../../../sdk/Verify.ts"
 import { now } from "../../transfers/TransferWorld.ts"
-import { publicUrl, type Scene, signAll, transmitter } from "../World.ts"
+import { publicUrl, type Scene, signAll, transmitter } from "../LifecycleWorld.ts"
 import { day } from "../../../support/Fixtures.ts"
 
 /** Options of a file's layers; the timeout allows for making RSA keys. */
@@ -51,7 +51,7 @@ export const consumer = Effect.fnUntraced(function* (
   { asking }: Pick<Scene, "asking">,
   told?: ReadonlyArray<string>,
 ) {
-  const consumption = yield* Consumption
+  const consumption = yield* CursorApi
   const keys = yield* SigningKeys
   yield* keys.ensure
   const pins = new Set<string>(told ?? (yield* keys.keySet))

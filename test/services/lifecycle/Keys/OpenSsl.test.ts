@@ -4,7 +4,7 @@ import { execFileSync } from "node:child_process"
 import { generateKeyPairSync, sign, verify } from "node:crypto"
 import process from "node:process"
 import { openSsl } from "../../../../services/lifecycle/Keys/OpenSsl.ts"
-import { signing } from "../../../../services/lifecycle/Keys/Making.ts"
+import { signing } from "../../../../services/lifecycle/Keys/KeyGeneration.ts"
 
 const rsa = (modulusLength = 2048) => generateKeyPairSync("rsa", { modulusLength })
 const bytes = (text: string) => new TextEncoder().encode(text)

@@ -6,7 +6,7 @@ import { Effect } from "effect"
 import { TestClock } from "effect/testing"
 import { buildConnector } from "undici"
 import * as ConnectionPool from "../../../../services/platform/Outbound/ConnectionPool.ts"
-import { Exchange, type Settled } from "../../../../services/platform/Outbound/Exchange.ts"
+import { HttpExchange, type Settled } from "../../../../services/platform/Outbound/HttpExchange.ts"
 import { sizeOf } from "../../../support/SizeOf.ts"
 import { at, outboundOf, signal } from "./OutboundOf.ts"
 import { makeAuthority } from "./Certificates.ts"
@@ -19,7 +19,7 @@ const poolOf = Effect.fnUntraced(function* (config: Partial<ConnectionPool.PoolC
   const post = yield* ConnectionPool.make({ connect, latest: () => undefined, ...config })
   const send = (server: { readonly port: number }, body: Uint8Array | string = "{}") => {
     const { promise, resolve } = Promise.withResolvers<Settled>()
-    const exchange = new Exchange(limits, () => 0, (_, settled) => resolve(settled))
+    const exchange = new HttpExchange(limits, () => 0, (_, settled) => resolve(settled))
     post(`http://127.0.0.1:${server.port}`, { path: "/", headers: {}, body }, exchange)
     return { exchange, outcome: Effect.promise(() => promise) }
   }

@@ -4,7 +4,7 @@ import { Agent, request } from "node:http"
 import type { Socket } from "node:net"
 import { Duplex } from "node:stream"
 import { Client } from "undici"
-import { Exchange, type Settled } from "../../../../services/platform/Outbound/Exchange.ts"
+import { HttpExchange, type Settled } from "../../../../services/platform/Outbound/HttpExchange.ts"
 import { HttpConnection } from "../../../../services/platform/Outbound/HttpConnection.ts"
 import { Origin, WaitingRequest } from "../../../../services/platform/Outbound/Origin.ts"
 import type { Script } from "./GeneratedAnswers.ts"
@@ -85,7 +85,7 @@ export const ours: Reader = async (script) => {
   const origin = new Origin("http://h.test")
   const owner = { released: () => released = true, closed: () => released = false }
   const connection = new HttpConnection(origin, 0, wire as unknown as Socket, owner)
-  const exchange = new Exchange(limits, () => 0, (_, outcome) => settled = outcome)
+  const exchange = new HttpExchange(limits, () => 0, (_, outcome) => settled = outcome)
   connection.send(new WaitingRequest(origin, "POST", exchange, 0))
   await wire.played
   const offered = connection.offeredMillis
@@ -104,7 +104,7 @@ export const undici: Reader = async (script) => {
     bodyTimeout: 0,
     maxHeaderSize: 16_384,
   })
-  const exchange = new Exchange(limits, () => 0, (_, outcome) => settled = outcome)
+  const exchange = new HttpExchange(limits, () => 0, (_, outcome) => settled = outcome)
   client.dispatch({ path: "/", method: "POST", body: "x" }, exchange)
   await wire.played
   const verdict = verdictOf(settled, settled !== null && !wire.destroyed && !wire.readableEnded)

@@ -1,7 +1,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Exit, Layer } from "effect"
 import { TestClock } from "effect/testing"
-import { Bells } from "../../../../services/platform/messaging/Bells.ts"
+import { WakeUps } from "../../../../services/platform/messaging/WakeUps.ts"
 import { Bus } from "../../../../services/platform/messaging/Bus.ts"
 import { Database } from "../../../../services/platform/database/Database.ts"
 import { type ClaimedMail, Mails } from "../../../../services/platform/mail/Mails.ts"
@@ -11,7 +11,7 @@ import { TestDatabase } from "../../../support/TestDatabase.ts"
 
 const platform = Mails.layer.pipe(
   Layer.provideMerge(Outbox.layer),
-  Layer.provideMerge(Bells.layer),
+  Layer.provideMerge(WakeUps.layer),
   Layer.provideMerge(Layer.unwrap(Effect.map(TestBus.make, ({ url }) => Bus.layer({ url })))),
   Layer.provideMerge(TestDatabase.layer),
 )

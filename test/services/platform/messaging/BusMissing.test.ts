@@ -9,7 +9,7 @@ import { DiscardPolicy, jetstreamManager, type StreamConfig } from "@nats-io/jet
 import { connect, nanos } from "@nats-io/transport-node"
 import { Effect, Redacted, type Scope } from "effect"
 import { TestClock } from "effect/testing"
-import type { StreamName } from "../../../../schemas/bus/Streams.ts"
+import type { StreamName } from "../../../../schemas/bus/BusStreams.ts"
 import { Bus } from "../../../../services/platform/messaging/Bus.ts"
 import { day } from "../../../support/Fixtures.ts"
 import { until } from "../../../e2e/support/Until.ts"

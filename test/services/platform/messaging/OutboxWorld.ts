@@ -1,6 +1,6 @@
 /** Fixture of tests of the outbox and its relay: a database, a broker, messages of both kinds, and a follower. */
 import { Effect, Layer, Queue, Redacted, Schedule, Scope } from "effect"
-import { Bells } from "../../../../services/platform/messaging/Bells.ts"
+import { WakeUps } from "../../../../services/platform/messaging/WakeUps.ts"
 import type { BusMessage } from "../../../../services/platform/messaging/Bus.ts"
 import { Bus } from "../../../../services/platform/messaging/Bus.ts"
 import { Database } from "../../../../services/platform/database/Database.ts"
@@ -10,11 +10,11 @@ import { TestBus } from "../../../support/TestBus.ts"
 import { TestDatabase } from "../../../support/TestDatabase.ts"
 
 export const platform = (url: Redacted.Redacted) =>
-  Outbox.layer.pipe(Layer.provideMerge(Bells.layer), Layer.provideMerge(Bus.layer({ url })))
+  Outbox.layer.pipe(Layer.provideMerge(WakeUps.layer), Layer.provideMerge(Bus.layer({ url })))
 
 export const withBroker =
   (url: Effect.Effect<Redacted.Redacted, never, Scope.Scope>) =>
-  <A, E>(use: (url: Redacted.Redacted) => Effect.Effect<A, E, Outbox | Bells | Bus | Database | Scope.Scope>) =>
+  <A, E>(use: (url: Redacted.Redacted) => Effect.Effect<A, E, Outbox | WakeUps | Bus | Database | Scope.Scope>) =>
     Effect.gen(function* () {
       const at = yield* url
       return yield* Effect.provide(Effect.scoped(use(at)), platform(at))

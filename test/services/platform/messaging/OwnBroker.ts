@@ -5,7 +5,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import process from "node:process"
 import * as EmbeddedNats from "../../../../src/embedded/EmbeddedNats.ts"
-import { freePort } from "../../../../src/embedded/Ports.ts"
+import { freePort } from "../../../../src/embedded/FreePorts.ts"
 
 export interface OwnBroker {
   readonly url: Redacted.Redacted

@@ -4,7 +4,7 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { Database } from "../../../../services/platform/database/Database.ts"
 import { Ids } from "../../../../services/platform/Ids.ts"
-import { insertEvents } from "../../../../services/webhooks/Deliveries/Accept.ts"
+import { insertEvents } from "../../../../services/webhooks/Deliveries/CreateDeliveries.ts"
 import { count, event, now, webhook, world } from "../WebhookWorld.ts"
 
 interface Node {

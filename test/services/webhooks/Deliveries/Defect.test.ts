@@ -2,7 +2,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { Database } from "../../../../services/platform/database/Database.ts"
-import { type FaultPoint, Faults } from "../../../../services/platform/Faults.ts"
+import { Failpoints, type FaultPoint } from "../../../../services/platform/Failpoints.ts"
 import { Deliveries } from "../../../../services/webhooks/Deliveries.ts"
 import { Sender } from "../../../../services/webhooks/Sender.ts"
 import { serve } from "../../platform/Outbound/LoopbackServers.ts"
@@ -21,7 +21,7 @@ const working = Layer.effectDiscard(
     Deliveries,
     ({ feeding, settling }) =>
       Effect.andThen(
-        Effect.forkScoped(Effect.provideService(settling, Faults, { hit })),
+        Effect.forkScoped(Effect.provideService(settling, Failpoints, { hit })),
         Effect.forkScoped(feeding(Effect.succeed(true))),
       ),
   ),

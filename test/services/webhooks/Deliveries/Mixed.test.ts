@@ -2,7 +2,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { Database } from "../../../../services/platform/database/Database.ts"
-import { settle } from "../../../../services/webhooks/Deliveries/Settle.ts"
+import { settle } from "../../../../services/webhooks/Deliveries/SettleAttempts.ts"
 import { specified } from "../../../../services/webhooks/RetrySchedule.ts"
 import { releasedOf } from "../../../../services/webhooks/Sender/Task.ts"
 import { event, failed, miscounted, now, resultOf, take, webhook, world } from "../WebhookWorld.ts"

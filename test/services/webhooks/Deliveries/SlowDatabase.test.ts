@@ -6,11 +6,11 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, Fiber, Layer, Redacted, Schedule } from "effect"
 import { Database } from "../../../../services/platform/database/Database.ts"
 import { Deliveries } from "../../../../services/webhooks/Deliveries.ts"
-import type { Accepted } from "../../../../services/webhooks/Deliveries/Accept.ts"
+import type { Accepted } from "../../../../services/webhooks/Deliveries/CreateDeliveries.ts"
 import { Endpoints } from "../../../../services/webhooks/Endpoints.ts"
 import { Listeners } from "../../../../services/webhooks/Listeners.ts"
 import { leaseMillis, Sender } from "../../../../services/webhooks/Sender.ts"
-import { type Relay, relay } from "../../../support/Relay.ts"
+import { relay, type TcpRelay } from "../../../support/TcpRelay.ts"
 import { TestDatabase } from "../../../support/TestDatabase.ts"
 import { serve } from "../../platform/Outbound/LoopbackServers.ts"
 import { comesByItself, count, event, miscounted, stranded, webhook, world } from "../WebhookWorld.ts"
@@ -21,7 +21,7 @@ const schedule = { delays: Array<number>(8).fill(200), jitter: 0 }
 const lease = leaseMillis(config)
 
 /** A process that delivers: everything of Deliveries behind the relay, in loops like those of the workers. */
-const deliverer = Effect.fnUntraced(function* (way: Relay) {
+const deliverer = Effect.fnUntraced(function* (way: TcpRelay) {
   const { ownerUrl, url } = yield* TestDatabase
   const by = (address: Redacted.Redacted) => {
     const to = new URL(Redacted.value(address))
@@ -102,7 +102,7 @@ layer(apart(), { excludeTestServices: true, timeout: "1 minute" })("A database 5
  * Two processes take events in while their database is away for two leases, and go on when it is back; the first, whose
  * results the other could take for lost, reaches it half a lease later than the other.
  */
-const beside = (away: (network: Relay) => void, back: (network: Relay) => void) =>
+const beside = (away: (network: TcpRelay) => void, back: (network: TcpRelay) => void) =>
   Effect.gen(function* () {
     const [near, far] = [yield* way, yield* way]
     const [one, other] = [yield* deliverer(far), yield* deliverer(near)]

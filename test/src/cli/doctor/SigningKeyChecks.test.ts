@@ -5,7 +5,7 @@ import { KeyRotation } from "../../../../services/lifecycle/KeyRotation.ts"
 import { Database } from "../../../../services/platform/database/Database.ts"
 import { signingKeyChecks } from "../../../../src/cli/doctor/SigningKeyChecks.ts"
 import { consumer, rotating, slow, states, work } from "../../../services/lifecycle/Keys/KeysWorld.ts"
-import { scene } from "../../../services/lifecycle/World.ts"
+import { scene } from "../../../services/lifecycle/LifecycleWorld.ts"
 import { timed } from "../../../services/transfers/TransferWorld.ts"
 import { day } from "../../../support/Fixtures.ts"
 

@@ -3,15 +3,15 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Schedule } from "effect"
 import { HttpApi, HttpApiBuilder } from "effect/http-api"
 import { randomUUID } from "node:crypto"
-import { ApiKeysApi } from "../../../../schemas/api/ApiKeys.ts"
+import { ApiKeysApi } from "../../../../schemas/api/ApiKeysApi.ts"
 import { ApiKeys } from "../../../../services/accounts/ApiKeys.ts"
 import { KeyUses } from "../../../../services/authentication/KeyUses.ts"
 import { Principals } from "../../../../services/authentication/Principals.ts"
 import { Database } from "../../../../services/platform/database/Database.ts"
 import { RateLimits } from "../../../../services/platform/security/RateLimits.ts"
-import { apiKeys } from "../../../../src/http/handlers/ApiKeys.ts"
-import { authenticated, presented } from "../../../../src/http/auth/Credentials.ts"
-import { Refusals } from "../../../../src/http/edge/Refusals.ts"
+import { apiKeys } from "../../../../src/http/handlers/ApiKeysHandlers.ts"
+import { authenticated, presented } from "../../../../src/http/auth/AccountAuth.ts"
+import { RejectionAudit } from "../../../../src/http/edge/RejectionAudit.ts"
 import { AccountLimits } from "../../../../src/http/auth/Limits.ts"
 import { Server } from "../../../../src/http/Server.ts"
 import { account, ground, sessions, signedIn } from "../../../support/TestAccounts.ts"
@@ -28,7 +28,7 @@ const served = Server.layer(
   ),
   { host: "127.0.0.1", port: 0, publicUrl: publicUrl.href },
 ).pipe(
-  Layer.provide(Refusals.layer),
+  Layer.provide(RejectionAudit.layer),
   Layer.provideMerge(ApiKeys.layer),
   Layer.provideMerge(Principals.layer),
   Layer.provide(KeyUses.layer),

@@ -5,13 +5,13 @@ import { Cookies } from "../../../../services/authentication/Cookies.ts"
 import { demoIds } from "../../../../src/embedded/DemoDirectory.ts"
 import { DevKey } from "../../../../src/http/dev/DevKey.ts"
 import * as DevSignIn from "../../../../src/http/dev/DevSignIn.ts"
-import { Refusals } from "../../../../src/http/edge/Refusals.ts"
+import { RejectionAudit } from "../../../../src/http/edge/RejectionAudit.ts"
 import { Server } from "../../../../src/http/Server.ts"
 import { sessions } from "../../../support/TestAccounts.ts"
 import { TestDatabase } from "../../../support/TestDatabase.ts"
 
 const served = Server.layer(DevSignIn.layer(new URL("http://localhost")), { host: "127.0.0.1", port: 0 }).pipe(
-  Layer.provide(Refusals.layer.pipe(Layer.provide(Audit.layer))),
+  Layer.provide(RejectionAudit.layer.pipe(Layer.provide(Audit.layer))),
   Layer.provideMerge(Layer.mergeAll(DevKey.layer(new URL("http://localhost")), sessions, TestDatabase.layer)),
 )
 

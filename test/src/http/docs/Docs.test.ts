@@ -6,11 +6,11 @@ import { DeliveryStatus } from "../../../../schemas/mail/Delivery.ts"
 import { fastApiSchemas } from "../../../../schemas/Validation.ts"
 import * as Docs from "../../../../src/http/docs/Docs.ts"
 import { document } from "../../../../src/http/docs/Document.ts"
-import { at, type Json } from "../../../../src/http/docs/Json.ts"
+import { at, type DocumentJson } from "../../../../src/http/docs/DocumentJson.ts"
 import { html } from "../../../../services/platform/mail/Html.ts"
-import { page } from "../../../../src/http/docs/Page.ts"
+import { page } from "../../../../src/http/docs/DocsPage.ts"
 import { Audit } from "../../../../services/platform/observability/Audit.ts"
-import { Refusals } from "../../../../src/http/edge/Refusals.ts"
+import { RejectionAudit } from "../../../../src/http/edge/RejectionAudit.ts"
 import { Server } from "../../../../src/http/Server.ts"
 import { TestDatabase } from "../../../support/TestDatabase.ts"
 import { TestApi } from "../edge/TestApi.ts"
@@ -19,7 +19,7 @@ import { call } from "../edge/TestServer.ts"
 const spec = document(TestApi)
 const body = (path: string) => at(spec, "paths", path, "post", "requestBody")
 
-const refs = (value: Json): ReadonlyArray<string> =>
+const refs = (value: DocumentJson): ReadonlyArray<string> =>
   Array.isArray(value)
     ? value.flatMap(refs)
     : typeof value === "object" && value !== null
@@ -58,7 +58,7 @@ describe("the OpenAPI document", () => {
       maximum: 10,
     })
     assert.deepStrictEqual(at(properties, "on"), { type: "boolean", description: taken.boolean })
-    const parameters = at(spec, "paths", "/v1/things", "get", "parameters") as ReadonlyArray<Json>
+    const parameters = at(spec, "paths", "/v1/things", "get", "parameters") as ReadonlyArray<DocumentJson>
     assert.deepStrictEqual(parameters.map((parameter) => at(parameter, "schema")), [
       { type: "integer", description: taken.integer, minimum: 1, maximum: 100 },
       { type: "boolean", description: taken.boolean },
@@ -85,9 +85,11 @@ describe("the OpenAPI document", () => {
 
 describe("the document of the whole contract", () => {
   const whole = document(Api)
-  const parameters = Object.entries(whole["paths"] as Readonly<Record<string, Json>>).flatMap(([path, methods]) =>
-    Object.values(methods as Readonly<Record<string, Json>>).flatMap((operation) =>
-      (at(operation, "parameters") as ReadonlyArray<Json>).map((parameter) => ({ path, parameter }))
+  const parameters = Object.entries(whole["paths"] as Readonly<Record<string, DocumentJson>>).flatMap((
+    [path, methods],
+  ) =>
+    Object.values(methods as Readonly<Record<string, DocumentJson>>).flatMap((operation) =>
+      (at(operation, "parameters") as ReadonlyArray<DocumentJson>).map((parameter) => ({ path, parameter }))
     )
   )
   const schemaOf = (path: string, name: string) =>
@@ -161,7 +163,7 @@ describe("the page", () => {
 })
 
 const serving = Server.layer(Docs.layer(TestApi, "http://localhost"), { host: "127.0.0.1", port: 0 }).pipe(
-  Layer.provide(Refusals.layer.pipe(Layer.provide(Audit.layer))),
+  Layer.provide(RejectionAudit.layer.pipe(Layer.provide(Audit.layer))),
   Layer.provide(TestDatabase.layer),
 )
 

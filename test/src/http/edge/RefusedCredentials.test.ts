@@ -3,14 +3,14 @@ import { assert, describe, it as test, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { HttpApi, HttpApiBuilder } from "effect/http-api"
 import { randomUUID } from "node:crypto"
-import { ApiKeysApi } from "../../../../schemas/api/ApiKeys.ts"
+import { ApiKeysApi } from "../../../../schemas/api/ApiKeysApi.ts"
 import { ApiKeys } from "../../../../services/accounts/ApiKeys.ts"
 import { KeyUses } from "../../../../services/authentication/KeyUses.ts"
 import { Principals } from "../../../../services/authentication/Principals.ts"
-import { apiKeys } from "../../../../src/http/handlers/ApiKeys.ts"
-import { authenticated, presented } from "../../../../src/http/auth/Credentials.ts"
+import { apiKeys } from "../../../../src/http/handlers/ApiKeysHandlers.ts"
+import { authenticated, presented } from "../../../../src/http/auth/AccountAuth.ts"
 import { Clients } from "../../../../src/http/edge/Clients.ts"
-import { Refusals } from "../../../../src/http/edge/Refusals.ts"
+import { RejectionAudit } from "../../../../src/http/edge/RejectionAudit.ts"
 import { networkOf, RefusedCredentials, Windows } from "../../../../src/http/edge/RefusedCredentials.ts"
 import { Server } from "../../../../src/http/Server.ts"
 import { account, ground, sessions, signedIn } from "../../../support/TestAccounts.ts"
@@ -28,7 +28,7 @@ const served = (nodeHttp: boolean) =>
   ).pipe(
     Layer.provide(RefusedCredentials.layer(limit)),
     Layer.provide(Clients.layer(["127.0.0.0/8", "10.0.0.0/8"])),
-    Layer.provide(Refusals.layer),
+    Layer.provide(RejectionAudit.layer),
     Layer.provideMerge(ApiKeys.layer),
     Layer.provideMerge(Principals.layer),
     Layer.provide(KeyUses.layer),

@@ -3,8 +3,8 @@ import { Deferred, Effect, Layer, Schema, Stream } from "effect"
 import { HttpRouter, HttpServerResponse } from "effect/http"
 import { HttpApi, HttpApiBuilder, HttpApiEndpoint, HttpApiGroup, HttpApiSchema } from "effect/http-api"
 import { SqlError } from "effect/sql"
-import { Floor, SecretRequest, strictBody } from "../../../../schemas/api/Floor.ts"
-import { InvalidCredentials, NotFound, RateLimited } from "../../../../schemas/problems/Floor.ts"
+import { RequestValidation, SecretRequest, strictBody } from "../../../../schemas/api/RequestValidation.ts"
+import { InvalidCredentials, NotFound, RateLimited } from "../../../../schemas/problems/HttpProblems.ts"
 import { BodyBoolean, BodyInt, QueryBoolean, QueryInt, Text } from "../../../../schemas/Validation/Scalars.ts"
 import { Uuid } from "../../../../schemas/Wire.ts"
 import { CurrentRequest } from "../../../../services/platform/observability/CurrentRequest.ts"
@@ -63,7 +63,7 @@ class Things extends HttpApiGroup.make("things").add(
   HttpApiEndpoint.get("limited", "/limited", { success: HttpApiSchema.NoContent, error: [RateLimited] }),
   HttpApiEndpoint.get("never", "/never", { success: HttpApiSchema.NoContent }),
   HttpApiEndpoint.post("slow", "/slow", { success: HttpApiSchema.NoContent }),
-).middleware(Floor) {}
+).middleware(RequestValidation) {}
 
 export class TestApi extends HttpApi.make("test").add(Things).prefix("/v1") {}
 

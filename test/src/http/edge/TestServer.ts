@@ -2,7 +2,7 @@
 import { Deferred, Effect, Layer } from "effect"
 import { Context } from "effect"
 import { Audit } from "../../../../services/platform/observability/Audit.ts"
-import { Refusals } from "../../../../src/http/edge/Refusals.ts"
+import { RejectionAudit } from "../../../../src/http/edge/RejectionAudit.ts"
 import { Server } from "../../../../src/http/Server.ts"
 import { TestDatabase } from "../../../support/TestDatabase.ts"
 import { routes, type Slow } from "./TestApi.ts"
@@ -28,7 +28,7 @@ const server = Layer.unwrap(
 )
 
 export const layer = server.pipe(
-  Layer.provide(Refusals.layer.pipe(Layer.provide(Audit.layer))),
+  Layer.provide(RejectionAudit.layer.pipe(Layer.provide(Audit.layer))),
   Layer.provideMerge(SlowHandler.layer),
   Layer.provideMerge(TestDatabase.layer),
 )

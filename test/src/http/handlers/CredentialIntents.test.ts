@@ -5,7 +5,7 @@ import { Database } from "../../../../services/platform/database/Database.ts"
 import { codeOf } from "../../../support/Fixtures.ts"
 import { person } from "../../../support/TestIdentity.ts"
 import { actions, complete, confirm, start, strong, totp, withApp, wrong } from "./CredentialWorld.ts"
-import { during } from "../identity/During.ts"
+import { during } from "../identity/Interleave.ts"
 import { asking, bodyOf, world } from "./MeWorld.ts"
 
 layer(world(), { excludeTestServices: true })("intents of credential actions", (it) => {

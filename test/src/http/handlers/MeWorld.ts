@@ -3,8 +3,8 @@ import { assert } from "@effect/vitest"
 import { Effect, Layer, Redacted } from "effect"
 import { HttpApi, HttpApiBuilder } from "effect/http-api"
 import { randomBytes } from "node:crypto"
-import { ApiKeysApi } from "../../../../schemas/api/ApiKeys.ts"
-import { MeApi } from "../../../../schemas/api/Me.ts"
+import { ApiKeysApi } from "../../../../schemas/api/ApiKeysApi.ts"
+import { MeApi } from "../../../../schemas/api/MeApi.ts"
 import { ApiKeys } from "../../../../services/accounts/ApiKeys.ts"
 import { Cookies } from "../../../../services/authentication/Cookies.ts"
 import { KeyUses } from "../../../../services/authentication/KeyUses.ts"
@@ -14,14 +14,14 @@ import { relyingPartyAt } from "../../../../services/people/Authenticators/Webau
 import { CredentialActions } from "../../../../services/people/CredentialActions.ts"
 import { People } from "../../../../services/people/People.ts"
 import { Sessions } from "../../../../services/people/Sessions.ts"
-import { Tellings } from "../../../../services/people/Tellings.ts"
+import { SecurityEventFanout } from "../../../../services/people/SecurityEventFanout.ts"
 import { Idempotency } from "../../../../services/platform/security/Idempotency.ts"
 import { Vault } from "../../../../services/platform/security/Vault.ts"
-import { apiKeys } from "../../../../src/http/handlers/ApiKeys.ts"
-import { authenticated, presented } from "../../../../src/http/auth/Credentials.ts"
-import { Refusals } from "../../../../src/http/edge/Refusals.ts"
+import { apiKeys } from "../../../../src/http/handlers/ApiKeysHandlers.ts"
+import { authenticated, presented } from "../../../../src/http/auth/AccountAuth.ts"
+import { RejectionAudit } from "../../../../src/http/edge/RejectionAudit.ts"
 import type { Rates } from "../../../../src/http/auth/Limits.ts"
-import { hotMe, me } from "../../../../src/http/handlers/Me.ts"
+import { hotMe, me } from "../../../../src/http/handlers/MeHandlers.ts"
 import { Server } from "../../../../src/http/Server.ts"
 import { identity } from "../../../support/TestIdentity.ts"
 import { bearer, managedBy, type TokenOptions } from "../../../support/TestTokens.ts"
@@ -34,7 +34,7 @@ const ring = JSON.stringify({ active: "k1", keys: { k1: randomBytes(32).toString
 
 const personal = (at: URL) =>
   CredentialActions.layer(relyingPartyAt(at)).pipe(
-    Layer.provideMerge(Layer.mergeAll(Authenticators.layer, Sessions.layer, Tellings.layer())),
+    Layer.provideMerge(Layer.mergeAll(Authenticators.layer, Sessions.layer, SecurityEventFanout.layer())),
     Layer.merge(People.layer),
     Layer.merge(Idempotency.layer),
   )
@@ -54,7 +54,7 @@ export const world = (rates?: Rates, at = portal) =>
     ),
     { host: "127.0.0.1", port: 0, publicUrl: publicUrl.href },
   ).pipe(
-    Layer.provide(Refusals.layer),
+    Layer.provide(RejectionAudit.layer),
     Layer.provideMerge(personal(at)),
     Layer.provideMerge(managedBy(rates)),
     Layer.provideMerge(mailKeys),

@@ -2,15 +2,15 @@
 import { Effect, Layer, Queue } from "effect"
 import { HttpApi, HttpApiBuilder } from "effect/http-api"
 import { request } from "node:http"
-import { NotificationsApi } from "../../../../schemas/api/Notifications.ts"
+import { NotificationsApi } from "../../../../schemas/api/NotificationsApi.ts"
 import { KeyUses } from "../../../../services/authentication/KeyUses.ts"
 import { Principals } from "../../../../services/authentication/Principals.ts"
 import { Inbox } from "../../../../services/notifications/Inbox.ts"
 import { Live } from "../../../../services/notifications/Live.ts"
 import { Preferences } from "../../../../services/notifications/Preferences.ts"
-import { authenticated, presented } from "../../../../src/http/auth/Credentials.ts"
-import { Refusals } from "../../../../src/http/edge/Refusals.ts"
-import { notifications } from "../../../../src/http/handlers/Notifications.ts"
+import { authenticated, presented } from "../../../../src/http/auth/AccountAuth.ts"
+import { RejectionAudit } from "../../../../src/http/edge/RejectionAudit.ts"
+import { notifications } from "../../../../src/http/handlers/NotificationsHandlers.ts"
 import { Server } from "../../../../src/http/Server.ts"
 import { ground, sessions } from "../../../support/TestAccounts.ts"
 
@@ -24,7 +24,7 @@ const app = HttpApiBuilder.layer(HttpApi.make("bailiwick").add(NotificationsApi)
 /** On the runtime's own server, or on node:http. */
 export const servedBy = (nodeHttp: boolean) =>
   Server.layer(app, { host: "127.0.0.1", port: 0, publicUrl: publicUrl.href, nodeHttp }).pipe(
-    Layer.provide(Refusals.layer),
+    Layer.provide(RejectionAudit.layer),
     Layer.provideMerge(Layer.mergeAll(Inbox.layer, Live.layer, Preferences.layer)),
     Layer.provideMerge(Principals.layer),
     Layer.provide(KeyUses.layer),

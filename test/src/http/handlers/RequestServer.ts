@@ -2,19 +2,19 @@
 import { Effect, Layer } from "effect"
 import { HttpApi, HttpApiBuilder } from "effect/http-api"
 import { randomUUID } from "node:crypto"
-import { EnrollmentsApi } from "../../../../schemas/api/Enrollments.ts"
-import { PoliciesApi } from "../../../../schemas/api/Policies.ts"
-import { RequestsApi } from "../../../../schemas/api/Requests.ts"
-import { WebsitesApi } from "../../../../schemas/api/Websites.ts"
+import { EnrollmentsApi } from "../../../../schemas/api/EnrollmentsApi.ts"
+import { PoliciesApi } from "../../../../schemas/api/PoliciesApi.ts"
+import { RequestsApi } from "../../../../schemas/api/RequestsApi.ts"
+import { WebsitesApi } from "../../../../schemas/api/WebsitesApi.ts"
 import { Idempotency } from "../../../../services/platform/security/Idempotency.ts"
 import { RateLimits } from "../../../../services/platform/security/RateLimits.ts"
-import { enrollments } from "../../../../src/http/handlers/Enrollments.ts"
-import { Refusals } from "../../../../src/http/edge/Refusals.ts"
-import { managed } from "../../../../src/http/auth/Management.ts"
-import { policies } from "../../../../src/http/handlers/Policies.ts"
-import { requests } from "../../../../src/http/handlers/Requests.ts"
+import { enrollments } from "../../../../src/http/handlers/EnrollmentsHandlers.ts"
+import { RejectionAudit } from "../../../../src/http/edge/RejectionAudit.ts"
+import { managed } from "../../../../src/http/auth/ManagementAuth.ts"
+import { policies } from "../../../../src/http/handlers/PoliciesHandlers.ts"
+import { requests } from "../../../../src/http/handlers/RequestsHandlers.ts"
 import { Server } from "../../../../src/http/Server.ts"
-import { websites } from "../../../../src/http/handlers/Websites.ts"
+import { websites } from "../../../../src/http/handlers/WebsitesHandlers.ts"
 import { services } from "../../../services/decisions/RequestWorld.ts"
 import { bearer } from "../../../support/TestTokens.ts"
 
@@ -25,7 +25,7 @@ export const served = Server.layer(
   HttpApiBuilder.layer(Api).pipe(Layer.provide([requests, enrollments, websites, policies])),
   { host: "127.0.0.1", port: 0, publicUrl: publicUrl.href },
 ).pipe(
-  Layer.provide(Refusals.layer),
+  Layer.provide(RejectionAudit.layer),
   Layer.provideMerge(managed({ reads: 0, writes: 0 })),
   Layer.provideMerge(Layer.merge(RateLimits.layer, Idempotency.layer)),
   Layer.provideMerge(services),

@@ -14,7 +14,7 @@ import { codeOf } from "../../../support/Fixtures.ts"
 import { person } from "../../../support/TestIdentity.ts"
 import { management } from "../../../support/TestManagement.ts"
 import { serviceTokenFor, tokenFor } from "../../../support/TestTokens.ts"
-import { done, type Headers, send } from "../identity/Ask.ts"
+import { done, type Headers, send } from "../identity/IdentityClient.ts"
 import {
   add,
   audience,
@@ -28,7 +28,7 @@ import {
   streams,
   subject,
   verify,
-} from "./StreamWorld.ts"
+} from "./StreamHandlerWorld.ts"
 
 layer(management({ ROLES: "api" }), { excludeTestServices: true })("Refusals of stream management", (it) => {
   it.effect("a request without a token of the audience is 401, also with a good one in another place", () =>

@@ -2,8 +2,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import { sample } from "../../../../src/http/docs/Schemas.ts"
 import { operations, type Schema, spec } from "./Catalogue.ts"
-import { admits } from "./Held.ts"
-import { extras, specified } from "./Specified.ts"
+import { admits } from "./ConformsToSpec.ts"
+import { extras, specified } from "./SpecTable.ts"
 
 const reads: ReadonlyArray<string> = [
   "/v1/me",

@@ -1,7 +1,7 @@
 /** The HTTP request for each kind of body in the field tables, and refusals by state of well-formed values. */
 import { decidedKinds, decidedRows } from "../../../schemas/identity/DecidedRows.ts"
 import { contact, kinds, rows as specified } from "../../../schemas/identity/FieldRows.ts"
-import { type Headers, key } from "./Ask.ts"
+import { type Headers, key } from "./IdentityClient.ts"
 import { type Asked, catalogue } from "./Catalogue.ts"
 
 export type Body = Readonly<Record<string, unknown>>

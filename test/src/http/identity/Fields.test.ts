@@ -9,15 +9,15 @@ import { randomUUID } from "node:crypto"
 import { shortInput } from "../../../../schemas/Validation/Bounds.ts"
 import { management } from "../../../support/TestManagement.ts"
 import { fill, kinds, long, type Row } from "../../../schemas/identity/FieldRows.ts"
-import { as, type Headers, key, send } from "./Ask.ts"
+import { as, type Headers, key, send } from "./IdentityClient.ts"
 import { type Asked, operationOf, pathOf } from "./Catalogue.ts"
 import { type Body, caseOf, judged, minimal, nowhere, rows, section, silent, withField } from "./FieldCases.ts"
-import { held } from "./Held.ts"
-import { judgedBodies, type Refused } from "./Judged.ts"
-import { type Stage, stage } from "./Stage.ts"
+import { held } from "./ConformsToSpec.ts"
+import { judgedBodies, type Refused } from "./PydanticGoldens.ts"
+import { type IdentityStage, stage } from "./IdentityStage.ts"
 
 /** The fixture, made once for all rows. */
-class Fern extends Context.Service<Fern, Stage>()("bailiwick/test/src/http/identity/Fields") {}
+class Fern extends Context.Service<Fern, IdentityStage>()("bailiwick/test/src/http/identity/Fields") {}
 
 const ask = Effect.fnUntraced(function* (
   kind: string,

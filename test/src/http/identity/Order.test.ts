@@ -9,11 +9,11 @@ import { Database } from "../../../../services/platform/database/Database.ts"
 import { codeOf, reason } from "../../../support/Fixtures.ts"
 import { member, person } from "../../../support/TestIdentity.ts"
 import { management } from "../../../support/TestManagement.ts"
-import { as, ask, done, send } from "./Ask.ts"
+import { as, ask, done, send } from "./IdentityClient.ts"
 import { proposed } from "./Catalogue/InstitutionsCases.ts"
 import { operations } from "./Catalogue.ts"
-import { held } from "./Held.ts"
-import { stage } from "./Stage.ts"
+import { held } from "./ConformsToSpec.ts"
+import { stage } from "./IdentityStage.ts"
 
 /** In order: the first one of a request's faults is answered. */
 const faults = [

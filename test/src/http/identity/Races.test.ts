@@ -6,12 +6,12 @@ import { Database } from "../../../../services/platform/database/Database.ts"
 import { codeOf, reason } from "../../../support/Fixtures.ts"
 import { tell } from "../../../support/TestIdentity.ts"
 import { management } from "../../../support/TestManagement.ts"
-import { type Answer, as, ask, done, key, send } from "./Ask.ts"
+import { type Answer, as, ask, done, key, send } from "./IdentityClient.ts"
 import { type Asked, type Case, catalogue, operationOf, pathOf } from "./Catalogue.ts"
-import { during, waits } from "./During.ts"
-import { counted, effects, toldOfGrant } from "./Effects.ts"
-import { held } from "./Held.ts"
-import { type Stage, stage } from "./Stage.ts"
+import { during, waits } from "./Interleave.ts"
+import { counted, effects, toldOfGrant } from "./RequestEffects.ts"
+import { held } from "./ConformsToSpec.ts"
+import { type IdentityStage, stage } from "./IdentityStage.ts"
 
 const caseOf = (operation: string): Case => catalogue.find((one) => one.operation === operation)!
 
@@ -115,7 +115,7 @@ layer(management(), { excludeTestServices: true, timeout: "2 minutes" })("Races 
 
   it.effect("an approver whose role ends during the request is refused", () =>
     Effect.gen(function* () {
-      const world: Stage = yield* stage
+      const world: IdentityStage = yield* stage
       const { administrator } = world.people
       for (const { id, operation, table } of deciding) {
         const one = caseOf(operation)
@@ -130,7 +130,7 @@ layer(management(), { excludeTestServices: true, timeout: "2 minutes" })("Races 
   it.effect("the end of a role waits for a decision that has read it", () =>
     Effect.gen(function* () {
       const { sql } = yield* Database
-      const world: Stage = yield* stage
+      const world: IdentityStage = yield* stage
       const { administrator } = world.people
       for (const { id, operation, table } of deciding) {
         const one = caseOf(operation)

@@ -4,14 +4,14 @@ import { Context, Effect } from "effect"
 import { HttpApi } from "effect/http-api"
 import { randomUUID } from "node:crypto"
 import { Api } from "../../../../schemas/api/Api.ts"
-import { RecognisedByCommand } from "../../../../schemas/api/Management.ts"
+import { RecognisedByCommand } from "../../../../schemas/api/ManagementApi.ts"
 import { Database } from "../../../../services/platform/database/Database.ts"
 import { codeOf } from "../../../support/Fixtures.ts"
 import { person } from "../../../support/TestIdentity.ts"
 import { management } from "../../../support/TestManagement.ts"
-import { as, type Headers, send } from "./Ask.ts"
+import { as, type Headers, send } from "./IdentityClient.ts"
 import { catalogue, operationOf, pathOf } from "./Catalogue.ts"
-import { stage } from "./Stage.ts"
+import { stage } from "./IdentityStage.ts"
 
 const marked = new Set<string>()
 HttpApi.reflect(Api, {

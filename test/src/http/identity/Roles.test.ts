@@ -6,9 +6,9 @@ import { codeOf } from "../../../support/Fixtures.ts"
 import { person } from "../../../support/TestIdentity.ts"
 import { management } from "../../../support/TestManagement.ts"
 import { serviceTokenFor } from "../../../support/TestTokens.ts"
-import { as, type Headers, key, secret, send } from "./Ask.ts"
+import { as, type Headers, key, secret, send } from "./IdentityClient.ts"
 import { type Asked, type Case, catalogue, operationOf, operations, pathOf } from "./Catalogue.ts"
-import { everybody, type Stage, stage, type Who } from "./Stage.ts"
+import { everybody, type IdentityStage, stage, type Who } from "./IdentityStage.ts"
 
 type Outcome =
   | "ok"
@@ -151,7 +151,7 @@ const statusOf = (outcome: Outcome, one: Case): readonly [number, string | null]
 /** A caller's own object is made for each caller; any other exists beforehand, a new one for each allowed caller. */
 const isOwn = (one: Case) => table[one.operation]!.elsewhere === "ok"
 
-const cells = Effect.fnUntraced(function* (world: Stage, one: Case) {
+const cells = Effect.fnUntraced(function* (world: IdentityStage, one: Case) {
   const shared = yield* one.asked(world, world.people[one.by])
   const found: Record<string, unknown> = {}
   const service = { authorization: `Bearer ${secret(yield* serviceTokenFor("unknown-service"))}` }

@@ -1,6 +1,6 @@
 /**
  * Every operation of the document with valid and invalid requests, over a socket, and every answer compared with it
- * (Held.ts). Then the failures are looked up in the audit, and all storage is searched for secrets.
+ * (ConformsToSpec.ts). Then the failures are looked up in the audit, and all storage is searched for secrets.
  */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Schedule } from "effect"
@@ -9,13 +9,13 @@ import { Database } from "../../../../services/platform/database/Database.ts"
 import { Logged, management } from "../../../support/TestManagement.ts"
 import { person } from "../../../support/TestIdentity.ts"
 import { code } from "../handlers/CredentialWorld.ts"
-import { as, ask, done, type Headers, key, secret, secrets, send } from "./Ask.ts"
+import { as, ask, done, type Headers, key, secret, secrets, send } from "./IdentityClient.ts"
 import { type Asked, type Case, catalogue, operationOf, pathOf } from "./Catalogue.ts"
 import { admitted, bodyOf, refused } from "./Generated.ts"
-import { admits, admitsBeyondIds, failures, held } from "./Held.ts"
-import { everyPlace, shapes } from "./Places.ts"
-import { type Stage, stage } from "./Stage.ts"
-import { without } from "./Without.ts"
+import { admits, admitsBeyondIds, failures, held } from "./ConformsToSpec.ts"
+import { everyPlace, shapes } from "./BodyPaths.ts"
+import { type IdentityStage, stage } from "./IdentityStage.ts"
+import { without } from "./OmitFields.ts"
 
 /** Failures of files that this worker ran before: their requests are in another audit. */
 const earlier = failures.length
@@ -41,7 +41,12 @@ const sent = (one: Case, asked: Asked, headers: Headers, body: unknown = asked.b
 
 /** Runs each case, by a person who may, in one fixture. */
 const each = <E, R>(
-  use: (one: Case, world: Stage, asked: Asked, auth: { readonly authorization: string }) => Effect.Effect<void, E, R>,
+  use: (
+    one: Case,
+    world: IdentityStage,
+    asked: Asked,
+    auth: { readonly authorization: string },
+  ) => Effect.Effect<void, E, R>,
 ) =>
   Effect.gen(function* () {
     const world = yield* stage

@@ -4,12 +4,12 @@ import { Context, Deferred, Effect, Exit, Fiber, Layer, Scope } from "effect"
 import { connect as http2 } from "node:http2"
 import { connect } from "node:net"
 import { Audit } from "../../../../services/platform/observability/Audit.ts"
-import { Refusals } from "../../../../src/http/edge/Refusals.ts"
+import { RejectionAudit } from "../../../../src/http/edge/RejectionAudit.ts"
 import { Server, type ServerOptions } from "../../../../src/http/Server.ts"
 import { TestDatabase } from "../../../support/TestDatabase.ts"
 import { routes } from "../edge/TestApi.ts"
 
-const refusals = Refusals.layer.pipe(Layer.provide(Audit.layer), Layer.provideMerge(TestDatabase.layer))
+const refusals = RejectionAudit.layer.pipe(Layer.provide(Audit.layer), Layer.provideMerge(TestDatabase.layer))
 
 const started = Effect.fnUntraced(function* (options: Partial<ServerOptions>) {
   const slow = {

@@ -4,8 +4,8 @@ import { randomUUID } from "node:crypto"
 import { Workspaces } from "../../../../services/accounts/Workspaces.ts"
 import { Transfers } from "../../../../services/transfers/Transfers.ts"
 import { singleProcess } from "../../../../src/actors/Cluster.ts"
-import { domainActor } from "../../../../src/actors/Domain.ts"
-import { Refusals } from "../../../../src/http/edge/Refusals.ts"
+import { domainActor } from "../../../../src/actors/DomainEntity.ts"
+import { RejectionAudit } from "../../../../src/http/edge/RejectionAudit.ts"
 import { Server } from "../../../../src/http/Server.ts"
 import * as TransferPages from "../../../../src/http/pages/TransferPages.ts"
 import {
@@ -46,7 +46,7 @@ const pages = TransferPages.layer({
 )
 
 export const served = Server.layer(pages, { host: "127.0.0.1", port: 0, publicUrl: publicUrl.href }).pipe(
-  Layer.provide(Refusals.layer),
+  Layer.provide(RejectionAudit.layer),
   Layer.provideMerge(service()),
   Layer.provideMerge(sessions),
   Layer.provideMerge(recorder),

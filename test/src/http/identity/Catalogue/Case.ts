@@ -3,14 +3,14 @@ import type { Effect } from "effect"
 import type { SqlError } from "effect/sql"
 import type { Directory } from "../../../../../services/directory/Directory.ts"
 import type { Database } from "../../../../../services/platform/database/Database.ts"
-import type { OneShotTokens } from "../../../../../services/platform/security/OneShotTokens.ts"
+import type { OneTimeTokens } from "../../../../../services/platform/security/OneTimeTokens.ts"
 import type { ProviderJobs } from "../../../../../services/projects/ProviderJobs.ts"
 import type { EmbeddedIssuer } from "../../../../../src/embedded/EmbeddedIssuer.ts"
 import type { Server } from "../../../../../src/http/Server.ts"
-import type { Headers } from "../Ask.ts"
-import type { Stage, Who } from "../Stage.ts"
+import type { Headers } from "../IdentityClient.ts"
+import type { IdentityStage, Who } from "../IdentityStage.ts"
 
-export type World = Database | Directory | EmbeddedIssuer | OneShotTokens | ProviderJobs | Server
+export type World = Database | Directory | EmbeddedIssuer | OneTimeTokens | ProviderJobs | Server
 
 export interface Asked {
   /** Parameters of the path. */
@@ -27,7 +27,7 @@ export interface Case {
   readonly by: Who
   readonly second: Who
   /** Makes the objects of the request, for the person who sends it. */
-  readonly asked: (stage: Stage, personId: string) => Effect.Effect<Asked, SqlError.SqlError, World>
+  readonly asked: (stage: IdentityStage, personId: string) => Effect.Effect<Asked, SqlError.SqlError, World>
   /** The status of a valid request. */
   readonly status: number
 }

@@ -3,24 +3,24 @@ import { Effect } from "effect"
 import { randomUUID } from "node:crypto"
 import { reason } from "../../../../support/Fixtures.ts"
 import { access, issuer, person } from "../../../../support/TestIdentity.ts"
-import { ask, done } from "../Ask.ts"
-import type { Stage } from "../Stage.ts"
+import { ask, done } from "../IdentityClient.ts"
+import type { IdentityStage } from "../IdentityStage.ts"
 import { type Case } from "./Case.ts"
 
-const reviews = ({ institution }: Stage) => `/v1/institutions/${institution}/access-grant-reviews`
+const reviews = ({ institution }: IdentityStage) => `/v1/institutions/${institution}/access-grant-reviews`
 
-const proposal = Effect.fnUntraced(function* (stage: Stage) {
+const proposal = Effect.fnUntraced(function* (stage: IdentityStage) {
   const access_id = yield* access(stage.institution, stage.project, yield* person())
   return { access_id, access_version: 1, reason }
 })
 
 /** A proposed review that waits for its administrator. */
-export const proposed = Effect.fnUntraced(function* (stage: Stage) {
+export const proposed = Effect.fnUntraced(function* (stage: IdentityStage) {
   const receipt = done(yield* ask(stage.people.sponsor, "POST", reviews(stage), yield* proposal(stage)))
   return { params: { institution_id: stage.institution, review_id: receipt.review_id as string }, body: { reason } }
 })
 
-const inInstitution = ({ institution }: Stage) => ({ institution_id: institution })
+const inInstitution = ({ institution }: IdentityStage) => ({ institution_id: institution })
 
 const registration = (owner_person_id: string) => ({
   name: "Portal",
@@ -33,23 +33,23 @@ const registration = (owner_person_id: string) => ({
 })
 
 /** A Sponsor's website; its review waits for an administrator, who is not independent of its owner afterwards. */
-const registered = Effect.fnUntraced(function* (stage: Stage, ownerId: string) {
+const registered = Effect.fnUntraced(function* (stage: IdentityStage, ownerId: string) {
   const path = `/v1/institutions/${stage.institution}/websites`
   return done(yield* ask(stage.people.sponsor, "POST", path, registration(ownerId)))
 })
 
-const openReview = Effect.fnUntraced(function* (stage: Stage) {
+const openReview = Effect.fnUntraced(function* (stage: IdentityStage) {
   const { policy_review } = yield* registered(stage, yield* person())
   return { params: { review_id: policy_review.review_id as string }, body: { role: "administrator", reason } }
 })
 
-const change = Effect.fnUntraced(function* (stage: Stage) {
+const change = Effect.fnUntraced(function* (stage: IdentityStage) {
   const body = { person_id: yield* person(), role: "member", state: "active", reason }
   return { params: inInstitution(stage), body }
 })
 
 /** An invitation that waits for its review. */
-const enrolled = Effect.fnUntraced(function* (stage: Stage) {
+const enrolled = Effect.fnUntraced(function* (stage: IdentityStage) {
   const path = `/v1/institutions/${stage.institution}/enrollments`
   const asked = { recipient: `${randomUUID()}@example.com`, reason }
   const { enrollment_id } = done(yield* ask(stage.people.sponsor, "POST", path, asked))

@@ -3,12 +3,12 @@ import { Effect, Redacted } from "effect"
 import { randomUUID } from "node:crypto"
 import { invitationToken } from "../../../../../services/requests/RequestMail.ts"
 import { Database } from "../../../../../services/platform/database/Database.ts"
-import { OneShotTokens } from "../../../../../services/platform/security/OneShotTokens.ts"
+import { OneTimeTokens } from "../../../../../services/platform/security/OneTimeTokens.ts"
 import { EmbeddedIssuer } from "../../../../../src/embedded/EmbeddedIssuer.ts"
 import { reason } from "../../../../support/Fixtures.ts"
 import { institution, issuer, member, person, project } from "../../../../support/TestIdentity.ts"
 import { tokenFor } from "../../../../support/TestTokens.ts"
-import { ask, done, secret } from "../Ask.ts"
+import { ask, done, secret } from "../IdentityClient.ts"
 import { type Case } from "./Case.ts"
 
 const nothing = () => Effect.succeed({})
@@ -74,7 +74,7 @@ export const invitation = Effect.fnUntraced(function* (recipient: string) {
   const [row] = yield* sql<{ token_kid: string; token_nonce: Uint8Array }>`
     select token_kid, token_nonce from requests where id = ${enrollment_id}::uuid`.pipe(Effect.orDie)
   const place = { kind: invitationToken, id: enrollment_id, kid: row!.token_kid, nonce: row!.token_nonce }
-  return secret(Redacted.value((yield* OneShotTokens).derive(place)))
+  return secret(Redacted.value((yield* OneTimeTokens).derive(place)))
 })
 
 export const own: ReadonlyArray<Case> = [

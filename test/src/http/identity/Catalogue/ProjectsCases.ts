@@ -4,23 +4,23 @@ import { Database } from "../../../../../services/platform/database/Database.ts"
 import { ProviderJobs } from "../../../../../services/projects/ProviderJobs.ts"
 import { reason } from "../../../../support/Fixtures.ts"
 import { owner, person, project } from "../../../../support/TestIdentity.ts"
-import { ask, done } from "../Ask.ts"
-import type { Stage } from "../Stage.ts"
+import { ask, done } from "../IdentityClient.ts"
+import type { IdentityStage } from "../IdentityStage.ts"
 import { type Case } from "./Case.ts"
 
-const onProject = ({ project }: Stage) => ({ project_id: project })
+const onProject = ({ project }: IdentityStage) => ({ project_id: project })
 
 const grant = { service_id: "fern-backend", capabilities: ["events.read"], environment: "production", reason }
 
 /** A service grant that waits for its administrator. */
-export const proposedGrant = Effect.fnUntraced(function* (stage: Stage) {
+export const proposedGrant = Effect.fnUntraced(function* (stage: IdentityStage) {
   const path = `/v1/projects/${stage.project}/lifecycle-service-grants`
   const { id } = done(yield* ask(stage.people.owner, "POST", path, grant))
   return { ...onProject(stage), grant_id: id as string }
 })
 
 /** A job of a project of its own, in this state. */
-const jobIn = Effect.fnUntraced(function* (stage: Stage, state: "ambiguous" | "failed") {
+const jobIn = Effect.fnUntraced(function* (stage: IdentityStage, state: "ambiguous" | "failed") {
   const { sql } = yield* Database
   const { add } = yield* ProviderJobs
   const id = yield* add({ kind: "client.create", projectId: yield* project(stage.institution), held: true })
@@ -29,7 +29,7 @@ const jobIn = Effect.fnUntraced(function* (stage: Stage, state: "ambiguous" | "f
 }, Effect.orDie)
 
 /** A failed job whose client exists at the provider after all. */
-const repairable = Effect.fnUntraced(function* (stage: Stage) {
+const repairable = Effect.fnUntraced(function* (stage: IdentityStage) {
   const { sql } = yield* Database
   const { add, work } = yield* ProviderJobs
   const projectId = yield* project(stage.institution)
@@ -43,7 +43,7 @@ const repairable = Effect.fnUntraced(function* (stage: Stage) {
   return { params: { job_id: id }, body: { client_id, reason } }
 }, Effect.orDie)
 
-const launchable = Effect.fnUntraced(function* (stage: Stage) {
+const launchable = Effect.fnUntraced(function* (stage: IdentityStage) {
   const project_id = yield* project(stage.institution, { state: "registered" })
   for (const who of ["owner", "owner2"] as const) yield* owner(project_id, stage.people[who])
   return { params: { project_id }, body: { launch_url: "https://portal.fern.example/", reason } }

@@ -1,0 +1,100 @@
+/** `/v1/institutions/{institution_id}/access-grant-reviews` (docs/api/identity.md). */
+import { Schema } from "effect"
+import { HttpApi, HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
+import { GrantProposal, GrantReceipt, GrantReviewList } from "../identity/AccessReview.ts"
+import { keyed } from "../identity/IdempotencyKey.ts"
+import { ReasonBody } from "../identity/DecisionReason.ts"
+import { receiptProblems } from "../problems/IdempotencyProblems.ts"
+import * as Problems from "../problems/IdentityProblems.ts"
+import { answerHeader } from "./AnswerHeader.ts"
+import { RequestValidation, strictBody } from "./RequestValidation.ts"
+import { Managed, RecognisedByCommand } from "./ManagementApi.ts"
+import { Id } from "../Wire.ts"
+
+const institution = { institution_id: Schema.String }
+const review = { ...institution, review_id: Id }
+
+/**
+ * `If-Match: "<evidence_digest>"`, the ETag of the receipt that the decider saw: the decision applies to that evidence
+ * only.
+ */
+const matching = { ...keyed, "if-match": Schema.optionalKey(Schema.String) }
+
+const etag = "The evidence's digest, quoted, for `If-Match` of a later decision."
+
+export class AccessReviewsApi extends HttpApiGroup.make("access-grant-reviews")
+  .add(
+    HttpApiEndpoint.get("listAccessGrantReviews", "/v1/institutions/:institution_id/access-grant-reviews", {
+      params: institution,
+      success: GrantReviewList,
+      error: Problems.roleProblems,
+    }).annotate(
+      OpenApi.Summary,
+      "Reviews of Access grants with their present validity, and the Access that could be proposed",
+    ),
+    HttpApiEndpoint.post("proposeAccessGrantReview", "/v1/institutions/:institution_id/access-grant-reviews", {
+      params: institution,
+      headers: keyed,
+      payload: GrantProposal,
+      success: GrantReceipt.pipe(HttpApiSchema.status(201)),
+      error: [
+        ...Problems.roleProblems,
+        ...receiptProblems,
+        Problems.AccessNotActive,
+        Problems.AccessVersionSuperseded,
+        Problems.GrantEventMismatch,
+        Problems.ReviewExists,
+      ],
+    }).annotate(RecognisedByCommand, true).annotate(
+      OpenApi.Summary,
+      "Propose a review of exactly one active Access version, as a Sponsor",
+    )
+      .annotate(OpenApi.Transform, answerHeader(201, "ETag", etag)),
+    HttpApiEndpoint.post(
+      "approveAccessGrantReview",
+      "/v1/institutions/:institution_id/access-grant-reviews/:review_id/approve",
+      {
+        params: review,
+        headers: matching,
+        payload: ReasonBody,
+        success: GrantReceipt,
+        error: [
+          ...Problems.roleProblems,
+          ...receiptProblems,
+          Problems.FourEyesRequired,
+          Problems.Held,
+          Problems.InsufficientUserAuthentication,
+          Problems.PreconditionFailed,
+          Problems.InvalidState,
+          Problems.AccessNotActive,
+          Problems.AccessVersionSuperseded,
+        ],
+      },
+    ).annotate(RecognisedByCommand, true).annotate(
+      OpenApi.Summary,
+      "Approve the Sponsor's locked decision, as another, effective administrator",
+    )
+      .annotate(OpenApi.Transform, answerHeader(200, "ETag", etag)),
+    HttpApiEndpoint.post(
+      "revokeAccessGrantReview",
+      "/v1/institutions/:institution_id/access-grant-reviews/:review_id/revoke",
+      {
+        params: review,
+        headers: matching,
+        payload: ReasonBody,
+        success: GrantReceipt,
+        error: [...Problems.roleProblems, ...receiptProblems, Problems.PreconditionFailed, Problems.InvalidState],
+      },
+    ).annotate(RecognisedByCommand, true).annotate(
+      OpenApi.Summary,
+      "End a review's authority; the Access and the evidence stay as they are",
+    )
+      .annotate(OpenApi.Transform, answerHeader(200, "ETag", etag)),
+  )
+  .middleware(RequestValidation)
+  .middleware(Managed)
+  .annotate(HttpApi.PayloadParseOptions, strictBody)
+  .annotateMerge(OpenApi.annotations({
+    title: "Access grant reviews",
+    description: "Independent review of Access within an institution.",
+  })) {}

@@ -1,0 +1,143 @@
+/** `/v1/webhooks` and `/v1/webhook-deliveries` (docs/api/mail.md; rotation and replays are extras). */
+import { Schema } from "effect"
+import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
+import { DeliveryPage, DeliveryStatus, FullDeliveryRecord } from "../mail/Delivery.ts"
+import { EventType } from "../mail/MailEvent.ts"
+import { WebhookView, WebhookWithSecret } from "../mail/Webhook.ts"
+import { InvalidCredentials, RateLimited } from "../problems/HttpProblems.ts"
+import { DeliveryNotFound, DeliveryUnderWay, WebhookLimit, WebhookNotFound } from "../problems/WebhookProblems.ts"
+import { complains, valueError } from "../Validation/Fault.ts"
+import { BodyBoolean, BodyIntOr, ListFilter, maxCodePoints, QueryBooleanOr, QueryIntOr } from "../Validation/Scalars.ts"
+import { HTTPValidationError } from "../Validation.ts"
+import { AskedTime, Id } from "../Wire.ts"
+import { Authenticated, Presented } from "./CredentialsApi.ts"
+import { CalledAddresses, RequestValidation } from "./RequestValidation.ts"
+
+/** Also checked by the address policy: see WEBHOOKS_ALLOWED_CIDRS. */
+const WebhookUrl = Schema.String.check(
+  maxCodePoints(2048),
+  Schema.makeFilter<string>((text) => /^https?:\/\/[^\s/\\?#]\S*$/i.test(text), {
+    expected: "an https URL",
+    toJsonSchema: () => [{ pattern: "^[Hh][Tt][Tt][Pp][Ss]?://[^\\s/\\\\?#]\\S*$" }, true],
+    ...complains(valueError("URL should begin with https:// and a host, and hold no space.")),
+  }),
+).annotate({
+  format: "uri",
+  description: "https, at most 2048 characters, no user information, no private or reserved address",
+})
+
+const called = (body: unknown) => [{ loc: ["url"], url: Object(body).url }]
+
+/** At least one; repeats collapse. There are fewer types than the bound, which keeps a refusal cheap. */
+const Events = Schema.Array(EventType).check(Schema.isMinLength(1), Schema.isMaxLength(100))
+
+export const NewWebhook = Schema.Struct({ url: WebhookUrl, events: Events }).annotate({ identifier: "NewWebhook" })
+
+// "or null" means that a field may be null or absent; both leave it as it is.
+const orNull = <S extends Schema.Top>(schema: S) => Schema.optionalKey(Schema.NullOr(schema))
+
+export const WebhookUpdate = Schema.Struct({
+  url: orNull(WebhookUrl),
+  events: orNull(Events),
+  is_active: orNull(BodyBoolean),
+}).annotate({ identifier: "WebhookUpdate" })
+export type WebhookUpdate = typeof WebhookUpdate.Type
+
+export const SecretRotation = Schema.Struct({
+  overlap_seconds: BodyIntOr({ min: 0, max: 604_800 }, 86_400),
+}).annotate({ identifier: "SecretRotation" })
+
+export const ReplayRequest = Schema.Struct({
+  since: AskedTime,
+  until: orNull(AskedTime),
+  /** The state of the deliveries to send again; by default dead letters. */
+  status: orNull(Schema.Literals(["dead_letter", "delivered"])),
+}).annotate({ identifier: "ReplayRequest" })
+export type ReplayRequest = typeof ReplayRequest.Type
+
+const TestAnswer = Schema.Struct({ queued: Schema.Boolean, url: Schema.String })
+const Replayed = Schema.Struct({ replayed: Schema.Int })
+
+const params = { webhook_id: Id }
+const delivery = { delivery_id: Id }
+
+export class WebhooksApi extends HttpApiGroup.make("webhooks")
+  .add(
+    HttpApiEndpoint.get("listWebhooks", "/v1/webhooks/", {
+      query: { include_paused: QueryBooleanOr(false) },
+      success: Schema.Array(WebhookView),
+      error: InvalidCredentials,
+    }).middleware(RequestValidation).middleware(Presented).annotate(OpenApi.Summary, "List webhooks, newest first"),
+    HttpApiEndpoint.post("createWebhook", "/v1/webhooks/", {
+      payload: NewWebhook,
+      success: WebhookWithSecret.pipe(HttpApiSchema.status(201)),
+      error: [WebhookLimit, HTTPValidationError, InvalidCredentials],
+    }).middleware(RequestValidation).middleware(Authenticated).annotate(CalledAddresses, called)
+      .annotate(OpenApi.Summary, "Create a webhook; its signing secret is in this answer"),
+    HttpApiEndpoint.patch("updateWebhook", "/v1/webhooks/:webhook_id", {
+      params,
+      payload: WebhookUpdate,
+      success: WebhookView,
+      error: [WebhookNotFound, HTTPValidationError],
+    }).middleware(RequestValidation).middleware(Authenticated).annotate(CalledAddresses, called)
+      .annotate(OpenApi.Summary, "Change, pause or resume a webhook"),
+    HttpApiEndpoint.delete("deleteWebhook", "/v1/webhooks/:webhook_id", {
+      params,
+      success: HttpApiSchema.NoContent,
+      error: WebhookNotFound,
+    }).middleware(RequestValidation).middleware(Authenticated)
+      .annotate(OpenApi.Summary, "Delete a webhook; its waiting deliveries are cancelled"),
+    HttpApiEndpoint.post("rotateSecret", "/v1/webhooks/:webhook_id/rotate-secret", {
+      params,
+      payload: SecretRotation,
+      success: WebhookWithSecret,
+      error: WebhookNotFound,
+    }).middleware(RequestValidation).middleware(Authenticated)
+      .annotate(OpenApi.Summary, "Give a webhook a new secret; the old one signs beside it for a while"),
+    HttpApiEndpoint.post("testWebhook", "/v1/webhooks/:webhook_id/test", {
+      params,
+      success: TestAnswer,
+      error: [WebhookNotFound, RateLimited],
+    }).middleware(RequestValidation).middleware(Authenticated).annotate(
+      OpenApi.Summary,
+      "Queue a sample email.delivered event",
+    ),
+    HttpApiEndpoint.post("replayWebhook", "/v1/webhooks/:webhook_id/replay", {
+      params,
+      payload: ReplayRequest,
+      success: Replayed.pipe(HttpApiSchema.status(202)),
+      error: [WebhookNotFound, RateLimited],
+    }).middleware(RequestValidation).middleware(Authenticated)
+      .annotate(OpenApi.Summary, "Send again deliveries that ended in a span of time; by default dead letters"),
+    HttpApiEndpoint.get("listDeliveries", "/v1/webhooks/:webhook_id/deliveries", {
+      params,
+      query: {
+        page: QueryIntOr({ min: 0, max: 100_000_000 }, 0),
+        limit: QueryIntOr({ min: 1, max: 100 }, 20),
+        status: Schema.optionalKey(ListFilter(DeliveryStatus.literals)),
+      },
+      success: DeliveryPage,
+      error: [WebhookNotFound, InvalidCredentials],
+    }).middleware(RequestValidation).middleware(Presented).annotate(OpenApi.Summary, "List deliveries, newest first"),
+    HttpApiEndpoint.get("getWebhookDelivery", "/v1/webhooks/:webhook_id/deliveries/:delivery_id", {
+      params: { ...params, ...delivery },
+      success: FullDeliveryRecord,
+      error: DeliveryNotFound,
+    }).middleware(RequestValidation).middleware(Authenticated).annotate(
+      OpenApi.Summary,
+      "Read one delivery with its attempts",
+    ),
+    HttpApiEndpoint.get("getDelivery", "/v1/webhook-deliveries/:delivery_id", {
+      params: delivery,
+      success: FullDeliveryRecord,
+      error: DeliveryNotFound,
+    }).middleware(RequestValidation).middleware(Authenticated)
+      .annotate(OpenApi.Summary, "Read one delivery, found by its id alone"),
+    HttpApiEndpoint.post("replayDelivery", "/v1/webhook-deliveries/:delivery_id/replay", {
+      params: delivery,
+      success: Schema.Struct({ id: Id, status: DeliveryStatus }).pipe(HttpApiSchema.status(202)),
+      error: [DeliveryNotFound, DeliveryUnderWay, RateLimited],
+    }).middleware(RequestValidation).middleware(Authenticated)
+      .annotate(OpenApi.Summary, "Send one delivery again, in a new cycle of attempts"),
+  )
+  .annotateMerge(OpenApi.annotations({ title: "Webhooks", description: "Signed email events, with retries." })) {}

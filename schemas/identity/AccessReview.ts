@@ -1,0 +1,112 @@
+/**
+ * Reviews of Access grants (docs/api/identity.md). A receipt names the decision and exactly what it decided on; the
+ * list shows whether the decision still counts, and its effect.
+ */
+import { Schema } from "effect"
+import { BodyInt } from "../Validation/Scalars.ts"
+import { Id, Timestamp } from "../Wire.ts"
+import { Acknowledgement, Delivery, Effective } from "./LifecycleBodies.ts"
+import { DecisionReason } from "./DecisionReason.ts"
+
+const orNull = Schema.NullOr
+const Digest = Schema.String.check(Schema.isPattern(/^sha256:[0-9a-f]{64}$/u)).annotate({ identifier: "Digest" })
+
+export const GrantProposal = Schema.Struct({
+  access_id: Schema.String,
+  access_version: BodyInt({ min: 1 }),
+  /** The event that granted this version; found by the service where it is left out. */
+  grant_event_id: Schema.optionalKey(orNull(Schema.String)),
+  reason: DecisionReason,
+}).annotate({ identifier: "GrantProposal" })
+export type GrantProposal = typeof GrantProposal.Type
+
+export const ReviewState = Schema.Literals(["proposed", "approved", "revoked"])
+export type ReviewState = typeof ReviewState.Type
+
+const ReviewedAccess = Schema.Struct({ access_id: Schema.String, version: Schema.Int, digest: Digest })
+const SponsorDecision = Schema.Struct({
+  decision_id: Id,
+  person_id: Schema.String,
+  decided_at: Timestamp,
+  digest: Digest,
+  locked: Schema.Literal(true),
+})
+const GrantEvent = Schema.Struct({ event_id: Id, position: Schema.Int, digest: Digest })
+
+export const GrantReceipt = Schema.Struct({
+  receipt_id: Id,
+  review_id: Id,
+  institution_id: Schema.String,
+  action: Schema.Literals(["propose", "approve", "revoke"]),
+  state: ReviewState,
+  access: ReviewedAccess,
+  sponsor_decision: SponsorDecision,
+  grant_event: GrantEvent,
+  approval: orNull(Schema.Struct({ person_id: Schema.String, approved_at: Timestamp, digest: Digest })),
+  revocation: orNull(Schema.Struct({ person_id: Schema.String, revoked_at: Timestamp, digest: Digest })),
+  actor_person_id: Schema.String,
+  recorded_at: Timestamp,
+  /** A review assigns nothing: always null. */
+  issuer_assignment: Schema.Null,
+  /** A review never changes the Access. */
+  access_effect: Schema.Literal("unchanged"),
+  /** The head of the review's chain of evidence, also the receipt's ETag. */
+  evidence_digest: Digest,
+  audit_id: Id,
+}).annotate({ identifier: "GrantReceipt" })
+export type GrantReceipt = typeof GrantReceipt.Type
+
+export const ValidityReason = Schema.Literals([
+  "access_version_superseded",
+  "access_not_active",
+  "sponsor_not_current",
+  "membership_ended",
+  "review_expired",
+  "review_revoked",
+])
+export type ValidityReason = typeof ValidityReason.Type
+
+export const Review = Schema.Struct({
+  review_id: Id,
+  institution_id: Schema.String,
+  project_id: Schema.String,
+  person_id: Schema.String,
+  access: ReviewedAccess,
+  sponsor_decision: SponsorDecision,
+  grant_event: GrantEvent,
+  evidence_digest: Digest,
+  state: ReviewState,
+  proposed_at: Timestamp,
+  sponsor_reason: Schema.String,
+  decision: Schema.Struct({ state: ReviewState, at: Timestamp }),
+  delivery: Delivery,
+  acknowledgement: Acknowledgement,
+  effective_access: Schema.Struct({ state: Effective, observed_at: orNull(Timestamp), drift: Schema.Boolean }),
+  validity: Schema.Struct({ current: Schema.Boolean, reasons: Schema.Array(ValidityReason) }),
+}).annotate({ identifier: "GrantReview" })
+export type Review = typeof Review.Type
+
+/** An active Access version without an open or approved review. */
+export const Candidate = Schema.Struct({
+  access_id: Schema.String,
+  access_version: Schema.Int,
+  person_id: Schema.String,
+  project_id: Schema.String,
+  role: Schema.String,
+  granted_at: Timestamp,
+  grant_event_id: Id,
+  /**
+   * Whether the caller may propose a review of it; `blocked_by` has the codes with which a proposal would be refused.
+   */
+  proposable: Schema.Boolean,
+  blocked_by: Schema.Array(Schema.String),
+}).annotate({ identifier: "GrantCandidate" })
+export type Candidate = typeof Candidate.Type
+
+export const GrantReviewList = Schema.Struct({
+  institution_id: Schema.String,
+  as_of: Timestamp,
+  reviews: Schema.Array(Review),
+  candidates: Schema.Array(Candidate),
+}).annotate({ identifier: "GrantReviewList" })
+export type GrantReviewList = typeof GrantReviewList.Type

@@ -1,8 +1,0 @@
-/** The reason of a decision: 8 to 500 code points, in every body of the identity API. */
-import { Schema } from "effect"
-import { Text } from "../Validation/Scalars.ts"
-
-export const Reason = Text(8, 500)
-
-/** A body with a reason alone. */
-export const ReasonBody = Schema.Struct({ reason: Reason }).annotate({ identifier: "Reason" })

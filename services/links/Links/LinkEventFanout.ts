@@ -1,0 +1,83 @@
+/**
+ * Appends the event `identity-linked` to the projects that know one of the linked identities: each gets the identity
+ * that it knows and the one linked with it. In the transaction of the merge; where more projects than one transaction
+ * should lock have to get it, a durable job appends the rest.
+ */
+import { Clock, Effect } from "effect"
+import type { RequestRow } from "../../requests/RequestRows.ts"
+import { EventLog, type Fact } from "../../lifecycle/EventLog.ts"
+import { Database } from "../../platform/database/Database.ts"
+import { type JobKind, Jobs, worker } from "../../platform/messaging/Jobs.ts"
+import { inTransaction } from "../../platform/database/Transact.ts"
+import type { Identity } from "../../people/PersonEventFanout.ts"
+import { type Audience, type NewsLimits, newsLimits, personOf, persons, some } from "../../people/PersonAudience.ts"
+
+/** The two identities that are linked, and their persons. */
+interface Pair {
+  readonly author: string
+  /** The author's first identity. */
+  readonly own: Identity
+  /** The identity that is linked with it. */
+  readonly linked: Identity
+  /** Ids of the persons who are merged into the author; empty where the identity had no holder. */
+  readonly others: ReadonlyArray<string>
+}
+
+interface Args extends Pair {
+  /** The last project that got its event, in the order of code units. */
+  readonly cursor: string
+  readonly at: number
+}
+
+const linksJob: JobKind<Args> = { kind: "people.links" }
+
+const factOf = ({ author, linked, others, own }: Pair, hearer: Audience): Fact => {
+  const { issuer, subject } = others.includes(hearer.id) ? own : linked
+  return {
+    kind: "identity-linked",
+    projectId: hearer.projectId,
+    institutionId: hearer.institutionId,
+    person: { ...personOf(hearer), id: author },
+    payload: { linked: { format: "iss_sub", iss: issuer, sub: subject } },
+    initiatedBy: "user",
+  }
+}
+
+export const linkNews = Effect.fnUntraced(function* (limits: NewsLimits = newsLimits) {
+  const database = yield* Database
+  const { sql } = database
+  const jobs = yield* Jobs
+  const positions = yield* EventLog
+  const { audienceOf } = persons(sql)
+
+  /** The pair of a request. To be called before the merge, while the persons can still be told apart. */
+  const about = Effect.fnUntraced(function* (
+    { author, fields, person_id: other }: Pick<RequestRow, "author" | "fields" | "person_id">,
+  ) {
+    const [own] = yield* sql<Identity>`select issuer, subject from people where id = ${author}`
+    const names = yield* sql<{ id: string }>`select id from people where id = ${other} or merged_into = ${other}`
+    return { author, own: own!, linked: fields as unknown as Identity, others: names.map(({ id }) => id) }
+  })
+
+  const tellSome = Effect.fnUntraced(function* (args: Args, most: NewsLimits) {
+    const { last, now } = some(yield* audienceOf(args.author, args.at), args.cursor, most)
+    return { ids: yield* positions.append(...now.map((hearer) => factOf(args, hearer))), last }
+  })
+
+  /** Appends the events in the current transaction, after the merge; returns the id of the first. */
+  const tell = Effect.fnUntraced(function* (pair: Pair) {
+    const args = { ...pair, cursor: "", at: yield* Clock.currentTimeMillis }
+    const { ids, last } = yield* tellSome(args, limits)
+    if (last !== null) yield* jobs.add(linksJob, { ...args, cursor: last })
+    return ids[0]
+  })
+
+  const next = Effect.fnUntraced(function* (args: Args, cursor: unknown) {
+    const from = typeof cursor === "string" ? cursor : args.cursor
+    const told = tellSome({ ...args, cursor: from }, { atOnce: limits.chunk, chunk: limits.chunk })
+    const { ids, last } = yield* Effect.provideService(inTransaction(told), Database, database)
+    return { done: ids.length, next: last === null ? null : { cursor: last } }
+  })
+
+  return { about, tell, worker: worker(linksJob, next) }
+})

@@ -1,0 +1,30 @@
+/**
+ * Disables a person during recovery, as the directory had done before its message was lost. The person stays disabled
+ * until the directory has sent that again. The events for products are appended in the same transaction.
+ */
+import { Clock, Effect } from "effect"
+import { Database } from "../platform/database/Database.ts"
+import { type Identity, PersonEventFanout } from "./PersonEventFanout.ts"
+
+export const disabling = Effect.gen(function* () {
+  const { sql } = yield* Database
+  const news = yield* PersonEventFanout
+
+  /**
+   * Disables the person of an identity, in the current transaction of `Transact`; returns the id where that changed it.
+   */
+  const disable = Effect.fn("Disabling.disable")(function* ({ issuer, subject }: Identity) {
+    const now = new Date(yield* Clock.currentTimeMillis)
+    const [person] = yield* sql<{ id: string }>`
+      update people p set status = 'disabled', status_decided = true, revision = p.revision + 1, updated_at = ${now}
+      from identities i
+      where i.issuer = ${issuer} and i.subject = ${subject} and p.id = i.person_id and not p.removed
+        and p.status <> 'disabled'
+      returning p.id`
+    if (person === undefined) return null
+    yield* news.tell({ personId: person.id, standing: true, renamed: null })
+    return person.id
+  })
+
+  return { disable }
+})

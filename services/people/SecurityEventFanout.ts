@@ -1,0 +1,125 @@
+/**
+ * Appends events about a person's credentials and sessions to every project that has to hear of the person: in the
+ * transaction of the change; where that is more projects than one transaction should lock, or more events than it
+ * should append, durable jobs append the rest.
+ */
+import { Clock, Context, Effect, Layer } from "effect"
+import type { SqlError } from "effect/sql"
+import type { CredentialType } from "../../schemas/identity/CredentialAction.ts"
+import { EventLog, type Fact } from "../lifecycle/EventLog.ts"
+import { Database } from "../platform/database/Database.ts"
+import { type JobKind, Jobs, type JobWorker, worker } from "../platform/messaging/Jobs.ts"
+import { inTransaction } from "../platform/database/Transact.ts"
+import { type NewsLimits, newsLimits, personOf, persons, some } from "./PersonAudience.ts"
+
+/** A change of a person's credentials or sessions. */
+export type Happening =
+  | {
+    readonly kind: "credential-change"
+    readonly credentialType: CredentialType
+    readonly changeType: "create" | "update" | "delete"
+    readonly aaguid: string | null
+  }
+  | { readonly kind: "recovery-information-changed" }
+  /** `sid`: the issuer's name of the session, which is how products know it. */
+  | { readonly kind: "session-revoked"; readonly sid: string }
+
+const factOf = (happening: Happening): Pick<Fact, "kind" | "payload" | "session"> => {
+  if (happening.kind === "session-revoked") return { kind: happening.kind, session: happening.sid }
+  if (happening.kind === "recovery-information-changed") return { kind: happening.kind }
+  const { aaguid, changeType, credentialType, kind } = happening
+  return {
+    kind,
+    payload: {
+      credential_type: credentialType,
+      change_type: changeType,
+      ...(aaguid === null ? {} : { fido2_aaguid: aaguid }),
+    },
+  }
+}
+
+interface Args {
+  readonly personId: string
+  readonly happenings: ReadonlyArray<Happening>
+  /** The last project that got its events, in the order of code units. */
+  readonly cursor: string
+  readonly at: number
+}
+
+const tellingsJob: JobKind<Args> = { kind: "people.tellings" }
+
+/**
+ * Events that one transaction appends at most. Ten thousand sessions still end at once; their events follow by jobs.
+ */
+const eventsAtOnce = 1_000
+
+/** Appends events by jobs only, which the current transaction adds: for changes outside a command. */
+export const tellLater = (jobs: Jobs["Service"], most = eventsAtOnce) =>
+  Effect.fnUntraced(function* (personId: string, happenings: ReadonlyArray<Happening>) {
+    const at = yield* Clock.currentTimeMillis
+    for (let from = 0; from < happenings.length; from += most) {
+      yield* jobs.add(tellingsJob, { personId, happenings: happenings.slice(from, from + most), cursor: "", at })
+    }
+  })
+
+export class SecurityEventFanout extends Context.Service<SecurityEventFanout, {
+  /**
+   * Appends the events in the current transaction, which must be one of `Transact`, with one cause and initiated by the
+   * person. Returns the ids of the events that this transaction appends.
+   */
+  readonly tell: (
+    personId: string,
+    happenings: ReadonlyArray<Happening>,
+  ) => Effect.Effect<ReadonlyArray<string>, SqlError.SqlError>
+  /** For the worker of jobs. */
+  readonly worker: JobWorker
+}>()("bailiwick/services/people/SecurityEventFanout") {
+  /** `events`: how many one transaction appends at most. */
+  static readonly layer = (limits: NewsLimits = newsLimits, events = eventsAtOnce) =>
+    Layer.effect(
+      SecurityEventFanout,
+      Effect.gen(function* () {
+        const database = yield* Database
+        const jobs = yield* Jobs
+        const positions = yield* EventLog
+        const { audienceOf } = persons(database.sql)
+
+        const later = tellLater(jobs, events)
+
+        const tellSome = Effect.fnUntraced(function* (args: Args, { atOnce, chunk }: NewsLimits) {
+          const room = Math.max(1, Math.floor(events / args.happenings.length))
+          const most = { atOnce: Math.min(atOnce, room), chunk: Math.min(chunk, room) }
+          const { last, now } = some(yield* audienceOf(args.personId, args.at), args.cursor, most)
+          const ids = yield* positions.append(...args.happenings.flatMap((happening) =>
+            now.map((hearer): Fact => ({
+              ...factOf(happening),
+              projectId: hearer.projectId,
+              institutionId: hearer.institutionId,
+              person: personOf(hearer),
+              initiatedBy: "user",
+            }))
+          ))
+          return { ids, last }
+        })
+
+        const tell = Effect.fn("Tellings.tell")(function* (personId: string, happenings: ReadonlyArray<Happening>) {
+          if (happenings.length === 0) return []
+          const first = happenings.slice(0, events)
+          const args = { personId, happenings: first, cursor: "", at: yield* Clock.currentTimeMillis }
+          const { ids, last } = yield* tellSome(args, limits)
+          yield* later(personId, happenings.slice(events))
+          if (last !== null) yield* jobs.add(tellingsJob, { ...args, cursor: last })
+          return ids
+        })
+
+        const next = Effect.fnUntraced(function* (args: Args, cursor: unknown) {
+          const from = typeof cursor === "string" ? cursor : args.cursor
+          const told = tellSome({ ...args, cursor: from }, { atOnce: limits.chunk, chunk: limits.chunk })
+          const { ids, last } = yield* Effect.provideService(inTransaction(told), Database, database)
+          return { done: ids.length, next: last === null ? null : { cursor: last } }
+        })
+
+        return SecurityEventFanout.of({ tell, worker: worker(tellingsJob, next) })
+      }),
+    )
+}

@@ -1,0 +1,50 @@
+/** The layout of mails: paragraphs, a quotation, one link. */
+import { DateTime } from "effect"
+import { type Html, html } from "./Html.ts"
+import type { RenderedMail } from "./Mails.ts"
+
+export interface MailLayout {
+  readonly subject: string
+  readonly paragraphs: ReadonlyArray<string>
+  /** Text that a person wrote: shown as a quotation, never as the program's own words. */
+  readonly quote?: string | null
+  readonly link?: { readonly label: string; readonly href: string }
+}
+
+/** Puts text on one line: names come from outside, and a subject has one line. */
+export const oneLine = (text: string) => text.replaceAll(/\s+/g, " ")
+
+const quoted = (text: string) => text.split(/\r\n|\r|\n/).map((line) => `> ${line}`).join("\n")
+
+/** A time as a letter names it, to the minute. */
+export const when = (date: Date) =>
+  `${DateTime.formatIso(DateTime.fromDateUnsafe(date)).slice(0, 16).replace("T", " ")} UTC`
+
+const textOf = ({ link, paragraphs, quote }: MailLayout) =>
+  [
+    ...paragraphs,
+    ...(quote ? [quoted(quote)] : []),
+    ...(link === undefined ? [] : [`${link.label}:\n${link.href}`]),
+  ].join("\n\n") + "\n"
+
+const htmlOf = ({ link, paragraphs, quote, subject }: MailLayout): Html =>
+  html`
+    <!doctype html>
+    <html lang="en">
+      <head>
+        <meta charset="utf-8">
+        <title>${subject}</title>
+      </head>
+      <body style="font-family:sans-serif;line-height:1.5;max-width:36em">
+    ${paragraphs.map((paragraph) => html`<p>${paragraph}</p>\n`)}${quote
+      ? html`<blockquote style="white-space:pre-wrap">${quote}</blockquote>\n`
+      : null}${link === undefined ? null : html`<p><a href="${link.href}">${link.label}</a></p>\n`}</body>
+    </html>
+  `
+
+/** The letter as a mail, as text and as a document. */
+export const rendered = (letter: MailLayout): RenderedMail => ({
+  subject: letter.subject,
+  text: textOf(letter),
+  html: htmlOf(letter).text,
+})

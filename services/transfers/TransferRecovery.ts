@@ -1,0 +1,206 @@
+/**
+ * Transfers of a database that took another's place: what was decided of them meanwhile stands on the stream TRANSFERS
+ * and is decided again, so that nothing that was stopped is completed and nothing that was completed is undone; and the
+ * links that were mailed, which are dead by then, are mailed anew. An accepted one can be stopped for an hour longer.
+ */
+import { Clock, Effect, Option, Redacted, Schema } from "effect"
+import { Buffer } from "node:buffer"
+import { TransferStatus } from "../../schemas/mail/Transfer.ts"
+import { Uuid } from "../../schemas/Wire.ts"
+import { Audit } from "../platform/observability/Audit.ts"
+import { Database } from "../platform/database/Database.ts"
+import { Ids } from "../platform/Ids.ts"
+import { Mails } from "../platform/mail/Mails.ts"
+import { OneTimeTokens } from "../platform/security/OneTimeTokens.ts"
+import { Outbox } from "../platform/messaging/Outbox.ts"
+import { type DkimKey, keyOf } from "./DkimKeys.ts"
+import { TransitionWriter } from "./Transfers/TransitionWriter.ts"
+import type { TransferEvent } from "./Transfers/TransferCommands.ts"
+import { move, revoke, revokedFrom } from "./Transfers/DomainMove.ts"
+import { domainColumns, domainOf, type DomainRow } from "./Transfers/DecisionReads.ts"
+import { rows, type Stored } from "./Transfers/Rows.ts"
+import type { TransferState } from "./Transfers/TransferState.ts"
+import { transact } from "./Transfers/TransferTransact.ts"
+
+const longerMillis = 3_600_000
+const chunk = 100
+
+/** As much of a message on TRANSFERS as counts. */
+const Told = Schema.Struct({
+  id: Uuid,
+  domain_id: Uuid,
+  status: TransferStatus,
+  target_org_id: Schema.NullOr(Uuid),
+  /** Why; left out by messages of older versions. */
+  event: Schema.optionalKey(Schema.String),
+})
+export type ToldTransfer = typeof Told.Type
+const decode = Schema.decodeUnknownOption(Schema.fromJsonString(Told))
+
+/** What a message of the stream says; null for what is none of ours. */
+export const toldTransfer = (text: string): ToldTransfer | null => Option.getOrNull(decode(text))
+
+const endings = {
+  completed: "completed",
+  declined: "declined",
+  cancelled: "cancelled",
+  reversed: "stopped",
+  expired: "expired",
+} as const satisfies Partial<Record<TransferStatus, TransferEvent>>
+
+/** Other reasons than `endings` has for these states. */
+const reasons: Readonly<Record<string, ReadonlyArray<TransferEvent>>> = {
+  cancelled: ["overtaken", "superseded"],
+  reversed: ["overtaken", "superseded", "undeliverable"],
+}
+
+const isEnding = (status: TransferStatus): status is keyof typeof endings => status in endings
+
+interface Linked {
+  readonly id: string
+  readonly status: "pending" | "accepted"
+  readonly kid: string
+  readonly nonce: Uint8Array
+  readonly hash: Uint8Array
+}
+
+export const lostTransfers = Effect.gen(function* () {
+  const { sql } = yield* Database
+  const audit = yield* Audit
+  const changes = yield* TransitionWriter
+  const ids = yield* Ids
+  const mails = yield* Mails
+  const tokens = yield* OneTimeTokens
+  const moving = { sql, outbox: yield* Outbox }
+  const { byId, lockById } = rows(sql)
+  const run = transact(sql)
+
+  const lockDomain = (id: string) =>
+    Effect.map(
+      sql<DomainRow & { removed: boolean }>`
+        select ${sql.literal(domainColumns)}, removed from domains where id = ${id}::uuid for update`,
+      ([row]) => row === undefined || row.removed ? null : domainOf(row),
+    )
+
+  /** Its domain and its row, locked; null where it is no longer live. */
+  const locked = Effect.fnUntraced(function* (id: string) {
+    const read = yield* byId(id)
+    if (read === null) return null
+    const domain = yield* lockDomain(read.state.domainId)
+    const stored = yield* lockById(id)
+    const live = stored?.state.status === "pending" || stored?.state.status === "accepted"
+    return domain === null || stored === null || !live ? null : { domain, stored }
+  })
+
+  const write = Effect.fnUntraced(function* (
+    before: Stored,
+    state: TransferState,
+    event: TransferEvent,
+    revision: bigint,
+    token: { readonly stop?: ReturnType<typeof tokens.issue> } = {},
+    key: DkimKey | null = null,
+  ) {
+    const now = yield* Clock.currentTimeMillis
+    const completed = state.status === "completed" ? [state] : []
+    const revoked = yield* revoke(sql, completed, now)
+    const notices = yield* changes.write({
+      ...{ before, after: { state, events: [event] }, actor: "system", commandId: yield* ids.next, revision, now },
+      ...{ tokens: token, circumstances: { revoked: revokedFrom(revoked, state), key } },
+    })
+    yield* move(moving, completed.map((state) => ({ state, key })), revoked, now)
+    yield* changes.tell(notices)
+  })
+
+  /**
+   * What was told last of a transfer becomes so: `redecided`, or `known` where it was so; `unknown`: there is nothing here
+   * that could become so. One that was completed takes the DKIM key that was made when it was accepted; where this database does not
+   * have it, the domain keeps its old one, since the new one's private half is lost.
+   */
+  const redecide = Effect.fn("LostTransfers.redecide")((told: ToldTransfer) =>
+    run(
+      "clock",
+      Effect.gen(function* () {
+        const { event: reason, id, status, target_org_id } = told
+        const found = yield* locked(id)
+        if (found === null) return (yield* byId(id)) === null ? "unknown" : "known"
+        if (!isEnding(status)) return "known" as const
+        const now = yield* Clock.currentTimeMillis
+        const { state } = found.stored
+        const organization = target_org_id ?? state.targetOrgId
+        const completed = status === "completed"
+        if (completed && organization === null) return "unknown" as const
+        const event = reasons[status]?.find((one) => one === reason) ?? endings[status]
+        const key = completed && state.rotateDkim ? yield* keyOf(sql, state) : null
+        const ended: TransferState = {
+          ...{ ...state, status, cooloffUntil: null, acceptUsed: true, stopUsed: event === "stopped" },
+          ...(completed
+            ? {
+              targetOrgId: organization,
+              acceptedAt: state.acceptedAt ?? now,
+              completedAt: now,
+              rotateDkim: key !== null,
+            }
+            : {}),
+        }
+        yield* write(found.stored, ended, event, found.domain.revision, {}, key)
+        return "redecided" as const
+      }),
+    )
+  )
+
+  const renew = Effect.fnUntraced(function* ({ id, status }: Linked) {
+    const found = yield* locked(id)
+    if (found === null || found.stored.state.status !== status) return
+    const { domain, stored: { state } } = found
+    if (status === "accepted") {
+      const now = yield* Clock.currentTimeMillis
+      const cooloffUntil = Math.max(state.cooloffUntil!, now) + longerMillis
+      const stop = tokens.issue("transfer-stop", id)
+      return yield* write(found.stored, { ...state, cooloffUntil }, "extended", domain.revision, { stop })
+    }
+    const { hash, kid, nonce } = tokens.issue("transfer-accept", id)
+    yield* sql`
+      update transfers set accept_kid = ${kid}, accept_nonce = ${nonce}, accept_hash = ${hash}
+      where id = ${id}::uuid`
+    yield* mails.add({
+      ...{ kind: "transfer.invitation", subjectId: id, recipient: state.targetEmail },
+      args: { to: "recipient", event: "initiated" },
+    })
+    yield* audit.append({
+      ...{ action: "domain-transfer.link-renewed", actor: "system", subject: `account:${state.targetUserId}` },
+      ...{ outcome: "done", details: { transfer_id: id, domain_id: state.domainId } },
+    })
+  })
+
+  /** Whether the link that a letter would show does what it is for. */
+  const works = ({ hash, id, kid, nonce, status }: Linked) =>
+    Buffer.from(hash).equals(tokens.hash(Redacted.value(tokens.derive({
+      kind: status === "pending" ? "transfer-accept" : "transfer-stop",
+      ...{ id, kid, nonce },
+    }))))
+
+  /** Mails every live transfer's link anew that works no longer; gives how many. */
+  const renewLinks = Effect.gen(function* () {
+    let renewed = 0
+    let after = "00000000-0000-0000-0000-000000000000"
+    for (;;) {
+      const live = yield* sql<Linked>`
+        select id::text as id, status, case status when 'pending' then accept_kid else stop_kid end as kid,
+          case status when 'pending' then accept_nonce else stop_nonce end as nonce,
+          case status when 'pending' then accept_hash else stop_hash end as hash
+        from transfers where status in ('pending', 'accepted') and id > ${after}::uuid order by id limit ${chunk}`
+      for (const one of live.filter((one) => !works(one))) {
+        yield* run("clock", renew(one))
+        renewed++
+      }
+      const last = live.at(-1)
+      if (last === undefined || live.length < chunk) return renewed
+      after = last.id
+    }
+  }).pipe(Effect.withSpan("LostTransfers.renewLinks"))
+
+  return { redecide, renewLinks }
+})
+
+/** What `lostTransfers` needs of this domain. */
+export const lostTransfersLayer = TransitionWriter.layer

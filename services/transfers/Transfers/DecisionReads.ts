@@ -1,0 +1,72 @@
+/** Rows of other domains that decisions on transfers read, and the SQL that selects them. */
+import type { PgClient } from "@effect/sql-pg"
+import type { Statement } from "effect/sql"
+import { domainLimits, type Plan } from "../../../schemas/mail/MailAccount.ts"
+import type { Blocker } from "../../../schemas/mail/Transfer.ts"
+import type { DomainFacts } from "./TransferCommands.ts"
+
+export interface Account {
+  readonly id: string
+  readonly email: string
+  readonly name: string
+  readonly plan: Plan
+  readonly domain_limit: number | null
+  readonly active: boolean
+}
+
+export interface Domain extends DomainFacts {
+  /** The fence: every change of the row, and each line of the directory about its SMTP credentials, raises it. */
+  readonly revision: bigint
+  /** Of its DKIM key. */
+  readonly selector: string
+}
+
+export interface DomainRow {
+  readonly id: string
+  readonly name: string
+  readonly account_id: string
+  readonly workspace_id: string
+  readonly verified: boolean
+  readonly selector: string
+  readonly revision: bigint
+}
+
+/** At most so many blockers are named in one answer. */
+const namedBlockers = 100
+
+export const limitOf = ({ domain_limit, plan }: Pick<Account, "domain_limit" | "plan">): number =>
+  domain_limit ?? domainLimits[plan]
+
+/** Of a `DomainRow`. */
+export const domainColumns = `id::text as id, name, account_id::text as account_id,
+  workspace_id::text as workspace_id, verified_at is not null as verified, dkim_selector as selector,
+  revision`
+
+export const domainOf = (row: DomainRow): Domain => ({
+  id: row.id,
+  name: row.name,
+  accountId: row.account_id,
+  workspaceId: row.workspace_id,
+  verified: row.verified,
+  selector: row.selector,
+  revision: row.revision,
+})
+
+/** Selects what stands in the way of an offer. */
+export const blockersOf = (sql: PgClient.PgClient, domainId: string) =>
+  sql<Blocker>`
+    (select 'broadcast' as kind, id::text as id, name, status,
+      to_char(scheduled_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') as scheduled_at
+    from broadcasts b where domain_id = ${domainId}::uuid and not removed and status in ('scheduled', 'sending')
+    order by b.id limit ${namedBlockers})
+    union all
+    (select 'scheduled_email' as kind, id::text as id, subject as name, status,
+      to_char(scheduled_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') as scheduled_at
+    from scheduled_emails e where domain_id = ${domainId}::uuid and not removed and status = 'scheduled'
+    order by e.id limit ${namedBlockers})`
+
+/** How many domains an account owns, and how many come to it: in one snapshot a completion is counted once. */
+export const counts = (sql: PgClient.PgClient, accountId: Statement.Fragment) =>
+  sql`(select count(*)::int from domains x where x.account_id = ${accountId} and not x.removed) as owned,
+    (select count(*)::int from transfers x
+      where x.target_user_id = ${accountId} and x.status = 'accepted') as coming`

@@ -1,0 +1,139 @@
+/**
+ * What the clock decided is written down: an offer that ran out expires, a transfer whose safety window is over moves
+ * its domain. Whoever comes first does it, the timer or a command; whoever comes second finds it done. One load, one
+ * decision, one write, as every command (docs/transfers.md).
+ */
+import { Array, Clock, Data, Effect, Result } from "effect"
+import { DependencyUnavailable } from "../../../schemas/problems/HttpProblems.ts"
+import { Database } from "../../platform/database/Database.ts"
+import { faultPoint } from "../../platform/Failpoints.ts"
+import { holds, repeated, writeFenced } from "../../platform/database/FencedWrite.ts"
+import { Ids } from "../../platform/Ids.ts"
+import { Timers } from "../../platform/database/Timers.ts"
+import { Vault } from "../../platform/security/Vault.ts"
+import { type DkimAlgorithm, type DkimKey, type DkimPair, keepPair, makePair } from "../DkimKeys.ts"
+import { TransitionWriter } from "./TransitionWriter.ts"
+import type { Transition } from "./TransferCommands.ts"
+import { revokedFrom } from "./DomainMove.ts"
+import { FeatureFlag } from "./FeatureFlag.ts"
+import { loads, standing } from "./Load.ts"
+import { rows } from "./Rows.ts"
+import { isDue, type TransferState } from "./TransferState.ts"
+import { transition } from "./TransferTransition.ts"
+
+/** The clock has moved on what a command is about, and nobody has written it down. */
+export class Overdue extends Data.TaggedError("Overdue") {}
+
+/**
+ * Runs a command as if what is overdue had been written down before it: where it finds something so, or is refused, that
+ * is settled, and what moved is reason to run it once more. It is told whether that was tried.
+ */
+export const settledFirst = <A, E, R, E2, R2>(
+  settle: Effect.Effect<boolean, E2, R2>,
+  command: (settled: boolean) => Effect.Effect<A, E, R>,
+): Effect.Effect<A, Exclude<E, Overdue> | E2 | DependencyUnavailable, R | R2> => {
+  const rest = (error: E) => error instanceof Overdue ? new DependencyUnavailable() : error as Exclude<E, Overdue>
+  return command(false).pipe(
+    Effect.catch((error) =>
+      error instanceof DependencyUnavailable
+        ? Effect.fail(error)
+        : Effect.flatMap(settle, (moved) =>
+          moved || error instanceof Overdue ? Effect.mapError(command(true), rest) : Effect.fail(rest(error)))
+    ),
+  )
+}
+
+/** What a settlement keeps from one attempt to the next. */
+interface Kept {
+  readonly commandId: string
+  /** Of a transfer that an older version accepted, which has no key yet: making one takes long, and nothing is locked. */
+  pair: DkimPair | null
+}
+
+export const settling = Effect.fnUntraced(function* (algorithm: DkimAlgorithm) {
+  const { reads, sql } = yield* Database
+  const changes = yield* TransitionWriter
+  const feature = yield* FeatureFlag
+  const ids = yield* Ids
+  const vault = yield* Vault
+  const timers = yield* Timers
+  const load = loads(reads)
+  const { liveOf } = rows(reads)
+  type Loaded = NonNullable<Effect.Success<ReturnType<typeof load.forClock>>>
+
+  const write = Effect.fnUntraced(function* (
+    loaded: Loaded,
+    after: Transition,
+    { commandId, pair }: Kept,
+    key: DkimKey | null,
+    now: number,
+  ) {
+    const { credentials, domain, people, reach, revision, seats, stored: before } = loaded
+    const { state } = after
+    const { domainId, id: transferId } = state
+    const completed = state.status === "completed"
+    const { fences, gather } = changes.fenced({
+      ...{ before, after, actor: "system", commandId, now, revision, reach },
+      circumstances: completed ? { key, revoked: revokedFrom(credentials, state) } : {},
+      moving: completed ? { domain: domain!, to: { state, key }, credentials } : null,
+    })
+    const seat = completed ? seats.find(({ workspace }) => workspace.id === state.targetOrgId)! : null
+    const recipient = before.state.status === "accepted" ? people.get(state.targetUserId) : undefined
+    const all = [
+      ...standing(sql, {
+        accounts: recipient === undefined ? [] : [recipient],
+        ...(seat === null ? {} : { workspaces: [seat.workspace], seats: [seat] }),
+      }),
+      holds(sql, feature.allowed),
+      ...fences,
+    ]
+    if (!Array.isArrayNonEmpty(all)) return
+    const kept = pair === null ? Effect.void : keepPair(sql, vault, pair, { domainId, transferId, now })
+    yield* writeFenced(
+      sql,
+      all,
+      gather.pipe(Effect.andThen(kept), Effect.andThen(faultPoint("transfer.clock.written"))),
+    )
+    yield* faultPoint("transfer.clock.committed")
+  })
+
+  const once = Effect.fnUntraced(function* (id: string, kept: Kept) {
+    const loaded = yield* load.forClock(id, feature.allowed)
+    // A timer whose transfer is unknown goes with it.
+    if (loaded === null) yield* timers.set(id, [])
+    const now = yield* Clock.currentTimeMillis
+    if (loaded === null || !loaded.allowed || !isDue(loaded.stored.state, now)) return false
+    const { domain, people, seats, stored: { state } } = loaded
+    const recipientActive = people.get(state.targetUserId)?.active ?? false
+    const workspaces = [...new Set(seats.map(({ workspace }) => workspace.id))]
+    const after = Result.getOrThrow(transition(state, { _tag: "Tick", domain, recipientActive, workspaces }, now))
+    const rotates = after.state.status === "completed" && after.state.rotateDkim
+    if (rotates && loaded.key === null) kept.pair ??= yield* makePair(algorithm)
+    const pair = rotates && loaded.key === null ? kept.pair : null
+    yield* write(loaded, after, { ...kept, pair }, rotates ? loaded.key ?? pair : null, now)
+    return true
+  })
+
+  /** Gives whether the state moved. */
+  const settle = Effect.fn("Transfers.settle")(function* (id: string) {
+    const kept: Kept = { commandId: yield* ids.next, pair: null }
+    return yield* repeated({ turn: id, finds: true }, once(id, kept))
+  })
+
+  /** Settles what was read, where the clock says so. */
+  const ifDue = Effect.fnUntraced(function* (state: TransferState | null) {
+    return state !== null && isDue(state, yield* Clock.currentTimeMillis) && (yield* settle(state.id))
+  })
+
+  return {
+    ifDue,
+    /** Of the domain's live transfer. */
+    domain: Effect.fnUntraced(function* (domainId: string) {
+      const live = yield* liveOf(domainId).pipe(Effect.orDie)
+      return yield* ifDue(live?.state ?? null)
+    }),
+    /** Of one transfer. */
+    transfer: settle,
+  }
+})
+export type Settling = Effect.Success<ReturnType<typeof settling>>

@@ -1,0 +1,93 @@
+/**
+ * DOMAIN_TRANSFERS_ENABLED over time. While it is off nothing completes, since nobody can reach what would stop it; when
+ * it is on again, every accepted transfer can be stopped for at least another hour, and its people are mailed so. The
+ * table remembers how the last start had it, so that any process that starts finds out.
+ */
+import { Clock, Context, Effect, Layer, Result } from "effect"
+import type { Statement } from "effect/sql"
+import { Database } from "../../platform/database/Database.ts"
+import { Ids } from "../../platform/Ids.ts"
+import { TransitionWriter } from "./TransitionWriter.ts"
+import { rows } from "./Rows.ts"
+import { transact } from "./TransferTransact.ts"
+import { transition } from "./TransferTransition.ts"
+
+const graceMillis = 3_600_000
+const chunk = 50
+
+interface Flag {
+  readonly enabled: boolean
+  readonly resuming_until: Date | null
+}
+
+export class FeatureFlag extends Context.Service<FeatureFlag, {
+  /** SQL of whether anything may complete now. */
+  readonly allowed: Statement.Fragment
+  /** The same, as the database has it. In the deciding transaction, after its locks. */
+  readonly on: Effect.Effect<boolean>
+}>()("bailiwick/services/transfers/Feature") {
+  static readonly layer = (enabled: boolean) =>
+    Layer.effect(
+      FeatureFlag,
+      Effect.gen(function* () {
+        const { sql } = yield* Database
+        const changes = yield* TransitionWriter
+        const ids = yield* Ids
+        const { lockByIds } = rows(sql)
+        const run = transact(sql)
+
+        const extend = Effect.fnUntraced(function* (transferIds: ReadonlyArray<string>, until: number) {
+          const stored = yield* lockByIds(transferIds)
+          const now = yield* Clock.currentTimeMillis
+          const commandIds = yield* ids.batch(stored.length)
+          return yield* changes.write(...stored.map((before, i) => ({
+            before,
+            after: Result.getOrThrow(transition(before.state, { _tag: "Extend", until }, now)),
+            actor: "system",
+            commandId: commandIds[i]!,
+            revision: null,
+            now,
+          })))
+        })
+
+        /** One chunk of what has less than an hour left; true when there is no more of it. */
+        const resume = run(
+          "clock",
+          Effect.gen(function* () {
+            const [flag] = yield* sql<Flag>`select enabled, resuming_until from transfer_feature for update`
+            if (flag!.enabled) return true
+            const now = yield* Clock.currentTimeMillis
+            const begun = flag!.resuming_until?.getTime() ?? 0
+            // One time for all chunks, whoever takes them, but for those of a start that ended halfway and long ago.
+            const until = begun > now + graceMillis / 2 ? begun : now + graceMillis
+            const short = yield* sql<{ id: string; domain_id: string }>`
+            select id::text as id, domain_id::text as domain_id from transfers
+            where status = 'accepted' and cooloff_until < ${new Date(until)} order by domain_id limit ${chunk}`
+            yield* sql`
+            select from domains where id = any(${short.map(({ domain_id }) => domain_id)}::uuid[])
+            order by id for update`
+            const notices = yield* extend(short.map(({ id }) => id), until)
+            const done = short.length < chunk
+            yield* sql`update transfer_feature
+            set enabled = ${done}, resuming_until = ${done ? null : new Date(until)}`
+            yield* changes.tell(notices)
+            return done
+          }),
+        )
+
+        if (enabled) yield* Effect.repeat(resume, { until: (done) => done })
+        else yield* sql`update transfer_feature set enabled = false, resuming_until = null`
+
+        // Nor while it is not known what was stopped before this database took another's place.
+        const allowed = enabled
+          ? sql`(select f.enabled and i.state = 'open' from transfer_feature f cross join installation i)`
+          : sql`false`
+        return FeatureFlag.of({
+          allowed,
+          on: Effect.map(sql<{ allowed: boolean }>`select ${allowed} as allowed`, ([row]) => row!.allowed).pipe(
+            Effect.orDie,
+          ),
+        })
+      }),
+    )
+}

@@ -1,0 +1,36 @@
+/**
+ * One command, one transaction, whose messages, mails, audit, timers and notices are one statement at its end.
+ *
+ * Who lost a race (a deadlock, a serialization failure, a version that moved on) begins anew with a fresh load, three
+ * times, then it is 503. A connection that was lost in the dark is tried again, too: every command carries an id by which
+ * it finds that it was done.
+ */
+import type { PgClient } from "@effect/sql-pg"
+import { Effect } from "effect"
+import { SqlError } from "effect/sql"
+import { DependencyUnavailable } from "../../../schemas/problems/HttpProblems.ts"
+import { faultPoint, type TransferStep } from "../../platform/Failpoints.ts"
+import { Conflict } from "../../platform/database/FencedWrite.ts"
+import { gathered } from "../../platform/database/Gathered.ts"
+
+const again = new Set(["DeadlockError", "SerializationError", "ConnectionError", "UniqueViolation"])
+
+const mayRepeat = (error: unknown): boolean =>
+  error instanceof Conflict || SqlError.isSqlError(error) && again.has(error.reason._tag)
+
+export const transact =
+  (sql: PgClient.PgClient) =>
+  <A, E, R>(step: TransferStep, command: Effect.Effect<A, E, R>): Effect.Effect<
+    A,
+    Exclude<E, SqlError.SqlError | Conflict> | DependencyUnavailable,
+    R
+  > =>
+    sql.withTransaction(Effect.tap(gathered(sql, command), () => faultPoint(`transfer.${step}.written`))).pipe(
+      Effect.tap(() => faultPoint(`transfer.${step}.committed`)),
+      Effect.retry({ times: 3, while: mayRepeat }),
+      Effect.catch((error): Effect.Effect<never, Exclude<E, SqlError.SqlError | Conflict> | DependencyUnavailable> => {
+        if (mayRepeat(error)) return Effect.fail(new DependencyUnavailable())
+        if (SqlError.isSqlError(error)) return Effect.die(error)
+        return Effect.fail(error as Exclude<E, SqlError.SqlError | Conflict>)
+      }),
+    )

@@ -1,0 +1,138 @@
+/**
+ * What is due and has to be claimed: what is announced, by its id, and what there was no room for, webhook by webhook, as
+ * soon as there is. In bites, because a claim of thousands holds up everybody else's first tries (see
+ * `AdaptiveBatchSize`).
+ *
+ * Nothing here is the truth: what a process forgets, its lane brings up again half a minute later. From a claim to the
+ * Sender is one step that no stop cuts off, bounded by the statements' timeouts; after a stop the Sender gives it back.
+ */
+import type { PgClient } from "@effect/sql-pg"
+import { Clock, Effect, Latch } from "effect"
+import type { SqlError } from "effect/sql"
+import { faultPoint } from "../../platform/Failpoints.ts"
+import type { Endpoints } from "../Endpoints.ts"
+import type { Sender } from "../Sender.ts"
+import type { Result } from "../Sender/Task.ts"
+import { type Announcement, claim, claimDue } from "./DeliveryClaims.ts"
+import { AdaptiveBatchSize, restMillis } from "./AdaptiveBatchSize.ts"
+
+type Reserve = (webhookId: string, accountId: string, wanted: number) => number
+
+export interface FeedOptions {
+  readonly sql: PgClient.PgClient
+  readonly endpoints: Endpoints["Service"]
+  /** How long a claim holds, in milliseconds. */
+  readonly lease: number
+  readonly sender: Sender["Service"]
+  /** Settles claims of which nothing was sent. */
+  readonly giveBack: (claims: ReadonlyArray<Result["task"]>) => void
+  /** An announcement of as many deliveries may have left some out. */
+  readonly announced: number
+}
+
+export const makeFeed = ({ announced, sender, ...claimer }: FeedOptions, clock: Clock.Clock) => {
+  const { slots } = sender
+  const pace = new AdaptiveBatchSize()
+  const appetite = Latch.makeUnsafe(false)
+  const millis = () => clock.currentTimeMillisUnsafe()
+
+  /** Wakes `feeding` where somebody is hungry. */
+  const look = () => {
+    if (slots.hasHungry) appetite.openUnsafe()
+  }
+
+  /** Runs what reserves slots; a failure gives them back, since nothing was handed to the Sender. */
+  const reserving = <A, E>(run: (reserve: Reserve) => Effect.Effect<A, E>) =>
+    Effect.suspend(() => {
+      const reserved: Array<readonly [string, number]> = []
+      return run((webhookId, accountId, wanted) => {
+        const got = sender.stopped() ? 0 : slots.reserve(webhookId, accountId, wanted)
+        if (got > 0) reserved.push([webhookId, got])
+        return got
+      }).pipe(Effect.onError(() =>
+        Effect.sync(() => {
+          for (const [webhookId, count] of reserved) slots.drop(webhookId, count)
+        })
+      ))
+    })
+
+  // One bite by id; what is beyond it is hungry, and fed.
+  const dispatch = Effect.fn("Deliveries.dispatch")(function* (
+    announcements: ReadonlyArray<Announcement>,
+  ): Effect.fn.Return<void, SqlError.SqlError> {
+    yield* faultPoint("dispatch.taken")
+    const tasks = yield* reserving(Effect.fnUntraced(function* (reserve) {
+      // What waited in the stream for long, or was hungry, is there twice: it takes one slot.
+      const seen = new Set<string>()
+      let left = pace.bite(millis())
+      const wanted = announcements.map(({ webhookId, accountId, deliveryIds }) => {
+        const fresh = deliveryIds.filter((id) => !seen.has(id))
+        const ids = fresh.slice(0, reserve(webhookId, accountId, Math.min(left, fresh.length)))
+        for (const id of ids) seen.add(id)
+        left -= ids.length
+        if (ids.length < fresh.length || deliveryIds.length >= announced) slots.markHungry(webhookId, accountId)
+        return { webhookId, ids }
+      })
+      const claimed = yield* claim(claimer, wanted.flatMap((w) => w.ids))
+      const ids = new Set(claimed.map((task) => task.deliveryId))
+      for (const { webhookId, ids: asked } of wanted) {
+        slots.drop(webhookId, asked.filter((id) => !ids.has(id)).length)
+      }
+      return claimed
+    }))
+    yield* faultPoint("dispatch.claimed")
+    sender.send(tasks)
+    look()
+  }, Effect.uninterruptible)
+
+  /** One bite for who is hungry and has room; gives whether there was any. */
+  const bite = Effect.gen(function* () {
+    const fed = sender.stopped() ? [] : slots.feed(pace.bite(millis()))
+    if (fed.length === 0) return false
+    const tasks = yield* claimDue(claimer, fed).pipe(Effect.onError(() =>
+      Effect.sync(() => {
+        for (const { accountId, count, webhookId } of fed) {
+          slots.drop(webhookId, count)
+          slots.markHungry(webhookId, accountId)
+        }
+      })
+    ))
+    const claimed = Map.groupBy(tasks, (task) => task.webhookId)
+    for (const { accountId, count, webhookId } of fed) {
+      const got = claimed.get(webhookId)?.length ?? 0
+      slots.drop(webhookId, count - got)
+      if (got === count) slots.markHungry(webhookId, accountId)
+    }
+    yield* faultPoint("dispatch.claimed")
+    sender.send(tasks)
+    return true
+  }).pipe(Effect.uninterruptible)
+
+  const rest = Effect.gen(function* () {
+    if (!pace.rests(millis())) return yield* Effect.yieldNow
+    const from = yield* Clock.currentTimeNanos
+    yield* Effect.sleep(restMillis)
+    pace.rested(Number((yield* Clock.currentTimeNanos) - from) / 1e6 - restMillis)
+  })
+
+  const feeding = (mayClaim: Effect.Effect<boolean>): Effect.Effect<never> =>
+    Effect.gen(function* () {
+      yield* appetite.await
+      if (!(yield* mayClaim)) return yield* Effect.sleep("1 second")
+      appetite.closeUnsafe()
+      while (yield* bite) yield* rest
+    }).pipe(
+      Effect.catchCause((cause) =>
+        Effect.logWarning("feeding failed, trying again", cause).pipe(
+          Effect.andThen(Effect.sleep("1 second")),
+          Effect.andThen(Effect.sync(look)),
+        )
+      ),
+      Effect.forever,
+    )
+
+  /** Notes that first tries were taken in. */
+  const firstTries = (count: number) => pace.firstTries(millis(), count)
+
+  return { dispatch, feeding, firstTries, look, reserving }
+}

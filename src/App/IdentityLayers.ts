@@ -1,0 +1,93 @@
+/** The identity API's services and handlers. */
+import { Layer } from "effect"
+import { AccessReviews } from "../../services/access/AccessReviews.ts"
+import { AccessVersions } from "../../services/access/AccessVersions.ts"
+import { ServiceGrants } from "../../services/access/ServiceGrants.ts"
+import { Enrollments } from "../../services/decisions/Enrollments.ts"
+import { PolicyDecisions } from "../../services/decisions/PolicyDecisions.ts"
+import { PolicyReviews } from "../../services/requests/PolicyReviews.ts"
+import { Requests } from "../../services/decisions/Requests.ts"
+import { EventLog } from "../../services/lifecycle/EventLog.ts"
+import { Authenticators } from "../../services/people/Authenticators.ts"
+import { relyingPartyAt } from "../../services/people/Authenticators/Webauthn.ts"
+import { CredentialActions } from "../../services/people/CredentialActions.ts"
+import { Links } from "../../services/links/Links.ts"
+import { NewPeople } from "../../services/people/NewPeople.ts"
+import { People } from "../../services/people/People.ts"
+import { PersonEventFanout } from "../../services/people/PersonEventFanout.ts"
+import { Roles } from "../../services/people/Roles.ts"
+import { Sessions } from "../../services/people/Sessions.ts"
+import { SecurityEventFanout } from "../../services/people/SecurityEventFanout.ts"
+import { Idempotency } from "../../services/platform/security/Idempotency.ts"
+import { ClientDrift } from "../../services/projects/ClientDrift.ts"
+import { embedded } from "../../services/projects/IdentityProvider/EmbeddedProvider.ts"
+import { registration } from "../../services/projects/IdentityProvider/ClientRegistration.ts"
+import { Operations } from "../../services/projects/Operations.ts"
+import { Projects } from "../../services/projects/Projects.ts"
+import { ProviderJobs } from "../../services/projects/ProviderJobs.ts"
+import { ReviewedJobs } from "../../services/projects/ReviewedJobs.ts"
+import type { AppConfig } from "../AppConfig.ts"
+import { accessReviews } from "../http/handlers/AccessReviewsHandlers.ts"
+import { enrollments } from "../http/handlers/EnrollmentsHandlers.ts"
+import { me } from "../http/handlers/MeHandlers.ts"
+import { operations } from "../http/handlers/OperationsHandlers.ts"
+import { ApprovalMaxAge } from "../http/auth/PersonAuth.ts"
+import { policies } from "../http/handlers/PoliciesHandlers.ts"
+import { requests } from "../http/handlers/RequestsHandlers.ts"
+import { serviceGrants } from "../http/handlers/ServiceGrantsHandlers.ts"
+import { websites } from "../http/handlers/WebsitesHandlers.ts"
+
+const provider = ({ identityProvider }: AppConfig) =>
+  identityProvider === null ? embedded : registration(identityProvider)
+
+/** Services of a person's own account. Passkeys are made for PORTAL_URL, else for the origin of PUBLIC_URL. */
+const personal = ({ portalUrl }: AppConfig, publicUrl: string) =>
+  CredentialActions.layer(relyingPartyAt(new URL(portalUrl ?? publicUrl))).pipe(
+    Layer.merge(People.layer),
+    Layer.provideMerge(Layer.mergeAll(Authenticators.layer, Sessions.layer, SecurityEventFanout.layer())),
+  )
+
+/** Requests of people, and the policy reviews that decide them. */
+const asking = ({ directoryWriterClients: writers }: AppConfig) =>
+  PolicyDecisions.layer.pipe(
+    Layer.provideMerge(
+      Layer.mergeAll(Requests.layer, Enrollments.layer, Projects.layer, Links.layer, NewPeople.layer({ writers })),
+    ),
+    Layer.provide(PolicyReviews.layer),
+  )
+
+/** The services of the identity API. `embeddedIssuer` is the URL of DEMO's issuer. */
+export const identityServices = (config: AppConfig, embeddedIssuer: string) =>
+  Layer.mergeAll(
+    AccessReviews.layer,
+    asking(config),
+    Operations.layer,
+    personal(config, embeddedIssuer),
+    ReviewedJobs.layer,
+    ClientDrift.layer,
+    Idempotency.layer,
+  ).pipe(
+    Layer.provideMerge(ServiceGrants.layer({
+      issuers: config.demo ? [embeddedIssuer] : config.lifecycleIssuers.map(({ issuer }) => issuer),
+      everybody: config.demo,
+    })),
+    Layer.provideMerge(Layer.mergeAll(AccessVersions.layer, PersonEventFanout.layer(), ProviderJobs.layer)),
+    Layer.provideMerge(Layer.mergeAll(EventLog.layer, Roles.layer, provider(config))),
+  )
+
+/** Handlers of the identity API's groups. */
+export const identityHandlers = ({ managementApprovalMaxAge: millis }: AppConfig) => {
+  const maxAge = millis === null ? null : Math.floor(millis / 1_000)
+  return Layer.mergeAll(
+    accessReviews,
+    me,
+    serviceGrants,
+    operations,
+    requests,
+    enrollments,
+    websites,
+    policies,
+  ).pipe(
+    Layer.provide(Layer.succeed(ApprovalMaxAge, maxAge)),
+  )
+}

@@ -1,0 +1,40 @@
+/** Outgoing mail and Slack messages. */
+import { Effect, Layer } from "effect"
+import { requestTemplates } from "../../services/requests/RequestMail.ts"
+import { notificationTemplate } from "../../services/notifications/NotificationMail.ts"
+import { SlackMessages } from "../../services/notifications/SlackMessages.ts"
+import { MailTemplates } from "../../services/platform/mail/Mails.ts"
+import { MailTransport } from "../../services/platform/mail/MailTransport.ts"
+import { transferTemplates } from "../../services/transfers/TransferMails.ts"
+import type { AppConfig } from "../AppConfig.ts"
+import { DevMailbox } from "../embedded/DevMailbox.ts"
+import { SlackSender } from "../workers/SlackSender.ts"
+import { mailConnections, Mailer } from "../workers/Mailer.ts"
+
+/** The mail templates of all domains. */
+const mailTemplates = (config: AppConfig, publicUrl: URL) =>
+  Layer.effect(
+    MailTemplates,
+    Effect.zipWith(
+      transferTemplates(publicUrl),
+      requestTemplates(new URL(config.portalUrl ?? publicUrl)),
+      (ofTransfers, ofRequests) => [notificationTemplate(publicUrl), ...ofTransfers, ...ofRequests],
+    ),
+  )
+
+/** The workers of the role `mail`: mails, by SMTP or into the dev mailbox, and Slack messages. */
+export const mail = (config: AppConfig, publicUrl: URL) => {
+  const { home, mailFrom: from, smtpUrl: url } = config
+  const slack = SlackMessages.layer({
+    hosts: config.slackHosts,
+    publicUrl,
+    timeoutMillis: config.webhooksTimeout,
+  })
+  const mailer = Mailer.layer.pipe(
+    Layer.provide(mailTemplates(config, publicUrl)),
+    Layer.provide(
+      url === null ? DevMailbox.layer({ home, from }) : MailTransport.smtp({ url, from, connections: mailConnections }),
+    ),
+  )
+  return Layer.merge(mailer, SlackSender.layer.pipe(Layer.provide(slack)))
+}

@@ -1,0 +1,115 @@
+/**
+ * `dead-letters`: lists deliveries that failed for good, and sends them again. Operators have no account and no rate
+ * limit.
+ */
+import { Clock, Console, Effect, Layer, Option } from "effect"
+import { Argument, Command, Flag } from "effect/cli"
+import { isUuid } from "../../schemas/Wire.ts"
+import { Audit } from "../../services/platform/observability/Audit.ts"
+import { WakeUps } from "../../services/platform/messaging/WakeUps.ts"
+import { Jobs } from "../../services/platform/messaging/Jobs.ts"
+import { RateLimits } from "../../services/platform/security/RateLimits.ts"
+import { DeadLetters } from "../../services/webhooks/DeadLetters.ts"
+import { Replays } from "../../services/webhooks/Replays.ts"
+import { CliFault, Unsuccessful } from "./CliFault.ts"
+import { busIfKnown, database } from "./Instance.ts"
+import { printable } from "./EscapeControls.ts"
+import * as Progress from "./Progress.ts"
+import { sinceFlag } from "./Times.ts"
+
+const services = DeadLetters.layer.pipe(
+  Layer.provideMerge(Replays.layer),
+  Layer.provideMerge(Layer.mergeAll(Jobs.layer, RateLimits.layer)),
+  Layer.provideMerge(WakeUps.layer),
+  Layer.provideMerge(busIfKnown),
+  Layer.provideMerge(Audit.layer),
+  Layer.provideMerge(database),
+)
+
+const webhook = Flag.String("webhook").pipe(
+  Flag.withMetavar("ID"),
+  Flag.withDescription("Of this webhook only"),
+  Flag.filter(isUuid, () => "a UUID, the id of a webhook"),
+  Flag.optional,
+)
+
+const list = Command.make(
+  "list",
+  {
+    webhook,
+    limit: Flag.Int("limit").pipe(
+      Flag.withDescription("The most to list, newest first (default 50)"),
+      Flag.filter((n) => n >= 1 && n <= 10_000, () => "a number from 1 to 10000"),
+      Flag.withDefault(50),
+    ),
+  },
+  Effect.fn("cli.dead-letters.list")(function* ({ limit, webhook }) {
+    const letters = yield* (yield* DeadLetters).newest(Option.getOrNull(webhook), limit)
+    for (const letter of letters) {
+      const last = letter.response_status ?? letter.error ?? "no answer"
+      const at = letter.died_at.toISOString()
+      yield* Console.log(
+        printable(
+          `${letter.delivery_id} ${at} webhook ${letter.webhook_id} ${letter.event_type} ${last} ${
+            letter.endpoint_url ?? "-"
+          }`,
+        ),
+      )
+    }
+    if (letters.length === 0) yield* Console.error("no dead letters")
+  }, Effect.provide(services)),
+).pipe(Command.withDescription("One line each: delivery, when it died, webhook, event, last answer, URL"))
+
+const replayOne = Effect.fnUntraced(function* (id: string) {
+  const outcome = isUuid(id) ? yield* (yield* DeadLetters).replayOne(id) : "unknown"
+  yield* outcome === "replayed" ? Console.log(`${id} replayed`) : Console.error(
+    `${printable(id)} ${outcome === "unknown" ? "is no dead letter" : "cannot be sent: its webhook was deleted"}`,
+  )
+  return outcome === "replayed"
+})
+
+const replayMany = Effect.fnUntraced(function* (webhookId: string, since: number) {
+  const progress = yield* Progress.make
+  const outcome = yield* (yield* DeadLetters).replaySince(
+    webhookId,
+    since,
+    (done) => progress.tell(`replayed ${done}`),
+  ).pipe(Effect.ensuring(progress.clear))
+  if (outcome === "gone") return yield* new CliFault({ message: `there is no webhook ${webhookId}, or it was deleted` })
+  yield* Console.log(`replayed ${outcome}`)
+})
+
+const wrong = new CliFault({ message: "name dead letters by ID, or a webhook's by --webhook ID --since T" })
+
+const replay = Command.make(
+  "replay",
+  {
+    ids: Argument.String("ID").pipe(Argument.withDescription("Ids of deliveries"), Argument.variadic()),
+    webhook,
+    since: sinceFlag.pipe(
+      Flag.withDescription("Events not older than this time, or not longer ago than this"),
+      Flag.optional,
+    ),
+  },
+  Effect.fn("cli.dead-letters.replay")(function* ({ ids, since, webhook }) {
+    if (Option.isSome(webhook) && Option.isSome(since) && ids.length === 0) {
+      return yield* replayMany(webhook.value, since.value(yield* Clock.currentTimeMillis)).pipe(
+        Effect.provide(services),
+      )
+    }
+    if (Option.isSome(webhook) || Option.isSome(since) || ids.length === 0) return yield* wrong
+    const replayed = yield* Effect.forEach(ids, replayOne).pipe(Effect.provide(services))
+    if (replayed.includes(false)) return yield* new Unsuccessful()
+  }),
+).pipe(
+  Command.withDescription("Sends dead letters again: a new cycle of attempts under the same delivery id"),
+  Command.withExamples([
+    { command: "cli dead-letters replay 0199...", description: "One dead letter" },
+    { command: "cli dead-letters replay --webhook 0199... --since 24h", description: "A webhook's of one day" },
+  ]),
+)
+
+export const deadLetters = Command.make("dead-letters").pipe(
+  Command.withDescription("Deliveries that failed for good"),
+  Command.withSubcommands([list, replay]),
+)

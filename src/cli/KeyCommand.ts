@@ -1,0 +1,144 @@
+/** `keys`: lets an operator rotate the keys that sign lifecycle messages. A transition goes on by itself. */
+import { Clock, Console, Duration, Effect, Layer, Option } from "effect"
+import { Argument, Command, Flag } from "effect/cli"
+import { KeyRefused, KeyRotation } from "../../services/lifecycle/KeyRotation.ts"
+import type { TransitionStanding } from "../../services/lifecycle/KeyRotation.ts"
+import { EventLog } from "../../services/lifecycle/EventLog.ts"
+import { SigningKeys } from "../../services/lifecycle/SigningKeys.ts"
+import { Audit } from "../../services/platform/observability/Audit.ts"
+import { WakeUps } from "../../services/platform/messaging/WakeUps.ts"
+import { Vault } from "../../services/platform/security/Vault.ts"
+import { CliFault } from "./CliFault.ts"
+import { busIfKnown, database, instance } from "./Instance.ts"
+import { printable } from "./EscapeControls.ts"
+import { durationFlag } from "./Times.ts"
+
+const vault = Layer.unwrap(Effect.map(
+  instance,
+  ({ config: { keys, keysFile } }) => Vault.layer({ file: keysFile ?? "", ...(keys === null ? {} : { keys }) }),
+))
+
+const services = Layer.unwrap(Effect.map(
+  instance,
+  ({ config }) => KeyRotation.layer({ deadlineMillis: config.keyTransitionDeadline }),
+)).pipe(
+  Layer.provide(Layer.merge(EventLog.layer, SigningKeys.layer)),
+  Layer.provide(vault),
+  Layer.provideMerge(WakeUps.layer),
+  Layer.provideMerge(busIfKnown),
+  Layer.provideMerge(Audit.layer),
+  Layer.provideMerge(database),
+)
+
+const asked = <A, E, R>(command: Effect.Effect<A, E | KeyRefused, R>) =>
+  Effect.catchIf(
+    command,
+    (error): error is KeyRefused => error instanceof KeyRefused,
+    ({ message }) => Effect.fail(new CliFault({ message })),
+  )
+
+/** Advances the rotation before the command ends, as a running instance would within seconds. */
+const advanced = Effect.flatMap(KeyRotation, ({ advance }) => Effect.repeat(advance, { while: (more) => more }))
+
+const transitionLines = (transition: TransitionStanding): ReadonlyArray<string> => {
+  const { deadlineAt, left, notBefore, successor, switched, untold, waiting } = transition
+  const told = untold === 0 ? "" : `, ${untold} not informed yet`
+  return [
+    `transition to ${successor}: not before ${notBefore.toISOString()}, waits until ${deadlineAt.toISOString()}`,
+    `  ${switched} projects switched, ${left} to go${told}`,
+    ...waiting.map(({ consumers, projectId }) => `  ${projectId} waits for ${consumers.join(", ")}`),
+  ]
+}
+
+const table = Effect.gen(function* () {
+  const { keys, pins, transition } = yield* (yield* KeyRotation).list
+  if (keys.length === 0) return yield* Console.error("no keys yet: the first message makes them")
+  yield* Console.log(`${"kid".padEnd(43)} ${"state".padEnd(11)} ${"since".padEnd(24)} projects`)
+  for (const { kid, projects, since, state } of keys) {
+    yield* Console.log(`${kid} ${state.padEnd(11)} ${since.toISOString()} ${projects}`)
+  }
+  yield* Console.log(`pins for a new product: ${pins.join(",")}`)
+  for (const line of transition === null ? [] : transitionLines(transition)) yield* Console.log(printable(line))
+})
+
+const list = Command.make("list", {}, Effect.fn("cli.keys.list")(() => table, Effect.provide(services))).pipe(
+  Command.withDescription(
+    "Lists keys in the order of their use, the pins for a new product, and the consumers that a transition waits for",
+  ),
+)
+
+const announce = Command.make(
+  "announce",
+  {
+    in: durationFlag("in").pipe(
+      Flag.withDescription("How long from now no project switches yet (default 1d)"),
+      Flag.optional,
+    ),
+  },
+  Effect.fn("cli.keys.announce")(function* ({ in: within }) {
+    const delay = Option.match(within, { onNone: () => 86_400_000, onSome: (duration) => Duration.toMillis(duration) })
+    const kid = yield* asked((yield* KeyRotation).announce((yield* Clock.currentTimeMillis) + delay))
+    yield* advanced
+    yield* Console.log(`${kid} announced`)
+    yield* table
+  }, Effect.provide(services)),
+).pipe(Command.withDescription("Begins a transition to the next key and informs every project"))
+
+const publish = Command.make(
+  "publish",
+  {},
+  Effect.fn("cli.keys.publish")(function* () {
+    yield* Console.log(`${yield* asked((yield* KeyRotation).publish)} published`)
+  }, Effect.provide(services)),
+).pipe(Command.withDescription("Puts the announced key into the key set before every project has been informed"))
+
+const activate = Command.make(
+  "activate",
+  {
+    force: Flag.Boolean("force").pipe(
+      Flag.withDescription("Waits for no consumer: those that are late need a snapshot"),
+      Flag.withDefault(false),
+    ),
+  },
+  Effect.fn("cli.keys.activate")(function* ({ force }) {
+    const kid = yield* asked((yield* KeyRotation).activate({ force }))
+    yield* advanced
+    yield* Console.log(`${kid} signs for every project whose consumers know it`)
+    yield* table
+  }, Effect.provide(services)),
+).pipe(Command.withDescription("Lets projects switch to the announced key from now on"))
+
+const kidArgument = Argument.String("KID").pipe(Argument.withDescription("The key's thumbprint, as listed"))
+
+const retire = Command.make(
+  "retire",
+  { kid: kidArgument },
+  Effect.fn("cli.keys.retire")(function* ({ kid }) {
+    yield* asked((yield* KeyRotation).retire(kid))
+    yield* Console.log(`${printable(kid)} retired: its private key is gone`)
+  }, Effect.provide(services)),
+).pipe(Command.withDescription("Ends a key that has verified long enough; that happens by itself, too"))
+
+const compromise = Command.make(
+  "compromise",
+  {
+    kid: kidArgument,
+    reason: Flag.String("reason").pipe(
+      Flag.withDescription("Why, for the audit: 8 to 500 characters"),
+      Flag.filter((text) => [...text].length >= 8 && [...text].length <= 500, () => "a reason of 8 to 500 characters"),
+    ),
+  },
+  Effect.fn("cli.keys.compromise")(function* ({ kid, reason }) {
+    const active = yield* asked((yield* KeyRotation).compromise(kid, reason))
+    yield* advanced
+    yield* Console.log(`${printable(kid)} is out of use, ${active} is active`)
+    yield* table
+  }, Effect.provide(services)),
+).pipe(
+  Command.withDescription("Takes a stolen key out of use at once; every consumer of its messages needs a snapshot"),
+)
+
+export const keys = Command.make("keys").pipe(
+  Command.withDescription("The keys that lifecycle messages are signed with"),
+  Command.withSubcommands([list, announce, publish, activate, retire, compromise]),
+)

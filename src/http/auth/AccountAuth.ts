@@ -1,0 +1,90 @@
+/** Layers of the contract's `Authenticated` and `Presented` (described in schemas/api/CredentialsApi.ts). */
+import { Effect, Layer, Predicate } from "effect"
+import { HttpServerRequest, type HttpServerResponse } from "effect/http"
+import { Authenticated, Credential, Presented, Principal, sessionCookie } from "../../../schemas/api/CredentialsApi.ts"
+import { CsrfRejected, InvalidCredentials } from "../../../schemas/problems/HttpProblems.ts"
+import { Principals } from "../../../services/authentication/Principals.ts"
+import { passesCsrf } from "./Csrf.ts"
+import { respond } from "../edge/ErrorMapping.ts"
+import { accepted, actsAs } from "../edge/RequestActor.ts"
+import { AccountLimits } from "./Limits.ts"
+
+/** The request's credential of this scheme. A request with an Authorization header is judged by that header alone. */
+const present = Effect.fnUntraced(function* (scheme: "bearer" | "cookie") {
+  const { cookies, headers } = yield* HttpServerRequest.HttpServerRequest
+  const authorization = headers["authorization"]
+  if ((authorization === undefined) === (scheme === "bearer")) return yield* new InvalidCredentials()
+  return yield* (yield* Principals).present({ authorization, cookie: cookies[sessionCookie] })
+})
+
+const guard = Effect.fnUntraced(function* (publicUrl: URL) {
+  const request = yield* HttpServerRequest.HttpServerRequest
+  if (!passesCsrf(request, publicUrl)) return yield* new CsrfRejected()
+})
+
+const isSafe = Effect.map(HttpServerRequest.HttpServerRequest, ({ method }) => method === "GET" || method === "HEAD")
+
+type Next<E, R> = Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>
+
+// A handler's failure arrives in a wrapper of the contract, which keeps it from being taken for a refused credential.
+const isRefusal = (error: unknown): boolean =>
+  error instanceof InvalidCredentials || (Predicate.hasProperty(error, "error") && isRefusal(error.error))
+
+// A request beyond a limit is answered here, not failed: HttpApi would take the failure for a refused credential, try
+// the next scheme, and answer with that scheme's refusal.
+
+/**
+ * Authenticates the credential and sets the request's actor, so that the audit names it even where the request fails
+ * later.
+ */
+const recognise = (principals: Principals["Service"], credential: Credential["Service"]) =>
+  Effect.tap(principals.authenticate(credential), ({ accountId }) => actsAs(`account:${accountId}`))
+
+/** `publicUrl` is the origin under which browsers reach this program. */
+export const authenticated = (publicUrl: URL) =>
+  Layer.effect(
+    Authenticated,
+    Effect.gen(function* () {
+      const principals = yield* Principals
+      const limits = yield* AccountLimits
+      const by = (scheme: "bearer" | "cookie") =>
+        Effect.fnUntraced(function* <E>(next: Next<E, Principal>) {
+          const credential = yield* Effect.provideService(present(scheme), Principals, principals)
+          const principal = yield* recognise(principals, credential)
+          if (scheme === "cookie") yield* guard(publicUrl)
+          const beyond = yield* limits.count(principal.accountId, yield* HttpServerRequest.HttpServerRequest)
+          if (beyond !== undefined) return yield* respond(beyond)
+          return yield* Effect.provideService(next, Principal, principal)
+        })
+      return Authenticated.of({ bearer: by("bearer"), cookie: by("cookie") })
+    }),
+  )
+
+export const presented = (publicUrl: URL) =>
+  Layer.effect(
+    Presented,
+    Effect.gen(function* () {
+      const principals = yield* Principals
+      const limits = yield* AccountLimits
+      const by = (scheme: "bearer" | "cookie") =>
+        Effect.fnUntraced(function* <E>(next: Next<E, Credential>) {
+          const credential = yield* Effect.provideService(present(scheme), Principals, principals)
+          if (scheme === "cookie" && !(yield* isSafe)) {
+            yield* recognise(principals, credential)
+            yield* guard(publicUrl)
+          }
+          const beyond = yield* limits.countFor(credential, yield* HttpServerRequest.HttpServerRequest)
+          if (beyond !== undefined) return yield* respond(beyond)
+          return yield* next.pipe(
+            Effect.provideService(Credential, credential),
+            Effect.tap(accepted),
+            // A request that does not decode failed before the statement that checks the credential: check the
+            // credential here.
+            Effect.tapError((error) =>
+              isRefusal(error) ? Effect.sync(() => limits.forget(credential)) : recognise(principals, credential)
+            ),
+          )
+        })
+      return Presented.of({ bearer: by("bearer"), cookie: by("cookie") })
+    }),
+  )

@@ -1,0 +1,107 @@
+/** The layer of the contract's `Managed` (described in schemas/api/ManagementApi.ts). */
+import { Cause, Context, Effect, Exit, Layer } from "effect"
+import { HttpServerRequest, HttpServerResponse } from "effect/http"
+import type { HttpApiEndpoint } from "effect/http-api"
+import { Caller, Managed, RecognisedByCommand } from "../../../schemas/api/ManagementApi.ts"
+import type { AccessToken } from "../../../services/people/AccessTokens.ts"
+import { CallerAuthentication, type Found, NotRecognised } from "../../../services/people/CallerAuthentication.ts"
+import type { Origin } from "../../../services/people/SessionActivity.ts"
+import { RateLimits } from "../../../services/platform/security/RateLimits.ts"
+import { Clients } from "../edge/Clients.ts"
+import { type HotRead, json } from "../edge/FastReads.ts"
+import { accepts } from "../edge/MediaTypes.ts"
+import { actsAs } from "../edge/RequestActor.ts"
+import { Presumption } from "./Presumption.ts"
+import { type Rates, spending } from "./Limits.ts"
+
+/** The user agent and client address of a request, as far as they are known. */
+const origins = Effect.map(Clients, ({ addressOf }) => (request: HttpServerRequest.HttpServerRequest): Origin => ({
+  userAgent: request.headers["user-agent"] ?? null,
+  address: addressOf(request),
+}))
+
+type Request = HttpServerRequest.HttpServerRequest
+type Next<E, R> = Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>
+type ForEndpoint = { readonly endpoint: HttpApiEndpoint.Top }
+
+const isNotRecognised = (cause: Cause.Cause<unknown>): boolean =>
+  cause.reasons.some((reason) => Cause.isDieReason(reason) && reason.defect instanceof NotRecognised)
+
+export const managed = (rates: Rates) =>
+  Layer.effect(
+    Managed,
+    Effect.gen(function* () {
+      const callers = yield* CallerAuthentication
+      const originOf = yield* origins
+      const spend = spending(yield* RateLimits, rates)
+
+      const serve = Effect.fnUntraced(
+        function* <E, R>(next: Next<E, R>, caller: Caller["Service"], request: Request) {
+          yield* actsAs(caller.principal)
+          yield* spend(caller.principal, request)
+          return yield* Effect.provideService(next, Caller, caller)
+        },
+      )
+
+      const recognised = Effect.fnUntraced(function* <E, R>(next: Next<E, R>, request: Request) {
+        const caller = yield* callers.recognise(request.headers["authorization"], originOf(request))
+        return yield* serve(next, caller, request)
+      })
+
+      /**
+       * Lets the command's own statement recognise the caller. Where the command ended without doing so, the caller is
+       * recognised now: a refused token takes precedence over the command's failure, and a request whose token now
+       * belongs to another person runs again as that person.
+       */
+      const byCommand = Effect.fnUntraced(function* <E, R>(next: Next<E, R>, request: Request) {
+        const presumed = yield* callers.presume(request.headers["authorization"], originOf(request))
+        if (presumed === null) return yield* recognised(next, request)
+        const exit = yield* next.pipe(
+          Effect.provideService(Presumption, presumed),
+          (admitted) => serve(admitted, presumed.caller, request),
+          Effect.exit,
+        )
+        if (presumed.isRecognised() || Exit.hasInterrupts(exit)) return yield* exit
+        if (Exit.isSuccess(exit)) {
+          return yield* Effect.die(new Error(`${request.url}: the command recognised no caller`))
+        }
+        const caller = yield* callers.recognise(request.headers["authorization"], originOf(request))
+        return yield* isNotRecognised(exit.cause) ? serve(next, caller, request) : exit
+      })
+
+      return Managed.of({
+        management: Effect.fnUntraced(function* <E, R>(next: Next<E, R>, { endpoint }: ForEndpoint) {
+          const request = yield* HttpServerRequest.HttpServerRequest
+          return yield* Context.get(endpoint.annotations, RecognisedByCommand)
+            ? byCommand(next, request)
+            : recognised(next, request)
+        }),
+      })
+    }),
+  )
+
+/**
+ * A fast read of the caller's own data: the reading statement also recognises a person's token, and the rest of
+ * `managed` is done here. Requests with a query, and those of services, take the ordinary path.
+ */
+export const hotOwn = (
+  rates: Rates,
+  read: (token: AccessToken) => Effect.Effect<{ readonly found: Found | undefined; readonly body: string }>,
+) =>
+  Effect.gen(function* () {
+    const callers = yield* CallerAuthentication
+    const originOf = yield* origins
+    const spend = spending(yield* RateLimits, rates)
+    const own: HotRead = Effect.fnUntraced(function* (request) {
+      const { accept, authorization } = request.headers
+      if (authorization === undefined || request.url.includes("?") || !accepts(accept, json)) return undefined
+      const token = yield* callers.present(authorization)
+      if (token.via === "service") return undefined
+      const { body, found } = yield* read(token)
+      const caller = yield* callers.seen(token, found, originOf(request))
+      yield* actsAs(caller.principal)
+      yield* spend(caller.principal, request)
+      return HttpServerResponse.text(body, { contentType: "application/json" })
+    })
+    return own
+  })

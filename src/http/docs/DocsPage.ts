@@ -1,0 +1,161 @@
+/** The reference page, made from the OpenAPI document alone: no scripts, no content from other hosts. */
+import { at, type DocumentJson, isObject, type JsonObject, resolved } from "./DocumentJson.ts"
+import { type Html, html } from "../../../services/platform/mail/Html.ts"
+import { fieldTable, phrase, sample } from "./Schemas.ts"
+
+interface Operation {
+  readonly id: string
+  readonly tag: string
+  readonly method: string
+  readonly path: string
+  readonly value: JsonObject
+}
+
+const text = (value: DocumentJson | undefined): string => typeof value === "string" ? value : ""
+
+const list = (value: DocumentJson | undefined): ReadonlyArray<DocumentJson> => Array.isArray(value) ? value : []
+
+const operations = (spec: JsonObject): ReadonlyArray<Operation> =>
+  Object.entries(spec["paths"] as JsonObject).flatMap(([path, methods]) =>
+    Object.entries(methods as JsonObject).flatMap(([method, value]) =>
+      isObject(value)
+        ? [{
+          id: text(value["operationId"]),
+          tag: text(list(value["tags"])[0]),
+          method: method.toUpperCase(),
+          path,
+          value,
+        }]
+        : []
+    )
+  )
+
+const quote = (value: string) => `'${value.replaceAll("'", `'\\''`)}'`
+
+const curl = ({ method, path, value }: Operation, spec: JsonObject, base: string): string => {
+  const query = list(value["parameters"]).filter((parameter) =>
+    at(parameter, "in") === "query" && at(parameter, "required") === true
+  ).map((parameter) => `${text(at(parameter, "name"))}=${String(sample(at(parameter, "schema"), spec))}`)
+  const headers = list(value["parameters"]).filter((parameter) =>
+    at(parameter, "in") === "header" && at(parameter, "required") === true
+  ).map((parameter) => ` \\\n  -H ${quote(`${text(at(parameter, "name"))}: …`)}`)
+  const body = at(value, "requestBody", "content", "application/json", "schema")
+  return [
+    `curl ${method === "GET" ? "" : `-X ${method} `}${
+      quote(`${base}${path}${query.length > 0 ? `?${query.join("&")}` : ""}`)
+    }`,
+    list(value["security"]).length > 0 ? ` \\\n  -H ${quote("Authorization: Bearer …")}` : "",
+    ...headers,
+    body === undefined
+      ? ""
+      : ` \\\n  -H ${quote("Content-Type: application/json")} \\\n  -d ${quote(JSON.stringify(sample(body, spec)))}`,
+  ].join("")
+}
+
+const parameters = (operation: Operation): Html => {
+  const all = list(operation.value["parameters"])
+  return all.length === 0 ? html`` : html`
+    <h4>Parameters</h4>
+    <table>
+      <tbody>${all.map((parameter) =>
+        html`
+          <tr>
+            <th scope="row"><code>${text(at(parameter, "name"))}</code> <span class="note">${text(
+              at(parameter, "in"),
+            )}</span>${at(parameter, "required") === true
+              ? html`
+                <span class="req">required</span>
+              `
+              : ""}</th>
+            <td>${phrase(at(parameter, "schema"))}</td>
+          </tr>
+        `
+      )}</tbody>
+    </table>
+  `
+}
+
+const named = (schema: DocumentJson | undefined): Html => html`<p>${phrase(schema)}</p>`
+
+/** The fields of a schema, under its name where it has one. */
+const unfolded = (schema: DocumentJson | undefined, spec: JsonObject): Html => {
+  const inner = resolved(schema, spec)
+  return inner === schema ? fieldTable(schema) : html`${named(schema)}${fieldTable(inner)}`
+}
+
+const body = (operation: Operation, spec: JsonObject): Html => {
+  const schema = at(operation.value, "requestBody", "content", "application/json", "schema")
+  return schema === undefined ? html`` : html`<h4>Body</h4>${unfolded(schema, spec)}`
+}
+
+const response = (status: string, value: DocumentJson, spec: JsonObject): Html => {
+  const content = at(value, "content")
+  const [entry] = isObject(content) ? Object.entries(content) : []
+  const schema = entry && at(entry[1], "schema")
+  const summary = html`<code>${status}</code> ${text(at(value, "description"))} ${
+    entry ? html`<span class="note">${entry[0]}</span>` : ""
+  }`
+  if (schema === undefined) return html`<p class="reply">${summary}</p>`
+  return html`<details${
+    status.startsWith("2")
+      ? html`
+        open
+      `
+      : ""
+  }><summary>${summary}</summary>${status.startsWith("2") ? unfolded(schema, spec) : named(schema)}</details>`
+}
+
+const section = (operation: Operation, spec: JsonObject, base: string): Html =>
+  html`<article id="${operation.id}"><h3><span class="verb ${operation.method.toLowerCase()}">${operation.method}</span> <code>${operation.path}</code></h3>
+<p>${text(operation.value["summary"])} ${text(operation.value["description"])}</p>
+${parameters(operation)}${body(operation, spec)}
+<h4>Answers</h4>${
+    Object.entries(operation.value["responses"] as JsonObject).map(([status, value]) => response(status, value, spec))
+  }
+<h4>Try it</h4><pre><code>${curl(operation, spec, base)}</code></pre></article>`
+
+const models = (spec: JsonObject): Html =>
+  html`<section><h2 id="schemas">Schemas</h2>${
+    Object.entries((at(spec, "components", "schemas") ?? {}) as JsonObject).map(([name, schema]) =>
+      html`<article id="schema-${name}"><h3><code>${name}</code></h3>${fieldTable(schema)}</article>`
+    )
+  }</section>`
+
+/** The page; `base` is the origin that its examples call. */
+export const page = (spec: JsonObject, base: string): Html => {
+  const all = operations(spec)
+  const tags = list(spec["tags"]).map((tag) => ({ name: text(at(tag, "name")), note: text(at(tag, "description")) }))
+  const title = text(at(spec, "info", "title"))
+  return html`
+    <!doctype html>
+    <html lang="en">
+      <head>
+        <meta charset="utf-8">
+        <title>${title} ${text(at(spec, "info", "version"))}</title>
+        <meta name="viewport" content="width=device-width, initial-scale=1">
+        <meta name="color-scheme" content="light dark">
+        <link rel="stylesheet" href="/v1/docs/style.css">
+      </head>
+      <body>
+        <header>
+          <h1>${title}</h1>
+          <p>${text(at(spec, "info", "description"))}</p>
+          <p>Version ${text(at(spec, "info", "version"))} · <a href="/v1/openapi.json">OpenAPI document</a></p>
+        </header>
+        <nav aria-label="Endpoints">${tags.map((tag) =>
+          html`
+            <h2>${tag.name}</h2>
+            <ul>${all.filter((operation) => operation.tag === tag.name).map((operation) =>
+              html`<li><a href="#${operation.id}"><span class="verb ${operation.method.toLowerCase()}">${operation.method}</span> ${operation.path}</a></li>`
+            )}</ul>
+          `
+        )}<h2><a href="#schemas">Schemas</a></h2></nav>
+        <main>${tags.map((tag) =>
+          html`<section><h2>${tag.name}</h2><p>${tag.note}</p>${
+            all.filter((operation) => operation.tag === tag.name).map((operation) => section(operation, spec, base))
+          }</section>`
+        )}${models(spec)}</main>
+      </body>
+    </html>
+  `
+}

@@ -1,0 +1,67 @@
+/** Handlers of `/v1/institutions/{institution_id}/access-grant-reviews`. */
+import { Effect } from "effect"
+import { HttpServerResponse } from "effect/http"
+import { HttpApi, HttpApiBuilder } from "effect/http-api"
+import { AccessReviewsApi } from "../../../schemas/api/AccessReviewsApi.ts"
+import { GrantReceipt } from "../../../schemas/identity/AccessReview.ts"
+import { AccessReviews } from "../../../services/access/AccessReviews.ts"
+import { ifMatch } from "./IfMatch.ts"
+import { keyedFenced } from "./IdempotentResponse.ts"
+import { approving, personIn } from "../auth/PersonAuth.ts"
+
+const Api = HttpApi.make("bailiwick").add(AccessReviewsApi)
+
+const etag = ({ evidence_digest }: typeof GrantReceipt.Encoded) => ({ etag: `"${evidence_digest}"` })
+
+export const accessReviews = HttpApiBuilder.group(
+  Api,
+  "access-grant-reviews",
+  Effect.fn(function* (handlers) {
+    const reviews = yield* AccessReviews
+    return handlers.handleAll({
+      listAccessGrantReviews: Effect.fnUntraced(function* ({ params }) {
+        const { personId } = yield* personIn
+        const listed = yield* reviews.list(personId, params.institution_id).pipe(
+          Effect.catchTag("SqlError", Effect.die),
+        )
+        return HttpServerResponse.uint8Array(listed, { contentType: "application/json" })
+      }),
+      proposeAccessGrantReview: Effect.fnUntraced(function* ({ params, payload }) {
+        const { personId, principal } = yield* personIn
+        return yield* keyedFenced(
+          { principal, payload, status: 201, success: GrantReceipt, headers: etag },
+          reviews.propose({ ...payload, personId, institutionId: params.institution_id }),
+        )
+      }),
+      approveAccessGrantReview: Effect.fnUntraced(function* ({ params, payload }) {
+        const { personId, principal } = yield* personIn
+        const decision = {
+          personId,
+          institutionId: params.institution_id,
+          reviewId: params.review_id,
+          reason: payload.reason,
+          seen: yield* ifMatch,
+          stepUp: yield* approving,
+        }
+        return yield* keyedFenced(
+          { principal, payload, status: 200, success: GrantReceipt, headers: etag },
+          reviews.approve(decision),
+        )
+      }),
+      revokeAccessGrantReview: Effect.fnUntraced(function* ({ params, payload }) {
+        const { personId, principal } = yield* personIn
+        const decision = {
+          personId,
+          institutionId: params.institution_id,
+          reviewId: params.review_id,
+          reason: payload.reason,
+          seen: yield* ifMatch,
+        }
+        return yield* keyedFenced(
+          { principal, payload, status: 200, success: GrantReceipt, headers: etag },
+          reviews.revoke(decision),
+        )
+      }),
+    })
+  }),
+)

@@ -1,0 +1,41 @@
+/** Handlers of `/v1/api-keys/`. */
+import { Effect } from "effect"
+import { HttpServerResponse } from "effect/http"
+import { HttpApi, HttpApiBuilder } from "effect/http-api"
+import { ApiKeysApi } from "../../../schemas/api/ApiKeysApi.ts"
+import { Credential, Principal } from "../../../schemas/api/CredentialsApi.ts"
+import { ApiKeys } from "../../../services/accounts/ApiKeys.ts"
+import { Principals } from "../../../services/authentication/Principals.ts"
+import { FastReads, hotRead } from "../edge/FastReads.ts"
+import { AccountLimits } from "../auth/Limits.ts"
+
+const Api = HttpApi.make("bailiwick").add(ApiKeysApi)
+
+export const apiKeys = HttpApiBuilder.group(
+  Api,
+  "api-keys",
+  Effect.fn(function* (handlers) {
+    const keys = yield* ApiKeys
+    const hot = yield* FastReads
+    hot.set(
+      "/v1/api-keys/",
+      hotRead(
+        yield* Principals,
+        yield* AccountLimits,
+        (credential, _, query) => query === "" ? keys.list(credential) : undefined,
+      ),
+    )
+    return handlers.handleAll({
+      createApiKey: Effect.fnUntraced(function* ({ payload }) {
+        return yield* keys.create(yield* Principal, payload)
+      }),
+      listApiKeys: Effect.fnUntraced(function* () {
+        const body = yield* keys.list(yield* Credential)
+        return HttpServerResponse.text(body, { contentType: "application/json" })
+      }),
+      revokeApiKey: Effect.fnUntraced(function* ({ params }) {
+        yield* keys.revoke(yield* Principal, params.key_id)
+      }),
+    })
+  }),
+)

@@ -1,0 +1,87 @@
+/** Handlers of `/v1/me`. */
+import { Effect, Layer } from "effect"
+import { HttpServerResponse } from "effect/http"
+import { HttpApi, HttpApiBuilder } from "effect/http-api"
+import { MeApi } from "../../../schemas/api/MeApi.ts"
+import { FinishedAction, StartedAction } from "../../../schemas/identity/CredentialAction.ts"
+import { Authenticators, viewOf } from "../../../services/people/Authenticators.ts"
+import { CredentialActions, ProofRejected, wellFormed } from "../../../services/people/CredentialActions.ts"
+import { People } from "../../../services/people/People.ts"
+import { Sessions } from "../../../services/people/Sessions.ts"
+import { SessionActivity } from "../../../services/people/SessionActivity.ts"
+import { FastReads } from "../edge/FastReads.ts"
+import { keyed } from "./IdempotentResponse.ts"
+import type { Rates } from "../auth/Limits.ts"
+import { hotOwn } from "../auth/ManagementAuth.ts"
+import { ApprovalMaxAge, personOf } from "../auth/PersonAuth.ts"
+
+const Api = HttpApi.make("bailiwick").add(MeApi)
+
+/** The result without its secrets, for the receipt: they are shown only once. */
+const withoutSecrets = (started: StartedAction): StartedAction =>
+  started.challenge.type === "totp"
+    ? { ...started, challenge: { type: "totp", otpauth_uri: null, secret: null } }
+    : started
+
+const withoutCodes = (finished: FinishedAction): FinishedAction => ({ ...finished, recovery_codes: null })
+
+export const me = HttpApiBuilder.group(
+  Api,
+  "me",
+  Effect.fn(function* (handlers) {
+    const actions = yield* CredentialActions
+    const authenticators = yield* Authenticators
+    const people = yield* People
+    const sessions = yield* Sessions
+    const sightings = yield* SessionActivity
+    return handlers.handleAll({
+      me: Effect.fnUntraced(function* () {
+        const { personId } = yield* personOf
+        return HttpServerResponse.text(yield* people.account(personId), { contentType: "application/json" })
+      }),
+      freshness: Effect.fnUntraced(function* () {
+        return yield* actions.freshness(yield* personOf, yield* ApprovalMaxAge)
+      }),
+      listSessions: Effect.fnUntraced(function* () {
+        return yield* sessions.list(yield* personOf)
+      }),
+      listAuthenticators: Effect.fnUntraced(function* () {
+        const owned = yield* Effect.orDie(authenticators.of((yield* personOf).personId))
+        return { items: owned.map((one) => viewOf(one, owned)), total: owned.length }
+      }),
+      credentialCapabilities: Effect.fnUntraced(function* () {
+        return yield* actions.capabilities(yield* personOf)
+      }),
+      startCredentialAction: Effect.fnUntraced(function* ({ headers, payload }) {
+        const caller = yield* personOf
+        yield* wellFormed(payload)
+        return yield* keyed(
+          { principal: caller.principal, payload, status: 201, success: StartedAction, keep: withoutSecrets },
+          actions.start(caller, payload, headers["x-portal-binding"]),
+        )
+      }),
+      completeCredentialAction: Effect.fnUntraced(function* ({ headers, params, payload }) {
+        const caller = yield* personOf
+        // Products hear of an ended session only where it has a row: write pending session rows first.
+        yield* sightings.settle(caller.personId)
+        return yield* keyed(
+          { principal: caller.principal, payload, status: 200, success: FinishedAction, keep: withoutCodes },
+          actions.complete(caller, params.intent_id, payload.proof, headers["x-portal-binding"]),
+        ).pipe(
+          Effect.catchIf(
+            (error): error is ProofRejected => error instanceof ProofRejected,
+            (rejected) => Effect.flatMap(actions.refuse(caller, rejected), Effect.fail),
+          ),
+        )
+      }),
+    })
+  }),
+)
+
+/** `GET /v1/me` as a fast read: a portal calls it with every page. */
+export const hotMe = (rates: Rates) =>
+  Layer.effectDiscard(Effect.gen(function* () {
+    const people = yield* People
+    const hot = yield* FastReads
+    hot.set("/v1/me", yield* hotOwn(rates, people.own))
+  }))

@@ -1,0 +1,65 @@
+/** Handlers of operations, diagnostics and jobs. */
+import { Effect, Redacted } from "effect"
+import { HttpApi, HttpApiBuilder } from "effect/http-api"
+import { OperationsApi } from "../../../schemas/api/OperationsApi.ts"
+import { Job } from "../../../schemas/identity/Operation.ts"
+import { Operations } from "../../../services/projects/Operations.ts"
+import { ReviewedJobs } from "../../../services/projects/ReviewedJobs.ts"
+import { keyed, keyedAfter } from "./IdempotentResponse.ts"
+import { personIn, personOf } from "../auth/PersonAuth.ts"
+
+const Api = HttpApi.make("bailiwick").add(OperationsApi)
+
+export const operations = HttpApiBuilder.group(
+  Api,
+  "operations",
+  Effect.fn(function* (handlers) {
+    const work = yield* Operations
+    const reviewed = yield* ReviewedJobs
+    return handlers.handleAll({
+      operations: Effect.fnUntraced(function* () {
+        return yield* work.summary((yield* personOf).personId).pipe(Effect.catchTag("SqlError", Effect.die))
+      }),
+      operationsDiagnostics: Effect.fnUntraced(function* () {
+        return yield* work.diagnostics((yield* personOf).personId).pipe(Effect.catchTag("SqlError", Effect.die))
+      }),
+      projectDiagnostics: Effect.fnUntraced(function* ({ params }) {
+        return yield* work.projectDiagnostics((yield* personIn).personId, params.project_id).pipe(
+          Effect.catchTag("SqlError", Effect.die),
+        )
+      }),
+      listJobs: Effect.fnUntraced(function* () {
+        return { items: yield* work.jobs((yield* personOf).personId).pipe(Effect.catchTag("SqlError", Effect.die)) }
+      }),
+      reconcileJob: Effect.fnUntraced(function* ({ params, payload }) {
+        const { personId, principal } = yield* personOf
+        return yield* keyedAfter(
+          { principal, payload, status: 200, success: Job },
+          reviewed.reconcile({ personId, jobId: params.job_id, reason: payload.reason }),
+        )
+      }, Effect.scoped),
+      retryJob: Effect.fnUntraced(function* ({ params, payload }) {
+        const { personId, principal } = yield* personOf
+        return yield* keyed(
+          { principal, payload, status: 200, success: Job },
+          reviewed.retry({ personId, jobId: params.job_id, reason: payload.reason }),
+        )
+      }),
+      repairJob: Effect.fnUntraced(function* ({ params, payload }) {
+        const { personId, principal } = yield* personOf
+        const token = payload.registration_access_token ?? null
+        return yield* keyedAfter(
+          { principal, payload, status: 200, success: Job },
+          reviewed.repair({
+            personId,
+            jobId: params.job_id,
+            reason: payload.reason,
+            clientId: payload.client_id,
+            managementUri: payload.registration_client_uri ?? null,
+            managementToken: token === null ? null : Redacted.make(token),
+          }),
+        )
+      }, Effect.scoped),
+    })
+  }),
+)

@@ -1,0 +1,111 @@
+/** Handlers of `/v1/webhooks` and `/v1/webhook-deliveries`. */
+import { Effect } from "effect"
+import { HttpServerResponse } from "effect/http"
+import { HttpApi, HttpApiBuilder } from "effect/http-api"
+import { WebhookActor } from "../../../schemas/actors/WebhookActor.ts"
+import { Credential, Principal } from "../../../schemas/api/CredentialsApi.ts"
+import { WebhooksApi } from "../../../schemas/api/WebhooksApi.ts"
+import { WebhookNotFound } from "../../../schemas/problems/WebhookProblems.ts"
+import { isUuid } from "../../../schemas/Wire.ts"
+import { Principals } from "../../../services/authentication/Principals.ts"
+import { CurrentRequest } from "../../../services/platform/observability/CurrentRequest.ts"
+import { send } from "../../../services/platform/messaging/Mailbox.ts"
+import { DeliveryRecords, type PageRequest } from "../../../services/webhooks/DeliveryRecords.ts"
+import { Replays } from "../../../services/webhooks/Replays.ts"
+import { Webhooks } from "../../../services/webhooks/Webhooks.ts"
+import { FastReads, hotRead } from "../edge/FastReads.ts"
+import { AccountLimits } from "../auth/Limits.ts"
+
+const Api = HttpApi.make("bailiwick").add(WebhooksApi)
+
+const json = (body: string) => HttpServerResponse.text(body, { contentType: "application/json" })
+
+/** An id that is no UUID is not found at once, so that no actor is made for it. */
+const idOf = (id: string) => isUuid(id) ? Effect.succeed(id.toLowerCase()) : Effect.fail(new WebhookNotFound())
+
+/**
+ * Reads the usual form of page, limit and status; undefined for any other query, which the contract's decoder reads or
+ * refuses.
+ */
+const plainPage = (query: string): PageRequest | undefined => {
+  const asked = new Map<string, string>()
+  for (const part of query === "" ? [] : query.split("&")) {
+    const [, key, value] = /^(page|limit)=(0|[1-9]\d{0,5})$/.exec(part) ?? /^(status)=([a-z_]{1,20})$/.exec(part) ?? []
+    if (key === undefined || value === undefined || asked.has(key)) return undefined
+    asked.set(key, value)
+  }
+  const limit = Number(asked.get("limit") ?? 20)
+  if (limit < 1 || limit > 100) return undefined
+  return { page: Number(asked.get("page") ?? 0), limit, status: asked.get("status") }
+}
+
+export const webhooks = HttpApiBuilder.group(
+  Api,
+  "webhooks",
+  Effect.fn(function* (handlers) {
+    const service = yield* Webhooks
+    const records = yield* DeliveryRecords
+    const replays = yield* Replays
+    const actor = yield* WebhookActor.client
+    const hot = yield* FastReads
+    hot.set(
+      "/v1/webhooks/{webhook_id}/deliveries",
+      hotRead(yield* Principals, yield* AccountLimits, (credential, params, query) => {
+        const asked = plainPage(query)
+        return asked && records.page(credential, params["webhook_id"] ?? "", asked)
+      }),
+    )
+
+    return handlers.handleAll({
+      listWebhooks: Effect.fnUntraced(function* ({ query }) {
+        return json(yield* service.list(yield* Credential, query.include_paused))
+      }),
+      createWebhook: Effect.fnUntraced(function* ({ payload }) {
+        return yield* service.create((yield* Principal).accountId, payload)
+      }),
+      updateWebhook: Effect.fnUntraced(function* ({ params, payload }) {
+        const id = yield* idOf(params.webhook_id)
+        const who = { accountId: (yield* Principal).accountId, origin: yield* CurrentRequest }
+        const change = {
+          ...(payload.url == null ? {} : { url: payload.url }),
+          ...(payload.events == null ? {} : { events: payload.events }),
+          ...(payload.is_active == null ? {} : { isActive: payload.is_active }),
+        }
+        return yield* send(actor(id).Update({ ...who, ...change }), service.update(who.accountId, id, change))
+      }),
+      // These commands bypass the actor: where its answer is late the service is called again, and a command that must
+      // run once would run twice, or find its webhook gone. The row's lock orders them as well.
+      deleteWebhook: Effect.fnUntraced(function* ({ params }) {
+        yield* service.remove((yield* Principal).accountId, yield* idOf(params.webhook_id))
+      }),
+      rotateSecret: Effect.fnUntraced(function* ({ params, payload }) {
+        const id = yield* idOf(params.webhook_id)
+        return yield* service.rotate((yield* Principal).accountId, id, payload.overlap_seconds)
+      }),
+      testWebhook: Effect.fnUntraced(function* ({ params }) {
+        return yield* replays.test((yield* Principal).accountId, params.webhook_id)
+      }),
+      replayWebhook: Effect.fnUntraced(function* ({ params, payload }) {
+        const replayed = yield* replays.many((yield* Principal).accountId, params.webhook_id, {
+          since: Date.parse(payload.since.toUpperCase()),
+          until: payload.until == null ? null : Date.parse(payload.until.toUpperCase()),
+          status: payload.status ?? "dead_letter",
+        })
+        return { replayed }
+      }),
+      listDeliveries: Effect.fnUntraced(function* ({ params, query }) {
+        return json(yield* records.page(yield* Credential, params.webhook_id, query))
+      }),
+      getWebhookDelivery: Effect.fnUntraced(function* ({ params }) {
+        return json(yield* records.get((yield* Principal).accountId, params.delivery_id, params.webhook_id))
+      }),
+      getDelivery: Effect.fnUntraced(function* ({ params }) {
+        return json(yield* records.get((yield* Principal).accountId, params.delivery_id))
+      }),
+      replayDelivery: Effect.fnUntraced(function* ({ params }) {
+        yield* replays.one((yield* Principal).accountId, params.delivery_id)
+        return { id: params.delivery_id.toLowerCase(), status: "pending" as const }
+      }),
+    })
+  }),
+)

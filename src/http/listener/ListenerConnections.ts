@@ -1,0 +1,181 @@
+/**
+ * The connections of one server: their number, the state of each, and which one is closed when a new connection finds
+ * no room. The resource is file descriptors: without a bound, connections that cost their client nothing take all of
+ * them, and the process can open neither a connection nor a file.
+ *
+ * The first to be closed is the connection that has waited longest for its first complete header, where that is more
+ * than a tick; then the longest idle connection; then any that waits for its first header; then one whose client has
+ * not read its answer for longer than a header may take. Where there is none of these, the new connection is refused.
+ * Time is counted in ticks, a tenth of the header's deadline each, so that a request reads no clock.
+ */
+
+/** Ticks within which a complete header must arrive. */
+export const headerTicks = 10
+
+/**
+ * The system may still be sending an idle connection's last answer: the connection gets one more tick per this many
+ * bytes.
+ */
+const bytesPerTick = 16 * 1024
+
+/** Bytes that the system buffers, whether or not the client reads. */
+export const buffered = 64 * 1024
+
+export class Connection {
+  /** Requests that are being answered. */
+  running = 0
+  /** The tick of its last change. */
+  since: number
+  /** Whether a request has arrived on it. */
+  served = false
+  /** Ticks that it may be idle beyond the deadline. */
+  grace = 0
+  /** Whether its answer is complete and waits for the client to read it. */
+  unread: () => boolean = () => false
+  /** Ends it at once. */
+  readonly cut: () => void
+  /** Ends it after the answers under way. */
+  readonly finish: () => void
+  constructor(since: number, cut: () => void, finish: () => void) {
+    this.since = since
+    this.cut = cut
+    this.finish = finish
+  }
+}
+
+export class ListenerConnections {
+  readonly max: number
+  /** Without a complete header yet, oldest first. */
+  private readonly halfOpen = new Set<Connection>()
+  /** Between two requests, oldest first. */
+  private readonly idle = new Set<Connection>()
+  private readonly busy = new Set<Connection>()
+  /** Busy connections whose client does not read, oldest first. */
+  private readonly unread = new Set<Connection>()
+  private ticks = 0
+  private stopping = false
+  /** Connections that gave way or were refused since the last report. */
+  private displaced = 0
+  private whenEmpty: () => void = () => {}
+
+  constructor(max: number) {
+    this.max = max
+  }
+
+  get size(): number {
+    return this.halfOpen.size + this.idle.size + this.busy.size
+  }
+
+  get answering(): number {
+    return this.busy.size
+  }
+
+  /** Admits a new connection; null: all others are busy, and the caller closes it. */
+  opened(cut: () => void, finish: () => void = cut): Connection | null {
+    if (this.stopping || (this.size >= this.max && !this.makeRoom())) {
+      this.displaced++
+      return null
+    }
+    const connection = new Connection(this.ticks, cut, finish)
+    this.halfOpen.add(connection)
+    return connection
+  }
+
+  /** Ends the connection that is first to give way; false: there is none. */
+  makeRoom(): boolean {
+    const [waiting] = this.halfOpen
+    const [idle] = this.idle
+    const [unread] = this.unread
+    const late = waiting !== undefined && this.ticks - waiting.since > 1 ? waiting : undefined
+    const victim = late ?? idle ?? waiting ?? unread
+    if (victim === undefined) return false
+    this.displaced++
+    this.end(victim)
+    return true
+  }
+
+  /** A complete header arrived. `unread`: whether the answer is complete and waits to be read. */
+  requested(connection: Connection, unread: () => boolean = () => false): void {
+    if (connection.running++ > 0) return
+    if (!this.halfOpen.delete(connection) && !this.idle.delete(connection)) return
+    connection.served = true
+    connection.since = this.ticks
+    connection.unread = unread
+    this.busy.add(connection)
+  }
+
+  /** The answer was given to the system, which may still have to send `bytes`. */
+  answered(connection: Connection, bytes = 0): void {
+    if (--connection.running > 0 || !this.busy.delete(connection)) return
+    this.unread.delete(connection)
+    connection.since = this.ticks
+    connection.grace = bytes <= buffered ? 0 : Math.ceil(bytes / bytesPerTick)
+    this.idle.add(connection)
+    if (this.stopping) connection.finish()
+  }
+
+  /** The connection has ended, from either side. */
+  gone(connection: Connection): void {
+    this.remove(connection)
+    if (this.size === 0) this.whenEmpty()
+  }
+
+  /** A tenth of the header's deadline has passed. */
+  tick(): void {
+    this.ticks++
+    for (const connection of this.halfOpen) {
+      if (this.ticks - connection.since <= headerTicks) break
+      this.end(connection)
+    }
+    for (const connection of this.idle) {
+      const over = this.ticks - connection.since - headerTicks
+      if (over <= 0) break
+      if (over > connection.grace) this.end(connection)
+    }
+    for (const connection of this.busy) {
+      if (this.ticks - connection.since > headerTicks && connection.unread()) this.unread.add(connection)
+    }
+  }
+
+  /** Connections that gave way or were refused since the last report. */
+  report(): number {
+    const { displaced } = this
+    this.displaced = 0
+    return displaced
+  }
+
+  /** Stops admitting connections; each one ends with its next answer. */
+  stop(): void {
+    this.stopping = true
+  }
+
+  /** Ends the connections without a request under way. */
+  finishIdle(): void {
+    for (const connection of this.halfOpen) this.end(connection)
+    for (const connection of this.idle) connection.finish()
+  }
+
+  cutAll(): void {
+    for (const set of [this.halfOpen, this.idle, this.busy]) for (const connection of set) this.end(connection)
+  }
+
+  /** Resolves when no connection is left. */
+  readonly empty = (): Promise<void> =>
+    new Promise((resolve) => {
+      if (this.size === 0) return resolve()
+      this.whenEmpty = resolve
+    })
+
+  private end(connection: Connection): void {
+    this.remove(connection)
+    connection.cut()
+    if (this.size === 0) this.whenEmpty()
+  }
+
+  private remove(connection: Connection): void {
+    this.halfOpen.delete(connection)
+    this.idle.delete(connection)
+    this.busy.delete(connection)
+    this.unread.delete(connection)
+  }
+}

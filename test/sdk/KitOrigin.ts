@@ -1,0 +1,220 @@
+/**
+ * A transmitter as a receiver meets it: over HTTP, with a history that it signs, a stream that is polled, and whatever a
+ * test has it do wrong. What the real one does is tried elsewhere; here it is made to do what that one never would.
+ */
+import { createServer, type IncomingMessage } from "node:http"
+import type { Json } from "../../sdk/Canonical.ts"
+import { genesis } from "../../sdk/Canonical.ts"
+import { changesOf, type Fact, groups } from "../../sdk/EventProjection.ts"
+import { audience, chained, issuer, keyOf, now, projectId, type SigningKey, snapshotOf, type Told } from "./Tokens.ts"
+
+export const streamId = "0199f3a2-7c1e-7d0a-9b55-0d5c2f3e8a11"
+
+const ssf = (name: string) => `https://schemas.openid.net/secevent/ssf/event-type/${name}`
+
+export interface Signed {
+  readonly jti: string
+  readonly set: string
+}
+
+interface Stored extends Signed {
+  readonly told: Told
+  readonly digest: string
+}
+
+/** Resolves once what is looked at after each change is so. */
+export const watched = () => {
+  const waiting = new Set<() => void>()
+  return {
+    changed: () => {
+      for (const look of [...waiting]) look()
+    },
+    until: (so: () => boolean) =>
+      new Promise<void>((resolve) => {
+        const look = () => {
+          if (!so()) return
+          waiting.delete(look)
+          resolve()
+        }
+        waiting.add(look)
+        look()
+      }),
+  }
+}
+
+const bodyOf = async (request: IncomingMessage): Promise<Record<string, unknown>> => {
+  let text = ""
+  for await (const part of request) text += part
+  return text === "" ? {} : JSON.parse(text)
+}
+
+export interface Poll {
+  readonly ack: ReadonlyArray<string>
+  readonly setErrs: Readonly<Record<string, { readonly err: string }>>
+}
+
+/** Listens on a port of its own; `end` stops it. */
+export const origin = async () => {
+  let key: SigningKey = await keyOf("transmitter")
+  let served = [key.jwk]
+  let epoch = 1
+  let history: Array<Stored> = []
+  /** Histories of epochs that are over. */
+  const former = new Map<number, ReadonlyArray<Stored>>()
+  /** What waits to be polled, in the order in which it is given. */
+  let queue: Array<Signed> = []
+  let expired = 0
+  const acknowledged: Array<string> = []
+  const polls: Array<Poll> = []
+  const verifications: Array<string> = []
+  const requests: Array<string> = []
+  const watch = watched()
+
+  const headOf = () => history.at(-1)?.digest ?? genesis
+
+  /** Goes on with the history; gives what a stream would carry. */
+  const tell = async (...told: ReadonlyArray<Told>): Promise<ReadonlyArray<Signed>> => {
+    const claims = chained(told, epoch, headOf(), history.length + 1)
+    const made: Array<Stored> = []
+    for (const [i, one] of claims.entries()) {
+      const [body] = Object.values(one.events) as unknown as [{ readonly lifecycle: { readonly digest: string } }]
+      made.push({ jti: one.jti, set: await key.sign(one), told: told[i]!, digest: body.lifecycle.digest })
+    }
+    history.push(...made)
+    watch.changed()
+    return made
+  }
+
+  /** Goes on with the history by what was signed elsewhere. */
+  const tellSigned = (claims: { readonly jti: string; readonly events: object }, set: string, told: Told) => {
+    const [body] = Object.values(claims.events) as unknown as [{ readonly lifecycle: { readonly digest: string } }]
+    history.push({ jti: claims.jti, set, told, digest: body.lifecycle.digest })
+    watch.changed()
+  }
+
+  /** What a stream says of itself. */
+  const own = async (
+    kind: string,
+    event: object,
+    about: Json = { format: "opaque", id: streamId },
+  ): Promise<Signed> => {
+    const jti = crypto.randomUUID()
+    const events = { [ssf(kind)]: event }
+    return { jti, set: await key.sign({ iss: issuer, aud: audience, iat: now, jti, sub_id: about, events }) }
+  }
+
+  /** What the history comes to, or what it came to at an earlier place. */
+  const facts = (at = { epoch, position: history.length }): ReadonlyArray<Fact> => {
+    const state = new Map<string, Fact>()
+    const before = at.epoch === epoch ? history : former.get(at.epoch)!
+    for (const { told: { payload, subId, type } } of before.slice(0, at.position)) {
+      for (const { group, id, value } of changesOf({ payload, subId, type })) {
+        if (value === null) state.delete(`${group} ${id}`)
+        else state.set(`${group} ${id}`, { group, id, value })
+      }
+    }
+    return [...state.values()].sort((a, b) =>
+      groups.indexOf(a.group) - groups.indexOf(b.group) || (a.id < b.id ? -1 : 1)
+    )
+  }
+
+  const snapshot = () => {
+    const state: Record<string, Json> = {}
+    for (const group of groups) {
+      const values = facts().filter((fact) => fact.group === group).map(({ value }) => value)
+      state[group] = group === "project" || group === "keys" ? values[0] ?? null : values
+    }
+    const kids = served.map(({ kid }) => String(kid))
+    const at = { epoch, position: history.length, chainHead: headOf() }
+    return key.sign(snapshotOf(state, at, kids), { typ: "lifecycle-snapshot+jwt" })
+  }
+
+  const answer = async (request: IncomingMessage): Promise<readonly [number, unknown]> => {
+    const { pathname, searchParams } = new URL(request.url ?? "/", "http://localhost")
+    requests.push(pathname)
+    if (pathname === "/v1/lifecycle/jwks") return [200, { keys: served }]
+    if (expired > 0) {
+      expired--
+      return [401, { code: "invalid_token" }]
+    }
+    const sent = await bodyOf(request)
+    switch (pathname) {
+      case `/v1/projects/${projectId}/lifecycle/events`: {
+        const after = Number(searchParams.get("after")!.slice(1))
+        if (after > history.length) return [409, { code: "cursor_epoch_changed" }]
+        const items = history.slice(after, after + Number(searchParams.get("limit"))).map(({ jti, set }, i) => ({
+          jti,
+          set,
+          position: after + i + 1,
+        }))
+        const last = after + items.length
+        if (items.length === 0 && searchParams.get("wait") !== "0") await watch.until(() => history.length > after)
+        return [200, { items, cursor: `c${last}`, head: history.length, more: last < history.length }]
+      }
+      case `/v1/projects/${projectId}/lifecycle/snapshot`:
+        return [200, await snapshot()]
+      case `/v1/projects/${projectId}/lifecycle/acknowledgements`:
+        acknowledged.push(String(sent["cursor"]))
+        return [200, { acknowledged_cursor: sent["cursor"] }]
+      case "/v1/lifecycle/verify":
+        verifications.push(String(sent["state"]))
+        return [204, null]
+      case `/v1/lifecycle/streams/${streamId}/poll`: {
+        const { ack, setErrs } = sent as unknown as Poll
+        polls.push({ ack, setErrs })
+        queue = queue.filter(({ jti }) => !ack.includes(jti) && !Object.hasOwn(setErrs, jti))
+        if (queue.length === 0 && sent["returnImmediately"] !== true) {
+          watch.changed()
+          await watch.until(() => queue.length > 0)
+        }
+        return [200, { sets: Object.fromEntries(queue.map(({ jti, set }) => [jti, set])) }]
+      }
+      default:
+        return [404, { code: "not_found" }]
+    }
+  }
+
+  const server = createServer((request, response) => {
+    answer(request).then(([status, body]) => {
+      response.writeHead(status).end(typeof body === "string" ? body : JSON.stringify(body))
+      watch.changed()
+    }, () => response.writeHead(500).end())
+  })
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
+  const address = server.address()
+  if (address === null || typeof address === "string") throw new Error("not listening")
+
+  return {
+    ...{ acknowledged, facts, own, polls, requests, tell, tellSigned, verifications, watch },
+    url: `http://127.0.0.1:${address.port}`,
+    key: () => key,
+    head: () => history.length,
+    epoch: () => epoch,
+    /** The history up to here is another one from now on, as after a restore. */
+    restart: (to: number) => {
+      former.set(epoch, history)
+      history = history.slice(0, to)
+      epoch++
+    },
+    /** Signs by another key from now on, which it serves beside the old one. */
+    rotate: async () => {
+      key = await keyOf("transmitter's next")
+      served = [...served, key.jwk]
+      return key.kid
+    },
+    /** Lets these be polled. */
+    queue: (...some: ReadonlyArray<Signed>) => {
+      queue.push(...some)
+      watch.changed()
+    },
+    queued: () => queue.length,
+    /** The next so many requests come with a token that has ended. */
+    expire: (requests: number) => {
+      expired = requests
+    },
+    end: () => {
+      server.closeAllConnections()
+      server.close()
+    },
+  }
+}

@@ -1,0 +1,49 @@
+/** Streams of the real program, made as a receiver makes them: over HTTP, by a service that may. */
+import { Effect } from "effect"
+import { request } from "node:http"
+import { done, send } from "../src/http/identity/IdentityClient.ts"
+import { serve } from "../services/platform/Outbound/LoopbackServers.ts"
+import { capabilities, grant, type Scene } from "../services/lifecycle/LifecycleWorld.ts"
+import { serviceTokenFor } from "../support/TestTokens.ts"
+
+export const secret = "Bearer of the stream"
+
+/** A stream of the scene's service; what is asked of it besides. */
+export const streamOf = Effect.fnUntraced(function* (made: Scene, asked: object = {}) {
+  const { clientId } = made.asking
+  yield* grant(made, clientId, [...capabilities, "stream.manage"])
+  const authorization = `Bearer ${yield* serviceTokenFor(clientId, { audience: "service-lifecycle" })}`
+  const ask = (method: string, path: string, body?: object) => send(method, path, { authorization }, body)
+  const { stream_id: streamId }: { readonly stream_id: string } = done(
+    yield* ask("POST", "/v1/lifecycle/streams", asked),
+  )
+  const status = (status: string) => ask("POST", "/v1/lifecycle/status", { stream_id: streamId, status })
+  return { ask, status, streamId }
+})
+
+export const pushTo = (endpoint_url: string) => ({
+  delivery: { method: "urn:ietf:rfc:8935", endpoint_url, authorization_header: secret },
+})
+
+/** An address that stays while the program behind it comes and goes; without one it answers 503. */
+export const front = Effect.gen(function* () {
+  let to: number | null = null
+  const { port } = yield* serve((from, response) => {
+    const away = () => {
+      if (!response.headersSent) response.writeHead(503)
+      response.end()
+    }
+    if (to === null) return away()
+    const on = request({ port: to, method: "POST", headers: from.headers }, (answer) => {
+      response.writeHead(answer.statusCode!, answer.headers)
+      answer.on("error", away).pipe(response)
+    }).on("error", away)
+    from.pipe(on)
+  })
+  return {
+    url: `http://127.0.0.1:${port}/events`,
+    arrives: (port: number) => {
+      to = port
+    },
+  }
+})

@@ -1,0 +1,68 @@
+import { assert, layer } from "@effect/vitest"
+import { Effect, Layer } from "effect"
+import { Database } from "../../../services/platform/database/Database.ts"
+import { CountCompaction } from "../../../services/webhooks/CountCompaction.ts"
+import { settle } from "../../../services/webhooks/Deliveries/SettleAttempts.ts"
+import { specified } from "../../../services/webhooks/RetrySchedule.ts"
+import { count, event, failed, miscounted, now, resultOf, take, webhook, world } from "./WebhookWorld.ts"
+
+const totals = Effect.flatMap(Database, ({ sql }) =>
+  sql<{ webhook_id: string; status: string; n: number }>`
+    select webhook_id, status, sum(n)::int as n from delivery_counts group by 1, 2 having sum(n) <> 0 order by 1, 2`)
+
+layer(Layer.fresh(world()))("Counts", (it) => {
+  it.effect("a fold leaves one row a webhook, day and status, and every total as it was", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* Database
+      const { fold } = yield* CountCompaction
+      const hooks = [yield* webhook(), yield* webhook()]
+      for (const hook of [...hooks, ...hooks, ...hooks]) {
+        const { tasks } = yield* take(Array.from({ length: 4 }, () => event(hook.accountId)))
+        const at = yield* now
+        yield* settle(sql, specified, [resultOf(tasks[0]!, at), failed(tasks[1]!, at)])
+      }
+      const before = yield* totals
+      assert.isAbove(yield* count("delivery_counts"), 12)
+      assert.isFalse(yield* fold)
+      assert.deepStrictEqual(yield* totals, before)
+      assert.strictEqual(yield* count("delivery_counts", "folded"), 6)
+      assert.strictEqual(yield* count("delivery_counts"), 6)
+      assert.isFalse(yield* fold)
+      assert.deepStrictEqual(yield* totals, before)
+      assert.deepStrictEqual(yield* miscounted, [])
+    }))
+
+  it.effect("what cancels out leaves no row, and a long list is folded in batches", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* Database
+      const { fold } = yield* CountCompaction
+      yield* sql`delete from delivery_counts`
+      yield* sql`insert into delivery_counts (webhook_id, day, status, n)
+        select ${crypto.randomUUID()}::uuid, '2026-03-10', 'pending', case i % 2 when 0 then 1 else -1 end
+        from generate_series(1, 20000) i`
+      assert.isTrue(yield* fold)
+      assert.isFalse(yield* fold)
+      assert.strictEqual(yield* count("delivery_counts"), 0)
+    }))
+
+  it.effect("folds and settlements at once lose nothing", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* Database
+      const { fold } = yield* CountCompaction
+      yield* sql`delete from delivery_counts`
+      yield* sql`delete from deliveries`
+      const hook = yield* webhook()
+      const writes = Effect.gen(function* () {
+        const { tasks } = yield* take([event(hook.accountId), event(hook.accountId)])
+        yield* settle(sql, specified, [resultOf(tasks[0]!, yield* now)])
+      })
+      yield* Effect.all([
+        Effect.repeat(writes, { times: 25 }),
+        Effect.repeat(writes, { times: 25 }),
+        Effect.repeat(fold, { times: 50 }),
+        Effect.repeat(fold, { times: 50 }),
+      ], { concurrency: "unbounded" })
+      assert.deepStrictEqual(yield* miscounted, [])
+      assert.deepStrictEqual((yield* totals).map(({ n, status }) => [status, n]), [["delivered", 52], ["pending", 52]])
+    }))
+})

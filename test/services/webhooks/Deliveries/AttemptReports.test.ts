@@ -1,0 +1,36 @@
+import { assert, describe, it } from "@effect/vitest"
+import { AttemptReports } from "../../../../services/webhooks/Deliveries/AttemptReports.ts"
+import { resultOf } from "../WebhookWorld.ts"
+
+const result = (webhookId: string, n: number) =>
+  resultOf({ deliveryId: `d${n}`, webhookId, cycle: 1, attempt: 2, claim: 7n, leaseUntil: 31_000 }, 1_000)
+
+describe("Report", () => {
+  it("tells each attempt once, a webhook's together, and what was given back not at all", () => {
+    const report = new AttemptReports()
+    assert.deepStrictEqual(report.take(), [])
+    report.add(result("w1", 1), "delivered")
+    report.add(result("w2", 2), "retry")
+    report.add(result("w1", 3), "dead")
+    report.add(result("w1", 4), "released")
+    const told = report.take().map(({ data, subject }) => ({ subject, ...JSON.parse(data) }))
+    assert.deepStrictEqual(told.map(({ subject }) => subject), ["webhooks.v1.attempts.w1", "webhooks.v1.attempts.w2"])
+    assert.deepStrictEqual(told[0].attempts.map((a: { outcome: string }) => a.outcome), ["delivered", "dead"])
+    assert.deepStrictEqual(told[1], {
+      subject: "webhooks.v1.attempts.w2",
+      webhook_id: "w2",
+      attempts: [{
+        ...{ delivery_id: "d2", cycle: 1, attempt: 2, outcome: "retry", response_status: 200, error: null },
+        ...{ started_at: "1970-01-01T00:00:01.000Z", duration_ms: 7 },
+      }],
+    })
+    assert.deepStrictEqual(report.take(), [])
+  })
+
+  it("stays below what a broker takes in one message", () => {
+    const report = new AttemptReports()
+    for (let n = 0; n < 2_500; n++) report.add(result("w1", n), "delivered")
+    const sizes = report.take().map(({ data }) => JSON.parse(data).attempts.length)
+    assert.deepStrictEqual(sizes, [1_000, 1_000, 500])
+  })
+})

@@ -1,0 +1,490 @@
+/** Who may send when, against a model that counts by itself: what is reserved, waits and is on the wire. */
+import { assert, describe, it } from "@effect/vitest"
+import fc from "fast-check"
+import type { SlotLimits } from "../../../../services/webhooks/Sender/SlotLimits.ts"
+import { ConcurrencyLimiter } from "../../../../services/webhooks/Sender/ConcurrencyLimiter.ts"
+import { type Job, SimpleSlots } from "./SimpleSlots.ts"
+
+const limits: SlotLimits = { active: 6, claimed: 40, perHost: 5, perSilentHost: 2 }
+
+/** Webhook n belongs to account n mod 3 and is served by host n mod 4. */
+const jobOf = (n: number): Job => ({ webhookId: `w${n}`, accountId: `a${n % 3}`, host: `h${n % 4}` })
+
+/** What the header of Slots promises, counted apart from it. */
+class Model {
+  readonly slots = new ConcurrencyLimiter<Job>(limits)
+  reserved = new Map<string, number>()
+  waiting = new Map<string, number>()
+  active: Array<Job> = []
+  windows = new Map<string, number>()
+  answers = new Map<string, boolean>()
+  unsettled = 0
+  closed = false
+
+  count(of: (job: Job) => boolean) {
+    return this.active.filter(of).length
+  }
+  silent() {
+    return this.count(({ host }) => this.answers.get(host) !== true)
+  }
+  window(webhookId: string) {
+    return this.windows.get(webhookId) ?? 16
+  }
+  bump(map: Map<string, number>, key: string, by: number) {
+    map.set(key, (map.get(key) ?? 0) + by)
+  }
+  admissible(job: Job) {
+    if (this.active.length >= limits.active) return false
+    if (this.count((j) => j.webhookId === job.webhookId) >= this.window(job.webhookId)) return false
+    const on = this.count((j) => j.host === job.host)
+    if (this.answers.get(job.host) === true) return on < limits.perHost
+    return on < limits.perSilentHost && this.silent() < limits.active / 2
+  }
+  start(job: Job) {
+    assert.isTrue(this.admissible(job), "went beyond a limit")
+    this.bump(this.waiting, job.webhookId, -1)
+    this.active.push(job)
+  }
+  pump() {
+    for (let job = this.slots.next(); job !== undefined; job = this.slots.next()) this.start(job)
+    for (const [webhookId, n] of this.waiting) {
+      if (n > 0) assert.isFalse(this.admissible(jobOf(Number(webhookId.slice(1)))), `${webhookId} was left waiting`)
+    }
+  }
+  end(answered: boolean | null, at: number) {
+    const [job] = this.active.splice(at % this.active.length, 1)
+    this.slots.done(job!, answered)
+    if (answered === null) return
+    this.answers.set(job!.host, answered)
+    const window = this.window(job!.webhookId)
+    this.windows.set(job!.webhookId, answered ? Math.min(128, window + 1) : Math.max(1, window >> 1))
+  }
+  held() {
+    const sum = (map: Map<string, number>) => [...map.values()].reduce((a, b) => a + b, 0)
+    return sum(this.reserved) + sum(this.waiting) + this.active.length
+  }
+  check() {
+    assert.deepStrictEqual(this.slots.load, { claimed: this.held(), active: this.active.length })
+    assert.isAtMost(this.held(), limits.claimed)
+    assert.strictEqual(
+      this.slots.spare,
+      this.closed ? 0 : Math.max(0, limits.claimed - this.held() - this.unsettled),
+    )
+  }
+}
+
+const step = fc.oneof(
+  {
+    weight: 3,
+    arbitrary: fc.record({
+      do: fc.constant("reserve" as const),
+      n: fc.nat(7),
+      wanted: fc.integer({ min: 1, max: 30 }),
+    }),
+  },
+  {
+    weight: 3,
+    arbitrary: fc.record({ do: fc.constant("add" as const), n: fc.nat(7), wanted: fc.integer({ min: 1, max: 30 }) }),
+  },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant("drop" as const), n: fc.nat(7), wanted: fc.nat(5) }) },
+  { weight: 3, arbitrary: fc.record({ do: fc.constant("pump" as const), n: fc.constant(0), wanted: fc.constant(0) }) },
+  {
+    weight: 6,
+    arbitrary: fc.record({
+      do: fc.constantFrom("answer" as const, "silence" as const, "nothing" as const),
+      n: fc.nat(100),
+      wanted: fc.nat(8),
+    }),
+  },
+  { weight: 2, arbitrary: fc.record({ do: fc.constant("hold" as const), n: fc.nat(45), wanted: fc.nat(4) }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant("drain" as const), n: fc.constant(0), wanted: fc.constant(0) }) },
+)
+
+const run = (model: Model, { do: what, n, wanted }: typeof step extends fc.Arbitrary<infer S> ? S : never) => {
+  const job = jobOf(n)
+  const reserved = model.reserved.get(job.webhookId) ?? 0
+  if (what === "reserve") {
+    const room = model.slots.room(job.webhookId)
+    const got = model.slots.reserve(job.webhookId, job.accountId, wanted)
+    assert.strictEqual(got, Math.min(wanted, room))
+    assert.isAtMost(got, model.closed ? 0 : Math.max(0, limits.claimed - model.held() - model.unsettled))
+    model.bump(model.reserved, job.webhookId, got)
+  } else if (what === "add") {
+    const some = Math.min(wanted, reserved)
+    for (let i = 0; i < some; i++) model.slots.add(job)
+    model.bump(model.reserved, job.webhookId, -some)
+    model.bump(model.waiting, job.webhookId, some)
+  } else if (what === "drop") {
+    const some = Math.min(wanted, reserved)
+    model.slots.drop(job.webhookId, some)
+    model.bump(model.reserved, job.webhookId, -some)
+  } else if (what === "hold") {
+    model.unsettled = n
+    model.closed = wanted === 0
+    model.slots.hold(model.unsettled, model.closed)
+  } else if (what === "pump") model.pump()
+  else if (what === "drain") {
+    for (const { webhookId } of model.slots.drain()) model.bump(model.waiting, webhookId, -1)
+    assert.isTrue([...model.waiting.values()].every((left) => left === 0))
+  } else {
+    for (let i = 0; i <= wanted && model.active.length > 0; i++) {
+      model.end(what === "nothing" ? null : what === "answer", n)
+    }
+  }
+  model.check()
+}
+
+const fill = (slots: ConcurrencyLimiter<Job>, job: Job, n: number) => {
+  const got = slots.reserve(job.webhookId, job.accountId, n)
+  for (let i = 0; i < got; i++) slots.add(job)
+  return got
+}
+const pumpAll = (slots: ConcurrencyLimiter<Job>) => {
+  const started: Array<Job> = []
+  for (let job = slots.next(); job !== undefined; job = slots.next()) started.push(job)
+  return started
+}
+
+describe("Slots", () => {
+  it("what is not settled takes room from first tries and from what is fed; a closed one claims nothing", () => {
+    const slots = new ConcurrencyLimiter<Job>({ ...limits, claimed: 40 })
+    const job = jobOf(1)
+    slots.hold(35, false)
+    assert.strictEqual(slots.reserve(job.webhookId, job.accountId, 16), 5)
+    assert.deepStrictEqual(slots.feed(64), [])
+    slots.hold(20, false)
+    assert.deepStrictEqual(slots.feed(64).map(({ count }) => count), [5])
+    slots.hold(0, true)
+    assert.deepStrictEqual([slots.reserve("w2", "a2", 1), slots.spare, slots.feed(64).length], [0, 0, 0])
+    slots.hold(0, false)
+    assert.strictEqual(slots.reserve("w2", "a2", 1), 1)
+  })
+
+  it("keeps every limit and every count through any history, and starts whatever may start", () => {
+    fc.assert(
+      fc.property(fc.array(step, { maxLength: 120, size: "max" }), (steps) => {
+        const model = new Model()
+        for (const one of steps) run(model, one)
+        for (const [webhookId, n] of model.reserved) model.slots.drop(webhookId, n)
+        model.reserved.clear()
+        for (let rounds = 0; model.held() > 0 && rounds < 2_000; rounds++) {
+          model.pump()
+          if (model.active.length > 0) model.end(rounds % 3 !== 0, rounds)
+        }
+        model.check()
+        assert.deepStrictEqual(model.slots.load, { claimed: 0, active: 0 })
+      }),
+      { numRuns: 300 },
+    )
+  })
+
+  it("an endpoint that answered starts at once, however many black holes there are and however long it rested", () => {
+    fc.assert(fc.property(fc.integer({ min: 1, max: 40 }), fc.integer({ min: 1, max: 5 }), (holes, times) => {
+      const slots = new ConcurrencyLimiter<Job>({ ...limits, claimed: 10_000 })
+      const healthy: Job = { webhookId: "good", accountId: "good", host: "good" }
+      fill(slots, healthy, 1)
+      slots.done(slots.next()!, true)
+      for (let i = 0; i < holes; i++) fill(slots, { webhookId: `b${i}`, accountId: `b${i % 7}`, host: `b${i}` }, 16)
+      const dark = pumpAll(slots)
+      assert.isAtMost(dark.length, limits.active / 2)
+      for (let i = 0; i < times; i++) {
+        fill(slots, healthy, 1)
+        const next = slots.next()
+        assert.deepStrictEqual(next, healthy)
+        slots.done(next!, true)
+      }
+    }))
+  })
+
+  it("remembers at most 20,000 idle webhooks, destinations and backlogs, however many there were", () => {
+    const slots = new ConcurrencyLimiter<Job>({ active: 100, claimed: 100, perHost: 100, perSilentHost: 100 })
+    for (let n = 0; n < 21_000; n++) {
+      const job = { accountId: `a${n}`, webhookId: `w${n}`, host: `h${n}` }
+      // More than there is room for: the rest is a backlog.
+      fill(slots, job, 1)
+      slots.markHungry(job.webhookId, job.accountId)
+      slots.done(slots.next()!, true)
+    }
+    assert.deepStrictEqual(slots.load, { claimed: 0, active: 0 })
+    assert.deepStrictEqual(slots.sizes, { lanes: 20_000, hosts: 20_000, hungry: 20_000 })
+    // Feeding the backlogs leaves nothing of them behind.
+    while (slots.hasHungry) {
+      for (const { count, webhookId } of slots.feed(100)) slots.drop(webhookId, count)
+    }
+    assert.strictEqual(slots.sizes.hungry, 0)
+  })
+
+  it("accounts take turns, and the webhooks of an account within its turn", () => {
+    const slots = new ConcurrencyLimiter<Job>({ active: 100, claimed: 1_000, perHost: 100, perSilentHost: 100 })
+    const job = (accountId: string, webhookId: string) => ({ accountId, webhookId, host: webhookId })
+    fill(slots, job("a", "a1"), 6)
+    fill(slots, job("a", "a2"), 6)
+    fill(slots, job("b", "b1"), 3)
+    const order = pumpAll(slots).map(({ webhookId }) => webhookId)
+    assert.deepStrictEqual(order.slice(0, 6), ["a1", "b1", "a2", "b1", "a1", "b1"])
+    assert.lengthOf(order, 15)
+  })
+
+  it("the window halves on silence down to one, grows by one on an answer up to 128, and rules what may be claimed", () => {
+    const slots = new ConcurrencyLimiter<Job>()
+    const job = jobOf(1)
+    assert.strictEqual(slots.room("w1"), 16)
+    for (const left of [8, 4, 2, 1, 1]) {
+      fill(slots, job, 1)
+      slots.done(slots.next()!, false)
+      assert.strictEqual(slots.room("w1"), left)
+    }
+    fill(slots, job, 1)
+    slots.done(slots.next()!, true)
+    assert.strictEqual(slots.room("w1"), 2 * 4)
+    for (let i = 0; i < 200; i++) {
+      fill(slots, job, 1)
+      slots.done(slots.next()!, true)
+    }
+    assert.strictEqual(slots.room("w1"), 128 * 4)
+  })
+
+  it("who asked for more than there was room for is hungry, and fed once half a window is free", () => {
+    const slots = new ConcurrencyLimiter<Job>()
+    assert.strictEqual(fill(slots, jobOf(1), 20), 16)
+    assert.isTrue(slots.hasHungry)
+    assert.deepStrictEqual(slots.feed(100), [])
+    const started = pumpAll(slots)
+    for (const job of started) slots.done(job, true)
+    assert.deepStrictEqual(slots.feed(100), [{ webhookId: "w1", accountId: "a1", count: 32 }])
+    assert.deepStrictEqual(slots.feed(100), [])
+    assert.isFalse(slots.hasHungry)
+    slots.drop("w1", 32)
+    assert.deepStrictEqual(slots.load, { claimed: 0, active: 0 })
+  })
+
+  it("a bite is shared by accounts, and the next one goes to who had none", () => {
+    const slots = new ConcurrencyLimiter<Job>()
+    for (const id of ["p", "q", "r"]) slots.markHungry(id, "many")
+    slots.markHungry("s", "few")
+    const ids = (fed: ReadonlyArray<{ readonly webhookId: string; readonly count: number }>) =>
+      fed.map(({ count, webhookId }) => [webhookId, count])
+    assert.deepStrictEqual(ids(slots.feed(8)), [["p", 4], ["s", 4]])
+    slots.markHungry("p", "many")
+    assert.deepStrictEqual(ids(slots.feed(2)), [["q", 2]])
+    assert.deepStrictEqual(ids(slots.feed(20)), [["r", 16], ["p", 4]])
+  })
+
+  it("what found no room at first is fed while newer first tries wait in line; retries are not, behind many of their kind", () => {
+    const slots = new ConcurrencyLimiter<Job>()
+    const job = jobOf(1)
+    fill(slots, job, 1)
+    slots.done(slots.next()!, true)
+    assert.strictEqual(fill(slots, job, 40), 40)
+    slots.markHungry("w1", "a1")
+    assert.deepStrictEqual(slots.feed(12), [{ webhookId: "w1", accountId: "a1", count: 12 }])
+    for (let n = 0; n < 12; n++) slots.add({ ...job, later: true })
+    slots.markHungry("w1", "a1")
+    assert.deepStrictEqual(slots.feed(5).map(({ count }) => count), [5])
+    for (let n = 0; n < 5; n++) slots.add({ ...job, later: true })
+    slots.markHungry("w1", "a1")
+    assert.deepStrictEqual(slots.feed(12), [])
+  })
+
+  it("first tries never wait behind what is later, which still gets one send in eight", () => {
+    const slots = new ConcurrencyLimiter<Job>({
+      active: 40,
+      claimed: 400,
+      perHost: 100,
+      perSilentHost: 100,
+    })
+    const job = (accountId: string, later: boolean) => ({ accountId, webhookId: accountId, host: "one", later })
+    const put = (accountId: string, later: boolean, n: number) => {
+      slots.reserve(accountId, accountId, n)
+      for (let i = 0; i < n; i++) slots.add(job(accountId, later))
+    }
+    slots.reserve("known", "known", 1)
+    slots.add(job("known", false))
+    slots.done(slots.next()!, true)
+    for (const account of ["x", "y", "z"]) put(account, true, 16)
+    const all = () => {
+      const started: Array<Job> = []
+      for (let next = slots.next(); next !== undefined; next = slots.next()) started.push(next)
+      return started
+    }
+    // A quarter is left for first tries.
+    const before = all()
+    assert.lengthOf(before, 30)
+    put("f", false, 12)
+    const then = all()
+    assert.lengthOf(then, 10)
+    assert.isTrue(then.every(({ accountId }) => accountId === "f"))
+    for (const task of [...before, ...then]) slots.done(task, true)
+    for (let n = 0; n < 4; n++) put("f", false, 10)
+    const mixed = all()
+    assert.deepStrictEqual(mixed.slice(0, 16).map(({ later }) => later === true).indexOf(true) < 8, true)
+    assert.isAtLeast(mixed.filter(({ later }) => later === true).length, Math.floor(mixed.length / 8))
+    assert.isAtMost(mixed.filter(({ later }) => later === true).length, Math.ceil(mixed.length / 8) + 1)
+  })
+
+  it("sends something whenever a look at every waiting line finds something that may be sent", () => {
+    const deed = fc.record({ n: fc.nat(11), later: fc.boolean(), host: fc.nat(4), what: fc.nat(9), at: fc.nat(100) })
+    fc.assert(
+      fc.property(fc.array(deed, { maxLength: 200, size: "max" }), (deeds) => {
+        const slots = new ConcurrencyLimiter<Job>({ ...limits, claimed: 10_000 })
+        const simple = new SimpleSlots(limits)
+        const wire: Array<Job> = []
+        const waiting: Array<Job> = []
+        const pump = () => {
+          for (let job = slots.next(); job !== undefined; job = slots.next()) {
+            assert.isTrue(simple.admits(job), "went beyond a limit")
+            simple.start(job)
+            waiting.splice(waiting.indexOf(job), 1)
+            wire.push(job)
+          }
+          assert.isUndefined(simple.next(), "left one waiting that may go")
+        }
+        const end = (at: number, answered: boolean | null) => {
+          const [job] = wire.splice(at % wire.length, 1)
+          slots.done(job!, answered)
+          simple.done(job!, answered)
+        }
+        for (const { at, host, later, n, what } of deeds) {
+          if (what < 5) {
+            // A webhook's address may change while some of it waits.
+            const job = { webhookId: `w${n}`, accountId: `a${n % 3}`, host: `h${what < 4 ? n % 5 : host}`, later }
+            if (slots.reserve(job.webhookId, job.accountId, 1) === 0) continue
+            slots.add(job)
+            simple.add(job)
+            waiting.push(job)
+          } else if (wire.length > 0) end(at, what === 5 ? null : what > 6)
+          if (at % 3 > 0) pump()
+        }
+        for (let rounds = 0; wire.length + waiting.length > 0; rounds++) {
+          pump()
+          assert.isAbove(wire.length, 0)
+          end(rounds, rounds % 3 !== 0)
+        }
+        assert.deepStrictEqual(slots.load, { claimed: 0, active: 0 })
+      }),
+      { numRuns: 500 },
+    )
+  })
+
+  it("starves no account beside the shares that a look at every waiting line gives, whoever waits where", () => {
+    const shape = fc.record({ webhooks: fc.integer({ min: 1, max: 12 }), shared: fc.boolean() })
+    fc.assert(
+      fc.property(fc.array(shape, { minLength: 2, maxLength: 5 }), fc.nat(7), (accounts, silence) => {
+        const most = { active: 24, claimed: 100_000, perHost: 5, perSilentHost: 4 }
+        const jobs = accounts.flatMap(({ shared, webhooks }, a) =>
+          Array.from({ length: webhooks }, (_, n) => ({
+            webhookId: `w${a}-${n}`,
+            accountId: `a${a}`,
+            host: shared ? "gateway" : `h${a}-${n % 4}`,
+          }))
+        )
+        const served = (slots: Pick<SimpleSlots, "add" | "next" | "done">) => {
+          const counts = accounts.map(() => 0)
+          const wire: Array<Job> = []
+          for (const job of jobs) for (let n = 0; n < 8; n++) slots.add(job)
+          for (let n = 0; n < 3_000; n++) {
+            for (let job = slots.next(); job !== undefined; job = slots.next()) {
+              wire.push(job)
+              counts[Number(job.accountId.slice(1))]!++
+              slots.add(job)
+            }
+            const job = wire.shift()!
+            // A gateway's silence is everybody's; others answer.
+            slots.done(job, !(job.host === "gateway" && silence === 0))
+          }
+          return counts
+        }
+        const real = served(new ConcurrencyLimiter<Job>(most))
+        const simple = served(new SimpleSlots(most))
+        for (const [a, n] of real.entries()) {
+          // A webhook that may send one at a time waits a turn more where it is its account's only one.
+          assert.isAtLeast(n, simple[a]! * 0.55 - 40, `${real} instead of ${simple}`)
+        }
+      }),
+      { numRuns: 60 },
+    )
+  })
+
+  it("a send costs as many looks beside 3,800 webhooks that wait for a full destination as beside ten", () => {
+    const looksOf = (webhooks: number, accounts: number) => {
+      let looks = 0
+      const slots = new ConcurrencyLimiter<Job>()
+      for (let n = 0; n < webhooks; n++) {
+        const job = {
+          webhookId: `w${n}`,
+          accountId: `a${n % accounts}`,
+          get host() {
+            looks++
+            return "gateway"
+          },
+        }
+        fill(slots, job, 1)
+      }
+      const wire = pumpAll(slots)
+      looks = 0
+      for (let n = 0; n < 1_000; n++) {
+        const job = wire.shift()!
+        slots.done(job, true)
+        fill(slots, job, 1)
+        wire.push(...pumpAll(slots))
+      }
+      return looks / 1_000
+    }
+    for (const accounts of [1, 100, 3_800]) assert.isAtMost(looksOf(3_800, accounts), looksOf(100, 1) + 2)
+    assert.isAtMost(looksOf(3_800, 3_800), 12)
+  })
+
+  it("silence costs no more looks, however many webhooks wait for destinations that do not answer", () => {
+    let looks = 0
+    const slots = new ConcurrencyLimiter<Job>()
+    for (let n = 0; n < 3_800; n++) {
+      const host = () => {
+        looks++
+        return `h${n % 1_900}`
+      }
+      fill(slots, {
+        webhookId: `w${n}`,
+        accountId: `a${n % 700}`,
+        get host() {
+          return host()
+        },
+      }, 1)
+    }
+    const wire = pumpAll(slots)
+    assert.lengthOf(wire, 256)
+    looks = 0
+    for (let n = 0; n < 1_000; n++) {
+      slots.done(wire.shift()!, false)
+      wire.push(...pumpAll(slots))
+    }
+    assert.lengthOf(wire, 256)
+    assert.isAtMost(looks / 1_000, 12)
+  })
+
+  it("a bite costs what it claims, however many webhooks have a backlog", () => {
+    let looks = 0
+    const slots = new ConcurrencyLimiter<Job>({
+      ...{ active: 512, perHost: 64, perSilentHost: 64 },
+      get claimed() {
+        looks++
+        return 400_000
+      },
+    })
+    for (let n = 0; n < 10_000; n++) slots.markHungry(`w${n}`, `a${n % 300}`)
+    for (let n = 0; n < 100; n++) {
+      looks = 0
+      const fed = slots.feed(12)
+      assert.lengthOf(fed, 12)
+      assert.isAtMost(looks, 40)
+      for (const { accountId, webhookId } of fed) slots.markHungry(webhookId, accountId)
+    }
+    // Ten thousand that are sated are looked at once, and again when they change.
+    for (let n = 0; n < 10_000; n++) slots.reserve(`w${n}`, `a${n % 300}`, 17)
+    while (slots.hasHungry) slots.feed(64)
+    looks = 0
+    assert.deepStrictEqual(slots.feed(64), [])
+    assert.isAtMost(looks, 4)
+    slots.drop("w7", 16)
+    assert.deepStrictEqual(slots.feed(64).map(({ webhookId }) => webhookId), ["w7"])
+  })
+})

@@ -1,0 +1,107 @@
+import { expect, it } from "vitest"
+import { type Connection, headerTicks, ListenerConnections } from "../../../../src/http/listener/ListenerConnections.ts"
+import { connectionsBelow, descriptorLimit } from "../../../../src/http/listener/Descriptors.ts"
+
+const table = (max: number) => {
+  const connections = new ListenerConnections(max)
+  const ended: Array<string> = []
+  const open = (name: string): Connection => {
+    const connection = connections.opened(() => ended.push(name), () => ended.push(`${name} finished`))
+    if (connection === null) throw new Error(`no room for ${name}`)
+    return connection
+  }
+  const tick = (times: number) => {
+    for (let i = 0; i < times; i++) connections.tick()
+  }
+  return { connections, ended, open, tick, refused: () => connections.opened(() => {}) === null }
+}
+
+it("a late half-open connection is closed first, then the longest idle, then a young half-open one", () => {
+  const { connections, ended, open, refused, tick } = table(4)
+  const [a, b] = [open("a"), open("b")]
+  open("late")
+  tick(2)
+  open("young")
+  connections.requested(a)
+  connections.requested(b)
+  connections.answered(b)
+  connections.answered(a)
+  connections.requested(open("c"))
+  expect(ended).toEqual(["late"])
+  connections.requested(open("d"))
+  expect(ended).toEqual(["late", "b"])
+  connections.requested(open("e"))
+  expect(ended).toEqual(["late", "b", "a"])
+  connections.requested(open("f"))
+  expect(ended).toEqual(["late", "b", "a", "young"])
+  expect(refused()).toBe(true)
+  expect([connections.size, connections.report(), connections.report()]).toEqual([4, 5, 0])
+})
+
+it("a connection without a whole header is closed at the deadline, before and between requests", () => {
+  const { connections, ended, open, tick } = table(10)
+  open("never")
+  const kept = open("kept")
+  const busy = open("busy")
+  connections.requested(busy)
+  tick(5)
+  connections.requested(kept)
+  connections.answered(kept)
+  tick(headerTicks - 5)
+  expect(ended).toEqual([])
+  tick(1)
+  expect(ended).toEqual(["never"])
+  tick(headerTicks)
+  expect(ended).toEqual(["never", "kept"])
+  connections.answered(busy)
+  tick(headerTicks)
+  expect(ended).toEqual(["never", "kept"])
+  tick(1)
+  expect(ended).toEqual(["never", "kept", "busy"])
+})
+
+it("a long answer gets time to be sent", () => {
+  const { connections, ended, open, tick } = table(10)
+  const reader = open("reader")
+  connections.requested(reader)
+  connections.answered(reader, 160 * 1024)
+  tick(headerTicks + 10)
+  expect(ended).toEqual([])
+  tick(1)
+  expect(ended).toEqual(["reader"])
+})
+
+it("a connection whose client does not read is closed in the end, a stream never", () => {
+  const { connections, ended, open, refused, tick } = table(2)
+  const [stuck, stream] = [open("stuck"), open("stream")]
+  connections.requested(stream)
+  connections.requested(stuck, () => true)
+  tick(headerTicks)
+  expect(refused()).toBe(true)
+  tick(1)
+  open("new")
+  expect(ended).toEqual(["stuck"])
+})
+
+it("on stop busy connections end with their answer, and idle ones when told", async () => {
+  const { connections, ended, open, refused } = table(10)
+  const [a, b] = [open("a"), open("b")]
+  open("c")
+  for (const connection of [a, b]) connections.requested(connection)
+  connections.answered(a)
+  connections.stop()
+  connections.answered(b)
+  expect([ended, refused()]).toEqual([["b finished"], true])
+  connections.finishIdle()
+  expect(ended).toEqual(["b finished", "c", "a finished", "b finished"])
+  const empty = connections.empty()
+  connections.gone(a)
+  connections.gone(b)
+  await empty
+  expect(connections.size).toBe(0)
+})
+
+it("the limit of connections is below that of descriptors", () => {
+  expect([64, 300, 1_024, 4_096, 20_000, Infinity].map(connectionsBelow)).toEqual([32, 150, 512, 2_560, 16_384, 16_384])
+  expect(descriptorLimit()).toBeGreaterThan(0)
+})

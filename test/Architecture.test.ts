@@ -4,9 +4,54 @@
  */
 import { assert, describe, it } from "@effect/vitest"
 import { readdirSync, readFileSync } from "node:fs"
-import { dirname, join, normalize } from "node:path"
+import { basename, dirname, join, normalize } from "node:path"
+import { longFunctions } from "./support/LongFunctions.ts"
 
 const trees = ["schemas", "services", "src", "migrations", "test", "bench", "sdk", "examples"]
+
+/** Domains by floors, the highest first (docs/architecture.md). None imports another of its own floor. */
+const floors: ReadonlyArray<ReadonlyArray<string>> = [
+  ["recovery"],
+  ["decisions"],
+  ["projects"],
+  ["access", "accounts", "links", "transfers", "webhooks"],
+  ["event-streams", "notifications", "people"],
+  ["authentication", "directory", "lifecycle", "requests"],
+  ["platform"],
+]
+
+/** Rooms of the platform, the highest first. */
+const platformRooms: ReadonlyArray<ReadonlyArray<string>> = [
+  ["mail"],
+  ["messaging"],
+  ["observability", "security"],
+  ["database"],
+]
+
+/** Basenames that stand more than once: each of them beside the module whose they are. */
+const ordinary = new Set(["Listing.ts", "Records.ts", "Rows.ts", "main.ts"])
+
+/** Functions of more than 70 lines, by the reason why they are one. */
+const long: Readonly<Record<string, ReadonlyArray<string>>> = {
+  "a table of what the directory knows of": [
+    "services/accounts/MailKinds.ts mailKinds",
+    "services/people/PeopleKinds.ts peopleKinds",
+    "services/projects/ProjectKinds.ts projectKinds",
+  ],
+  "a constructor that gives a few methods without names of their own": [
+    "sdk/Receive.ts receiver",
+    "sdk/Transmitter.ts transmitter",
+    "services/platform/messaging/Bus.ts make",
+    "services/projects/Projects/Rows.ts projectRows",
+    "services/transfers/Transfers/Load.ts loads",
+  ],
+  "one statement and what it takes": [
+    "services/decisions/PolicyDecisions/Listing.ts listing",
+    "services/lifecycle/Drift.ts compare",
+    "services/webhooks/Deliveries/CreateDeliveries.ts insertEvents",
+    "services/webhooks/Deliveries/SettleAttempts.ts settle",
+  ],
+}
 
 const filesOf = (folder: string): ReadonlyArray<string> =>
   readdirSync(folder, { withFileTypes: true, recursive: true })
@@ -99,6 +144,78 @@ describe("Architecture", () => {
       }),
       [],
     )
+  })
+
+  it("an import between domains goes down a floor", () => {
+    const folders = readdirSync("services").sort()
+    assert.deepStrictEqual(floors.flat().sort(), folders, "every folder of services stands on one floor")
+    const floorOf = (path: string) => floors.findIndex((domains) => domains.includes(domainOf(path) ?? ""))
+    assert.deepStrictEqual(
+      breaches(under("services"), (to, from) => {
+        const above = isFile(to) && to.startsWith("services/") && floorOf(to) <= floorOf(from)
+        return above && domainOf(to) !== domainOf(from)
+      }),
+      [],
+    )
+  })
+
+  it("a room of the platform imports rooms below it only", () => {
+    const roomOf = (path: string) => /^services\/platform\/([a-z]+)\//.exec(path)?.[1]
+    const floorOf = (path: string) => platformRooms.findIndex((rooms) => rooms.includes(roomOf(path) ?? ""))
+    const inRooms = under("services/platform").filter(({ path }) => roomOf(path) !== undefined)
+    assert.deepStrictEqual(inRooms.filter(({ path }) => floorOf(path) === -1).map(({ path }) => path), [])
+    assert.deepStrictEqual(
+      breaches(inRooms, (to, from) => {
+        const room = roomOf(to)
+        return room !== undefined && room !== roomOf(from) && floorOf(to) <= floorOf(from)
+      }),
+      // It asks the broker, too, whether it is there.
+      ["services/platform/observability/Readiness.ts -> services/platform/messaging/Bus.ts"],
+    )
+    // What stands beside the rooms is used by all of them.
+    const beside = under("services/platform").filter(({ path }) => roomOf(path) === undefined)
+    assert.deepStrictEqual(breaches(beside, (to) => roomOf(to) !== undefined), [])
+  })
+
+  it("no circle of files, types included", () => {
+    const files = new Map(sources.map(({ imports, path }) => [path, imports]))
+    const done = new Set<string>()
+    const circles: Array<string> = []
+    const walk = (path: string, way: ReadonlyArray<string>): void => {
+      const at = way.indexOf(path)
+      if (at !== -1) return void circles.push([...way.slice(at), path].join(" -> "))
+      if (done.has(path)) return
+      for (const to of files.get(path) ?? []) if (files.has(to)) walk(to, [...way, path])
+      done.add(path)
+    }
+    for (const path of files.keys()) walk(path, [])
+    assert.deepStrictEqual(circles, [])
+  })
+
+  it("file names begin with a capital", () => {
+    // Migrations are named by their number and their title; the others by what starts or looks for them.
+    const allowed = /^(\d{4}_\w+|main|pg\.d|oidc-provider\.d)\.ts$/
+    const small = sources.map(({ path }) => path).filter((path) => {
+      const name = basename(path)
+      return !/^[A-Z][A-Za-z0-9]*(\.test)?\.tsx?$/.test(name) && !allowed.test(name)
+    })
+    assert.deepStrictEqual(small, [])
+  })
+
+  it("a file's name stands once in the tree", () => {
+    const named = Map.groupBy(sources.map(({ path }) => path), (path) => basename(path))
+    const twice = [...named].filter(([name, paths]) => paths.length > 1 && !ordinary.has(name))
+    assert.deepStrictEqual(twice.map(([, paths]) => paths), [])
+    const once = [...ordinary].filter((name) => (named.get(name)?.length ?? 0) < 2)
+    assert.deepStrictEqual(once, [], "an exception that is needed no more")
+  })
+
+  it("a function of the product has at most 70 lines", () => {
+    const found = product.concat(under("sdk")).filter(({ path }) => !path.startsWith("migrations/"))
+      .flatMap(({ path, text }) => longFunctions(text).map((name) => `${path} ${name}`))
+    const excepted = Object.values(long).flat()
+    assert.deepStrictEqual([...new Set(found)].filter((one) => !excepted.includes(one)).sort(), [])
+    assert.deepStrictEqual(excepted.filter((one) => !found.includes(one)), [], "an exception that is needed no more")
   })
 
   it("src is imported by src, test and bench only; test and bench by no product code", () => {

@@ -21,8 +21,16 @@ const list = (items) => ({ type: "array", items })
 const object = (properties) => ({ type: "object", properties })
 
 const ownAccount = object({
-  ...{ person_id: text, issuer: text, subject: text, display_name: optional, email: optional, email_verified: flag },
-  ...{ status: text, version: integer, created_at: time, updated_at: time },
+  person_id: text,
+  issuer: text,
+  subject: text,
+  display_name: optional,
+  email: optional,
+  email_verified: flag,
+  status: text,
+  version: integer,
+  created_at: time,
+  updated_at: time,
   linked_identities: list(object({ issuer: text, subject: text, linked_at: time })),
   memberships: list(
     object({ institution_id: text, institution_name: optional, role: text, state: text, effective: flag }),
@@ -31,14 +39,24 @@ const ownAccount = object({
   operator: flag,
 })
 const review = object({
-  ...{ review_id: text, project_id: text, person_id: text, institution_id: text },
+  review_id: text,
+  project_id: text,
+  person_id: text,
+  institution_id: text,
   access: object({ access_id: text, version: integer, digest: text }),
   sponsor_decision: object({ decision_id: text, person_id: text, decided_at: time, digest: text, locked: flag }),
   grant_event: object({ event_id: text, position: integer, digest: text }),
-  ...{ evidence_digest: text, state: text, proposed_at: time, sponsor_reason: text },
+  evidence_digest: text,
+  state: text,
+  proposed_at: time,
+  sponsor_reason: text,
   decision: object({ state: text, at: time }),
   delivery: object({
-    ...{ state: text, event_id: optional, queued_at: optionalTime, last_attempt_at: optionalTime, attempts: integer },
+    state: text,
+    event_id: optional,
+    queued_at: optionalTime,
+    last_attempt_at: optionalTime,
+    attempts: integer,
   }),
   acknowledgement: object({
     state: text,
@@ -50,11 +68,21 @@ const review = object({
   validity: object({ current: flag, reasons: list(text) }),
 })
 const candidate = object({
-  ...{ access_id: text, access_version: integer, person_id: text, project_id: text, role: text, granted_at: time },
-  ...{ grant_event_id: text, proposable: flag, blocked_by: list(text) },
+  access_id: text,
+  access_version: integer,
+  person_id: text,
+  project_id: text,
+  role: text,
+  granted_at: time,
+  grant_event_id: text,
+  proposable: flag,
+  blocked_by: list(text),
 })
 const reviewList = object({
-  ...{ institution_id: text, as_of: time, reviews: list(review), candidates: list(candidate) },
+  institution_id: text,
+  as_of: time,
+  reviews: list(review),
+  candidates: list(candidate),
 })
 
 // With REMEMBER: a verified token is not verified again for a minute.
@@ -64,8 +92,12 @@ const verified = async (token) => {
   const known = remembered?.get(key)
   if (known !== undefined && Date.now() < known.until) return known.payload
   const { payload } = await jwtVerify(token, keys, {
-    ...{ issuer: process.env.ISSUER, audience: "service-management", typ: "at+jwt", clockTolerance: 60 },
-    ...{ algorithms: ["RS256", "ES256"], requiredClaims: ["iss", "aud", "exp", "iat", "jti", "client_id", "sub"] },
+    issuer: process.env.ISSUER,
+    audience: "service-management",
+    typ: "at+jwt",
+    clockTolerance: 60,
+    algorithms: ["RS256", "ES256"],
+    requiredClaims: ["iss", "aud", "exp", "iat", "jti", "client_id", "sub"],
   })
   remembered?.set(key, { payload, until: Math.min(Date.now() + 60_000, payload.exp * 1_000) })
   return payload
@@ -100,25 +132,37 @@ const reasonsOf = (row, now) => [
 const acknowledgementOf = (row) =>
   row.acknowledged_at === null
     ? {
-      ...{ state: row.told === null ? "none" : "pending", installed_version: row.installed_version },
-      ...{ cursor: null, acknowledged_at: null },
+      state: row.told === null ? "none" : "pending",
+      installed_version: row.installed_version,
+      cursor: null,
+      acknowledged_at: null,
     }
     : {
-      ...{ state: "acknowledged", installed_version: row.acknowledged_version, acknowledged_at: row.acknowledged_at },
+      state: "acknowledged",
+      installed_version: row.acknowledged_version,
+      acknowledged_at: row.acknowledged_at,
       cursor: Buffer.from(`${row.acknowledged_epoch}.${row.acknowledged_position}`).toString("base64url"),
     }
 
 const viewOf = (row, now) => {
   const reasons = reasonsOf(row, now)
   return {
-    ...{ review_id: row.id, project_id: row.project_id, person_id: row.person_id, institution_id: row.institution_id },
+    review_id: row.id,
+    project_id: row.project_id,
+    person_id: row.person_id,
+    institution_id: row.institution_id,
     access: { access_id: row.access_id, version: row.access_version, digest: row.access_digest },
     sponsor_decision: {
-      ...{ decision_id: row.decision_id, person_id: row.proposed_by, decided_at: row.proposed_at },
-      ...{ digest: row.decision_digest, locked: true },
+      decision_id: row.decision_id,
+      person_id: row.proposed_by,
+      decided_at: row.proposed_at,
+      digest: row.decision_digest,
+      locked: true,
     },
     grant_event: {
-      ...{ event_id: row.grant_event_id, position: Number(row.grant_event_position), digest: row.grant_event_digest },
+      event_id: row.grant_event_id,
+      position: Number(row.grant_event_position),
+      digest: row.grant_event_digest,
     },
     evidence_digest: row.evidence_digest,
     state: row.state,
@@ -127,13 +171,16 @@ const viewOf = (row, now) => {
     decision: { state: row.state, at: row.revoked_at ?? row.approved_at ?? row.proposed_at },
     delivery: {
       state: row.told === null ? "none" : row.delivered_at === null ? "queued" : "delivered",
-      ...{ event_id: row.told, queued_at: row.queued_at, last_attempt_at: row.delivered_at },
+      event_id: row.told,
+      queued_at: row.queued_at,
+      last_attempt_at: row.delivered_at,
       attempts: row.delivered_at === null ? 0 : 1,
     },
     acknowledgement: acknowledgementOf(row),
     effective_access: {
       state: row.observed_at === null ? "unknown" : row.access_state === "active" ? "effective" : "not_effective",
-      ...{ observed_at: row.observed_at, drift: row.drift },
+      observed_at: row.observed_at,
+      drift: row.drift,
     },
     validity: { current: reasons.length === 0, reasons },
   }

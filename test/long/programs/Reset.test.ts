@@ -134,7 +134,7 @@ describe("cli reset", () => {
   )
 
   it.live.skipIf(process.getuid?.() !== 0)(
-    "removes what the database's user keeps outside of a home that it cannot enter",
+    "removes the data that the database's user has outside of a home that it cannot enter",
     () =>
       Effect.gen(function* () {
         const closed = yield* emptyHome

@@ -83,7 +83,7 @@ const fights = new Set(["UniqueViolation", "DeadlockError", "SerializationError"
 
 layer(transmitter, { excludeTestServices: true, timeout: "2 minutes" })("Laws", (it) => {
   it.effect(
-    "snapshot(c) + events(c..h) = state(h), over every kind of fact, whenever it is taken",
+    "snapshot(c) + events(c..h) = state(h), over every event kind, at any time",
     () =>
       Effect.gen(function* () {
         const { append } = yield* EventLog

@@ -112,7 +112,7 @@ const holds = Effect.gen(function* () {
       join signing_keys k on k.kid = a.kid
       where m.kid <> a.kid and k.state <> 'compromised'`,
     [],
-    "a message is signed by the key of its place",
+    "a message is signed by the key of its position",
   )
   const served = (yield* (yield* SigningKeys).jwks).keys.map(({ kid }) => String(kid))
   assert.deepStrictEqual(
@@ -120,7 +120,7 @@ const holds = Effect.gen(function* () {
       select distinct m.kid from lifecycle_messages m join signing_keys k on k.kid = m.kid
       where k.state <> 'compromised' and m.signed_at > ${new Date(at - 7 * day)} and m.kid <> all(${served}::text[])`,
     [],
-    "what was signed lately verifies",
+    "messages of the last seven days verify",
   )
   assert.deepStrictEqual(
     yield* sql`

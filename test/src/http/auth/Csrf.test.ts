@@ -39,7 +39,7 @@ const table: ReadonlyArray<readonly [passes: boolean, why: string, headers: Reco
 ]
 
 for (const [passes, why, headers] of table) {
-  it(`${passes ? "passes" : "is refused"}: ${why}`, () => {
+  it(`a request ${passes ? "passes" : "is refused"}: ${why}`, () => {
     for (const method of ["POST", "PUT", "PATCH", "DELETE"]) {
       assert.strictEqual(passesCsrf({ method, headers: Headers.fromInput(headers) }, own), passes, method)
     }

@@ -127,7 +127,7 @@ for (const nodeHttp of kinds) {
       })))
 
     it.effect.skipIf(nodeHttp || !("Deno" in globalThis))(
-      "takes no body over HTTP/2 of which no length is told",
+      "refuses an HTTP/2 body without a content-length",
       () =>
         Effect.scoped(Effect.gen(function* () {
           const { server } = yield* started({ nodeHttp })

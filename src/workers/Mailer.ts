@@ -29,15 +29,20 @@ const stopTime = "4 seconds"
 
 const renderTime = "20 seconds"
 
-const decode = Schema.decodeUnknownResult(Schema.fromJsonString(Schema.Struct({ mail_id: Schema.String })))
+const decode = Schema.decodeUnknownResult(Schema.fromJsonString(Schema.Union([
+  Schema.Struct({ mail_id: Schema.String }),
+  Schema.Struct({ mail_ids: Schema.Array(Schema.String) }),
+])))
 
 const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
-/** Messages without a mail's id are ignored: the rows are the truth. */
+/** What is no mail's id is no mail: the rows are the truth. */
 const idsOf = (messages: ReadonlyArray<BusMessage>) =>
   messages.flatMap((message) => {
     const decoded = decode(message.text)
-    return Result.isSuccess(decoded) && uuid.test(decoded.success.mail_id) ? [decoded.success.mail_id] : []
+    if (Result.isFailure(decoded)) return []
+    const named = "mail_id" in decoded.success ? [decoded.success.mail_id] : decoded.success.mail_ids
+    return named.filter((id) => uuid.test(id))
   })
 
 const attempts = Metric.counter("bailiwick_mail_attempts_total", { description: "Attempts to send a mail by outcome" })
@@ -127,16 +132,20 @@ const run = Effect.gen(function* () {
     ackWaitMillis: 120_000,
     maxAckPending: 200,
     batch: mailConnections,
-    handler: (messages) =>
-      claimed({
-        claim: mailer.claim({ kinds, ids: idsOf(messages), limit: mailConnections }),
+    handler: (messages) => {
+      const ids = idsOf(messages)
+      const some = claimed({
+        claim: mailer.claim({ kinds, ids, limit: mailConnections }),
         work: Effect.fnUntraced(function* (mails) {
-          // The claims are held: a mail that fails from here on is found by the scan.
+          // From here on the rows' leases, or the scan, answer for them.
           for (const message of messages) message.ack()
           yield* sendAll(mails)
+          return mails.length === mailConnections
         }),
         giveBack: mailer.giveBack,
-      }),
+      })
+      return Effect.asVoid(Effect.repeat(some, { while: (more) => more }))
+    },
   })
   yield* loop("due mails", yield* bells.bell(mailsTopic), 1_000, scan)
   yield* every("mails' leases", 5_000, mailer.free)

@@ -16,7 +16,7 @@ import { Ids } from "../Ids.ts"
 import type { MailOutcome } from "./Mails/Claims.ts"
 import { claim, free, giveBack, settle, startSending } from "./Mails/Claims.ts"
 import type { ClaimedMail } from "./Mails/Claims.ts"
-import { Outbox } from "../messaging/Outbox.ts"
+import { type Naming, Outbox } from "../messaging/Outbox.ts"
 
 export type { ClaimedMail, MailOutcome } from "./Mails/Claims.ts"
 
@@ -49,6 +49,11 @@ const keptMillis = 90 * 86_400_000
 const batch = 1_000
 
 export const mailsTopic = "mails"
+
+const announcement: Naming = {
+  ...{ stream: "MAIL_OUT", subject: "mailer.v1.send" },
+  text: (ids) => JSON.stringify(ids.length === 1 ? { mail_id: ids[0] } : { mail_ids: ids }),
+}
 
 export class Mails extends Context.Service<Mails, {
   /** Adds mails in the current transaction (Gathered.ts); returns their ids in order. */
@@ -109,11 +114,7 @@ export class Mails extends Context.Service<Mails, {
           ),
         }))
         yield* write(sql, mailRows, rows)
-        yield* outbox.add(...ids.map((id) => ({
-          stream: "MAIL_OUT" as const,
-          subject: "mailer.v1.send",
-          payload: JSON.stringify({ mail_id: id }),
-        })))
+        yield* outbox.name(announcement, ids)
         yield* afterCommit(sql, bells.ring(mailsTopic))
         return ids
       })

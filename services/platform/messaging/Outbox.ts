@@ -13,7 +13,7 @@ import type { StreamName } from "../../../schemas/bus/BusStreams.ts"
 import { WakeUps } from "./WakeUps.ts"
 import { Bus } from "./Bus.ts"
 import { Database } from "../database/Database.ts"
-import { afterCommit, insertion, write } from "../database/Gathered.ts"
+import { afterCommit, insertion, type Kind, write } from "../database/Gathered.ts"
 import { Ids } from "../Ids.ts"
 import { freeExpired, soonDone, stopTime } from "../database/Leases.ts"
 import { holdLanes, needsLanes, publishOrdered, releaseLanes } from "./Outbox/OrderedRelay.ts"
@@ -35,8 +35,55 @@ export interface OutboxMessage {
   readonly dedupe?: boolean
 }
 
+/** Messages that only name things. */
+export interface Naming {
+  readonly stream: StreamName
+  readonly subject: string
+  /** The message's text. */
+  readonly text: (names: ReadonlyArray<string>) => string
+}
+
 const topic = "outbox"
 const batch = 500
+/** Named by one message at most. */
+const mostNames = 200
+
+interface OutboxRow {
+  readonly id: string
+  readonly stream: StreamName
+  readonly subject: string
+  readonly payload: string
+  readonly headers: Readonly<Record<string, string>> | null
+  readonly msg_id: string | null
+  readonly aggregate_id: string | null
+  readonly seq: string | null
+  readonly created_at: string
+  readonly not_before: string
+}
+
+interface Item {
+  readonly row: OutboxRow
+  /** Null: the row has its text. */
+  readonly naming: Naming | null
+  readonly names: ReadonlyArray<string>
+}
+
+/** Joins messages that name things under one subject. */
+const joined = (items: Array.NonEmptyReadonlyArray<Item>): Array.NonEmptyReadonlyArray<Item> => {
+  const places = new Map<string, number>()
+  const all: globalThis.Array<Item> = []
+  for (const item of items) {
+    const place = item.naming === null ? undefined : places.get(item.naming.subject)
+    const open = place === undefined ? undefined : all[place]
+    if (open !== undefined && open.names.length + item.names.length <= mostNames) {
+      all[place!] = { ...open, names: [...open.names, ...item.names] }
+    } else {
+      if (item.naming !== null) places.set(item.naming.subject, all.length)
+      all.push(item)
+    }
+  }
+  return Array.isReadonlyArrayNonEmpty(all) ? all : items
+}
 
 export class Outbox extends Context.Service<Outbox, {
   /**
@@ -44,6 +91,11 @@ export class Outbox extends Context.Service<Outbox, {
    * order.
    */
   readonly add: (...messages: ReadonlyArray<OutboxMessage>) => Effect.Effect<ReadonlyArray<string>, SqlError.SqlError>
+  /**
+   * Adds messages that only name things: one message for all names of a subject in one write (Gathered.ts), at most 200,
+   * since the relay claims, publishes and settles each message by its row.
+   */
+  readonly name: (naming: Naming, names: ReadonlyArray<string>) => Effect.Effect<void, SqlError.SqlError>
   /** Wakes the relay after the commit, for statements that insert rows themselves. */
   readonly ringAfterCommit: Effect.Effect<void>
   /** For the worker Relay only. */
@@ -90,6 +142,15 @@ export class Outbox extends Context.Service<Outbox, {
         not_before: "timestamptz",
       })
 
+      const kept: Kind<Item> = {
+        name: outboxRows.name,
+        parts: (items) =>
+          outboxRows.parts(
+            Array.map(joined(items), ({ naming, names, row }) =>
+              naming === null ? row : { ...row, payload: naming.text(names) }),
+          ),
+      }
+
       const add = Effect.fnUntraced(function* (...messages: ReadonlyArray<OutboxMessage>) {
         const ids = yield* (yield* Ids).batch(messages.length)
         if (!Array.isReadonlyArrayNonEmpty(messages)) return ids
@@ -107,13 +168,25 @@ export class Outbox extends Context.Service<Outbox, {
           aggregate_id: message.order?.aggregateId ?? null,
           seq: message.order === undefined ? null : String(message.order.seq),
         }))
-        yield* write(sql, outboxRows, rows)
+        yield* write(sql, kept, rows.map((row) => ({ row, naming: null, names: [] })))
         yield* ringAfterCommit
         return ids
       })
 
+      const name = Effect.fnUntraced(function* (naming: Naming, names: ReadonlyArray<string>) {
+        const parts = Array.chunksOf(names, mostNames)
+        const ids = yield* (yield* Ids).batch(parts.length)
+        const now = new Date(yield* Clock.currentTimeMillis).toISOString()
+        const { stream, subject } = naming
+        const row = { stream, subject, payload: "", headers: null, aggregate_id: null, seq: null }
+        const rows = ids.map((id) => ({ ...row, id, msg_id: id, created_at: now, not_before: now }))
+        yield* write(sql, kept, rows.map((row, i) => ({ row, naming, names: parts[i]! })))
+        if (names.length > 0) yield* ringAfterCommit
+      })
+
       return Outbox.of({
         add,
+        name,
         ringAfterCommit,
         relay: {
           topic,

@@ -46,6 +46,7 @@ import policyReviews from "../migrations/0037_policy_reviews.ts"
 import linkRequests from "../migrations/0038_link_requests.ts"
 import firstAttempts from "../migrations/0039_first_attempts.ts"
 import deliveryPages from "../migrations/0040_delivery_pages.ts"
+import auditIndexes from "../migrations/0041_audit_indexes.ts"
 import { lock } from "../services/platform/database/AdvisoryLocks.ts"
 import { Database } from "../services/platform/database/Database.ts"
 import { isAway } from "../services/platform/database/Database/Awaited.ts"
@@ -92,6 +93,7 @@ const migrations: ReadonlyArray<Migrator.ResolvedMigration> = [
   [38, "link_requests", Effect.succeed(linkRequests)],
   [39, "first_attempts", Effect.succeed(firstAttempts)],
   [40, "delivery_pages", Effect.succeed(deliveryPages)],
+  [41, "audit_indexes", Effect.succeed(auditIndexes)],
 ]
 
 /** The number of the newest migration. */

@@ -60,7 +60,10 @@ export class AuditLog extends Context.Service<AuditLog, {
           : [null, subject]
         const names = kind === null ? Object.values(inDetails).flat() : inDetails[kind] ?? []
         return {
-          itself: kind === null ? wide`split_part(subject, ':', 2) = ${id}` : wide`subject = ${subject}`,
+          // The object's index is the only one, with its kind or without.
+          itself: wide`split_part(subject, ':', 2) = ${id.split(":")[0]!} and ${
+            kind === null ? wide`true` : wide`subject = ${subject}`
+          }`,
           named: names.map((name) => wide`details - 'request_ids' @> ${JSON.stringify({ [name]: id })}::jsonb`),
         }
       }

@@ -1,5 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Exit, Fiber, Layer, Queue, Redacted, Ref, Scope } from "effect"
+import { Context, Effect, Exit, Fiber, Layer, Queue, Redacted, Ref, Scope } from "effect"
+import { WakeUps } from "../../../services/platform/messaging/WakeUps.ts"
 import { Bus } from "../../../services/platform/messaging/Bus.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { ClockHealth } from "../../../services/platform/database/DatabaseClock.ts"
@@ -41,6 +42,30 @@ describe("Relay", () => {
         const [row] = yield* sql<{ claim: unknown; attempts: number }>`select claim, attempts from outbox limit 1`
         assert.deepStrictEqual(row, { claim: null, attempts: 1 })
         assert.strictEqual(yield* Queue.size(messages), 0)
+      })
+    ))
+
+  it.live("turns begin ten milliseconds apart at least, however often the signal comes", () =>
+    withShared((url) =>
+      Effect.gen(function* () {
+        let turns = 0
+        const counted = Layer.effect(
+          Outbox,
+          Effect.map(Outbox, (outbox) =>
+            Outbox.of({
+              ...outbox,
+              relay: { ...outbox.relay, publishDue: () => Effect.sync(() => ++turns < 0) },
+            })),
+        )
+        const context = yield* Layer.build(Layer.provideMerge(counted, Layer.fresh(platform(url))))
+        yield* Effect.provide(Layer.build(Relay.layer), context)
+        yield* until(Effect.sync(() => turns > 0))
+        const before = turns
+        const began = performance.now()
+        const { ring } = Context.get(context, WakeUps)
+        while (performance.now() - began < 300) yield* Effect.andThen(ring("outbox"), Effect.sleep(1))
+        assert.isAtLeast(turns - before, 2)
+        assert.isAtMost(turns - before, (performance.now() - began) / 10 + 1)
       })
     ))
 

@@ -35,7 +35,7 @@ export default defineConfig({
     // no test (src/process/NatsSocketErrors.ts is the program's own guard against it).
     onUnhandledError: (error) => !("code" in error && abandoned.has(String(error.code))),
     // Finds tests that hang; other tests may take as long as the machine needs.
-    testTimeout: 120_000,
+    testTimeout: 300_000,
     hookTimeout: 120_000,
   },
 })

@@ -133,6 +133,6 @@ layer(services, { excludeTestServices: true })("The candidates of reviews", (it)
         const property = fc.asyncProperty(situation, (given) => run(check(given)))
         yield* Effect.promise(() => fc.assert(property, { numRuns: 40, endOnFailure: true }))
       })),
-    120_000,
+    300_000,
   )
 })

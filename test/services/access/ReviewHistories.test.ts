@@ -267,6 +267,6 @@ layer(services, { excludeTestServices: true })("Random histories of reviews", (i
         const property = fc.asyncProperty(steps, (steps) => run(history(steps)))
         yield* Effect.promise(() => fc.assert(property, { numRuns: runs, endOnFailure: true }))
       }),
-    120_000,
+    300_000,
   )
 })

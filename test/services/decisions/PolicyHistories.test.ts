@@ -249,7 +249,7 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Policy rev
         (steps) => run(timed(history(steps))),
       )
       yield* Effect.promise(() => fc.assert(property, { numRuns: runs, endOnFailure: true }))
-    }), 120_000)
+    }), 300_000)
 
   it.effect("belong to the merged author: not listed to the approver of that merge, and open only once", () =>
     timed(Effect.gen(function* () {

@@ -26,7 +26,7 @@ describe("HideAsyncHooks", () => {
     assert.isBelow(await growthOf("TurnOrder.ts"), 700_000)
   })
 
-  it.skipIf(!("the workaround is still needed on this Deno" in globalThis))(
+  it.skipIf(!("Deno" in globalThis))(
     "is still needed on this Deno",
     async () => {
       const needed =

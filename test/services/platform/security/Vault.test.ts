@@ -125,7 +125,7 @@ describe("Vault", () => {
       const file = join(at, "keys.json")
       yield* withKeys(ring("k1", { k1: one, k2: two }))
       assert.match(yield* refusal(withKeys(ring("k1", { k1: one }))), /lacks key k2/)
-      assert.match(yield* refusal(withKeys(ring("k1", { k1: two, k2: two }))), /key k1 is another one/)
+      assert.match(yield* refusal(withKeys(ring("k1", { k1: two, k2: two }))), /key k1 is not this database's key of that name/)
       assert.match(yield* refusal(start({ file })), /is missing/)
       assert.isFalse(existsSync(file))
       // An additional key announces its successor.
@@ -137,10 +137,10 @@ describe("Vault", () => {
     onDatabase(Effect.gen(function* () {
       for (
         const [keys, fault] of [
-          [Redacted.make("hunter2"), /no key ring/],
+          [Redacted.make("hunter2"), /is not a key ring/],
           [ring("k1", { k1: "aHVudGVyMg==" }), /7 bytes instead of 32/],
           [ring("k2", { k1: one }), /active key k2/],
-          [ring("k 1", { "k 1": one }), /no key ring/],
+          [ring("k 1", { "k 1": one }), /is not a key ring/],
         ] as const
       ) {
         const message = yield* refusal(withKeys(keys))

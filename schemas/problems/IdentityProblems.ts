@@ -170,13 +170,6 @@ export class OwnerNotActive
 export class RequestExists
   extends Problem<RequestExists>()("RequestExists", "request_exists", 409, "The same request is open already") {}
 
-export class ConnectorIncomplete extends Problem<ConnectorIncomplete>()(
-  "ConnectorIncomplete",
-  "connector_incomplete",
-  409,
-  "The project's connector is not complete",
-) {}
-
 export class PreviewChanged
   extends Problem<PreviewChanged>()("PreviewChanged", "preview_changed", 409, "The preview is another one by now") {}
 

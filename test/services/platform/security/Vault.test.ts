@@ -125,7 +125,10 @@ describe("Vault", () => {
       const file = join(at, "keys.json")
       yield* withKeys(ring("k1", { k1: one, k2: two }))
       assert.match(yield* refusal(withKeys(ring("k1", { k1: one }))), /lacks key k2/)
-      assert.match(yield* refusal(withKeys(ring("k1", { k1: two, k2: two }))), /key k1 is not this database's key of that name/)
+      assert.match(
+        yield* refusal(withKeys(ring("k1", { k1: two, k2: two }))),
+        /key k1 is not this database's key of that name/,
+      )
       assert.match(yield* refusal(start({ file })), /is missing/)
       assert.isFalse(existsSync(file))
       // An additional key announces its successor.

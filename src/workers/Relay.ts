@@ -43,7 +43,8 @@ const run = Effect.gen(function* () {
         if (ready && (yield* turn(epoch))) return
         yield* bell.wait(pollMillis)
         const early = began + spacingMillis - (yield* Clock.currentTimeMillis)
-        if (early > 0) yield* Effect.sleep(early)
+        // A clock that was set back makes no longer pause.
+        if (early > 0) yield* Effect.sleep(Math.min(early, spacingMillis))
       })
       yield* once.pipe(
         Effect.catchCause((cause) =>

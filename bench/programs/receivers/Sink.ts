@@ -35,8 +35,11 @@ const arrived = (id: string) => {
   expected = 0
 }
 
+/** Longer than a contender pauses: node:http sends on a connection that the server ends at this moment, and fails. */
+const keepAliveTimeout = 120_000
+
 const server = () =>
-  createServer((request, response) => {
+  createServer({ keepAliveTimeout }, (request, response) => {
     request.resume()
     request.once("end", () => {
       response.writeHead(200, { "content-type": "text/plain", "content-length": "2" })

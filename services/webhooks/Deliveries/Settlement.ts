@@ -11,9 +11,9 @@
  * 3. The lease of a result that is not settled is renewed when less than a third of it is left, in one statement a look:
  *    renewing costs the database a fraction of settling, and waits for no lock. A process that renews nothing is dead,
  *    frozen or cut off, and this one cannot be told from those by any other.
- * 4. A database that was away renews nothing for anyone. A process frees no claim while it has itself a result whose
- *    lease is over, nor for one and a half leases after it could not read which claims are over: each holder of results
- *    settles them first.
+ * 4. While the database is away, no process renews a lease. A process frees no claim while it has itself a result whose
+ *    lease is over, nor for one and a half leases after it last failed to read the expired claims: each holder of
+ *    results settles them first.
  *
  * What remains: a process that alone cannot reach the database for longer than its leases. What it had in memory when
  * that began, and nothing else, is sent again by others.
@@ -196,10 +196,12 @@ export const makeSettlement = ({ lease, onRoom, sender, settleAll, sql }: Settle
   /** Looks and renews, for ever; apart, since renewing waits where the database does. */
   const watching = Effect.all([eachLook(look), eachLook(renewing)], { concurrency: "unbounded", discard: true })
 
-  /** Claims whose lease is over, where it is not likely that their holders still have results of them. */
+  /**
+   * Claims whose lease is over, unless their holders may still have results of them. The read is made even while its
+   * answer is not used: only a read shows that the database is still away, and the wait counts from the last failed one.
+   */
   const orphans = Effect.gen(function* () {
     const asked = yield* Clock.currentTimeMillis
-    if (asked < freesFrom) return []
     const read = yield* Effect.exit(expired(sql, expiredBatch))
     const now = yield* Clock.currentTimeMillis
     if (Exit.isFailure(read) || now - asked > lease / 3) freesFrom = now + 1.5 * lease

@@ -1,18 +1,38 @@
 /** Traces by OTLP, and metrics for Prometheus to scrape. */
 import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
-import { Layer } from "effect"
+import { Effect, Layer } from "effect"
 import { HttpRouter } from "effect/http"
 import { Otlp, PrometheusMetrics } from "effect/observability"
 import { createServer } from "node:http"
+import { headerTicks, ListenerConnections } from "./http/listener/ListenerConnections.ts"
+import { counted } from "./http/listener/OnNode.ts"
 
 export const traces = (baseUrl: string) =>
   Otlp.layerJson({ baseUrl, resource: { serviceName: "bailiwick" } }).pipe(
     Layer.provide(NodeHttpClient.layerNodeHttp),
   )
 
+/** More than the scrapers of an installation; without a bound, connections to this port could take all descriptors. */
+const maxConnections = 32
+const headerMillis = 10_000
+
+const boundedServer = Effect.gen(function* () {
+  const connections = new ListenerConnections(maxConnections)
+  const http = createServer()
+  counted(http, connections)
+  yield* Effect.sync(() => connections.tick()).pipe(
+    Effect.delay(headerMillis / headerTicks),
+    Effect.forever,
+    Effect.forkScoped,
+  )
+  return http
+})
+
+/** `GET /metrics` on a port of its own. At most 32 connections: a half-open or idle one gives way to a new one. */
 export const metrics = (host: string, port: number) =>
-  HttpRouter.serve(PrometheusMetrics.layerHttp({ path: "/metrics" }), {
-    disableLogger: true,
-    disableListenLog: true,
-  }).pipe(Layer.provide(NodeHttpServer.layer(() => createServer(), { host, port })))
+  Layer.unwrap(Effect.map(boundedServer, (http) =>
+    HttpRouter.serve(PrometheusMetrics.layerHttp({ path: "/metrics" }), {
+      disableLogger: true,
+      disableListenLog: true,
+    }).pipe(Layer.provide(NodeHttpServer.layer(() => http, { host, port })))))

@@ -10,8 +10,9 @@
  * The sockets have no authentication: only processes of this installation may be able to reach CLUSTER_PORT.
  */
 import * as NodeClusterSocket from "@effect/platform-node/NodeClusterSocket"
+import * as NodeSocket from "@effect/platform-node/NodeSocket"
 import { PgClient } from "@effect/sql-pg"
-import { Cause, Effect, Layer, Option, Redacted } from "effect"
+import { Cause, Effect, Layer, Option, Redacted, Semaphore } from "effect"
 import {
   ClusterError,
   MessageStorage,
@@ -89,26 +90,40 @@ const isSocketError = (reason: Cause.Reason<unknown>): boolean =>
     ? Socket.isSocketError(reason.error)
     : Cause.isDieReason(reason) && Socket.isSocketError(reason.defect)
 
+/** Closes the connection that is being handled. */
+const closed = Effect.flatMap(
+  Effect.serviceOption(NodeSocket.NetSocket),
+  (socket) => Effect.sync(() => void (Option.isSome(socket) && socket.value.destroy())),
+)
+
+/** Far more than an installation has processes; without a bound, connections to this port could take all descriptors. */
+const maxPeers = 256
+
 /**
- * The server for other processes. When a peer is killed its socket ends with a reset, which @effect/platform-node 4.1.0
+ * The server for other processes; a connection beyond `maxPeers` is closed at once. When a peer is killed its socket ends with a reset, which @effect/platform-node 4.1.0
  * logs as an error; here it is logged at debug level, since the runners' health check reports dead peers.
  */
 const socketServer = Layer.effect(
   SocketServer.SocketServer,
-  Effect.map(SocketServer.SocketServer, (server) =>
-    SocketServer.SocketServer.of({
+  Effect.map(SocketServer.SocketServer, (server) => {
+    const room = Semaphore.makeUnsafe(maxPeers)
+    return SocketServer.SocketServer.of({
       ...server,
       run: (handler) =>
         server.run((socket) =>
           Effect.catchCause(
-            handler(socket),
+            Effect.flatMap(
+              room.withPermitsIfAvailable(1)(handler(socket)),
+              Option.match({ onNone: () => closed, onSome: () => Effect.void }),
+            ),
             (cause) =>
               cause.reasons.length > 0 && cause.reasons.every(isSocketError)
                 ? Effect.logDebug("the socket of another process ended", cause)
                 : Effect.failCause(cause),
           )
         ),
-    })),
+    })
+  }),
 ).pipe(Layer.provide(NodeClusterSocket.layerSocketServer))
 
 /** Actors sharded over all processes on this database. */

@@ -1,9 +1,25 @@
 /** Two processes with CLUSTER=on, from outside: a command may be sent to either, and one of them may leave. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
+import { connect } from "node:net"
+import { Database } from "../../services/platform/database/Database.ts"
+import { databaseOf } from "../long/support/Traffic.ts"
 import { second } from "../long/support/Second.ts"
 import { addressOf, owner, shared, unanswered } from "./ClusterWorld.ts"
-import { world } from "./support/ProgramWorld.ts"
+import { type ProgramWorld, world } from "./support/ProgramWorld.ts"
+import { until } from "./support/Until.ts"
+
+/** Opens 300 connections to the port of the one process that is left, and waits until it has closed 44 of them. */
+const crowded = Effect.fnUntraced(function* (world: ProgramWorld) {
+  const [runner] = yield* Effect.flatMap(Database, ({ owner }) => owner<{ address: string }>`
+    select address from cluster_runners`).pipe(Effect.provide(databaseOf(world)), Effect.orDie)
+  const [host, port] = runner!.address.split(":")
+  let closed = 0
+  const sockets = Array.from({ length: 300 }, () =>
+    connect(Number(port), host).on("error", () => {}).once("close", () => closed++).resume())
+  yield* Effect.addFinalizer(() => Effect.sync(() => sockets.forEach((socket) => socket.destroy())))
+  yield* until("connections beyond the limit to be closed", Effect.sync(() => closed), (n) => n >= 44)
+})
 
 describe("two processes that share actors", () => {
   it.live("take the steps of one transfer in turns, with the same answers and refusals", () =>
@@ -52,5 +68,7 @@ describe("two processes that share actors", () => {
         ),
         from.domains.map(() => "transfer_active"),
       )
+      yield* crowded(around)
+      assert.strictEqual((yield* source.get("/v1/webhooks/")).status, 200)
     }).pipe(Effect.scoped), 240_000)
 })

@@ -21,7 +21,7 @@ const ended = (http: Server): Effect.Effect<void> =>
   })
 
 /** Reports each connection and request to `connections`. */
-const counted = (http: Server, connections: ListenerConnections) => {
+export const counted = (http: Server, connections: ListenerConnections) => {
   const known = new WeakMap<object, Connection>()
   http.on("connection", (socket: Socket) => {
     const cut = () => void socket.destroy()

@@ -1,0 +1,24 @@
+/** The port for metrics outlives connections that nobody uses. */
+import { assert, it } from "@effect/vitest"
+import { Effect, Layer, Schedule } from "effect"
+import { connect, type Socket } from "node:net"
+import { freePort } from "../../src/embedded/FreePorts.ts"
+import { metrics } from "../../src/Exporters.ts"
+
+it.live("a scrape is answered beside more half-open connections than the port takes", () =>
+  Effect.gen(function* () {
+    const port = yield* freePort()
+    yield* Layer.build(metrics("127.0.0.1", port))
+    const sockets: Array<Socket> = []
+    yield* Effect.addFinalizer(() => Effect.sync(() => sockets.forEach((socket) => socket.destroy())))
+    let closed = 0
+    for (let n = 0; n < 100; n++) {
+      sockets.push(connect(port, "127.0.0.1").on("error", () => {}).once("close", () => closed++).resume())
+      sockets.at(-1)!.write("GET / HTTP/1.1\r\nX: ")
+    }
+    yield* Effect.repeat(Effect.sync(() => closed), { schedule: Schedule.spaced("10 millis"), until: (n) => n >= 68 })
+    const scrape = yield* Effect.promise(() => fetch(`http://127.0.0.1:${port}/metrics`))
+    assert.strictEqual(scrape.status, 200)
+    assert.match(yield* Effect.promise(() => scrape.text()), /^# /m)
+    assert.isAtLeast(closed, 69)
+  }).pipe(Effect.scoped), 60_000)

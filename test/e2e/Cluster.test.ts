@@ -11,12 +11,15 @@ import { until } from "./support/Until.ts"
 
 /** Opens 300 connections to the port of the one process that is left, and waits until it has closed 44 of them. */
 const crowded = Effect.fnUntraced(function* (world: ProgramWorld) {
-  const [runner] = yield* Effect.flatMap(Database, ({ owner }) => owner<{ address: string }>`
+  const [runner] = yield* Effect.flatMap(Database, ({ owner }) =>
+    owner<{ address: string }>`
     select address from cluster_runners`).pipe(Effect.provide(databaseOf(world)), Effect.orDie)
   const [host, port] = runner!.address.split(":")
   let closed = 0
-  const sockets = Array.from({ length: 300 }, () =>
-    connect(Number(port), host).on("error", () => {}).once("close", () => closed++).resume())
+  const sockets = Array.from(
+    { length: 300 },
+    () => connect(Number(port), host).on("error", () => {}).once("close", () => closed++).resume(),
+  )
   yield* Effect.addFinalizer(() => Effect.sync(() => sockets.forEach((socket) => socket.destroy())))
   yield* until("connections beyond the limit to be closed", Effect.sync(() => closed), (n) => n >= 44)
 })

@@ -1,6 +1,6 @@
 /** The port for metrics outlives connections that nobody uses. */
 import { assert, it } from "@effect/vitest"
-import { Effect, Layer, Schedule } from "effect"
+import { Effect, Layer, Metric, Schedule } from "effect"
 import { connect, type Socket } from "node:net"
 import { freePort } from "../../src/embedded/FreePorts.ts"
 import { metrics } from "../../src/Exporters.ts"
@@ -8,6 +8,7 @@ import { metrics } from "../../src/Exporters.ts"
 it.live("a scrape is answered beside more half-open connections than the port takes", () =>
   Effect.gen(function* () {
     const port = yield* freePort()
+    yield* Metric.update(Metric.counter("scrapes_of_a_test"), 1)
     yield* Layer.build(metrics("127.0.0.1", port))
     const sockets: Array<Socket> = []
     yield* Effect.addFinalizer(() => Effect.sync(() => sockets.forEach((socket) => socket.destroy())))
@@ -19,6 +20,6 @@ it.live("a scrape is answered beside more half-open connections than the port ta
     yield* Effect.repeat(Effect.sync(() => closed), { schedule: Schedule.spaced("10 millis"), until: (n) => n >= 68 })
     const scrape = yield* Effect.promise(() => fetch(`http://127.0.0.1:${port}/metrics`))
     assert.strictEqual(scrape.status, 200)
-    assert.match(yield* Effect.promise(() => scrape.text()), /^# /m)
+    assert.match(yield* Effect.promise(() => scrape.text()), /^scrapes_of_a_test 1$/m)
     assert.isAtLeast(closed, 69)
   }).pipe(Effect.scoped), 60_000)

@@ -1,28 +1,28 @@
 /**
- * Everything that leaves over HTTP.
+ * Sends every outgoing HTTP request of the program.
  *
- * What may be relied on:
- * - `post` is for URLs that users supply. Scheme, port and literal are judged before, every resolved address at the
- *   connection, the peer's address after it. Redirects are never followed, bodies never decompressed, the
- *   environment's proxies never used.
- * - One deadline over DNS, waiting for a connection, connect, TLS, sending, headers and body, by Effect's Clock.
- * - `post` never rejects and never retries: a request goes out at most once per call. It is a plain promise and no
- *   fiber, because a fiber per delivery cost a quarter of the throughput; and it speaks HTTP/1.1 by itself, since undici
- *   took half of a delivery's time and more liberties with answers (docs/delivery.md).
- * - `ask` is for URLs of the operator's configuration, by undici: no address policy, but the same deadline, and a size
- *   limit.
+ * Guarantees:
+ * - `post` is for URLs that users supply. Scheme, port and literal address are checked before the request, every
+ *   resolved address when connecting, the peer's address after connecting. `post` never follows redirects, never
+ *   decompresses bodies and never uses the environment's proxies.
+ * - One deadline, by Effect's Clock, covers DNS, the wait for a connection, connecting, TLS, sending, headers and body.
+ * - `post` never rejects and never retries: a request goes out at most once per call. It returns a plain promise,
+ *   because a fiber per delivery cost a quarter of the throughput. It has its own HTTP/1.1 client, because undici took
+ *   half of a delivery's time and accepts malformed responses (docs/delivery.md).
+ * - `ask` is for URLs of the operator's configuration and uses undici: no address policy, the same deadline, and a
+ *   limit on the response's size.
  */
 import { Clock, Context, Effect, Layer, Result, Schema } from "effect"
 import { BoundedMap } from "./BoundedMap.ts"
 import { counted } from "./MapSizes.ts"
 import * as AddressPolicy from "./Outbound/AddressPolicy.ts"
 import * as ConnectionPool from "./Outbound/ConnectionPool.ts"
-import * as Connections from "./Outbound/TrustedConnections.ts"
-import * as Connector from "./Outbound/PinnedConnector.ts"
 import * as Deadlines from "./Outbound/Deadlines.ts"
-import { HttpExchange, type Limits, type Outcome, type Settled } from "./Outbound/HttpExchange.ts"
-import * as Names from "./Outbound/DnsResolver.ts"
-import * as Targets from "./Outbound/CheckedUrls.ts"
+import { type ExchangeOutcome, HttpExchange, type Limits, type Outcome } from "./Outbound/HttpExchange.ts"
+import * as PinnedConnector from "./Outbound/PinnedConnector.ts"
+import * as TrustedConnections from "./Outbound/TrustedConnections.ts"
+import * as CheckedUrls from "./Outbound/CheckedUrls.ts"
+import * as DnsResolver from "./Outbound/DnsResolver.ts"
 import { checkUrl, type UrlRefusal } from "./Outbound/UrlCheck.ts"
 
 export type { Outcome } from "./Outbound/HttpExchange.ts"
@@ -30,14 +30,14 @@ export type { Reason } from "./Outbound/Failure.ts"
 export type { UrlRefusal } from "./Outbound/UrlCheck.ts"
 
 export interface OutboundConfig {
-  /** Ranges opened to users' URLs, and to plain http (`WEBHOOKS_ALLOWED_CIDRS`). */
+  /** Address ranges that users' URLs may also reach, and by plain http (`WEBHOOKS_ALLOWED_CIDRS`). */
   readonly allowedCidrs: ReadonlyArray<string>
-  /** PEM authorities trusted beside the runtime's (`WEBHOOKS_CA_FILE`). */
+  /** Certificate authorities (PEM) trusted in addition to the runtime's (`WEBHOOKS_CA_FILE`). */
   readonly certificateAuthorities: ReadonlyArray<string>
   readonly timeoutMillis: number
-  /** Ports that this installation listens on: never a destination of users' URLs. */
+  /** Ports that this installation listens on; users' URLs may not name them. */
   readonly ownPorts: ReadonlyArray<number>
-  /** Name servers (`address` or `address:port`) instead of the system's. */
+  /** Name servers (`address` or `address:port`) to use instead of the system's. */
   readonly nameservers?: ReadonlyArray<string>
 }
 
@@ -45,14 +45,15 @@ export interface Post {
   readonly url: string
   readonly headers: Record<string, string> | Array<string>
   readonly body: Uint8Array | string
-  /** Bytes of the body to keep of a 2xx, and of any other response; at most 64 KiB are read at all. */
+  /** Bytes of the body to keep of a 2xx response. At most 64 KiB of any body are read. */
   readonly keepOnSuccess: number
+  /** Bytes of the body to keep of any other response. */
   readonly keepOnFailure: number
-  /** Cuts it off, as the deadline does. */
+  /** Aborts the request as the deadline does. */
   readonly signal?: AbortSignal
 }
 
-/** A request to an operator's URL came to nothing; `reason` as in `Outcome.error`, or `too_large`. */
+/** A request to an operator's URL failed; `reason` as in `Outcome.error`, or `too_large`. */
 export class OutboundError extends Schema.TaggedError<OutboundError>()("OutboundError", {
   reason: Schema.Literals([
     "timeout",
@@ -68,17 +69,17 @@ export class OutboundError extends Schema.TaggedError<OutboundError>()("Outbound
   host: Schema.String,
 }) {}
 
-const readOfPost = 64 * 1024
-const readOfAnswer = 1024 * 1024
+const maxPostResponseBytes = 64 * 1024
+const maxAskResponseBytes = 1024 * 1024
 
-const maxLatestNames = 1_024
+const maxResolvedNames = 1_024
 
 export class Outbound extends Context.Service<Outbound, {
-  /** POSTs to a user's URL; the outcome says everything, nothing is thrown. */
+  /** POSTs to a user's URL. The promise never rejects: failures are in the outcome. */
   readonly post: (request: Post) => Promise<Outcome>
   /**
-   * Asks an operator's URL, by GET where no method is named: the response whatever its status, its body at most
-   * `maxBytes` (1 MiB) long.
+   * Sends a request to an operator's URL (default: GET). Returns the response whatever its status; fails with
+   * `too_large` when its body is longer than `maxBytes` (default: 1 MiB).
    */
   readonly ask: (
     url: string,
@@ -90,9 +91,9 @@ export class Outbound extends Context.Service<Outbound, {
       readonly maxBytes?: number
     },
   ) => Effect.Effect<{ readonly status: number; readonly body: Uint8Array }, OutboundError>
-  /** The check of a user's URL when it is stored; names are not resolved. */
+  /** Checks a user's URL before it is stored; names are not resolved. */
   readonly check: (url: string) => Result.Result<URL, UrlRefusal>
-  /** `host:port` of a URL, the key of limits per destination; empty for what is no URL. */
+  /** `host:port` of a URL, the key of limits per destination; empty if the text is not a URL. */
   readonly hostKey: (url: string) => string
 }>()("bailiwick/services/platform/Outbound") {
   static readonly layer = (config: OutboundConfig) => Layer.effect(Outbound, make(config))
@@ -101,30 +102,30 @@ export class Outbound extends Context.Service<Outbound, {
 const make = Effect.fnUntraced(function* (config: OutboundConfig) {
   const clock = yield* Clock.Clock
   const now = () => clock.currentTimeMillisUnsafe()
-  const opened = yield* Effect.fromResult(AddressPolicy.parseCidrs(config.allowedCidrs)).pipe(
+  const allowedRanges = yield* Effect.fromResult(AddressPolicy.parseCidrs(config.allowedCidrs)).pipe(
     Effect.mapError((cidr) => new Error(`not a CIDR range: ${cidr}`)),
     Effect.orDie,
   )
-  const policy = AddressPolicy.make({ opened, ownPorts: config.ownPorts })
-  const names = yield* Names.make(config.nameservers)
-  const latest = new BoundedMap<string, ReadonlySet<string>>(maxLatestNames)
+  const policy = AddressPolicy.make({ allowedRanges, ownPorts: config.ownPorts })
+  const resolve = yield* DnsResolver.make(config.nameservers)
+  const latest = new BoundedMap<string, ReadonlySet<string>>(maxResolvedNames)
   yield* counted("names of connections", () => latest.size)
   const connector = { authorities: config.certificateAuthorities, timeoutMillis: config.timeoutMillis }
   const checked = {
-    names,
+    resolve,
     policy,
     resolved: (name: string, addresses: ReadonlySet<string>) => latest.set(name, addresses),
   }
   const dispatch = yield* ConnectionPool.make({
-    connect: yield* Connector.make({ ...connector, checked }),
+    connect: yield* PinnedConnector.make({ ...connector, checked }),
     latest: (name) => latest.get(name),
   })
-  const dispatchTrusted = yield* Connections.make(yield* Connector.make({ ...connector, checked: null }))
-  // Last, so that what is in flight expires before its connections are destroyed.
+  const dispatchTrusted = yield* TrustedConnections.make(yield* PinnedConnector.make({ ...connector, checked: null }))
+  // Made last, and so released first: exchanges in flight expire before their connections are destroyed.
   const deadlines = yield* Deadlines.make(config.timeoutMillis)
-  const target = yield* Targets.make(policy)
+  const checkedTarget = yield* CheckedUrls.make(policy)
 
-  const begin = (limits: Limits, done: (outcome: Settled) => void): HttpExchange => {
+  const begin = (limits: Limits, done: (outcome: ExchangeOutcome) => void): HttpExchange => {
     const exchange = new HttpExchange(limits, now, (ended, outcome) => {
       deadlines.remove(ended)
       done(outcome)
@@ -134,10 +135,10 @@ const make = Effect.fnUntraced(function* (config: OutboundConfig) {
   }
 
   const post = (request: Post): Promise<Outcome> =>
-    new Promise((resolve) => {
+    new Promise((done) => {
       const { keepOnSuccess, keepOnFailure, headers, body } = request
-      const exchange = begin({ keepOnSuccess, keepOnFailure, read: readOfPost }, resolve)
-      const { allowed, origin, path } = target(request.url)
+      const exchange = begin({ keepOnSuccess, keepOnFailure, read: maxPostResponseBytes }, done)
+      const { allowed, origin, path } = checkedTarget(request.url)
       if (!allowed) return exchange.fail("blocked_address")
       request.signal?.addEventListener("abort", () => exchange.expire())
       dispatch(origin, { path, headers, body }, exchange)
@@ -148,13 +149,13 @@ const make = Effect.fnUntraced(function* (config: OutboundConfig) {
     if (url === null || !/^https?:$/.test(url.protocol)) {
       return yield* new OutboundError({ reason: "protocol", host: "" })
     }
-    const { origin, path, hostKey } = Targets.targetOf(url, true)
-    const limit = options.maxBytes ?? readOfAnswer
-    const outcome = yield* Effect.callback<Settled>((resume) => {
-      // One byte more than may be kept tells a body that fits from one that does not.
+    const { origin, path, hostKey } = CheckedUrls.targetOf(url, true)
+    const limit = options.maxBytes ?? maxAskResponseBytes
+    const outcome = yield* Effect.callback<ExchangeOutcome>((resume) => {
+      // Reads one byte more than the limit, to notice a body that is longer than the limit.
       const exchange = begin(
         { keepOnSuccess: limit, keepOnFailure: limit, read: limit + 1 },
-        (settled) => resume(Effect.succeed(settled)),
+        (ended) => resume(Effect.succeed(ended)),
       )
       const headers = { ...options.headers, "accept-encoding": "identity" }
       const { body = null, method = "GET" } = options
@@ -170,6 +171,6 @@ const make = Effect.fnUntraced(function* (config: OutboundConfig) {
     post,
     ask,
     check: (url) => checkUrl(url, policy),
-    hostKey: (url) => target(url).hostKey,
+    hostKey: (url) => checkedTarget(url).hostKey,
   })
 })

@@ -29,7 +29,9 @@ const jobOf = listeners(hooks)
 const jobs = Array.from({ length: 1_000 }, (_, n) => jobOf(eventOf(hooks, n)))
 
 const policy = AddressPolicy.make({
-  opened: AddressPolicy.parseCidrs(["127.0.0.0/8"]).pipe((parsed) => parsed._tag === "Success" ? parsed.success : []),
+  allowedRanges: AddressPolicy.parseCidrs(["127.0.0.0/8"]).pipe((parsed) =>
+    parsed._tag === "Success" ? parsed.success : []
+  ),
   ownPorts: [],
 })
 
@@ -37,7 +39,7 @@ const policy = AddressPolicy.make({
 const dispatch = Effect.runSync(Scope.provide(
   Effect.flatMap(
     Connector.make({
-      checked: { names: () => Promise.reject(new Error("no names here")), policy },
+      checked: { resolve: () => Promise.reject(new Error("no names here")), policy },
       authorities: [],
       timeoutMillis: 10_000,
     }),

@@ -1,13 +1,14 @@
 /**
- * Which hosts and ports an address that a user supplied may name (docs/api/mail.md).
+ * The hosts and ports that a user's URL may name (docs/api/mail.md).
  *
  * Invariants:
- * - Hosts are judged as the WHATWG URL parser reads them: `127.1`, `0x7f.1`, `2130706433` and `localhost.` are loopback.
- * - An IPv6 address that carries an IPv4 address (mapped, 6to4, NAT64 by the well-known prefix of RFC 6052) is judged by
- *   that one, whatever IPv6 range the operator opened.
- * - Of the other IPv6 addresses only global unicast is public: a range that IANA gives out later is closed until then.
- * - Cloud metadata addresses are refused whatever is allowed, also where a translator's prefix wraps them.
- * - `allows` is the one judge: at create time for literals, at each connection for every address that a name gave.
+ * - Hosts are read as the WHATWG URL parser reads them: `127.1`, `0x7f.1`, `2130706433` and `localhost.` are loopback.
+ * - An IPv6 address that embeds an IPv4 address (mapped, 6to4, NAT64 by the well-known prefix of RFC 6052) is checked
+ *   as that IPv4 address, whichever IPv6 ranges the operator allowed.
+ * - Of the other IPv6 addresses only global unicast is public: a range that IANA assigns later is refused until this
+ *   list has it.
+ * - Cloud metadata addresses are always refused, also inside the prefix of an address translator.
+ * - `allows` alone decides: for literals when a URL is stored, for every resolved address at each connection.
  */
 import { isIP, isIPv4 } from "node:net"
 import { Result } from "effect"
@@ -37,16 +38,16 @@ const closedV4 = ranges(
   "224.0.0.0/4",
   "240.0.0.0/4",
 )
-// The only IPv6 addresses that IANA gave out for global unicast (RFC 4291, section 2.4).
+// The only IPv6 range that IANA assigned to global unicast (RFC 4291, section 2.4).
 const globalV6 = ranges("2000::/3")
-// What is closed within them: protocol assignments with Teredo, benchmarking and ORCHID, and documentation.
+// Refused within it: protocol assignments (Teredo, benchmarking, ORCHID), and documentation.
 const closedV6 = ranges("2001::/23", "2001:db8::/32", "3fff::/20")
 
-// The clouds' metadata, the credentials of containers beside it (ECS, EKS), and Azure's platform, which is a public address.
+// Metadata services of clouds, credentials of containers (ECS, EKS), and Azure's platform, whose address is public.
 const metadataV4 = ["169.254.169.254", "169.254.170.2", "169.254.170.23", "100.100.100.200", "168.63.129.16"]
 const metadataV6 = ranges("fd00:ec2::254/128", "fd00:ec2::23/128", "fd20:ce::254/128")
 
-// Where an IPv4 address sits in an IPv6 one: 6to4, and RFC 6052 for each prefix length, 96 bits last.
+// The bytes of an IPv6 address that embed an IPv4 address: 6to4, then RFC 6052 for each prefix length, 96 bits last.
 const embeddings = [
   [2, 3, 4, 5],
   [4, 5, 6, 7],
@@ -76,8 +77,8 @@ const isMetadata = (address: Address): boolean => {
 const sixToFour = ranges("2002::/16")
 const nat64 = ranges("64:ff9b::/96")
 
-/** The IPv4 address that an IPv6 one carries and is reached by; the address itself where there is none. */
-const carried = (address: Address): Address => {
+/** The IPv4 address that is reached through an IPv6 address; without one, the address itself. */
+const embeddedV4 = (address: Address): Address => {
   if (address instanceof ipaddr.IPv4) return address
   if (address.isIPv4MappedAddress()) return address.toIPv4Address()
   const bytes = address.toByteArray()
@@ -85,14 +86,14 @@ const carried = (address: Address): Address => {
   return within(address, sixToFour) ? new ipaddr.IPv4(bytes.slice(2, 6)) : address
 }
 
-/** The address that a connection to `text` would reach; null if it is none. */
+/** The address that a connection to `text` would reach; null if `text` is not an address. */
 const parse = (text: string): Address | null => {
-  // The library alone would also read `1.2.3`.
+  // Without this check the library would also accept `1.2.3`.
   if (isIP(text) === 0) return null
-  return carried(ipaddr.parse(text))
+  return embeddedV4(ipaddr.parse(text))
 }
 
-/** Reads CIDR ranges (`10.0.0.0/8`, `fd00::/8`); fails with the first text that is none. */
+/** Reads CIDR ranges (`10.0.0.0/8`, `fd00::/8`); fails with the first text that is not one. */
 export const parseCidrs = (cidrs: ReadonlyArray<string>): Result.Result<ReadonlyArray<Range>, string> => {
   const parsed: Array<Range> = []
   for (const cidr of cidrs) {
@@ -108,39 +109,39 @@ export const parseCidrs = (cidrs: ReadonlyArray<string>): Result.Result<Readonly
   return Result.succeed(parsed)
 }
 
-/** Whether an address as a socket or a header gives it is in one of these ranges; an IPv4-mapped one counts as IPv4. */
+/** Whether the text of an address is in one of these ranges; an IPv4-mapped address counts as IPv4. */
 export const matching = (list: ReadonlyArray<Range>) => (text: string): boolean =>
   isIP(text) !== 0 && within(ipaddr.process(text), list)
 
 export interface AddressPolicy {
-  /** May a connection be made to this address (textual, as a resolver or a socket gives it)? */
+  /** Whether a connection may be made to this address (as text, from a resolver or a socket). */
   readonly allows: (address: string) => boolean
-  /** Is it in a range that the operator opened? Plain http goes only there. */
-  readonly opens: (address: string) => boolean
-  /** May this port be named? */
+  /** Whether this address is in a range that the operator allowed. Only such addresses may be reached by plain http. */
+  readonly allowsHttp: (address: string) => boolean
+  /** Whether a URL of this protocol (`https:`, `http:`) may name this port. */
   readonly allowsPort: (port: number, protocol: string) => boolean
 }
 
-/** `opened` as `parseCidrs` gives it; `ownPorts`: what this installation listens on, never a destination. */
+/** `allowedRanges`: from `parseCidrs`; `ownPorts`: ports that this installation listens on, never a destination. */
 export const make = (
-  config: { readonly opened: ReadonlyArray<Range>; readonly ownPorts: ReadonlyArray<number> },
+  config: { readonly allowedRanges: ReadonlyArray<Range>; readonly ownPorts: ReadonlyArray<number> },
 ): AddressPolicy => {
   const own = new Set(config.ownPorts)
-  const opened = (address: Address) => !isMetadata(address) && within(address, config.opened)
-  const judge = (address: Address): boolean => {
+  const inAllowedRange = (address: Address) => !isMetadata(address) && within(address, config.allowedRanges)
+  const isAllowed = (address: Address): boolean => {
     if (isMetadata(address)) return false
-    if (within(address, config.opened)) return true
+    if (within(address, config.allowedRanges)) return true
     if (address instanceof ipaddr.IPv4) return !within(address, closedV4)
     return within(address, globalV6) && !within(address, closedV6)
   }
   return {
     allows: (text) => {
       const address = parse(text)
-      return address !== null && judge(address)
+      return address !== null && isAllowed(address)
     },
-    opens: (text) => {
+    allowsHttp: (text) => {
       const address = parse(text)
-      return address !== null && opened(address)
+      return address !== null && inAllowedRange(address)
     },
     allowsPort: (port, protocol) => {
       if (own.has(port) || refusedPorts.has(port)) return false
@@ -149,13 +150,13 @@ export const make = (
   }
 }
 
-/** Loopback by name (RFC 6761 §6.3): never asked of a resolver. */
+/** Whether a name means loopback (RFC 6761, section 6.3); a resolver is never asked for it. */
 export const isLocalhost = (hostname: string): boolean => /^(?:.+\.)?localhost\.*$/i.test(hostname)
 
-/** The addresses of `localhost` that the policy lets through. */
+/** The addresses of `localhost`; the policy decides whether they may be reached. */
 export const loopback = ["127.0.0.1", "::1"]
 
-/** A host as the URL parser gives it: the address if it is a literal, else null. */
+/** The address in a URL's `hostname` if it is a literal, else null. */
 export const literalOf = (hostname: string): string | null => {
   if (hostname.startsWith("[")) return hostname.slice(1, -1)
   return isIPv4(hostname) ? hostname : null

@@ -1,6 +1,6 @@
 /**
- * Ports at or above 1024 where something listens that takes an HTTP request for commands of its own, or that hands
- * out control of a machine. The WHATWG's "bad ports" and the usual databases, brokers, caches and remote desktops.
+ * Ports from 1024 on that users' URLs may not name: their usual services may read an HTTP request as commands, or give
+ * control of a machine. The WHATWG's "bad ports", and common databases, brokers, caches and remote desktops.
  */
 export const refusedPorts: ReadonlySet<number> = new Set([
   1080, // SOCKS

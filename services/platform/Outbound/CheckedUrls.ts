@@ -1,4 +1,4 @@
-/** URLs taken apart and judged once: the policy does not change while the process lives. */
+/** Parsed and checked URLs, cached: the address policy does not change while the process runs. */
 import { Effect, Result } from "effect"
 import { BoundedMap } from "../BoundedMap.ts"
 import { counted } from "../MapSizes.ts"
@@ -7,16 +7,18 @@ import { checkUrl, portOf } from "./UrlCheck.ts"
 
 export interface Target {
   readonly origin: string
-  /** Path and query as they are sent. */
+  /** Path and query, as the request sends them. */
   readonly path: string
-  /** `host:port`, lower case, without a dot at the end: the same for every way to write one destination. */
+  /** `host:port`, lower case, without a dot after the name: the same for every spelling of one destination. */
   readonly hostKey: string
+  /** The URL passed `checkUrl`. */
   readonly allowed: boolean
 }
 
 const maxTargets = 8_192
 
-const nowhere: Target = { origin: "", path: "", hostKey: "", allowed: false }
+/** Stands for a text that is not a URL. */
+const invalid: Target = { origin: "", path: "", hostKey: "", allowed: false }
 
 const withoutDots = (hostname: string): string => {
   let end = hostname.length
@@ -24,22 +26,22 @@ const withoutDots = (hostname: string): string => {
   return hostname.slice(0, end)
 }
 
-/** Takes a URL apart without judging it. A dot at a name's end is left out: certificates and SNI do not know it. */
+/** The target of a URL, not checked. A dot after the name is removed, since certificates and SNI have none. */
 export const targetOf = (url: URL, allowed: boolean): Target => {
   const hostKey = `${withoutDots(url.hostname)}:${portOf(url)}`
   return { origin: `${url.protocol}//${hostKey}`, path: url.pathname + url.search, hostKey, allowed }
 }
 
-/** A bounded memory of judged URLs. */
+/** A bounded cache: gives the checked target of a URL. */
 export const make = Effect.fnUntraced(function* (policy: AddressPolicy) {
-  const known = new BoundedMap<string, Target>(maxTargets)
-  yield* counted("checked URLs", () => known.size)
+  const cache = new BoundedMap<string, Target>(maxTargets)
+  yield* counted("checked URLs", () => cache.size)
   return (text: string): Target => {
-    const found = known.get(text)
-    if (found !== undefined) return found
+    const cached = cache.get(text)
+    if (cached !== undefined) return cached
     const url = URL.parse(text)
-    const target = url === null ? nowhere : targetOf(url, Result.isSuccess(checkUrl(text, policy)))
-    known.set(text, target)
+    const target = url === null ? invalid : targetOf(url, Result.isSuccess(checkUrl(text, policy)))
+    cache.set(text, target)
     return target
   }
 })

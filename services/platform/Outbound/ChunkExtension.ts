@@ -1,8 +1,8 @@
 /**
- * What may stand behind a chunk's size (RFC 9112, section 7.1.1): `;name`, `;name=value`, `;name="quoted"`. It is read
- * for its end alone, since readers that look for another end see other chunks. Blanks around its parts are refused.
+ * Reads the extensions after a chunk's size (RFC 9112, section 7.1.1): `;name`, `;name=value`, `;name="quoted"`. Only
+ * their end matters: a parser that finds another end sees other chunks. Blanks around their parts are refused.
  *
- * What a hostile receiver gains: nothing of it is kept, and its bytes count against the answer's 16 KiB.
+ * Nothing of an extension is kept, and its bytes count against the response's limit of 16 KiB.
  */
 import { fieldText, quotedText, token } from "./ResponseBytes.ts"
 
@@ -16,16 +16,16 @@ const backslash = 92
 
 export class ChunkExtension {
   #part: number = Part.Name
-  /** The part has a byte. */
+  /** The current part has at least one byte. */
   #begun = false
 
-  /** The semicolon was read. */
+  /** Begins an extension: its semicolon was read. */
   begin(): void {
     this.#part = Part.Name
     this.#begun = false
   }
 
-  /** `over`: the byte was the line's CR. */
+  /** Takes the next byte. `over`: it was the CR that ends the line. */
   read(byte: number): "more" | "over" | "refused" {
     switch (this.#part) {
       case Part.Escaped:

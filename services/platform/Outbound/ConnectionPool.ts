@@ -1,14 +1,16 @@
 /**
- * Kept connections to the origins of users' URLs, bounded: 64 an origin and 1,024 in all, the one that was idle longest
- * closed for a new one. A request that finds none waits in its origin's queue, in order, within its own deadline.
+ * A pool of connections to the origins of users' URLs: at most 64 per origin and 1,024 in all. When the pool is full,
+ * the connection that was idle longest is closed for a new one. A request without a connection waits in its origin's
+ * queue, in order, until its own deadline.
  *
- * - A request is written at most once, to a connection that stood at that moment; nothing is tried again.
- * - After an answer a connection rests until the event loop has polled once more, so that bytes right behind the answer
- *   close it instead of being read as the next answer.
- * - A connection is closed after 4 s without use (or what the receiver offers, less 2 s, at most 30 s), 5 minutes,
- *   1,000 exchanges, and before its next use once its name has newer addresses without its peer's, or only refused ones.
+ * - A request is written at most once, to a connection that is open at that moment; the pool retries nothing.
+ * - After a response a connection rests until the event loop has polled once more. Bytes that follow the response then
+ *   close the connection, instead of being read as the next response.
+ * - A connection is closed after 4 s idle (or the receiver's `Keep-Alive: timeout`, less 2 s, at most 30 s), after
+ *   5 minutes, after 1,000 exchanges, and before its next use if the newest DNS answer for its name lacks the peer's
+ *   address or was refused.
  *
- * What a hostile receiver gains: 64 connections, and the closing of other origins' idle ones once 1,024 are open.
+ * A hostile receiver gains at most 64 connections; once 1,024 are open, idle ones of other origins are closed for them.
  */
 import type { buildConnector } from "undici"
 import { Clock, Effect, Latch } from "effect"
@@ -24,7 +26,7 @@ const maxAgeMillis = 300_000
 const maxExchanges = 1_000
 const idleMillis = 4_000
 const maxIdleMillis = 30_000
-/** A receiver closes after what it offers: by then no request may be on its way. */
+/** A receiver closes an idle connection after the time that it offers; no request may be on its way at that time. */
 const offerMarginMillis = 2_000
 
 export interface PostRequest {
@@ -35,7 +37,7 @@ export interface PostRequest {
 
 export interface PoolConfig {
   readonly connect: buildConnector.connector
-  /** The newest addresses of a name that may be connected to; undefined for one that was not looked up lately. */
+  /** The addresses that may be connected to, of the newest DNS answer for a name; undefined without a recent lookup. */
   readonly latest: (hostname: string) => ReadonlySet<string> | undefined
   readonly maxConnections?: number
 }
@@ -48,27 +50,27 @@ const firstOf = <A>(set: ReadonlySet<A>): A | undefined => {
 class ConnectionPool implements Owner<Origin> {
   readonly #connect: buildConnector.connector
   readonly #latest: PoolConfig["latest"]
-  readonly #most: number
+  readonly #maxConnections: number
   readonly #now: () => number
   /** Called when a connection becomes idle. */
   readonly #onIdle: () => void
   readonly #origins = new Map<string, Origin>()
   readonly #connections = new Set<HttpConnection<Origin>>()
   #opening = 0
-  /** In the order in which they became idle. */
+  /** Idle connections, the one idle longest first. */
   readonly #idle = new Set<HttpConnection<Origin>>()
   #resting: Array<HttpConnection<Origin>> = []
   #rested: Array<HttpConnection<Origin>> = []
-  /** Origins whose requests wait for room among all connections. */
-  readonly #crowded = new Set<Origin>()
+  /** Origins whose requests wait because the pool is full. */
+  readonly #waitingForRoom = new Set<Origin>()
   #turn = 0
   #closed = false
-  readonly #wake = () => this.#endRest()
+  readonly #onPoll = () => this.#endRest()
 
   constructor(config: PoolConfig, now: () => number, onIdle: () => void) {
     this.#connect = config.connect
     this.#latest = config.latest
-    this.#most = config.maxConnections ?? maxConnections
+    this.#maxConnections = config.maxConnections ?? maxConnections
     this.#now = now
     this.#onIdle = onIdle
   }
@@ -94,7 +96,7 @@ class ConnectionPool implements Owner<Origin> {
     exchange.onRequestStart(request)
     const connection = this.#takeIdle(origin)
     if (connection !== undefined) return connection.send(request)
-    // Closing its last idle connection has made the pool forget it.
+    // `takeIdle` may have closed the origin's last connection, and the pool has then forgotten the origin.
     this.#origins.set(name, origin)
     origin.waiting.add(request)
     this.#grow(origin)
@@ -103,7 +105,7 @@ class ConnectionPool implements Owner<Origin> {
   released(connection: HttpConnection<Origin>): void {
     connection.resting = true
     connection.origin.resting++
-    if (this.#resting.length + this.#rested.length === 0) setImmediate(this.#wake)
+    if (this.#resting.length + this.#rested.length === 0) setImmediate(this.#onPoll)
     this.#resting.push(connection)
   }
 
@@ -115,10 +117,10 @@ class ConnectionPool implements Owner<Origin> {
       connection.resting = false
       origin.resting--
     }
-    this.#gone(origin)
+    this.#connectionGone(origin)
   }
 
-  /** Closes what was idle for long enough; gives whether any idle connection is left. */
+  /** Closes connections that were idle for too long; returns whether any idle connection is left. */
   sweep(): boolean {
     const now = this.#now()
     for (const connection of [...this.#idle]) {
@@ -161,16 +163,16 @@ class ConnectionPool implements Owner<Origin> {
     return undefined
   }
 
-  /** Makes connections for the requests that no coming one will serve. */
+  /** Opens connections for waiting requests that neither an opening nor a resting connection will serve. */
   #grow(origin: Origin): void {
     while (origin.waiting.size > origin.opening + origin.resting && origin.connections < maxPerOrigin) {
-      if (this.connections >= this.#most) {
-        const longest = firstOf(this.#idle)
-        if (longest === undefined) {
-          this.#crowded.add(origin)
+      if (this.connections >= this.#maxConnections) {
+        const idleLongest = firstOf(this.#idle)
+        if (idleLongest === undefined) {
+          this.#waitingForRoom.add(origin)
           return
         }
-        longest.close()
+        idleLongest.close()
       } else this.#open(origin)
     }
   }
@@ -184,17 +186,17 @@ class ConnectionPool implements Owner<Origin> {
       origin.opening--
       this.#opening--
       if (error !== null) {
-        // A request that came after the attempt began gets one of its own.
+        // Only a request that came before this attempt to connect fails with it; a later one gets its own attempt.
         const oldest = firstOf(origin.waiting)
         if (oldest !== undefined && oldest.turn <= turn) {
           origin.waiting.delete(oldest)
           oldest.exchange.onResponseError(null, error)
         }
-        return this.#gone(origin)
+        return this.#connectionGone(origin)
       }
       if (this.#closed) {
         socket.on("error", () => {}).destroy()
-        return this.#gone(origin)
+        return this.#connectionGone(origin)
       }
       const connection = new HttpConnection(origin, this.#now(), socket, this)
       this.#connections.add(connection)
@@ -213,37 +215,37 @@ class ConnectionPool implements Owner<Origin> {
     origin.idle.push(connection)
     this.#idle.add(connection)
     this.#onIdle()
-    this.#uncrowd()
+    this.#serveWaiting()
   }
 
-  /** Two turns of the event loop after its answer, a poll between them, a connection is ready again. */
+  /** A connection is ready again two turns of the event loop after its response: one poll lies between them. */
   #endRest(): void {
     const ready = this.#rested
     this.#rested = this.#resting
     this.#resting = []
-    if (this.#rested.length > 0) setImmediate(this.#wake)
+    if (this.#rested.length > 0) setImmediate(this.#onPoll)
     for (const connection of ready) {
       if (!connection.resting) continue
       connection.resting = false
       connection.origin.resting--
-      // An answer to a request that is not out yet says nothing of it.
+      // A response that came before the whole request was written cannot be the response to that request.
       if (connection.written && this.#isFit(connection)) this.#ready(connection)
       else connection.close()
     }
   }
 
-  #gone(origin: Origin): void {
+  #connectionGone(origin: Origin): void {
     origin.connections--
     if (!this.#closed) this.#grow(origin)
     this.#forget(origin)
-    this.#uncrowd()
+    this.#serveWaiting()
   }
 
-  #uncrowd(): void {
+  #serveWaiting(): void {
     if (this.#closed) return
-    while (this.#crowded.size > 0 && (this.connections < this.#most || this.#idle.size > 0)) {
-      const origin = firstOf(this.#crowded)!
-      this.#crowded.delete(origin)
+    while (this.#waitingForRoom.size > 0 && (this.connections < this.#maxConnections || this.#idle.size > 0)) {
+      const origin = firstOf(this.#waitingForRoom)!
+      this.#waitingForRoom.delete(origin)
       this.#grow(origin)
       this.#forget(origin)
     }
@@ -251,12 +253,12 @@ class ConnectionPool implements Owner<Origin> {
 
   #forget(origin: Origin): void {
     if (origin.connections > 0 || origin.waiting.size > 0) return
-    this.#crowded.delete(origin)
+    this.#waitingForRoom.delete(origin)
     this.#origins.delete(origin.name)
   }
 }
 
-/** A scoped pool; what it holds is closed with the scope. */
+/** A scoped pool; closing the scope closes its connections. */
 export const make = Effect.fnUntraced(function* (config: PoolConfig) {
   const clock = yield* Clock.Clock
   const busy = Latch.makeUnsafe(false)

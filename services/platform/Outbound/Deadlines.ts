@@ -1,8 +1,8 @@
 /**
- * One deadline length for every exchange in flight, kept by one fiber on Effect's Clock instead of a timer each.
+ * The deadlines of all exchanges in flight, watched by one fiber on Effect's Clock instead of a timer for each.
  *
- * All deadlines are equally long, so a Set in order of insertion is in order of deadline: the fiber sleeps until the
- * oldest one's, expires what is due and sleeps again. A busy sender whose exchanges end in time wakes it once a
+ * All deadlines are equally long, so a Set in order of insertion is in order of deadline. The fiber sleeps until the
+ * oldest deadline, expires the exchanges that are due and sleeps again. While exchanges end in time, it wakes once per
  * deadline's length.
  */
 import { Clock, Effect, Latch } from "effect"
@@ -13,10 +13,10 @@ export interface Deadlines {
   readonly remove: (exchange: HttpExchange) => void
 }
 
-// Deadlines that lie this close together share a wake-up.
+// Deadlines this close together are handled by one wake-up of the fiber.
 const granularityMillis = 5
 
-/** A scoped watch over exchanges of at most `timeoutMillis`; when the scope ends, whatever is in flight expires. */
+/** A scoped watch that expires exchanges after `timeoutMillis`; when the scope ends, all exchanges in flight expire. */
 export const make = Effect.fnUntraced(function* (timeoutMillis: number) {
   const clock = yield* Clock.Clock
   const inFlight = new Set<HttpExchange>()

@@ -1,8 +1,9 @@
 /**
- * Names to addresses by DNS alone (c-ares): getaddrinfo would let a slow zone fill the thread pool that everything
- * else shares. Within about 2 s, both families asked at once, `localhost` never asked (RFC 6761).
+ * Resolves names by DNS alone (c-ares). getaddrinfo would let a slow zone fill the thread pool that the whole process
+ * shares. A lookup takes at most about 2 s and asks for both address families at once; `localhost` is never asked for
+ * (RFC 6761).
  *
- * An answer is remembered for 5 s and shared by those who ask meanwhile; who uses it checks it each time.
+ * An answer is cached for 5 s, and concurrent lookups share it. The caller checks the addresses at each use.
  */
 import { Resolver } from "node:dns/promises"
 import { isIPv6 } from "node:net"
@@ -12,7 +13,7 @@ import { counted } from "../MapSizes.ts"
 import { isLocalhost, loopback } from "./AddressPolicy.ts"
 import { Failure } from "./Failure.ts"
 
-const rememberMillis = 5_000
+const cacheMillis = 5_000
 const maxNames = 1_024
 const maxAddresses = 64
 
@@ -22,18 +23,18 @@ export interface Resolved {
 }
 
 interface Answer {
-  readonly until: number
+  readonly cachedUntil: number
   readonly addresses: Promise<ReadonlyArray<Resolved>>
 }
 
-/** `nameservers` (`address` or `address:port`) instead of the system's. Lookups reject with `Failure("dns")`. */
+/** `nameservers`: `address` or `address:port`, default the system's. A lookup rejects with `Failure("dns")`. */
 export const make = Effect.fnUntraced(function* (nameservers: ReadonlyArray<string> | undefined) {
   const clock = yield* Clock.Clock
   const answers = new BoundedMap<string, Answer>(maxNames)
   yield* counted("resolved names", () => answers.size)
   const resolver = yield* Effect.acquireRelease(
     Effect.sync(() => {
-      // c-ares doubles the wait for the second try: 0.65 s + 1.3 s.
+      // c-ares doubles the timeout for the second try: 0.65 s + 1.3 s.
       const made = new Resolver({ timeout: 650, tries: 2 })
       if (nameservers !== undefined) made.setServers(nameservers)
       return made
@@ -50,13 +51,13 @@ export const make = Effect.fnUntraced(function* (nameservers: ReadonlyArray<stri
     return addresses
   }
 
-  /** Every address of `hostname`, IPv4 first; rejects where there is none, or more than anyone needs. */
+  /** All addresses of `hostname`, IPv4 first; rejects when there are none, or more than 64. */
   return async (hostname: string): Promise<ReadonlyArray<Resolved>> => {
     if (isLocalhost(hostname)) return loopback.map((address) => ({ address, family: isIPv6(address) ? 6 : 4 }))
     const now = clock.currentTimeMillisUnsafe()
-    const known = answers.get(hostname)
-    if (known !== undefined && known.until > now) return known.addresses
-    const answer: Answer = { until: now + rememberMillis, addresses: ask(hostname) }
+    const cached = answers.get(hostname)
+    if (cached !== undefined && cached.cachedUntil > now) return cached.addresses
+    const answer: Answer = { cachedUntil: now + cacheMillis, addresses: ask(hostname) }
     answers.set(hostname, answer)
     try {
       const addresses = await answer.addresses

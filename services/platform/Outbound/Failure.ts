@@ -1,4 +1,4 @@
-/** Why an exchange came to nothing. */
+/** Why an exchange failed. */
 export type Reason =
   | "timeout"
   | "dns"
@@ -9,7 +9,7 @@ export type Reason =
   | "body"
   | "protocol"
 
-/** What the stages before the request's first byte fail with; it passes through undici unchanged. */
+/** The error of the stages before the request's first byte: lookup, connect, TLS. undici passes it on unchanged. */
 export class Failure extends Error {
   readonly reason: Reason
   constructor(reason: Reason, cause?: unknown) {
@@ -20,7 +20,7 @@ export class Failure extends Error {
 
 const codeOf = (error: Error): string => "code" in error && typeof error.code === "string" ? error.code : ""
 
-/** The verifier found no way from the certificate to an authority that it knows. */
+/** Whether the TLS error means that no known authority issued the certificate. */
 export const isUntrusted = (error: Error): boolean =>
   [
     "UNABLE_TO_VERIFY_LEAF_SIGNATURE",
@@ -30,7 +30,7 @@ export const isUntrusted = (error: Error): boolean =>
     "DEPTH_ZERO_SELF_SIGNED_CERT",
   ].includes(codeOf(error))
 
-/** Names an error of the connection's making: lookup, TCP, TLS. */
+/** Classifies an error of connecting: lookup, TCP or TLS. */
 export const connecting = (error: Error, protocol: string): Failure => {
   if (error instanceof Failure) return error
   if (codeOf(error) === "UND_ERR_CONNECT_TIMEOUT") return new Failure("timeout", error)
@@ -41,10 +41,10 @@ export const connecting = (error: Error, protocol: string): Failure => {
   return new Failure(tcp ? "connect" : "tls", error)
 }
 
-/** Names an error of an exchange on a connection that stood; `answering`: the response's head had come. */
-export const exchanging = (error: Error, answering: boolean): Reason => {
+/** Classifies an error of an exchange on an open connection; `headRead`: the response's head was read before. */
+export const exchanging = (error: Error, headRead: boolean): Reason => {
   if (error instanceof Failure) return error.reason
-  if (answering) return "body"
+  if (headRead) return "body"
   const code = codeOf(error)
   return code === "UND_ERR_SOCKET" || code === "ECONNRESET" || code === "EPIPE" || code === "UND_ERR_DESTROYED"
     ? "reset"

@@ -1,21 +1,21 @@
 /**
- * One connection and the exchanges on it, one after the other: a request goes out in one write, once, and what comes
- * back is the answer to it. A connection is closed rather than trusted: after an answer that was cut off, refused or
- * followed by anything, and by any byte that comes while no request is on its way.
+ * One connection and its exchanges, one after the other: each request goes out once, in one write, and the bytes that
+ * follow are its response. The connection is closed after a response that was cut off or refused, when bytes follow a
+ * response, and when bytes arrive while no request is on its way.
  *
- * What a hostile receiver gains: bytes that it sends before it has read a request are taken for the answer to that
- * request, as HTTP/1.1 cannot tell them apart. They reach nobody else: a connection belongs to one origin.
+ * A hostile receiver may send bytes before it has read a request. They are read as the response to that request, since
+ * HTTP/1.1 cannot tell the two apart. No other receiver is affected: a connection belongs to one origin.
  */
 import type { Buffer } from "node:buffer"
 import type { Socket } from "node:net"
 import type { HttpExchange } from "./HttpExchange.ts"
-import { type Answering, ResponseParser } from "./ResponseParser.ts"
+import { type ResponseHandler, ResponseParser } from "./ResponseParser.ts"
 
-/** What a connection tells its pool. */
+/** The pool that owns a connection. */
 export interface Owner<Origin> {
-  /** Its answer is read, and HTTP lets it carry another exchange. */
+  /** The response is read, and HTTP lets the connection carry another exchange. */
   readonly released: (connection: HttpConnection<Origin>) => void
-  /** It is closed; told once, before its exchange ends. */
+  /** The connection is closed; called once, before its exchange ends. */
   readonly closed: (connection: HttpConnection<Origin>) => void
 }
 
@@ -26,8 +26,8 @@ export interface Sendable<Origin> {
   connection: HttpConnection<Origin> | null
 }
 
-/** `Origin`: what its pool keeps of where it leads to; nothing here looks into it. */
-export class HttpConnection<Origin> implements Answering {
+/** `Origin`: the pool's record of the destination; not used in this class. */
+export class HttpConnection<Origin> implements ResponseHandler {
   readonly #socket: Socket
   readonly #owner: Owner<Origin>
   readonly #parser = new ResponseParser(this)
@@ -36,9 +36,9 @@ export class HttpConnection<Origin> implements Answering {
   readonly origin: Origin
   readonly madeAt: number
   readonly remoteAddress: string | undefined
-  /** How many requests it has carried. */
+  /** Number of requests sent on this connection. */
   exchanges = 0
-  /** Its pool lets it rest after an answer. */
+  /** The pool sets it after a response, until the event loop has polled once more. */
   resting = false
   idleSince = 0
 
@@ -58,7 +58,7 @@ export class HttpConnection<Origin> implements Answering {
     return this.#open && !this.#socket.destroyed
   }
 
-  /** Whether the request is out of this process: an answer may come before that. */
+  /** Whether the whole request was handed to the kernel: a response may arrive before that. */
   get written(): boolean {
     return this.#socket.writableLength === 0
   }
@@ -86,12 +86,12 @@ export class HttpConnection<Origin> implements Answering {
     this.#owner.closed(this)
   }
 
-  /** The exchange ends early, and the connection with it if it is the exchange's still. */
+  /** The exchange ended early: closes the connection if it still carries this exchange. */
   abandon(exchange: HttpExchange): void {
     if (this.#exchange === exchange) this.close()
   }
 
-  /** The connection ends, and whatever is on it. */
+  /** Closes the connection and fails its exchange, if it has one. */
   lose(reason: "reset" | "protocol"): void {
     const exchange = this.#exchange
     this.close()
@@ -107,17 +107,17 @@ export class HttpConnection<Origin> implements Answering {
   }
 
   #read(chunk: Buffer): void {
-    // Bytes that no request asked for.
+    // No request is on its way, so these bytes are no response.
     if (this.#exchange === null) return this.close()
-    const whole = this.#parser.read(chunk)
+    const nothingFollows = this.#parser.read(chunk)
     if (this.#parser.refused) this.lose("protocol")
-    else if (this.#parser.done) this.#finished(whole)
+    else if (this.#parser.done) this.#finished(nothingFollows)
   }
 
-  #finished(alone: boolean): void {
+  #finished(nothingFollows: boolean): void {
     const exchange = this.#exchange
     this.#exchange = null
-    if (alone && this.#parser.keep) this.#owner.released(this)
+    if (nothingFollows && this.#parser.keep) this.#owner.released(this)
     else this.close()
     exchange?.onResponseEnd()
   }

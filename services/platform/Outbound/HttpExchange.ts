@@ -1,9 +1,9 @@
 /**
- * One request and what came back: no stream, no AbortSignal, no timer of its own. Deliveries run on connections of our
- * own (HttpConnection); requests to the operator's URLs run on undici, whose dispatch handler this is.
+ * One request and its response, without a stream, an AbortSignal or a timer of its own. Deliveries run on
+ * HttpConnection; requests to the operator's URLs run on undici, for which this class is the dispatch handler.
  *
- * It settles once, by the response's end, its size limit, an error or `expire`, and never by rejection. Whatever ends
- * it early also closes the connection, so that a hostile peer holds nothing of ours.
+ * It ends once: with the response's end, the limit on its size, an error or `expire`. It never throws. An early end
+ * also closes the connection, so that a hostile peer cannot keep it open.
  */
 import type { Buffer } from "node:buffer"
 import type { Dispatcher } from "undici"
@@ -19,43 +19,44 @@ export interface Limits {
 }
 
 export interface Outcome {
-  /** The response's status, also where its body then failed; null where no response came. */
+  /** The response's status, also if reading its body failed; null without a response. */
   readonly status: number | null
-  /** What was kept of the response's body; null where there is none. */
+  /** The kept part of the response's body; null if nothing was kept. */
   readonly body: Uint8Array | null
-  /** Null only where the whole response came (or its body reached the limit of what is read). */
+  /** Null only if the whole response was read, or its body up to the limit. */
   readonly error: Reason | null
-  /** Milliseconds from the call to its end, by Effect's Clock. */
+  /** Milliseconds from the call to the end, by Effect's Clock. */
   readonly durationMs: number
 }
 
-export interface Settled extends Outcome {
-  /** The body was longer than the limit of what is read. */
+export interface ExchangeOutcome extends Outcome {
+  /** Reading the body stopped at the limit. */
   readonly truncated: boolean
 }
 
-/** What ends a request wherever it is, with its connection. */
+/** Ends a request, whether it waits or is on its way, and its connection. */
 export interface Abortable {
   readonly abort: (reason: Error) => void
 }
 
-const stopped = new Failure("body")
+const limitReached = new Failure("body")
 const expired = new Failure("timeout")
 
 export class HttpExchange implements Dispatcher.DispatchHandler {
   readonly startedAt: number
   readonly #limits: Limits
   readonly #now: () => number
-  readonly #done: (exchange: HttpExchange, outcome: Settled) => void
+  readonly #done: (exchange: HttpExchange, outcome: ExchangeOutcome) => void
   #controller: Abortable | null = null
   #status: number | null = null
   #kept: Uint8Array | null = null
   #keptBytes = 0
+  /** Bytes of the body that may still be kept. */
   #room = 0
   #read = 0
-  #settled = false
+  #ended = false
 
-  constructor(limits: Limits, now: () => number, done: (exchange: HttpExchange, outcome: Settled) => void) {
+  constructor(limits: Limits, now: () => number, done: (exchange: HttpExchange, outcome: ExchangeOutcome) => void) {
     this.#limits = limits
     this.#now = now
     this.#done = done
@@ -64,47 +65,47 @@ export class HttpExchange implements Dispatcher.DispatchHandler {
 
   /** The deadline has passed. */
   expire(): void {
-    this.#settle("timeout")
+    this.#end("timeout")
     this.#controller?.abort(expired)
   }
 
-  /** It ended before or outside a connection. */
+  /** The request failed before it had a connection. */
   fail(reason: Reason): void {
-    this.#settle(reason)
+    this.#end(reason)
   }
 
   onRequestStart(controller: Abortable): void {
     this.#controller = controller
-    // It expired while it waited for a connection.
-    if (this.#settled) controller.abort(expired)
+    // The exchange expired while it waited for a connection.
+    if (this.#ended) controller.abort(expired)
   }
 
-  /** The answer's head is there. */
+  /** The response's head was read. */
   answered(status: number): void {
     this.#status = status
     const keep = status < 300 ? this.#limits.keepOnSuccess : this.#limits.keepOnFailure
     this.#room = Math.min(keep, this.#limits.read)
   }
 
-  /** A part of the answer's body: these bytes of the chunk. */
+  /** Takes a part of the response's body: the bytes `from` to `to` of the chunk. */
   take(chunk: Uint8Array, from: number, to: number): void {
-    if (this.#settled) return
+    if (this.#ended) return
     this.#read += to - from
     if (this.#room > 0) this.#keep(chunk, from, Math.min(to, from + this.#room))
     if (this.#read >= this.#limits.read) {
-      this.#settle(null)
-      this.#controller?.abort(stopped)
+      this.#end(null)
+      this.#controller?.abort(limitReached)
     }
   }
 
-  /** Its connection failed. */
+  /** The connection failed. */
   broken(error: Error): void {
-    this.#settle(exchanging(error, this.#status !== null))
+    this.#end(exchanging(error, this.#status !== null))
   }
 
-  /** Its connection was given up for this reason; after the answer's head, any reason is the body's. */
+  /** The connection was closed for this reason. Once the response's head was read, the reason is always `body`. */
   lost(reason: Reason): void {
-    this.#settle(this.#status === null ? reason : "body")
+    this.#end(this.#status === null ? reason : "body")
   }
 
   onResponseStart(_controller: unknown, status: number): void {
@@ -116,14 +117,14 @@ export class HttpExchange implements Dispatcher.DispatchHandler {
   }
 
   onResponseEnd(): void {
-    this.#settle(null)
+    this.#end(null)
   }
 
   onResponseError(_controller: unknown, error: Error): void {
     this.broken(error)
   }
 
-  /** Copies: the chunk is a view that would hold the socket's whole read buffer. The room doubles as parts come. */
+  /** Copies the bytes: the chunk is a view that would keep the socket's whole read buffer alive. */
   #keep(chunk: Uint8Array, from: number, to: number): void {
     const size = this.#keptBytes + to - from
     if (this.#kept === null) this.#kept = Uint8Array.prototype.slice.call(chunk, from, to)
@@ -139,9 +140,9 @@ export class HttpExchange implements Dispatcher.DispatchHandler {
     this.#keptBytes = size
   }
 
-  #settle(error: Reason | null): void {
-    if (this.#settled) return
-    this.#settled = true
+  #end(error: Reason | null): void {
+    if (this.#ended) return
+    this.#ended = true
     const kept = this.#kept
     this.#kept = null
     this.#done(this, {

@@ -1,4 +1,4 @@
-/** What the pool keeps of an origin: its connections and the requests that wait for one. */
+/** An origin in the pool: its connections, and the requests that wait for one. */
 import type { buildConnector } from "undici"
 import type { Abortable, HttpExchange } from "./HttpExchange.ts"
 import type { HttpConnection, Sendable } from "./HttpConnection.ts"
@@ -8,9 +8,9 @@ export class Origin {
   readonly host: string
   readonly target: buildConnector.Options
   readonly waiting = new Set<WaitingRequest>()
-  /** Ready for a request, the one used last at the end. */
+  /** Connections that are ready for a request, the one used last at the end. */
   readonly idle: Array<HttpConnection<Origin>> = []
-  /** All that it has: being made, on the wire, at rest, idle. */
+  /** Number of its connections: opening, in use, resting and idle. */
   connections = 0
   opening = 0
   resting = 0
@@ -27,7 +27,7 @@ export class WaitingRequest implements Abortable, Sendable<Origin> {
   readonly origin: Origin
   readonly bytes: string | Uint8Array
   readonly exchange: HttpExchange
-  /** Orders it among requests and beginnings of connections. */
+  /** Its number in the pool's sequence; a connection attempt remembers the number at which it began. */
   readonly turn: number
   connection: HttpConnection<Origin> | null = null
 

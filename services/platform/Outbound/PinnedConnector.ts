@@ -1,8 +1,8 @@
 /**
- * How a connection is made: resolve, check every address, connect to a checked one, check the peer once more.
+ * Makes connections: resolves the name, checks every address, connects to a checked one and checks the peer's address.
  *
- * The lookup gives the socket the very list that was checked, so a name that changes its answer changes nothing.
- * Literals never reach the lookup: `UrlCheck` has judged them, and the peer's address is checked like any other.
+ * The lookup passes the checked addresses themselves to the socket, so a later DNS answer changes nothing (DNS
+ * rebinding). Literals skip the lookup: `UrlCheck` has checked them, and the peer's address is checked as always.
  */
 import type { buildConnector } from "undici"
 import { type LookupFunction, Socket } from "node:net"
@@ -14,17 +14,17 @@ import { connecting, Failure, isUntrusted } from "./Failure.ts"
 import type { Resolved } from "./DnsResolver.ts"
 import { buildConnector as connectorOf } from "./UndiciParts.ts"
 
-export type Names = (hostname: string) => Promise<ReadonlyArray<Resolved>>
+export type Resolve = (hostname: string) => Promise<ReadonlyArray<Resolved>>
 
 export interface Checked {
-  readonly names: Names
+  readonly resolve: Resolve
   readonly policy: AddressPolicy
-  /** Told what a name's newest addresses are that may be connected to; none where the name is refused. */
+  /** Called after each lookup with the addresses that may be connected to; an empty set if the name is refused. */
   readonly resolved?: (hostname: string, addresses: ReadonlySet<string>) => void
 }
 
-/** Resolves and checks: one refused address refuses the name, but `localhost` is whatever of it the policy opens. */
-const checkedLookup = ({ names, policy, resolved }: Checked): LookupFunction => (hostname, options, callback) => {
+/** Resolves and checks. One refused address refuses the name; of `localhost` the allowed addresses are enough. */
+const checkedLookup = ({ policy, resolve, resolved }: Checked): LookupFunction => (hostname, options, callback) => {
   const check = (addresses: ReadonlyArray<Resolved>): ReadonlyArray<Resolved> => {
     const allowed = addresses.filter(({ address }) => policy.allows(address))
     const refused = allowed.length === 0 || (allowed.length < addresses.length && !isLocalhost(hostname))
@@ -32,7 +32,7 @@ const checkedLookup = ({ names, policy, resolved }: Checked): LookupFunction => 
     if (refused) throw new Failure("blocked_address")
     return allowed
   }
-  names(hostname).then(check).then(
+  resolve(hostname).then(check).then(
     (allowed) => {
       if (options.all) callback(null, [...allowed])
       else callback(null, allowed[0]!.address, allowed[0]!.family)
@@ -41,7 +41,7 @@ const checkedLookup = ({ names, policy, resolved }: Checked): LookupFunction => 
   )
 }
 
-/** A connector whose unfinished sockets `stop` can end: its callers know a socket only once it is connected. */
+/** A connector and `stop`, which destroys sockets that are still connecting: callers get a socket once connected. */
 const stoppable = (options: buildConnector.BuildOptions) => {
   const unfinished = new Set<Socket>()
   const build = connectorOf(options)
@@ -61,25 +61,26 @@ const stoppable = (options: buildConnector.BuildOptions) => {
 const maxPrivateHosts = 4_096
 
 /**
- * Trusts what the runtime trusts (`ours`), or else the given authorities (`theirs`). Two attempts rather than one joined list: Deno reads
- * a list of authorities anew for each connection (20 ms for the system's), and the runtime's own store costs nothing.
- * The hosts that needed the given ones are remembered.
+ * Connects with the runtime's authorities (`runtime`); if they do not know the certificate, with the configured ones
+ * (`configured`). Two attempts rather than one joined list: Deno parses a list of authorities for each connection
+ * (20 ms for the system's list), and the runtime's own store costs nothing. `hosts` remembers the hosts that needed the
+ * configured ones.
  */
 const withAuthorities = (
-  ours: buildConnector.connector,
-  theirs: buildConnector.connector | null,
+  runtime: buildConnector.connector,
+  configured: buildConnector.connector | null,
   hosts: BoundedMap<string, true>,
 ): buildConnector.connector => {
-  if (theirs === null) return ours
+  if (configured === null) return runtime
   return (target, callback) => {
-    if (target.protocol !== "https:") return ours(target, callback)
-    const [first, second] = hosts.has(target.hostname) ? [theirs, ours] : [ours, theirs]
+    if (target.protocol !== "https:") return runtime(target, callback)
+    const [first, second] = hosts.has(target.hostname) ? [configured, runtime] : [runtime, configured]
     first(target, (...made) => {
       const [error] = made
       if (error === null || !isUntrusted(error)) return callback(...made)
       second(target, (...again) => {
         if (again[0] !== null) return callback(...again)
-        if (second === theirs) hosts.set(target.hostname, true)
+        if (second === configured) hosts.set(target.hostname, true)
         else hosts.delete(target.hostname)
         callback(...again)
       })
@@ -87,7 +88,10 @@ const withAuthorities = (
   }
 }
 
-/** A scoped connector in undici's form. Without `checked` it serves the operator's own URLs: the system's lookup, no policy. */
+/**
+ * A scoped connector with undici's interface. Fails with `Failure`. Without `checked` it is for the operator's own
+ * URLs: the system's lookup, no address policy.
+ */
 export const make = Effect.fnUntraced(function* (config: {
   readonly checked: Checked | null
   readonly authorities: ReadonlyArray<string>
@@ -99,17 +103,17 @@ export const make = Effect.fnUntraced(function* (config: {
     timeout: config.timeoutMillis,
     ...(checked === null ? {} : { lookup: checkedLookup(checked) }),
   }
-  const ours = stoppable(options)
-  const theirs = authorities.length === 0 ? null : stoppable({ ...options, ca: [...authorities] })
+  const runtime = stoppable(options)
+  const configured = authorities.length === 0 ? null : stoppable({ ...options, ca: [...authorities] })
   yield* Effect.addFinalizer(() =>
     Effect.sync(() => {
-      ours.stop()
-      theirs?.stop()
+      runtime.stop()
+      configured?.stop()
     })
   )
   const hosts = new BoundedMap<string, true>(maxPrivateHosts)
   yield* counted(`hosts of private authorities, ${checked === null ? "trusted" : "checked"}`, () => hosts.size)
-  const connect = withAuthorities(ours.connect, theirs?.connect ?? null, hosts)
+  const connect = withAuthorities(runtime.connect, configured?.connect ?? null, hosts)
 
   const connector: buildConnector.connector = (target, callback) =>
     connect(target, (...made) => {

@@ -1,8 +1,8 @@
 /**
- * The bytes of a POST. The one place where foreign text becomes lines of a request: what could end a line, or frame the
- * request otherwise than its body does, makes no request at all.
+ * Writes the bytes of a POST. Only here does text of users become lines of a request. A text that could end a line, and
+ * a header that could frame the request, are refused, and the request with them.
  *
- * What a hostile user gains: neither a header nor a second request. A URL's path comes percent-encoded from the URL
+ * So a hostile user can add neither a header nor a second request. A URL's path comes percent-encoded from the URL
  * parser and is checked once more; values may hold blanks, visible characters and latin-1 (RFC 9110, section 5.5).
  */
 import { Buffer } from "node:buffer"
@@ -12,7 +12,7 @@ const ascii = /^[\t\x20-\x7e]*$/
 const latin1 = /^[\t\x20-\x7e\x80-\xff]*$/
 const target = /^\/[\x21-\x7e]*$/
 
-/** They frame the request, name its receiver or belong to the connection, all of which is decided here. */
+/** Headers that callers may not set: they frame the request, name its receiver or control the connection. */
 const reserved = new Set([
   "host",
   "content-length",
@@ -27,18 +27,18 @@ const reserved = new Set([
   "accept-encoding",
 ])
 
-/** Names that were found to be good, as they were written: deliveries use the same dozen again and again. */
+/** Header names that passed the check, as spelled: deliveries use the same dozen names all the time. */
 const goodNames = new Set<string>()
-const mostGoodNames = 64
+const maxGoodNames = 64
 
 const isGoodName = (text: string): boolean => {
   if (goodNames.has(text)) return true
   if (!name.test(text) || reserved.has(text.toLowerCase())) return false
-  if (goodNames.size < mostGoodNames) goodNames.add(text)
+  if (goodNames.size < maxGoodNames) goodNames.add(text)
   return true
 }
 
-/** A POST's head and body, in one piece; null where the path or a header is none. `host` comes from a parsed URL. */
+/** Head and body of a POST, in one piece; null if the path or a header is not valid. `host` comes from a parsed URL. */
 export const requestOf = (
   host: string,
   path: string,
@@ -62,7 +62,7 @@ export const requestOf = (
   } else for (const [key, value] of Object.entries(headers)) if (!add(key, value)) return null
   const length = typeof body === "string" ? Buffer.byteLength(body) : body.length
   head += `content-length: ${length}\r\n\r\n`
-  // One write and, where it can be, one string: as UTF-8 an ASCII head is what it is as latin-1.
+  // One write, and one string if possible: an ASCII head has the same bytes in UTF-8 and in latin-1.
   if (typeof body === "string" && plain) return head + body
   return Buffer.concat([Buffer.from(head, "latin1"), typeof body === "string" ? Buffer.from(body) : body])
 }

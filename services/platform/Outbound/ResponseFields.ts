@@ -1,8 +1,8 @@
 /**
- * The fields of a head that frame an answer or speak of its connection: Content-Length, Transfer-Encoding, Connection,
- * Keep-Alive. The others are checked by the parser and forgotten.
+ * The fields of a head that frame a response or control its connection: Content-Length, Transfer-Encoding, Connection,
+ * Keep-Alive. The parser checks all other fields and keeps nothing of them.
  *
- * What a hostile receiver gains: 256 bytes of a value are looked at, for as long as its connection stands.
+ * At most 256 bytes of a value are stored, in a buffer that lives as long as the connection.
  */
 import { Buffer } from "node:buffer"
 
@@ -11,7 +11,7 @@ const maxValueBytes = 256
 
 const Kind = { Other: 0, ContentLength: 1, TransferEncoding: 2, Connection: 3, KeepAlive: 4 } as const
 
-/** Each name has a length of its own or, of the two of ten letters, a first letter. */
+/** Length and first letter together identify each name. */
 const names = ["", "content-length", "transfer-encoding", "connection", "keep-alive"].map((name) => Buffer.from(name))
 const longestName = 17
 
@@ -19,7 +19,7 @@ export interface Field {
   /** -1 where the head has no Content-Length. */
   readonly length: number
   readonly chunked: boolean
-  /** The receiver closes the connection after the answer. */
+  /** The receiver closes the connection after the response. */
   readonly close: boolean
 }
 
@@ -35,7 +35,7 @@ export class Fields implements Field {
   readonly #value = Buffer.alloc(maxValueBytes)
   #valueBytes = 0
 
-  /** A head begins. */
+  /** Begins a head. */
   begin(): void {
     this.length = -1
     this.chunked = false
@@ -48,41 +48,42 @@ export class Fields implements Field {
     this.#nameBytes = 0
   }
 
-  /** A byte of the name, in lower case. */
+  /** Takes a byte of the name, in lower case. */
   nameByte(byte: number): void {
     if (this.#nameBytes < longestName) this.#name[this.#nameBytes] = byte
     this.#nameBytes++
   }
 
-  /** The name is over; gives whether a field of that name may be. */
+  /** Ends the name; returns false for an empty name or too many fields. */
   beginValue(): boolean {
     this.#valueBytes = 0
     this.#kind = this.#kindOfName()
     return this.#nameBytes > 0 && ++this.#count <= maxFields
   }
 
-  /** The value's bytes are asked for. */
+  /** Whether the parser must pass the bytes of this value. */
   get wanted(): boolean {
     return this.#kind !== Kind.Other
   }
 
+  /** Takes a byte of the value; returns false when the value is too long. */
   valueByte(byte: number): boolean {
     if (this.#valueBytes === maxValueBytes) return false
     this.#value[this.#valueBytes++] = byte
     return true
   }
 
-  /** The value is over; gives whether the answer may have this field. A trailer that frames is refused (RFC 9110, 6.5.1). */
+  /** Ends the value; returns whether the field is accepted: framing fields in trailers are not (RFC 9110, 6.5.1). */
   endValue(trailer: boolean): boolean {
     switch (this.#kind) {
       case Kind.ContentLength:
-        // A second one is refused also where it says the same (RFC 9110, section 8.6, leaves the choice).
+        // A second Content-Length is refused even if it is the same (RFC 9110, section 8.6, leaves the choice).
         if (trailer || this.length >= 0) return false
         this.length = this.#digits()
         return this.length >= 0
       case Kind.TransferEncoding:
         if (trailer || this.chunked) return false
-        // The whole value, blanks behind it included: other readers see no chunks behind `chunked` and a tab.
+        // Compares the whole value, with trailing blanks: other parsers do not read `chunked` and a tab as chunked.
         return this.chunked = this.#text().toLowerCase() === "chunked"
       case Kind.Connection:
         if (!trailer && /(?:^|,)[\t ]*close[\t ]*(?:,|$)/i.test(this.#text())) this.close = true
@@ -112,7 +113,7 @@ export class Fields implements Field {
     return kind
   }
 
-  /** The value with the blanks behind it. */
+  /** The value with its trailing blanks. */
   #text(): string {
     return this.#value.toString("latin1", 0, this.#valueBytes)
   }

@@ -1,27 +1,28 @@
 /**
- * Reads the answers of one connection: HTTP/1.1 as RFC 9112 asks of a client, byte by byte, and none of the leniencies
- * that it permits. Where readers differ about a byte, the answer is refused and its connection closed; docs/delivery.md
- * lists the differences from undici and node:http.
+ * Parses the responses of one connection, byte by byte: HTTP/1.1 as RFC 9112 requires it of a client, without the
+ * leniency that it permits. A response that other parsers read differently is refused and its connection closed;
+ * docs/delivery.md lists the differences from undici and node:http.
  *
- * What a hostile receiver gains: nothing beyond its own answer. It can have its answer refused. A head costs at most
- * 16 KiB and 128 fields, what is neither head nor body another 16 KiB, and nothing but the framing fields is copied.
+ * A hostile receiver can only get its own response refused. A head has at most 16 KiB and 128 fields; chunk extensions
+ * and trailers have at most another 16 KiB; only the framing fields are copied.
  */
 import type { Buffer } from "node:buffer"
 import { type Field, Fields } from "./ResponseFields.ts"
 import { ChunkExtension } from "./ChunkExtension.ts"
 import { fieldText, hexDigit, token } from "./ResponseBytes.ts"
 
-/** What the parser tells. `head` comes once an answer, and never for an informational one. */
-export interface Answering {
+/** Receives the parts of a response. */
+export interface ResponseHandler {
+  /** Called once per response, never for an informational one (1xx). */
   readonly head: (status: number) => void
-  /** A part of the body: a view of the chunk that was read, valid during the call. */
+  /** A part of the body: bytes `from` to `to` of the chunk that was read, valid during the call. */
   readonly body: (chunk: Buffer, from: number, to: number) => void
 }
 
-/** Bytes of a head, and of all trailers and chunk extensions of an answer together. */
+/** Maximum size of a head, and of all trailers and chunk extensions of a response together. */
 export const maxHeadBytes = 16 * 1024
-export const maxInterimAnswers = 8
-/** 52 bits, so that a length is a safe integer. */
+export const maxInterimResponses = 8
+/** 13 digits are 52 bits, so a length is a safe integer. */
 const maxSizeDigits = 13
 
 const State = {
@@ -52,27 +53,28 @@ const space = 32
 const semicolon = 59
 
 export class ResponseParser {
-  readonly #answering: Answering
+  readonly #handler: ResponseHandler
   readonly #fields = new Fields()
   readonly #extension = new ChunkExtension()
   #state: number = State.Start
-  #place = 0
-  /** The answer speaks HTTP/1.0. */
-  #old = false
+  /** Number of bytes of the status line read so far. */
+  #startIndex = 0
+  /** The response is HTTP/1.0. */
+  #isHttp10 = false
   #status = 0
   #interim = 0
-  /** Bytes of the head, later of what is neither head nor body. */
+  /** Bytes of the head; after the head, bytes of chunk extensions and trailers. */
   #bytes = 0
   #left = 0
   #digits = 0
   #trailers = false
   #keep = false
 
-  constructor(answering: Answering) {
-    this.#answering = answering
+  constructor(handler: ResponseHandler) {
+    this.#handler = handler
   }
 
-  /** The whole answer was read. */
+  /** The whole response was read. */
   get done(): boolean {
     return this.#state === State.Done
   }
@@ -81,17 +83,17 @@ export class ResponseParser {
     return this.#state === State.Refused
   }
 
-  /** HTTP lets the connection carry another exchange; known once the answer is read. */
+  /** Whether HTTP lets the connection carry another exchange; known once the response is read. */
   get keep(): boolean {
     return this.#keep
   }
 
-  /** Milliseconds for which the receiver offers to keep the connection (`Keep-Alive: timeout=`), null where it does not say. */
+  /** Milliseconds for which the receiver offers to keep the connection (`Keep-Alive: timeout=`), or null. */
   get offeredMillis(): number | null {
     return this.#fields.offeredMillis
   }
 
-  /** The next bytes begin an answer. */
+  /** Prepares for a response that begins with the next byte. */
   begin(): void {
     this.#state = State.Start
     this.#interim = 0
@@ -99,7 +101,7 @@ export class ResponseParser {
     this.#beginHead()
   }
 
-  /** Reads on; gives whether every byte of the chunk belonged to the answer. */
+  /** Reads a chunk; returns whether all of its bytes belong to the response. */
   read(chunk: Buffer): boolean {
     let at = 0
     while (at < chunk.length && this.#state < State.Done) {
@@ -113,14 +115,14 @@ export class ResponseParser {
     return at === chunk.length
   }
 
-  /** The receiver ended its side: gives whether that is the answer's end (RFC 9112, section 6.3, rule 8). */
+  /** The receiver ended its side; returns whether that ends the response (RFC 9112, section 6.3, rule 8). */
   end(): boolean {
     if (this.#state !== State.UntilEnd) return false
     this.#state = State.Done
     return true
   }
 
-  /** Reads nothing more. */
+  /** Refuses all further bytes. */
   stop(): void {
     this.#state = State.Refused
   }
@@ -132,7 +134,7 @@ export class ResponseParser {
 
   #beginHead(): void {
     this.#fields.begin()
-    this.#place = 0
+    this.#startIndex = 0
     this.#bytes = 0
     this.#trailers = false
   }
@@ -168,19 +170,19 @@ export class ResponseParser {
     }
   }
 
-  /** `HTTP/1.1 200` and its space (RFC 9112, section 4); a reason, and with it that space, may be missing. */
+  /** `HTTP/1.1 200` and a space (RFC 9112, section 4); the reason, and with it the space, may be missing. */
   #startByte(byte: number): boolean {
-    const place = this.#place++
-    if (place < 7) return byte === start.charCodeAt(place)
-    if (place === 7) {
-      this.#old = byte === 48
+    const index = this.#startIndex++
+    if (index < 7) return byte === start.charCodeAt(index)
+    if (index === 7) {
+      this.#isHttp10 = byte === 48
       this.#status = 0
       return byte === 48 || byte === 49
     }
-    if (place === 8) return byte === space
-    if (place < 12) {
+    if (index === 8) return byte === space
+    if (index < 12) {
       this.#status = this.#status * 10 + byte - 48
-      return byte >= (place === 9 ? 49 : 48) && byte <= 57
+      return byte >= (index === 9 ? 49 : 48) && byte <= 57
     }
     this.#state = byte === cr ? State.LineFeed : State.Reason
     return byte === cr || byte === space
@@ -192,7 +194,7 @@ export class ResponseParser {
     return at + 1
   }
 
-  /** A line that begins with a blank continues the one before it (obs-fold, section 5.2): no byte of it is a token's. */
+  /** Reads a field's name. Refuses a line that begins with a blank (obs-fold, section 5.2): no token has a blank. */
   #name(chunk: Buffer, at: number): number {
     const fields = this.#fields
     for (; at < chunk.length; at++) {
@@ -218,30 +220,30 @@ export class ResponseParser {
     return fields.endValue(this.#trailers) ? this.#lineReturn(chunk, at) : this.#refuse(at)
   }
 
-  /** What follows a head (RFC 9112, section 6.3). */
+  /** Decides what follows the head (RFC 9112, section 6.3). */
   #headEnds(): void {
     const fields: Field = this.#fields
     const status = this.#status
     const framed = fields.chunked || fields.length >= 0
-    this.#keep = !this.#old && !fields.close
+    this.#keep = !this.#isHttp10 && !fields.close
     if (this.#trailers) this.#state = State.Done
-    // Nothing asked for another protocol; an informational answer has no body to frame, and HTTP/1.0 does not know it.
+    // No request asks for another protocol (101). An informational response has no body, and HTTP/1.0 has none of them.
     else if (status < 200) {
-      if (status === 101 || framed || this.#old || ++this.#interim > maxInterimAnswers) return this.stop()
+      if (status === 101 || framed || this.#isHttp10 || ++this.#interim > maxInterimResponses) return this.stop()
       this.#beginHead()
       this.#state = State.Start
-    } else if (fields.chunked && (fields.length >= 0 || this.#old)) this.stop()
+    } else if (fields.chunked && (fields.length >= 0 || this.#isHttp10)) this.stop()
     else {
       this.#bytes = 0
       this.#left = fields.length
       this.#digits = 0
       const empty = status === 204 || status === 304
-      // A body that such a status cannot have may still follow.
+      // The receiver may send a body although this status has none; so the connection is not kept.
       if (empty && (fields.chunked || fields.length > 0)) this.#keep = false
       if (empty || fields.length === 0) this.#state = State.Done
       else this.#state = fields.chunked ? State.Size : fields.length > 0 ? State.Length : State.UntilEnd
       if (this.#state === State.UntilEnd) this.#keep = false
-      this.#answering.head(status)
+      this.#handler.head(status)
     }
   }
 
@@ -252,11 +254,11 @@ export class ResponseParser {
         const to = Math.min(chunk.length, at + this.#left)
         this.#left -= to - at
         if (this.#left === 0) this.#state = this.#state === State.Length ? State.Done : State.ChunkReturn
-        this.#answering.body(chunk, at, to)
+        this.#handler.body(chunk, at, to)
         return to
       }
       case State.UntilEnd:
-        this.#answering.body(chunk, at, chunk.length)
+        this.#handler.body(chunk, at, chunk.length)
         return chunk.length
       case State.Size:
         return this.#size(chunk, at)

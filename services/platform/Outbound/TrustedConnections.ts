@@ -1,10 +1,10 @@
 /**
- * undici's pooled connections, for the operator's own URLs; those of users have ConnectionPool. At most 64 per origin,
- * idle ones closed after 4 s (30 s where the peer asks for longer).
+ * undici's pooled connections for the operator's own URLs; users' URLs go through ConnectionPool. At most 64 per
+ * origin; idle ones close after 4 s (at most 30 s if the peer asks for it).
  *
- * They live in generations: after 5 minutes, so that a moved name is followed, or 1,024 distinct origins, so that a user
- * with a hundred thousand host names holds no more than that, a new Agent takes over, and the old one closes as its last
- * exchange ends. Ages of connections would do for the first; undici compares them all, twice a request.
+ * A new Agent replaces the old one after 5 minutes, so that a changed DNS answer is used, or after 1,024 distinct
+ * origins, so that many host names do not use more memory. The old one closes when its last exchange ends. undici's own
+ * maximum age per connection would do for the first, but undici then compares all ages twice per request.
  */
 import type { buildConnector, Dispatcher } from "undici"
 import { Clock, Effect } from "effect"
@@ -44,7 +44,7 @@ export const make = Effect.fnUntraced(function* (connect: buildConnector.connect
     agent.close().then(forget, forget)
   }
 
-  /** Dispatches over a pooled connection of `origin`. */
+  /** Dispatches over a pooled connection to `origin`. */
   return (origin: string, request: Dispatcher.DispatchOptions, handler: Dispatcher.DispatchHandler): void => {
     const now = clock.currentTimeMillisUnsafe()
     if (now - openedAt >= maxAgeMillis || (origins.size >= maxOrigins && !origins.has(origin))) {

@@ -1,8 +1,8 @@
-/** The check of a URL that a user supplied, at the moment it is stored. Names are not resolved here. */
+/** Checks a user's URL before it is stored. Names are not resolved here. */
 import { Result } from "effect"
 import { type AddressPolicy, isLocalhost, literalOf, loopback } from "./AddressPolicy.ts"
 
-/** `message` is one sentence for the user; it says nothing that the URL itself does not show. */
+/** `message`: one sentence for the user. It reveals nothing but what the URL itself shows. */
 export interface UrlRefusal {
   readonly code: "url_invalid" | "url_too_long" | "url_scheme" | "url_userinfo" | "url_port" | "url_address"
   readonly message: string
@@ -14,15 +14,15 @@ const refuse = (code: UrlRefusal["code"], message: string): Result.Result<URL, U
 const maxCharacters = 2048
 const beginning = /^https?:\/\/[^\s/\\?#]/i
 
-/** The port that a connection for this URL goes to. */
+/** The port that this URL names, or its scheme's default. */
 export const portOf = (url: URL): number => url.port === "" ? (url.protocol === "https:" ? 443 : 80) : Number(url.port)
 
 /**
- * Judges a URL: https (http where the operator opened the literal, or `localhost`), at most 2048 characters, no
- * userinfo, a port that may be named, no literal outside the policy. Gives the parsed URL.
+ * Checks a URL: https (or http to a literal or `localhost` in a range that the operator allowed), at most 2048
+ * characters, no userinfo, an allowed port, no literal outside the policy. Gives the parsed URL.
  */
 export const checkUrl = (text: string, policy: AddressPolicy): Result.Result<URL, UrlRefusal> => {
-  // A code point takes at most two units, so most texts need no counting.
+  // A code point takes at most two UTF-16 units, so only few texts need counting.
   if (text.length > maxCharacters && (text.length > 2 * maxCharacters || [...text].length > maxCharacters)) {
     return refuse("url_too_long", `URL should have at most ${maxCharacters} characters.`)
   }
@@ -36,7 +36,7 @@ export const checkUrl = (text: string, policy: AddressPolicy): Result.Result<URL
     )
   }
   if (url.protocol !== "https:" && url.protocol !== "http:") return refuse("url_scheme", "URL scheme should be https.")
-  // The parser takes `https:///x` and `https:x` for `https://x/`.
+  // The parser reads `https:///x` and `https:x` as `https://x/`.
   if (!beginning.test(text) || /^\.+$/.test(url.hostname)) {
     return refuse("url_invalid", "URL should begin with https:// and a host.")
   }
@@ -50,10 +50,10 @@ export const checkUrl = (text: string, policy: AddressPolicy): Result.Result<URL
     return refuse("url_address", "URL should not name an address that is private, reserved or local.")
   }
   if (url.protocol === "http:") {
-    const opened = literal !== null
-      ? policy.opens(literal)
-      : /^localhost\.*$/.test(url.hostname) && loopback.some(policy.opens)
-    if (!opened) return refuse("url_scheme", "URL scheme should be https.")
+    const httpAllowed = literal !== null
+      ? policy.allowsHttp(literal)
+      : /^localhost\.*$/.test(url.hostname) && loopback.some(policy.allowsHttp)
+    if (!httpAllowed) return refuse("url_scheme", "URL scheme should be https.")
   }
   if (!policy.allowsPort(portOf(url), url.protocol)) return refuse("url_port", "URL should not name this port.")
   return Result.succeed(url)

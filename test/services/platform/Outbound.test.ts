@@ -6,7 +6,7 @@ import { at, outboundOf, signal } from "./Outbound/OutboundOf.ts"
 import { serve, serveTcp } from "./Outbound/LoopbackServers.ts"
 
 describe("a request and its response", () => {
-  it.effect("path, headers and bytes are sent as given, and the start of the answer is kept", () =>
+  it.effect("path, headers and bytes are sent as given, and the first bytes of the response are kept", () =>
     Effect.gen(function* () {
       let received = Buffer.alloc(0)
       const server = yield* serve((request, response) => {
@@ -47,7 +47,7 @@ describe("a request and its response", () => {
       }
       assert.deepStrictEqual(server.requests.map(({ headers }) => headers["x-one"]), values)
       assert.strictEqual(server.requests[0]!.headers["content-length"], "2")
-      // undici lets a connection rest for one turn of the event loop, so the second request may find it busy.
+      // A connection rests for two turns of the event loop after a response: the second request may open another one.
       assert.isAtMost(server.seen.connections, 2)
     }))
 
@@ -62,7 +62,7 @@ describe("a request and its response", () => {
       assert.strictEqual(elsewhere.seen.connections, 0)
     }))
 
-  it.effect("more is kept of a failure than of a success", () =>
+  it.effect("of a failed response more than the limit of a successful one is kept", () =>
     Effect.gen(function* () {
       const server = yield* serve((_, response) => response.writeHead(500).end("y".repeat(50_000)))
       const outbound = yield* outboundOf()
@@ -109,7 +109,7 @@ describe("a request and its response", () => {
       assert.deepInclude(outcome, { status: 500, error: null })
       assert.strictEqual(outcome.body?.length, 65_536)
       yield* closed.wait
-      assert.isBelow(written, 50_000_000, "what the sockets' buffers took, and no more")
+      assert.isBelow(written, 50_000_000, "only as much as the sockets' buffers hold")
     }))
 
   it.effect("at most 64 connections are opened to one origin", () =>
@@ -144,8 +144,8 @@ describe("a request and its response", () => {
     }))
 })
 
-describe("an attempt without an answer", () => {
-  it.effect("reset: the peer resets, or ends without an answer", () =>
+describe("an attempt without a whole response", () => {
+  it.effect("reset: the peer resets or closes the connection without a response", () =>
     Effect.gen(function* () {
       const outbound = yield* outboundOf()
       for (const end of ["resetAndDestroy", "end"] as const) {
@@ -154,7 +154,7 @@ describe("an attempt without an answer", () => {
       }
     }))
 
-  it.effect("body: the peer stops in the middle of its answer", () =>
+  it.effect("body: the peer closes in the middle of its response", () =>
     Effect.gen(function* () {
       const server = yield* serveTcp((socket) => socket.end("HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nhalf"))
       const outbound = yield* outboundOf()
@@ -163,7 +163,7 @@ describe("an attempt without an answer", () => {
       assert.strictEqual(Buffer.from(outcome.body!).toString(), "half")
     }))
 
-  it.effect("protocol: the peer does not speak HTTP, or a header of ours is none", () =>
+  it.effect("protocol: the peer does not speak HTTP, or the request has an invalid header", () =>
     Effect.gen(function* () {
       const server = yield* serveTcp((socket) => socket.end("220 mail.example ESMTP\r\n"))
       const outbound = yield* outboundOf()
@@ -172,7 +172,7 @@ describe("an attempt without an answer", () => {
       assert.deepInclude(injected, { status: null, error: "protocol" })
     }))
 
-  it.effect("connect: nobody listens", () =>
+  it.effect("connect: nothing listens on the port", () =>
     Effect.gen(function* () {
       const { port } = yield* Effect.scoped(serve(() => {}))
       const outbound = yield* outboundOf()
@@ -180,8 +180,8 @@ describe("an attempt without an answer", () => {
     }))
 })
 
-describe("get, for the operator's own URLs", () => {
-  it.effect("ignores the address policy and gives any status", () =>
+describe("ask, for the operator's own URLs", () => {
+  it.effect("ignores the address policy and returns any status", () =>
     Effect.gen(function* () {
       const server = yield* serve((request, response) =>
         response.writeHead(request.url === "/keys" ? 200 : 404).end(request.url)

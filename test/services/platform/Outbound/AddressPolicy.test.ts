@@ -4,7 +4,7 @@ import fc from "fast-check"
 import { type AddressPolicy, make, parseCidrs } from "../../../../services/platform/Outbound/AddressPolicy.ts"
 
 const policyOf = (...cidrs: ReadonlyArray<string>): AddressPolicy =>
-  make({ opened: Result.getOrThrow(parseCidrs(cidrs)), ownPorts: [] })
+  make({ allowedRanges: Result.getOrThrow(parseCidrs(cidrs)), ownPorts: [] })
 
 const closed = policyOf()
 
@@ -85,7 +85,7 @@ const metadata = [
   ...["fd00:ec2::254", "fd00:ec2::23", "fd20:ce::254"],
 ]
 
-describe("the ranges that are closed by default", () => {
+describe("the ranges that are refused by default", () => {
   for (const [range, ...addresses] of refused) {
     it(`refuses ${range}`, () => {
       for (const address of addresses) assert.isFalse(closed.allows(address), address)
@@ -96,37 +96,37 @@ describe("the ranges that are closed by default", () => {
     for (const address of allowed) assert.isTrue(closed.allows(address), address)
   })
 
-  it("a text that is no address is refused", () => {
+  it("a text that is not an address is refused", () => {
     for (const text of ["", "localhost", "example.com", "1.2.3", "1.2.3.4.5", "::g", "[::1]"]) {
       assert.isFalse(closed.allows(text), text)
     }
   })
 
-  it("a mapped, translated or 6to4 address is judged by its IPv4 address, whatever IPv6 range is open", () =>
+  it("a mapped, translated or 6to4 address is checked as its IPv4 address, whichever IPv6 ranges are allowed", () =>
     fc.assert(fc.property(fc.tuple(fc.nat(255), fc.nat(255), fc.nat(255), fc.nat(255)), (octets) => {
       const v4 = octets.join(".")
       const [a, b] = [octets[0] * 256 + octets[1], octets[2] * 256 + octets[3]].map((part) => part.toString(16))
-      for (const opened of [[], ["10.0.0.0/8"], ["0.0.0.0/0"], ["64:ff9b::/96", "2002::/16"], ["::/0"]]) {
-        const policy = policyOf(...opened)
+      for (const cidrs of [[], ["10.0.0.0/8"], ["0.0.0.0/0"], ["64:ff9b::/96", "2002::/16"], ["::/0"]]) {
+        const policy = policyOf(...cidrs)
         for (const carrier of [`::ffff:${a}:${b}`, `64:ff9b::${a}:${b}`, `2002:${a}:${b}::5`]) {
-          assert.strictEqual(policy.allows(carrier), policy.allows(v4), `${carrier} with ${opened}`)
-          assert.strictEqual(policy.opens(carrier), policy.opens(v4), `${carrier} with ${opened}`)
+          assert.strictEqual(policy.allows(carrier), policy.allows(v4), `${carrier} with ${cidrs}`)
+          assert.strictEqual(policy.allowsHttp(carrier), policy.allowsHttp(v4), `${carrier} with ${cidrs}`)
         }
       }
     })))
 })
 
-describe("the ranges that the operator opens", () => {
-  it("they are opened and nothing else", () => {
+describe("the ranges that the operator allows", () => {
+  it("they are allowed, also for plain http, and no other private range is", () => {
     const policy = policyOf("127.0.0.0/8", "fd12::/16")
     for (const address of ["127.0.0.1", "::ffff:127.9.9.9", "fd12::1"]) {
-      assert.isTrue(policy.allows(address) && policy.opens(address), address)
+      assert.isTrue(policy.allows(address) && policy.allowsHttp(address), address)
     }
     for (const address of ["10.0.0.1", "::1", "fd13::1"]) {
-      assert.isFalse(policy.allows(address) || policy.opens(address), address)
+      assert.isFalse(policy.allows(address) || policy.allowsHttp(address), address)
     }
     assert.isTrue(policy.allows("8.8.8.8"))
-    assert.isFalse(policy.opens("8.8.8.8"), "allowed by default is not opened")
+    assert.isFalse(policy.allowsHttp("8.8.8.8"), "public addresses are not for plain http")
   })
 
   it("a mapped range is read as its IPv4 range", () => {
@@ -140,7 +140,7 @@ describe("the ranges that the operator opens", () => {
     assert.isTrue(closed.allows("168.63.129.17"))
   })
 
-  it("the metadata addresses are never opened, in any notation", () => {
+  it("the metadata addresses are never allowed, in any notation", () => {
     const policy = policyOf(
       "0.0.0.0/0",
       "::/0",
@@ -161,14 +161,14 @@ describe("the ranges that the operator opens", () => {
     ]
     for (const address of [...metadata, ...wrapped]) {
       assert.isFalse(policy.allows(address), address)
-      assert.isFalse(policy.opens(address), address)
+      assert.isFalse(policy.allowsHttp(address), address)
     }
     for (const address of ["169.254.169.253", "fd00:ec2::253", "10.0.0.1", "::1", "127.0.0.1"]) {
       assert.isTrue(policy.allows(address), address)
     }
   })
 
-  it("a text that is no range is named", () => {
+  it("parsing fails with the text that is not a range", () => {
     for (const text of ["10.0.0.0", "10/8", "10.0.0.0/33", "fd00::/129", "localhost/8", ""]) {
       assert.deepStrictEqual(parseCidrs(["127.0.0.0/8", text]), Result.fail(text))
     }
@@ -176,7 +176,7 @@ describe("the ranges that the operator opens", () => {
 })
 
 describe("ports", () => {
-  const policy = make({ opened: [], ownPorts: [8080, 8443] })
+  const policy = make({ allowedRanges: [], ownPorts: [8080, 8443] })
 
   it("443, 8443 and ports from 1024 on are allowed", () => {
     for (const port of [443, 1024, 3000, 8000, 9443, 65535]) assert.isTrue(policy.allowsPort(port, "https:"), `${port}`)
@@ -184,7 +184,7 @@ describe("ports", () => {
     assert.isTrue(policy.allowsPort(80, "http:"))
   })
 
-  it("low ports, our own and those of line protocols are refused", () => {
+  it("low ports, the installation's own and those of line protocols are refused", () => {
     for (const port of [0, 22, 25, 80, 444, 587, 1023, 8080, 8443, 5432, 4222, 6379, 11211, 27017, 6667]) {
       assert.isFalse(policy.allowsPort(port, "https:"), `${port}`)
     }

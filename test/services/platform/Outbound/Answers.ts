@@ -1,4 +1,4 @@
-/** Answers as the parser reads them, whole or in parts. */
+/** Feeds responses to the parser, whole or in parts. */
 import { Buffer } from "node:buffer"
 import { ResponseParser } from "../../../../services/platform/Outbound/ResponseParser.ts"
 
@@ -7,11 +7,11 @@ export interface Read {
   readonly body: string
   readonly end: "done" | "refused" | "more"
   readonly keep: boolean
-  /** Every byte belonged to the answer. */
+  /** Every byte belonged to the response. */
   readonly alone: boolean
 }
 
-/** Reads parts one after the other until one ends the answer; with `ended` the receiver ends its side after them. */
+/** Reads parts in order until the response ends or is refused; with `ended` the receiver then ends its side. */
 export const read = (parts: ReadonlyArray<Uint8Array>, ended = false): Read => {
   let status: number | null = null
   let body = ""
@@ -28,7 +28,7 @@ export const read = (parts: ReadonlyArray<Uint8Array>, ended = false): Read => {
   parser.begin()
   let alone = true
   for (const part of parts) {
-    // Bytes after the end are surplus as well.
+    // A part after the response's end does not belong to it.
     alone = !parser.done && parser.read(Buffer.from(part)) && alone
     if (parser.refused) break
   }
@@ -39,7 +39,7 @@ export const read = (parts: ReadonlyArray<Uint8Array>, ended = false): Read => {
 
 export const bytesOf = (text: string): Buffer => Buffer.from(text, "latin1")
 
-/** The same bytes cut at every place, and into single bytes. */
+/** The same bytes cut in two at every index, and cut into single bytes. */
 export const cuts = (bytes: Buffer): ReadonlyArray<ReadonlyArray<Buffer>> => [
   ...Array.from({ length: bytes.length - 1 }, (_, n) => [bytes.subarray(0, n + 1), bytes.subarray(n + 1)]),
   Array.from(bytes, (_, n) => bytes.subarray(n, n + 1)),

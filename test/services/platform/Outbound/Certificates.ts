@@ -1,4 +1,4 @@
-/** X.509 for tests: an authority and the certificates that it issues, made at run time so that no key is stored. */
+/** X.509 for tests: an authority and its certificates, generated at run time so that no key is stored. */
 import { Buffer } from "node:buffer"
 import { generateKeyPairSync, type KeyObject, randomBytes, sign } from "node:crypto"
 

@@ -1,4 +1,4 @@
-/** The choice of a connection for a request, and the time for which a connection is trusted. */
+/** Which connection a request gets, and when a connection is closed. */
 import { Buffer } from "node:buffer"
 import type { Socket } from "node:net"
 import { assert, describe, it } from "@effect/vitest"
@@ -6,7 +6,7 @@ import { Effect } from "effect"
 import { TestClock } from "effect/testing"
 import { buildConnector } from "undici"
 import * as ConnectionPool from "../../../../services/platform/Outbound/ConnectionPool.ts"
-import { HttpExchange, type Settled } from "../../../../services/platform/Outbound/HttpExchange.ts"
+import { type ExchangeOutcome, HttpExchange } from "../../../../services/platform/Outbound/HttpExchange.ts"
 import { sizeOf } from "../../../support/SizeOf.ts"
 import { at, outboundOf, signal } from "./OutboundOf.ts"
 import { makeAuthority } from "./Certificates.ts"
@@ -18,8 +18,8 @@ const limits = { keepOnSuccess: 100, keepOnFailure: 100, read: 1_000 }
 const poolOf = Effect.fnUntraced(function* (config: Partial<ConnectionPool.PoolConfig> = {}) {
   const post = yield* ConnectionPool.make({ connect, latest: () => undefined, ...config })
   const send = (server: { readonly port: number }, body: Uint8Array | string = "{}") => {
-    const { promise, resolve } = Promise.withResolvers<Settled>()
-    const exchange = new HttpExchange(limits, () => 0, (_, settled) => resolve(settled))
+    const { promise, resolve } = Promise.withResolvers<ExchangeOutcome>()
+    const exchange = new HttpExchange(limits, () => 0, (_, outcome) => resolve(outcome))
     post(`http://127.0.0.1:${server.port}`, { path: "/", headers: {}, body }, exchange)
     return { exchange, outcome: Effect.promise(() => promise) }
   }
@@ -29,7 +29,7 @@ const poolOf = Effect.fnUntraced(function* (config: Partial<ConnectionPool.PoolC
 const answer = (body: string, fields = "") =>
   `HTTP/1.1 200 OK\r\n${fields}content-length: ${body.length}\r\n\r\n${body}`
 
-/** A receiver that answers as told, and reports when one of its connections is gone. */
+/** A receiver that runs `onRequest` for each request, and signals when one of its connections is closed. */
 const scripted = Effect.fnUntraced(function* (onRequest: (socket: Socket, n: number) => void) {
   let requests = 0
   let closed = signal()
@@ -54,7 +54,7 @@ describe("a connection", () => {
       assert.strictEqual(server.seen.connections, 1)
     }))
 
-  it.effect("is replaced after five minutes, however busy", () =>
+  it.effect("is replaced after five minutes, also when in constant use", () =>
     Effect.gen(function* () {
       const server = yield* scripted((socket) => socket.write(answer("ok")))
       const { sent } = yield* poolOf()
@@ -83,7 +83,7 @@ describe("a connection", () => {
     ["keep-alive: none\r\n", 4_000],
   ]
   for (const [offer, millis] of offers) {
-    it.effect(`stays idle for at most ${millis} ms where it offers ${JSON.stringify(offer)}`, () =>
+    it.effect(`stays idle for at most ${millis} ms when the receiver offers ${JSON.stringify(offer)}`, () =>
       Effect.gen(function* () {
         const server = yield* scripted((socket) => socket.write(answer("ok", offer)))
         const { sent } = yield* poolOf()
@@ -92,7 +92,7 @@ describe("a connection", () => {
         yield* sent(server)
         assert.strictEqual(server.seen.connections, 1)
         yield* Effect.yieldNow
-        // The sweep comes once a second.
+        // Idle connections are swept once a second.
         yield* TestClock.adjust(millis + 2_000)
         yield* server.closed
         yield* sent(server)
@@ -100,7 +100,7 @@ describe("a connection", () => {
       }))
   }
 
-  it.effect("is not kept if the receiver closes it soon, or says that it will", () =>
+  it.effect("is not kept if the receiver announces that it closes it, or keeps it for two seconds or less", () =>
     Effect.gen(function* () {
       for (const fields of ["connection: close\r\n", "keep-alive: timeout=2\r\n", "keep-alive: timeout=0\r\n"]) {
         const server = yield* scripted((socket) => socket.write(answer("ok", fields)))
@@ -112,7 +112,7 @@ describe("a connection", () => {
       }
     }))
 
-  it.effect("is not used once its name has other addresses, or forbidden ones", () =>
+  it.effect("is not used once its name has other addresses, or only refused ones", () =>
     Effect.gen(function* () {
       const server = yield* scripted((socket) => socket.write(answer("ok")))
       let latest: ReadonlySet<string> | undefined
@@ -131,7 +131,7 @@ describe("a connection", () => {
       }
     }))
 
-  it.effect("that ends or breaks while idle costs no request", () =>
+  it.effect("that ends or breaks while idle fails no request", () =>
     Effect.gen(function* () {
       for (const how of ["end", "resetAndDestroy"] as const) {
         const sockets: Array<Socket> = []
@@ -163,7 +163,7 @@ describe("a connection", () => {
       assert.strictEqual(server.seen.connections, 2)
     }))
 
-  it.effect("gets no other request before the whole of the last one was sent", () =>
+  it.effect("is not used again when the response came before the whole request was written", () =>
     Effect.gen(function* () {
       const server = yield* scripted((socket, n) => {
         if (n > 1) return void socket.write(answer("late"))
@@ -178,23 +178,23 @@ describe("a connection", () => {
     }))
 })
 
-describe("unrequested bytes", () => {
+describe("bytes without a request", () => {
   const forged = "HTTP/1.1 299 Forged\r\ncontent-length: 0\r\n\r\n"
 
   const sending: Readonly<Record<string, (socket: Socket) => void>> = {
-    "in one piece with the answer": (socket) => socket.write(answer("ok") + forged),
-    "right behind the answer": (socket) => {
+    "in one write with the response": (socket) => socket.write(answer("ok") + forged),
+    "right after the response": (socket) => {
       socket.write(answer("ok"))
       socket.write(forged)
     },
-    "a turn behind the answer": (socket) => {
+    "one turn of the event loop after the response": (socket) => {
       socket.write(answer("ok"))
       setImmediate(() => socket.write(forged))
     },
     "an empty line": (socket) => socket.write(`${answer("ok")}\r\n`),
   }
   for (const [when, send] of Object.entries(sending)) {
-    it.effect(`${when} close the connection and answer nothing`, () =>
+    it.effect(`${when} close the connection and are never read as a response`, () =>
       Effect.gen(function* () {
         const server = yield* scripted(send)
         const { sent } = yield* poolOf()
@@ -226,13 +226,13 @@ describe("unrequested bytes", () => {
 })
 
 describe("a request", () => {
-  it.effect("that is cut off after its answer does not end the next one on its connection", () =>
+  it.effect("that expires after its response does not abort the next request on its connection", () =>
     Effect.gen(function* () {
-      const held: Array<() => void> = []
+      const release: Array<() => void> = []
       const arrived = signal()
       const server = yield* scripted((socket, n) => {
         if (n === 1) return void socket.write(answer("one"))
-        held.push(() => socket.write(answer("two")))
+        release.push(() => socket.write(answer("two")))
         arrived.fire()
       })
       const { send } = yield* poolOf()
@@ -241,18 +241,18 @@ describe("a request", () => {
       const second = send(server)
       yield* arrived.wait
       first.exchange.expire()
-      held[0]!()
+      release[0]!()
       assert.deepInclude(yield* second.outcome, { status: 200, error: null })
       assert.strictEqual(server.seen.connections, 1)
     }))
 
-  it.effect("that is cut off while it waits is never sent, and delays no other", () =>
+  it.effect("that expires while it waits is never sent, and the others are", () =>
     Effect.gen(function* () {
       const full = signal()
-      const held: Array<() => void> = []
+      const release: Array<() => void> = []
       const server = yield* serve((_, response) => {
-        held.push(() => response.end("ok"))
-        if (held.length === 64) full.fire()
+        release.push(() => response.end("ok"))
+        if (release.length === 64) full.fire()
       })
       const { send } = yield* poolOf()
       const first = Array.from({ length: 64 }, () => send(server))
@@ -260,7 +260,7 @@ describe("a request", () => {
       const waiting = Array.from({ length: 3 }, () => send(server))
       waiting[1]!.exchange.expire()
       assert.deepInclude(yield* waiting[1]!.outcome, { status: null, error: "timeout" })
-      held.splice(0).forEach((release) => release())
+      release.splice(0).forEach((respond) => respond())
       yield* Effect.forEach(first, ({ outcome }) => outcome)
       const until = (n: number): Effect.Effect<void> =>
         Effect.suspend(() =>
@@ -269,13 +269,13 @@ describe("a request", () => {
             : Effect.andThen(Effect.promise(() => new Promise((resolve) => setImmediate(resolve))), until(n))
         )
       yield* until(66)
-      held.splice(0).forEach((release) => release())
+      release.splice(0).forEach((respond) => respond())
       for (const n of [0, 2]) assert.deepInclude(yield* waiting[n]!.outcome, { status: 200 })
       assert.strictEqual(server.requests.length, 66)
       assert.strictEqual(server.seen.peak, 64)
     }))
 
-  it.effect("that loses its connection fails alone: each of many has its own attempt", () =>
+  it.effect("to a port where nothing listens fails: 100 at once each fail, and the pool keeps nothing", () =>
     Effect.gen(function* () {
       const { port } = yield* Effect.scoped(serve(() => {}))
       const { send } = yield* poolOf()
@@ -286,20 +286,20 @@ describe("a request", () => {
     }))
 })
 
-describe("all connections together", () => {
-  it.effect("are bounded: the longest idle one makes room, and without one requests wait in order", () =>
+describe("the connections of a pool", () => {
+  it.effect("are bounded: the one idle longest is closed for a new one, and without an idle one requests wait", () =>
     Effect.gen(function* () {
-      const held: Array<() => void> = []
+      const release: Array<() => void> = []
       let arrived = signal()
       const holding = yield* serve((_, response) => {
-        held.push(() => response.end("ok"))
+        release.push(() => response.end("ok"))
         arrived.fire()
       })
       const others = yield* Effect.forEach([1, 2, 3], () => serve((_, response) => response.end("ok")))
       const { send, sent } = yield* poolOf({ maxConnections: 2 })
       for (const other of others) assert.deepInclude(yield* sent(other), { status: 200 })
       assert.isAtMost(yield* sizeOf("connections, checked"), 2)
-      const slow: Array<Effect.Effect<Settled>> = []
+      const slow: Array<Effect.Effect<ExchangeOutcome>> = []
       for (let n = 0; n < 2; n++) {
         slow.push(send(holding).outcome)
         yield* arrived.wait
@@ -307,19 +307,19 @@ describe("all connections together", () => {
       }
       const waiting = others.map((other) => send(other).outcome)
       assert.strictEqual(yield* sizeOf("connections, checked"), 2)
-      held[0]!()
+      release[0]!()
       for (const outcome of waiting) assert.deepInclude(yield* outcome, { status: 200, error: null })
-      held[1]!()
+      release[1]!()
       for (const outcome of slow) assert.deepInclude(yield* outcome, { status: 200 })
       assert.isAtMost(yield* sizeOf("connections, checked"), 2)
     }))
 
-  it.effect("keep nothing of an origin whose requests waited in vain", () =>
+  it.effect("leave nothing of an origin whose only request expired while it waited", () =>
     Effect.gen(function* () {
       const arrived = signal()
-      const held: Array<() => void> = []
+      const release: Array<() => void> = []
       const server = yield* serve((_, response) => {
-        held.push(() => response.end("ok"))
+        release.push(() => response.end("ok"))
         arrived.fire()
       })
       const { send } = yield* poolOf({ maxConnections: 1 })
@@ -328,13 +328,13 @@ describe("all connections together", () => {
       const other = send({ port: server.port === 2_000 ? 2_001 : 2_000 })
       other.exchange.expire()
       assert.deepInclude(yield* other.outcome, { status: null, error: "timeout" })
-      held[0]!()
+      release[0]!()
       assert.deepInclude(yield* first.outcome, { status: 200 })
       yield* Effect.promise(() => new Promise((resolve) => setTimeout(resolve, 50)))
       assert.strictEqual(yield* sizeOf("origins, checked"), 1)
     }))
 
-  it.effect("end with the scope, those with a request as a reset", () =>
+  it.effect("are closed with the scope, and a request in flight fails as reset", () =>
     Effect.gen(function* () {
       const arrived = signal()
       const server = yield* serve((request, response) => {
@@ -354,14 +354,14 @@ describe("all connections together", () => {
     }))
 })
 
-it.effect("are closed when their name is refused from now on", () =>
+it.effect("connections are not used once their name resolves to a refused address", () =>
   Effect.gen(function* () {
     const authority = makeAuthority("Bailiwick test authority")
     const arrived = signal()
-    const held: Array<() => void> = []
+    const release: Array<() => void> = []
     const server = yield* serve((request, response) => {
       if (request.url !== "/held") return response.end("ok")
-      held.push(() => response.end("ok"))
+      release.push(() => response.end("ok"))
       arrived.fire()
     }, { tls: authority.issue("hook.test") })
     let address = "127.0.0.1"
@@ -372,7 +372,7 @@ it.effect("are closed when their name is refused from now on", () =>
       certificateAuthorities: [authority.certificate],
     })
     const url = `https://hook.test:${server.port}`
-    // The connection is kept in use while the name server's first answer expires.
+    // The connection stays in use while the cached DNS answer expires.
     for (let n = 0; n < 4; n++) {
       assert.deepInclude(yield* sent(`${url}/`), { status: 200, error: null })
       yield* TestClock.adjust("2 seconds")
@@ -382,13 +382,13 @@ it.effect("are closed when their name is refused from now on", () =>
     const busy = send(`${url}/held`)
     yield* arrived.wait
     assert.deepInclude(yield* sent(`${url}/`), { status: null, error: "blocked_address" })
-    held[0]!()
+    release[0]!()
     assert.deepInclude(yield* Effect.promise(() => busy), { status: 200, error: null })
     assert.deepInclude(yield* sent(`${url}/`), { status: null, error: "blocked_address" })
     assert.strictEqual(server.seen.connections, connections)
   }))
 
-it.effect("are kept for others when a signal is raised after the answer", () =>
+it.effect("connections are kept when a request's signal is aborted after its response", () =>
   Effect.gen(function* () {
     const server = yield* serve((_, response) => response.end("ok"))
     const { sent } = yield* outboundOf()

@@ -5,7 +5,7 @@ import { at, outboundOf, signal } from "./OutboundOf.ts"
 import { serve, serveTcp } from "./LoopbackServers.ts"
 
 describe("the deadline", () => {
-  const held = Effect.fnUntraced(function* () {
+  const unanswered = Effect.fnUntraced(function* () {
     const arrived = yield* Deferred.make<() => void>()
     const closed = signal()
     const server = yield* serve((_, response) => {
@@ -16,17 +16,17 @@ describe("the deadline", () => {
     return { outcome: outbound.send(at(server)), answer: yield* Deferred.await(arrived), closed }
   })
 
-  it.effect("lets an answer after 9 s pass", () =>
+  it.effect("accepts a response after 9 s", () =>
     Effect.gen(function* () {
-      const { answer, outcome } = yield* held()
+      const { answer, outcome } = yield* unanswered()
       yield* TestClock.adjust("9 seconds")
       answer()
       assert.deepInclude(yield* Effect.promise(() => outcome), { status: 200, error: null, durationMs: 9_000 })
     }))
 
-  it.effect("ends a request without an answer after 10 s, and its connection", () =>
+  it.effect("fails a request without a response after 10 s, and closes its connection", () =>
     Effect.gen(function* () {
-      const { closed, outcome } = yield* held()
+      const { closed, outcome } = yield* unanswered()
       yield* TestClock.adjust("11 seconds")
       assert.deepInclude(yield* Effect.promise(() => outcome), { status: null, error: "timeout", durationMs: 10_000 })
       yield* closed.wait
@@ -53,7 +53,7 @@ describe("the deadline", () => {
       assert.deepStrictEqual(ended, ["first 10000", "second 10000"])
     }))
 
-  it.effect("covers a body that drips", () =>
+  it.effect("covers a body that arrives byte by byte", () =>
     Effect.gen(function* () {
       const closed = signal()
       let drips = 0
@@ -87,7 +87,7 @@ describe("the deadline", () => {
       assert.deepInclude(yield* Effect.promise(() => outcome), { status: null, error: "timeout" })
     }))
 
-  it.effect("ends with the service", () =>
+  it.effect("expires a request in flight when the service closes", () =>
     Effect.gen(function* () {
       const arrived = signal()
       const server = yield* serve(() => arrived.fire())
@@ -100,7 +100,7 @@ describe("the deadline", () => {
       assert.deepInclude(yield* Effect.promise(() => outcome.sending), { status: null, error: "timeout" })
     }))
 
-  it.effect("leaves no half-made connection behind when the service closes", () =>
+  it.effect("closes a connection in its TLS handshake when the service closes", () =>
     Effect.gen(function* () {
       const greeted = signal()
       const closed = signal()

@@ -1,13 +1,13 @@
 /**
- * Differences between our reader of answers and undici's and node:http's, each with a name; docs/delivery.md says why.
- * A difference without a name fails its test.
+ * The known differences between our response parser and those of undici and node:http, each with a name;
+ * docs/delivery.md gives the reasons. A difference without a name fails the test.
  */
 import type { Script } from "./GeneratedAnswers.ts"
 import type { Verdict } from "./Oracles.ts"
 import { answerOf } from "./ReferenceReader.ts"
 
 /**
- * `lenient`: only ours accepts the answer. `strict`: only the other does. `other`: both accept it, with different
+ * `lenient`: only ours accepts the response. `strict`: only the other does. `other`: both accept it, with different
  * results. `kept`: only ours would use the connection again. `closed`: only the other would.
  */
 export type Kind = "lenient" | "other" | "kept" | "strict" | "closed"
@@ -23,7 +23,7 @@ interface Named {
   readonly name: string
   readonly kinds: ReadonlyArray<Kind>
   readonly is: (text: string, script: Script) => boolean
-  /** Seen about once in 100,000 generated answers, or by one runtime only. */
+  /** Seen about once in 100,000 generated responses, or in one runtime only. */
   readonly rare?: boolean
 }
 
@@ -38,18 +38,18 @@ const found = (name: string, kinds: ReadonlyArray<Kind>, pattern: RegExp): Named
 const strict: ReadonlyArray<Kind> = ["strict"]
 const closed: ReadonlyArray<Kind> = ["closed"]
 
-/** The first that fits names the difference. */
+/** The first matching entry names the difference. */
 export const named: ReadonlyArray<Named> = [
   {
-    name: "bytes behind an answer close its connection, and the answer counts",
+    name: "bytes after a response close its connection, and the response counts",
     kinds: ["lenient", "closed"],
     is: (text, { ending }) => answerOf(text, ending === "ends")?.alone === false,
   },
-  found("100 Continue before an answer is passed over", ["lenient"], /HTTP\/1\.1 100/),
-  found("blanks behind a length or an encoding", strict, /(content-length|transfer-encoding):[^\n]*[\t ]\r\n/i),
+  found("100 Continue before a response is skipped", ["lenient"], /HTTP\/1\.1 100/),
+  found("blanks after a length or an encoding", strict, /(content-length|transfer-encoding):[^\n]*[\t ]\r\n/i),
   // Seen under Node alone.
   { ...found("101 Switching Protocols", strict, /HTTP\/1\.[01] 101/), rare: true },
-  found("another version than 1.0 and 1.1", strict, /HTTP\/(?!1\.[01])/),
+  found("a version other than 1.0 and 1.1", strict, /HTTP\/(?!1\.[01])/),
   found("a status below 100", strict, /HTTP\/1\.[01] 0\d\d/),
   found("an empty line before a status line", strict, /(^|\n)[\r\n]+HTTP/),
   found("control characters in a reason", strict, new RegExp(`HTTP/1\\.[01] \\d{3}[^\\n]*${control}`)),
@@ -62,11 +62,11 @@ export const named: ReadonlyArray<Named> = [
   ),
   found("a length of more than 15 digits", strict, /content-length:[\t ]*\d{16}/i),
   { ...found("a chunk size of more than 13 digits", strict, /\r\n[0-9a-f]{14}/i), rare: true },
-  found("a chunk extension that is none, or has blanks", strict, /\r\n[0-9a-f]+[\t ;]/i),
-  { name: "a reset is no end of a body", kinds: strict, is: (_, { ending }) => ending === "resets" },
+  found("an invalid chunk extension, or one with blanks", strict, /\r\n[0-9a-f]+[\t ;]/i),
+  { name: "a reset does not end a body", kinds: strict, is: (_, { ending }) => ending === "resets" },
   found("HTTP/1.0 is never kept", closed, /HTTP\/1\.0/),
-  found("close is close, with blanks around it", closed, /connection:[^\n]*close/i),
-  found("a 204 or 304 that says that it has a body", closed, /HTTP\/1\.1 (204|304)[^]*(content-length|transfer-enc)/i),
+  found("close with blanks around it is close", closed, /connection:[^\n]*close/i),
+  found("a 204 or 304 with framing fields", closed, /HTTP\/1\.1 (204|304)[^]*(content-length|transfer-enc)/i),
   found("an offer to keep for two seconds or less", closed, /timeout=[012]\b/),
 ]
 

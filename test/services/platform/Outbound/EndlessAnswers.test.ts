@@ -1,4 +1,4 @@
-/** Receivers that never end their answer: each costs its own attempt, and no more bytes than the bounds. */
+/** Receivers that never end their response: only their own attempt fails, and a bounded number of bytes is read. */
 import { Buffer } from "node:buffer"
 import type { Socket } from "node:net"
 import { assert, it } from "@effect/vitest"
@@ -13,7 +13,7 @@ const chunked = `${ok}transfer-encoding: chunked\r\n\r\n`
 
 const mebibyte = 1024 * 1024
 
-/** Writes a beginning, then the same bytes for ever; returns the outcome and the bytes accepted by the sockets. */
+/** Writes `beginning`, then `again` endlessly; returns the outcome and the number of bytes that the sockets took. */
 const endless = Effect.fnUntraced(function* (beginning: string, again: string | Buffer) {
   const closed = signal()
   let written = 0
@@ -44,7 +44,7 @@ const floods: Readonly<Record<string, readonly [beginning: string, again: string
     "a status line": ["HTTP/1.1 200 ", "x".repeat(1_000), refused, 0],
     "a head of many fields": [ok, "x: y\r\n".repeat(50), refused, 0],
     "one field": [`${ok}x: `, "y".repeat(1_000), refused, 0],
-    "informational answers": ["", "HTTP/1.1 103 x\r\nlink: <a>\r\n\r\n".repeat(20), refused, 0],
+    "informational responses": ["", "HTTP/1.1 103 x\r\nlink: <a>\r\n\r\n".repeat(20), refused, 0],
     "a body of a gibibyte": [`${ok}content-length: ${1024 * mebibyte}\r\n\r\n`, Buffer.alloc(65_536), {
       error: null,
       status: 200,
@@ -63,16 +63,16 @@ const floods: Readonly<Record<string, readonly [beginning: string, again: string
   }
 
 for (const [what, [beginning, again, expected, kept]] of Object.entries(floods)) {
-  it.effect(`${what} without end is cut off`, () =>
+  it.effect(`${what} without an end is cut off`, () =>
     Effect.gen(function* () {
       const { outcome, written } = yield* endless(beginning, again)
       assert.deepInclude(outcome, expected)
       assert.strictEqual(outcome.body?.length ?? 0, kept)
-      assert.isBelow(written, 32 * mebibyte, "what the sockets' buffers took, and no more")
+      assert.isBelow(written, 32 * mebibyte, "only as much as the sockets' buffers hold")
     }))
 }
 
-it.effect("a body that comes byte by byte ends with the deadline, and delays no other receiver", () =>
+it.effect("a body that arrives byte by byte ends with the deadline; another receiver is served meanwhile", () =>
   Effect.gen(function* () {
     const dripping = signal()
     const closed = signal()
@@ -97,7 +97,7 @@ it.effect("a body that comes byte by byte ends with the deadline, and delays no 
     yield* closed.wait
   }))
 
-it.effect("a head that comes byte by byte ends with the deadline", () =>
+it.effect("a head that arrives byte by byte ends with the deadline", () =>
   Effect.gen(function* () {
     const dripping = signal()
     let drips = 0

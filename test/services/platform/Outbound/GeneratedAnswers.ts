@@ -1,6 +1,6 @@
 /**
- * Answers for comparing readers: mostly valid ones, mixed with the ways in which answers go wrong, cut somewhere, and
- * with an end that is sometimes missing or a reset. The same seed gives the same answers.
+ * Generates responses for comparing HTTP parsers: mostly valid ones, some with the usual faults, cut at random, some of
+ * them without an end or ended by a reset. The same seed gives the same responses.
  */
 import { Buffer } from "node:buffer"
 
@@ -9,8 +9,8 @@ export interface Script {
   /** What the receiver does after the last part. */
   readonly ending: "keeps" | "ends" | "resets"
   readonly text: string
-  /** Whether single bytes were changed, so that anything may be wrong with it. */
-  readonly spoilt: boolean
+  /** Whether random bytes were changed, so that the response may have any fault. */
+  readonly mutated: boolean
 }
 
 type Random = () => number
@@ -254,19 +254,19 @@ class Writer {
   }
 
   /** The text with a byte or two changed. */
-  spoilt(text: string): string {
+  mutated(text: string): string {
     const at = this.below(text.length)
     const byte = this.chance(0.5)
       ? this.pick(["\r", "\n", "\0", " ", ":", ",", ";", "0", "\t"])
       : String.fromCharCode(this.below(256))
     const skipped = this.chance(0.4) ? 0 : 1
-    const spoilt = text.slice(0, at) + (skipped === 1 && this.chance(0.3) ? "" : byte) + text.slice(at + skipped)
-    return this.chance(0.2) && spoilt.length > 0 ? this.spoilt(spoilt) : spoilt
+    const mutated = text.slice(0, at) + (skipped === 1 && this.chance(0.3) ? "" : byte) + text.slice(at + skipped)
+    return this.chance(0.2) && mutated.length > 0 ? this.mutated(mutated) : mutated
   }
 
   script(): Script {
-    const spoilt = this.chance(0.15)
-    const whole = spoilt ? this.spoilt(this.answer()) : this.answer()
+    const mutated = this.chance(0.15)
+    const whole = mutated ? this.mutated(this.answer()) : this.answer()
     const text = this.chance(0.05) ? whole.slice(0, this.below(whole.length)) : whole
     const bytes = Buffer.from(text, "latin1")
     const cutting = this.#random()
@@ -281,7 +281,7 @@ class Writer {
       parts: places.map((to, n) => bytes.subarray(n === 0 ? 0 : places[n - 1], to)),
       ending: ending < 0.4 ? "keeps" : ending < 0.85 ? "ends" : "resets",
       text: bytes.toString("latin1"),
-      spoilt,
+      mutated,
     }
   }
 }

@@ -1,4 +1,4 @@
-/** Real servers on loopback for the tests of Outbound, closed with their scope. */
+/** Servers on loopback for the tests of Outbound, closed with their scope. */
 import { Buffer } from "node:buffer"
 import { createSocket } from "node:dgram"
 import { createServer as createHttp, type IncomingMessage, type RequestListener } from "node:http"
@@ -30,7 +30,7 @@ const listening = Effect.fnUntraced(function* (server: Server, host: string) {
   return { port: (server.address() as AddressInfo).port, seen }
 })
 
-/** An HTTP server, or HTTPS with `tls`; `requests` are all that arrived. */
+/** An HTTP server, or HTTPS with `tls`; `requests`: all requests that arrived. */
 export const serve = Effect.fnUntraced(function* (
   listener: RequestListener,
   options: { readonly tls?: { readonly cert: string; readonly key: string }; readonly host?: string } = {},
@@ -47,11 +47,11 @@ export const serve = Effect.fnUntraced(function* (
 /** Listens with any server on a free loopback port. */
 export const serveOn = (server: Server) => listening(server, "127.0.0.1")
 
-/** A TCP server that calls `onData` with whatever arrives. */
+/** A TCP server that calls `onData` for each chunk that arrives. */
 export const serveTcp = (onData: (socket: Socket) => void) =>
   listening(createTcp((socket) => void socket.on("data", () => onData(socket))), "127.0.0.1")
 
-/** A name server's answer: addresses, `null` for NXDOMAIN, `undefined` for silence. */
+/** A name server's answer: addresses, `null` for NXDOMAIN, `undefined` for none. */
 export type Zone = (name: string, family: 4 | 6) => ReadonlyArray<string> | null | undefined
 
 const recordOf = (address: string): Buffer => {
@@ -70,7 +70,7 @@ const recordOf = (address: string): Buffer => {
   return Buffer.concat([head, bytes])
 }
 
-/** A name server on UDP; gives its `address:port`, and the questions that it was asked. */
+/** A name server on UDP; returns its `address:port` and the questions that arrived. */
 export const serveNames = Effect.fnUntraced(function* (zone: Zone) {
   const questions: Array<string> = []
   const socket = createSocket("udp4")

@@ -1,15 +1,15 @@
-/** Gives the same answer to three readers, ours, undici's and node:http's, over an in-memory wire. */
+/** Gives the same response to three parsers, ours, undici's and node:http's, over an in-memory wire. */
 import { Buffer } from "node:buffer"
 import { Agent, request } from "node:http"
 import type { Socket } from "node:net"
 import { Duplex } from "node:stream"
 import { Client } from "undici"
-import { HttpExchange, type Settled } from "../../../../services/platform/Outbound/HttpExchange.ts"
+import { type ExchangeOutcome, HttpExchange } from "../../../../services/platform/Outbound/HttpExchange.ts"
 import { HttpConnection } from "../../../../services/platform/Outbound/HttpConnection.ts"
 import { Origin, WaitingRequest } from "../../../../services/platform/Outbound/Origin.ts"
 import type { Script } from "./GeneratedAnswers.ts"
 
-/** A reader's result for an answer; `waits`: undecided. */
+/** A parser's result for a response; `waits`: undecided. */
 export interface Verdict {
   readonly status: number | null
   readonly error: "reset" | "protocol" | "body" | "waits" | null
@@ -22,7 +22,7 @@ export type Reader = (script: Script) => Promise<Verdict>
 
 const turn = () => new Promise<void>((resolve) => setImmediate(resolve))
 
-/** The receiver's end: it plays its script once a request has come. */
+/** The receiver's end of the wire: it plays its script once a request has arrived. */
 class Wire extends Duplex {
   readonly #script: Script
   #played = false
@@ -37,7 +37,7 @@ class Wire extends Duplex {
     this.#done = resolve
   }
 
-  // Members of a socket that the readers need beyond a stream's.
+  // Members that the parsers need of a socket and a stream does not have.
   setKeepAlive = () => this
   setNoDelay = () => this
   setTimeout = () => this
@@ -71,32 +71,32 @@ class Wire extends Duplex {
 
 const limits = { keepOnSuccess: 10_000, keepOnFailure: 10_000, read: 100_000 }
 
-const verdictOf = (settled: Settled | null, kept: boolean): Verdict => ({
-  status: settled?.status ?? null,
-  error: settled === null ? "waits" : settled.error as Verdict["error"],
-  body: Buffer.from(settled?.body ?? []).toString("latin1"),
+const verdictOf = (outcome: ExchangeOutcome | null, kept: boolean): Verdict => ({
+  status: outcome?.status ?? null,
+  error: outcome === null ? "waits" : outcome.error as Verdict["error"],
+  body: Buffer.from(outcome?.body ?? []).toString("latin1"),
   kept,
 })
 
 export const ours: Reader = async (script) => {
   const wire = new Wire(script)
-  let settled: Settled | null = null
+  let outcome: ExchangeOutcome | null = null
   let released = false
   const origin = new Origin("http://h.test")
   const owner = { released: () => released = true, closed: () => released = false }
   const connection = new HttpConnection(origin, 0, wire as unknown as Socket, owner)
-  const exchange = new HttpExchange(limits, () => 0, (_, outcome) => settled = outcome)
+  const exchange = new HttpExchange(limits, () => 0, (_, ended) => outcome = ended)
   connection.send(new WaitingRequest(origin, "POST", exchange, 0))
   await wire.played
   const offered = connection.offeredMillis
-  const verdict = verdictOf(settled, released && (offered === null || offered > 2_000))
+  const verdict = verdictOf(outcome, released && (offered === null || offered > 2_000))
   connection.close()
   return verdict
 }
 
 export const undici: Reader = async (script) => {
   const wire = new Wire(script)
-  let settled: Settled | null = null
+  let outcome: ExchangeOutcome | null = null
   const client = new Client("http://h.test", {
     connect: (_, callback) => queueMicrotask(() => callback(null, wire as unknown as Socket)),
     pipelining: 1,
@@ -104,10 +104,10 @@ export const undici: Reader = async (script) => {
     bodyTimeout: 0,
     maxHeaderSize: 16_384,
   })
-  const exchange = new HttpExchange(limits, () => 0, (_, outcome) => settled = outcome)
+  const exchange = new HttpExchange(limits, () => 0, (_, ended) => outcome = ended)
   client.dispatch({ path: "/", method: "POST", body: "x" }, exchange)
   await wire.played
-  const verdict = verdictOf(settled, settled !== null && !wire.destroyed && !wire.readableEnded)
+  const verdict = verdictOf(outcome, outcome !== null && !wire.destroyed && !wire.readableEnded)
   void client.destroy().catch(() => {})
   return verdict
 }

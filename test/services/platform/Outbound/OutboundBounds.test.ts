@@ -1,4 +1,4 @@
-/** What Outbound caches of users' URLs, names and hosts is bounded. */
+/** The caches of Outbound for users' URLs, names and hosts are bounded. */
 import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { sizeOf } from "../../../support/SizeOf.ts"
@@ -6,7 +6,7 @@ import { outboundOf } from "./OutboundOf.ts"
 import { makeAuthority } from "./Certificates.ts"
 import { serve, serveNames } from "./LoopbackServers.ts"
 
-it.live("at most 8,192 checked URLs are kept, and any other is checked again", () =>
+it.live("at most 8,192 checked URLs are cached, and a URL that left the cache is checked again", () =>
   Effect.gen(function* () {
     const { hostKey } = yield* outboundOf()
     for (let n = 0; n < 10_000; n++) assert.strictEqual(hostKey(`https://h${n}.test/`), `h${n}.test:443`)
@@ -14,7 +14,7 @@ it.live("at most 8,192 checked URLs are kept, and any other is checked again", (
     assert.strictEqual(hostKey("https://h0.test/"), "h0.test:443")
   }).pipe(Effect.scoped))
 
-it.live("at most 1,024 names and origins are kept", () =>
+it.live("at most 1,024 names and origins are cached", () =>
   Effect.gen(function* () {
     const names = yield* serveNames((_, family) => family === 4 ? ["127.0.0.1"] : [])
     const authority = makeAuthority("Bailiwick test authority")
@@ -35,7 +35,7 @@ it.live("at most 1,024 names and origins are kept", () =>
     assert.strictEqual(yield* sizeOf("hosts of private authorities, checked"), 1_200)
   }).pipe(Effect.scoped))
 
-it.live("names that do not resolve are not kept", () =>
+it.live("names that do not resolve are not cached", () =>
   Effect.gen(function* () {
     const names = yield* serveNames(() => null)
     const outbound = yield* outboundOf({ nameservers: [names.nameserver] })
@@ -46,7 +46,7 @@ it.live("names that do not resolve are not kept", () =>
     assert.strictEqual(yield* sizeOf("resolved names"), 0)
   }).pipe(Effect.scoped))
 
-it.live("a host of a private authority is kept once, however often it is asked", () =>
+it.live("a host of a private authority is cached once, also after several requests", () =>
   Effect.gen(function* () {
     const authority = makeAuthority("Bailiwick test authority")
     const server = yield* serve((_, response) => response.writeHead(200, { connection: "close" }).end(), {

@@ -1,7 +1,7 @@
 import { Context, Effect, Layer } from "effect"
 import { Outbound, type OutboundConfig, type Post } from "../../../../services/platform/Outbound.ts"
 
-/** The service with loopback opened, and its `post` shortened to `send` (a promise) and `sent` (an Effect). */
+/** The service with loopback allowed; `send` (a promise) and `sent` (an Effect) are `post` with defaults. */
 export const outboundOf = (config: Partial<OutboundConfig> = {}) =>
   Effect.map(
     Layer.build(Outbound.layer({
@@ -25,7 +25,7 @@ export const outboundOf = (config: Partial<OutboundConfig> = {}) =>
 
 export const at = (server: { readonly port: number }, path = "/") => `http://127.0.0.1:${server.port}${path}`
 
-/** A callback of Node's as something that a test can wait for. */
+/** Turns a Node callback into an Effect that a test can wait for. */
 export const signal = () => {
   const { promise, resolve } = Promise.withResolvers<void>()
   return { fire: resolve, wait: Effect.promise(() => promise) }

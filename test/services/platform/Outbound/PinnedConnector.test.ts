@@ -1,4 +1,4 @@
-/** Names, addresses and certificates: the peers that Outbound connects to. */
+/** Which peers Outbound connects to: names, addresses and certificates. */
 import { assert, describe, it } from "@effect/vitest"
 import { Context, Effect, Layer } from "effect"
 import { TestClock } from "effect/testing"
@@ -39,7 +39,7 @@ describe("a name", () => {
     return { server, names, sent: send(`https://hook.test:${server.port}/`) }
   })
 
-  it.effect("is connected to where its address is allowed", () =>
+  it.effect("is connected to when its address is allowed", () =>
     Effect.gen(function* () {
       const { names, sent, server } = yield* setUp((_, family) => family === 4 ? ["127.0.0.1"] : [], ["127.0.0.1/32"])
       assert.deepInclude(yield* sent, { status: 200, error: null })
@@ -47,7 +47,7 @@ describe("a name", () => {
       assert.sameMembers(names.questions, ["hook.test 4", "hook.test 6"])
     }))
 
-  it.effect("may end in a dot, which neither the certificate nor the peer sees", () =>
+  it.effect("may end in a dot, which neither the certificate's check nor the peer sees", () =>
     Effect.gen(function* () {
       const server = yield* receiver()
       const names = yield* serveNames((_, family) => family === 4 ? ["127.0.0.1"] : [])
@@ -65,7 +65,7 @@ describe("a name", () => {
     ["it is the metadata service", (_, family) => family === 4 ? ["169.254.169.254"] : []],
   ]
   for (const [index, [what, zone]] of refused.entries()) {
-    it.effect(`is refused where ${what}`, () =>
+    it.effect(`is refused when ${what}`, () =>
       Effect.gen(function* () {
         const { sent, server } = yield* setUp(zone, index === 0 ? [] : ["127.0.0.1/32", "169.254.0.0/16"])
         assert.deepInclude(yield* sent, { status: null, error: "blocked_address" })
@@ -73,7 +73,7 @@ describe("a name", () => {
       }))
   }
 
-  it.effect("fails as dns where it does not exist or has no address", () =>
+  it.effect("fails as dns when it does not exist or has no address", () =>
     Effect.gen(function* () {
       for (const answer of [null, []]) {
         const { sent } = yield* setUp(() => answer, ["127.0.0.0/8"])
@@ -95,7 +95,7 @@ describe("a name", () => {
       const inner = yield* receiver({ tls, host: "127.0.0.2" })
       const outer = yield* serve((_, response) => response.writeHead(200, { connection: "close" }).end(), { tls })
       let questions = 0
-      // The first answer is harmless; the second one leads inside.
+      // The first answer is allowed; the second one is a private address.
       const names = yield* serveNames((_, family) =>
         family === 6 ? [] : [questions++ === 0 ? "127.0.0.1" : "127.0.0.2"]
       )
@@ -103,7 +103,7 @@ describe("a name", () => {
 
       assert.deepInclude(yield* send(`https://hook.test:${outer.port}/`), { status: 200, error: null })
       assert.strictEqual(questions, 1, "one question for the check and the connection")
-      assert.deepInclude(yield* send(`https://hook.test:${outer.port}/`), { status: 200 }, "remembered for 5 s")
+      assert.deepInclude(yield* send(`https://hook.test:${outer.port}/`), { status: 200 }, "cached for 5 s")
       assert.strictEqual(questions, 1)
       yield* TestClock.adjust("6 seconds")
       assert.deepInclude(yield* send(`https://hook.test:${inner.port}/`), { status: null, error: "blocked_address" })
@@ -124,14 +124,14 @@ describe("a name", () => {
 })
 
 describe("the peer's address", () => {
-  it.effect("is checked after the connection as well, whatever was checked before", () =>
+  it.effect("is checked after connecting, also for a literal", () =>
     Effect.gen(function* () {
       const server = yield* receiver({})
-      const judged: Array<string> = []
+      const checked: Array<string> = []
       const connect = yield* make({
         checked: {
-          names: () => Promise.reject(new Error("a literal is not looked up")),
-          policy: { opens: () => false, allowsPort: () => true, allows: (address) => judged.push(address) < 0 },
+          resolve: () => Promise.reject(new Error("a literal is not looked up")),
+          policy: { allowsHttp: () => false, allowsPort: () => true, allows: (address) => checked.push(address) < 0 },
         },
         authorities: [],
         timeoutMillis: 10_000,
@@ -146,7 +146,7 @@ describe("the peer's address", () => {
         connect(target, (...made) => resume(Effect.succeed(made[0])))
       )
       assert.strictEqual(error?.message, "blocked_address")
-      assert.deepStrictEqual(judged, ["127.0.0.1"])
+      assert.deepStrictEqual(checked, ["127.0.0.1"])
       assert.strictEqual(server.requests.length, 0)
     }))
 })
@@ -165,7 +165,7 @@ describe("a literal", () => {
       }))
   }
 
-  it.effect("is connected to over plain http where its range is opened, and only there", () =>
+  it.effect("is connected to over plain http only when its range is allowed", () =>
     Effect.gen(function* () {
       const server = yield* receiver({})
       const names = yield* serveNames(() => ["127.0.0.1"])
@@ -179,7 +179,7 @@ describe("a literal", () => {
       assert.deepStrictEqual(names.questions, [])
     }))
 
-  it.effect("is refused at one of our own ports", () =>
+  it.effect("is refused at a port of the installation itself", () =>
     Effect.gen(function* () {
       const server = yield* receiver({})
       const send = yield* outboundOf({ allowedCidrs: ["127.0.0.0/8"], ownPorts: [server.port] })
@@ -218,16 +218,20 @@ describe("a certificate", () => {
       assert.strictEqual(server.requests.length, 0)
     }))
 
-  it.effect("of a configured authority is accepted, among several, on each connection", () =>
+  it.effect("of one of several configured authorities is accepted on each connection", () =>
     Effect.gen(function* () {
       const { sent, server } = yield* setUp([makeAuthority("another").certificate, authority.certificate], [])
       for (let turn = 0; turn < 3; turn++) assert.deepInclude(yield* sent, { status: 200, error: null })
       const [socket] = server.requests.map((request) => request.socket)
       assert.strictEqual(socket && "servername" in socket ? socket.servername : null, "hook.test")
-      assert.strictEqual(server.seen.connections, 4, "the first one is tried with the system's authorities before")
+      assert.strictEqual(
+        server.seen.connections,
+        4,
+        "the first connection was also tried with the system's authorities",
+      )
     }))
 
-  it.effect("fails as tls where the port speaks something else", () =>
+  it.effect("fails as tls when the port does not speak TLS", () =>
     Effect.gen(function* () {
       const server = yield* receiver({})
       const send = yield* outboundOf({ allowedCidrs: ["127.0.0.1/32"] })

@@ -1,15 +1,15 @@
 /**
- * RFC 9112 once more, written for reading instead of speed: regular expressions over the whole text. Our parser must
- * accept the same answers with the same result, and no others. Framing fields end without blanks.
+ * A second parser of RFC 9112, simple instead of fast: regular expressions over the whole text. Our parser must accept
+ * the same responses with the same result, and no others. Framing fields may not end in blanks.
  */
-import { maxInterimAnswers } from "../../../../services/platform/Outbound/ResponseParser.ts"
+import { maxInterimResponses } from "../../../../services/platform/Outbound/ResponseParser.ts"
 
 export interface Answer {
   readonly status: number
   readonly body: string
   /** Another request may follow on the connection. */
   readonly kept: boolean
-  /** Nothing follows the answer. */
+  /** Nothing follows the response. */
   readonly alone: boolean
 }
 
@@ -21,7 +21,7 @@ const chunkLine = new RegExp(`^([0-9A-Fa-f]{1,13})(?:${extension.source})*\\r\\n
 
 type Fields = ReadonlyArray<readonly [name: string, value: string]>
 
-/** The fields up to and with the empty line, and the text after it; null where there is no such block. */
+/** The fields up to the empty line, and the text after it; null if the text does not begin with such a block. */
 const fieldsOf = (text: string): readonly [Fields, string] | null => {
   const fields: Array<readonly [string, string]> = []
   for (let rest = text;;) {
@@ -56,7 +56,7 @@ const chunked = (text: string): readonly [body: string, rest: string] | null => 
   }
 }
 
-/** Reads the answer in a text, with the connection's end behind it where it `ends`; null where it is invalid. */
+/** Reads the response in a text; `ends`: the connection ends after the text. Null if the response is invalid. */
 export const answerOf = (text: string, ends: boolean): Answer | null => {
   for (let rest = text, interim = 0;;) {
     const line = statusLine.exec(rest)
@@ -70,7 +70,7 @@ export const answerOf = (text: string, ends: boolean): Answer | null => {
     if (lengths.length + encodings.length > 1 || lengths.some((length) => !/^\d{1,15}$/.test(length))) return null
     if (encodings.some((encoding) => encoding.toLowerCase() !== "chunked" || old)) return null
     if (status < 200) {
-      if (old || status === 101 || lengths.length + encodings.length > 0 || ++interim > maxInterimAnswers) return null
+      if (old || status === 101 || lengths.length + encodings.length > 0 || ++interim > maxInterimResponses) return null
       rest = content
       continue
     }

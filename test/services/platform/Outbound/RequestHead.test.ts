@@ -1,4 +1,4 @@
-/** Parts that make a valid request, and parts that would smuggle something else into one. */
+/** Valid requests, and paths and headers that would smuggle other lines into a request. */
 import { Buffer } from "node:buffer"
 import { assert, describe, it } from "@effect/vitest"
 import * as fc from "fast-check"
@@ -11,7 +11,7 @@ const head = (lines: string, length: number) =>
   `POST /a HTTP/1.1\r\nhost: h.test\r\nconnection: keep-alive\r\naccept-encoding: identity\r\n${lines}content-length: ${length}\r\n\r\n`
 
 describe("a request", () => {
-  it("is its head and its body's bytes, for any header and body", () => {
+  it("is its head, then its body's bytes, with ASCII or latin-1 headers", () => {
     const euro = Buffer.from("€").toString("latin1")
     for (const body of ["€", new Uint8Array(Buffer.from("€"))]) {
       assert.strictEqual(
@@ -29,7 +29,7 @@ describe("a request", () => {
     }
   })
 
-  it("is refused if a header frames it, names its host or is about the connection", () => {
+  it("is refused if a header frames it, names its host or controls the connection", () => {
     const names =
       "Host,Content-Length,transfer-ENCODING,connection,keep-alive,proxy-connection,upgrade,te,trailer,expect"
     for (const name of [...names.split(","), "Accept-Encoding"]) {
@@ -41,7 +41,7 @@ describe("a request", () => {
     assert.isNull(requestOf("h.test", "/", ["a", "b", "c"], ""))
   })
 
-  it("has one line a header, or is refused", () => {
+  it("has one line per header, or is refused", () => {
     const character = fc.oneof(
       fc.constantFrom("\r", "\n", "\0", "\x7f", "\u0100", "\u010a", "\u560a", " ", ":", "a"),
       fc.string({ unit: "binary", minLength: 1, maxLength: 1 }),

@@ -1,7 +1,7 @@
-/** Answers that are read, and answers that are refused: RFC 9112, section by section, each cut at every byte. */
+/** Responses that are accepted or refused, by the sections of RFC 9112, each cut at every byte. */
 import { assert, describe, it } from "@effect/vitest"
 import * as fc from "fast-check"
-import { maxHeadBytes, maxInterimAnswers } from "../../../../services/platform/Outbound/ResponseParser.ts"
+import { maxHeadBytes, maxInterimResponses } from "../../../../services/platform/Outbound/ResponseParser.ts"
 import { bytesOf, cuts, type Read, read } from "./Answers.ts"
 
 const ok = "HTTP/1.1 200 OK\r\n"
@@ -20,10 +20,10 @@ const cases: Readonly<Record<string, ReadonlyArray<Case>>> = {
     ["with an empty reason", `HTTP/1.1 200 \r\n${length("ok")}`, done(200, "ok")],
     ["without a reason and its space", `HTTP/1.1 200\r\n${length("ok")}`, done(200, "ok")],
     ["with a reason in latin-1", `HTTP/1.1 404 Pas trouv\xe9\r\n${length("")}`, done(404, "")],
-    ["of a status that nobody defined", `HTTP/1.1 999 x\r\n${length("")}`, done(999, "")],
+    ["of an undefined status", `HTTP/1.1 999 x\r\n${length("")}`, done(999, "")],
     ["of HTTP/1.0", `HTTP/1.0 200 OK\r\n${length("ok")}`, done(200, "ok", false)],
     [
-      "of HTTP/1.0 that wants to be kept",
+      "of HTTP/1.0 with keep-alive",
       `HTTP/1.0 200 OK\r\nconnection: keep-alive\r\n${length("")}`,
       done(200, "", false),
     ],
@@ -53,7 +53,7 @@ const cases: Readonly<Record<string, ReadonlyArray<Case>>> = {
     ["with a blank before the colon", `${ok}a : b\r\n`, refused()],
     ["without a colon", `${ok}ab\r\n`, refused()],
     ["without a name", `${ok}: b\r\n`, refused()],
-    ["with a name that is none", `${ok}a(b): c\r\n`, refused()],
+    ["with an invalid name", `${ok}a(b): c\r\n`, refused()],
     ["with a latin-1 name", `${ok}\xe9: c\r\n`, refused()],
     ["with a NUL", `${ok}a: b\0c\r\n`, refused()],
     ["with an escape", `${ok}a: \x1b[0m\r\n`, refused()],
@@ -67,7 +67,7 @@ const cases: Readonly<Record<string, ReadonlyArray<Case>>> = {
   ],
   "lengths (section 6.3)": [
     ["of a body", `${ok}CONTENT-LENGTH:\t 0002\r\n\r\nok`, done(200, "ok")],
-    ["with a blank behind them", `${ok}content-length: 2 \r\n`, refused()],
+    ["with a blank after them", `${ok}content-length: 2 \r\n`, refused()],
     ["of a body that does not come", `${ok}content-length: 10\r\n\r\nhalf`, more(200, "half"), true],
     ["that are repeated", `${ok}content-length: 2\r\ncontent-length: 2\r\n`, refused()],
     ["that conflict", `${ok}content-length: 2\r\nx: y\r\ncontent-length: 3\r\n`, refused()],
@@ -84,10 +84,10 @@ const cases: Readonly<Record<string, ReadonlyArray<Case>>> = {
     ["without: no end", `${ok}\r\nok`, more(200, "ok")],
     ["without, of HTTP/1.0", `HTTP/1.0 200 OK\r\n\r\nok`, done(200, "ok", false), true],
     ["of a 204", "HTTP/1.1 204 No Content\r\n\r\n", done(204, "")],
-    ["of a 204 that says that it has a body", `HTTP/1.1 204 x\r\ncontent-length: 2\r\n\r\n`, done(204, "", false)],
+    ["of a 204 that announces a body", `HTTP/1.1 204 x\r\ncontent-length: 2\r\n\r\n`, done(204, "", false)],
     ["of a 304", `HTTP/1.1 304 x\r\netag: "x"\r\n\r\n`, done(304, "")],
-    ["of a 304 that says how long it would be", "HTTP/1.1 304 x\r\ncontent-length: 9\r\n\r\n", done(304, "", false)],
-    ["of a 205, as of any other", `HTTP/1.1 205 x\r\n${length("ok")}`, done(205, "ok")],
+    ["of a 304 that announces a body's length", "HTTP/1.1 304 x\r\ncontent-length: 9\r\n\r\n", done(304, "", false)],
+    ["of a 205, as of other responses", `HTTP/1.1 205 x\r\n${length("ok")}`, done(205, "ok")],
   ],
   "chunks (section 7.1)": [
     ["and their end", `${chunked}2\r\nok\r\n00A\r\n0123456789\r\n0\r\n\r\n`, done(200, "ok0123456789")],
@@ -117,36 +117,40 @@ const cases: Readonly<Record<string, ReadonlyArray<Case>>> = {
     ["that end in a bare LF", `${chunked}2\r\nok\n`, refused(200, "ok")],
     ["cut off", `${chunked}2\r\nok\r\n`, more(200, "ok"), true],
     ["whose end is cut off", `${chunked}0\r\n`, more(200), true],
-    ["with a blank behind their name", `${ok}transfer-encoding: chunked \r\n`, refused()],
-    ["with a tab behind their name", `${ok}transfer-encoding: chunked\t\r\n`, refused()],
-    ["that are encoded otherwise", `${ok}transfer-encoding: gzip\r\n`, refused()],
+    ["with a blank after their name", `${ok}transfer-encoding: chunked \r\n`, refused()],
+    ["with a tab after their name", `${ok}transfer-encoding: chunked\t\r\n`, refused()],
+    ["that are in another encoding", `${ok}transfer-encoding: gzip\r\n`, refused()],
     ["that are encoded twice", `${ok}transfer-encoding: gzip, chunked\r\n`, refused()],
     ["that are chunked twice", `${ok}transfer-encoding: chunked, chunked\r\n`, refused()],
     ["that are named twice", `${ok}transfer-encoding: chunked\r\ntransfer-encoding: chunked\r\n`, refused()],
     ["by another name", `${ok}transfer-encoding: xchunked\r\n`, refused()],
-    ["that are none", `${ok}transfer-encoding: identity\r\n`, refused()],
+    ["that are no chunks: identity", `${ok}transfer-encoding: identity\r\n`, refused()],
     ["in HTTP/1.0", "HTTP/1.0 200 OK\r\ntransfer-encoding: chunked\r\n\r\n", refused()],
     ["with a length among the trailers", `${chunked}0\r\ncontent-length: 2\r\n`, refused(200)],
     ["with an encoding among the trailers", `${chunked}0\r\ntransfer-encoding: chunked\r\n`, refused(200)],
     ["with a folded trailer", `${chunked}0\r\na: b\r\n c`, refused(200)],
-    ["with 126 trailers beside two fields", `${chunked}0\r\n${"a: b\r\n".repeat(127)}\r\n`, done(200, "")],
+    ["with 127 trailers after one field", `${chunked}0\r\n${"a: b\r\n".repeat(127)}\r\n`, done(200, "")],
     ["with too many trailers", `${chunked}0\r\n${"a: b\r\n".repeat(127)}a:`, refused(200)],
   ],
-  "informational answers (RFC 9110, section 15.2)": [
+  "informational responses (RFC 9110, section 15.2)": [
     [
-      "before the answer",
+      "before the response",
       `HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 x\r\nlink: <a>\r\n\r\n${ok}${length("ok")}`,
       done(200, "ok"),
     ],
-    ["as many as may be", `${"HTTP/1.1 102 x\r\n\r\n".repeat(maxInterimAnswers)}${ok}${length("")}`, done(200, "")],
-    ["one too many", "HTTP/1.1 102 x\r\n\r\n".repeat(maxInterimAnswers + 1), refused()],
+    [
+      "as many as are allowed",
+      `${"HTTP/1.1 102 x\r\n\r\n".repeat(maxInterimResponses)}${ok}${length("")}`,
+      done(200, ""),
+    ],
+    ["one too many", "HTTP/1.1 102 x\r\n\r\n".repeat(maxInterimResponses + 1), refused()],
     ["that switch protocols", "HTTP/1.1 101 x\r\nupgrade: h2c\r\nconnection: upgrade\r\n\r\n", refused()],
     ["with a length", "HTTP/1.1 103 x\r\ncontent-length: 2\r\n\r\n", refused()],
     ["with chunks", "HTTP/1.1 103 x\r\ntransfer-encoding: chunked\r\n\r\n", refused()],
     ["of HTTP/1.0", "HTTP/1.0 102 x\r\n\r\n", refused()],
     ["alone", "HTTP/1.1 100 Continue\r\n\r\n", more(), true],
     [
-      "whose length is not the answer's",
+      "whose connection field does not count for the response",
       `HTTP/1.1 103 x\r\nconnection: close\r\n\r\n${ok}${length("")}`,
       done(200, ""),
     ],
@@ -159,11 +163,11 @@ const cases: Readonly<Record<string, ReadonlyArray<Case>>> = {
       `${ok}connection: keep-alive\r\nconnection: close\r\n${length("")}`,
       done(200, "", false),
     ],
-    ["that name something like it", `${ok}connection: close-ish\r\n${length("")}`, done(200, "")],
-    ["with bytes behind the answer", `${ok}${length("ok")}x`, { ...done(200, "ok", false), alone: false }],
-    ["with a second answer", `${ok}${length("")}${ok}${length("")}`, { ...done(200, "", false), alone: false }],
-    ["with a body behind a 204", "HTTP/1.1 204 x\r\n\r\nok", { ...done(204, "", false), alone: false }],
-    ["with an empty line behind the answer", `${ok}${length("")}\r\n`, { ...done(200, "", false), alone: false }],
+    ["that name a similar option", `${ok}connection: close-ish\r\n${length("")}`, done(200, "")],
+    ["with bytes after the response", `${ok}${length("ok")}x`, { ...done(200, "ok", false), alone: false }],
+    ["with a second response", `${ok}${length("")}${ok}${length("")}`, { ...done(200, "", false), alone: false }],
+    ["with a body after a 204", "HTTP/1.1 204 x\r\n\r\nok", { ...done(204, "", false), alone: false }],
+    ["with an empty line after the response", `${ok}${length("")}\r\n`, { ...done(200, "", false), alone: false }],
   ],
 }
 
@@ -187,7 +191,7 @@ describe("bounds", () => {
   }
   const extended = (bytes: number) => `${chunked}1;a=${"b".repeat(bytes)}\r\nx\r\n0\r\n\r\n`
 
-  it("a head of 16 KiB is read, one byte more is refused, wherever it is cut", () => {
+  it("a head of 16 KiB is accepted, one byte more is refused, at several cuts", () => {
     for (const cut of [1, 17, 8_000, maxHeadBytes - 3, maxHeadBytes - 1]) {
       const parts = (text: string) => [bytesOf(text.slice(0, cut)), bytesOf(text.slice(cut))]
       assert.deepInclude(read(parts(padded(maxHeadBytes))), { end: "done", status: 200 })
@@ -196,7 +200,7 @@ describe("bounds", () => {
     assert.strictEqual(read([bytesOf(`${ok}x: ${"y".repeat(maxHeadBytes)}`)]).end, "refused")
   })
 
-  it("chunk extensions have 16 KiB in all", () => {
+  it("chunk extensions of a response have at most 16 KiB together", () => {
     assert.strictEqual(read([bytesOf(extended(16_000))]).end, "done")
     assert.strictEqual(read([bytesOf(extended(17_000))]).end, "refused")
     assert.strictEqual(read([bytesOf(chunked + `1;${"a".repeat(9_000)}\r\nx\r\n`.repeat(2))]).end, "refused")
@@ -209,7 +213,7 @@ describe("bounds", () => {
   })
 })
 
-describe("any answer", () => {
+describe("a generated response", () => {
   const token = fc.stringMatching(/^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,20}$/)
     .filter((name) => !/^(content-length|transfer-encoding|connection|keep-alive)$/i.test(name))
   const value = fc.stringMatching(/^(?:[\x21-\x7e\x80-\xff](?:[\t\x20-\x7e\x80-\xff]{0,30}[\x21-\x7e\x80-\xff])?)?$/)
@@ -229,7 +233,7 @@ describe("any answer", () => {
   const lines = (all: ReadonlyArray<readonly [string, string]>) =>
     all.map(([name, text]) => `${name}: ${text}\r\n`).join("")
 
-  it("that follows the RFC is read as meant, however it is cut", () => {
+  it("that follows the RFC is read as meant, whatever the cuts", () => {
     fc.assert(
       fc.property(answer, ({ after, before, bodies, close, framing, interim, status, reason, ...rest }) => {
         const texts = bodies.map((one) => String.fromCharCode(...one))
@@ -263,7 +267,7 @@ describe("any answer", () => {
     )
   })
 
-  it("of arbitrary bytes neither throws nor depends on its cuts", () => {
+  it("of arbitrary bytes neither throws nor depends on the cuts", () => {
     const bytes = fc.uint8Array({ maxLength: 80 })
     fc.assert(
       fc.property(fc.constantFrom("", ok, chunked, `${chunked}5`), bytes, fc.boolean(), (start, rest, ended) => {

@@ -1,4 +1,4 @@
-/** Deliveries over TLS: refused certificates, kept connections, and answers that are cut off. */
+/** Deliveries over TLS: refused certificates, kept connections, and responses that are cut off. */
 import { createServer, type TLSSocket } from "node:tls"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
@@ -22,7 +22,7 @@ const scripted = (onRequest: (socket: TLSSocket, n: number) => void) => {
 
 describe("a certificate", () => {
   const refused = {
-    "of nobody but itself": makeAuthority("localhost").issue("localhost"),
+    "of an unknown authority": makeAuthority("localhost").issue("localhost"),
     "for another name": authority.issue("elsewhere.test"),
     "that has expired": authority.issueExpired("localhost"),
   }
@@ -45,10 +45,10 @@ describe("a connection over TLS", () => {
       const server = yield* serve((_, response) => response.end("ok"), { tls: good })
       const outbound = yield* sender
       for (let n = 0; n < 10; n++) assert.deepInclude(yield* outbound.sent(urlOf(server)), { status: 200, error: null })
-      assert.isAtMost(server.seen.connections, 2, "the first attempt trusts the system's authorities alone")
+      assert.isAtMost(server.seen.connections, 2, "the first attempt uses only the system's authorities")
     }))
 
-  it.effect("reset in a body fails as body, before a status as reset, and the next request gets another", () =>
+  it.effect("closed in a body fails as body, before a status as reset, and the next request succeeds", () =>
     Effect.gen(function* () {
       const server = yield* scripted((socket, n) => {
         if (n === 2) return void socket.destroy()
@@ -61,7 +61,7 @@ describe("a connection over TLS", () => {
       assert.deepInclude(yield* outbound.sent(urlOf(server)), { status: 200, error: null })
     }))
 
-  it.effect("ends a body without a length by its own end", () =>
+  it.effect("that ends also ends a body without a length", () =>
     Effect.gen(function* () {
       const server = yield* scripted((socket) => socket.end("HTTP/1.1 500 x\r\n\r\nwhole"))
       const outbound = yield* sender

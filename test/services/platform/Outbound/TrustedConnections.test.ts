@@ -2,8 +2,8 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
 import { buildConnector } from "undici"
-import * as Connections from "../../../../services/platform/Outbound/TrustedConnections.ts"
-import { HttpExchange, type Settled } from "../../../../services/platform/Outbound/HttpExchange.ts"
+import * as TrustedConnections from "../../../../services/platform/Outbound/TrustedConnections.ts"
+import { type ExchangeOutcome, HttpExchange } from "../../../../services/platform/Outbound/HttpExchange.ts"
 import { serve } from "./LoopbackServers.ts"
 
 const connect = buildConnector({
@@ -13,18 +13,18 @@ const connect = buildConnector({
 })
 const limits = { keepOnSuccess: 10, keepOnFailure: 10, read: 100 }
 
-describe("Connections", () => {
+describe("undici's connections to the operator's URLs", () => {
   it.effect("are kept for the next exchange, and replaced after five minutes", () =>
     Effect.gen(function* () {
       const server = yield* serve((_, response) => response.end("ok"))
-      const dispatch = yield* Connections.make(connect)
+      const dispatch = yield* TrustedConnections.make(connect)
       const origin = `http://h.test:${server.port}`
       const send = Effect.promise(() =>
-        new Promise<Settled>((resolve) =>
+        new Promise<ExchangeOutcome>((resolve) =>
           dispatch(
             origin,
             { origin, path: "/", method: "POST" },
-            new HttpExchange(limits, () => 0, (_, settled) => resolve(settled)),
+            new HttpExchange(limits, () => 0, (_, outcome) => resolve(outcome)),
           )
         )
       )
@@ -35,29 +35,29 @@ describe("Connections", () => {
       }
     }))
 
-  it.effect("are kept for a bounded number of origins", () =>
+  it.effect("are bounded: 3,000 origins have at most about 1,024 connections at a time", () =>
     Effect.gen(function* () {
       const server = yield* serve((_, response) => response.end("ok"))
-      const dispatch = yield* Connections.make(connect)
+      const dispatch = yield* TrustedConnections.make(connect)
       const send = (index: number) =>
-        new Promise<Settled>((resolve) => {
+        new Promise<ExchangeOutcome>((resolve) => {
           const origin = `http://h${index}.test:${server.port}`
           dispatch(
             origin,
             { origin, path: "/", method: "POST" },
-            new HttpExchange(limits, () => 0, (_, settled) => resolve(settled)),
+            new HttpExchange(limits, () => 0, (_, outcome) => resolve(outcome)),
           )
         })
       let failed = 0
       const total = 3_000
       for (let start = 0; start < total; start += 50) {
-        const settled = yield* Effect.promise(() =>
+        const outcomes = yield* Effect.promise(() =>
           Promise.all(Array.from({ length: 50 }, (_, index) => send(start + index)))
         )
-        failed += settled.filter(({ error, status }) => error !== null || status !== 200).length
+        failed += outcomes.filter(({ error, status }) => error !== null || status !== 200).length
       }
       assert.strictEqual(failed, 0)
       assert.strictEqual(server.requests.length, total)
-      assert.isAtMost(server.seen.peak, 1_024 + 100, "a generation, and those that are closing")
+      assert.isAtMost(server.seen.peak, 1_024 + 100, "those of one Agent, and those that are closing")
     }))
 })

@@ -5,7 +5,7 @@ import { make, parseCidrs } from "../../../../services/platform/Outbound/Address
 import { checkUrl } from "../../../../services/platform/Outbound/UrlCheck.ts"
 
 const policyOf = (...cidrs: ReadonlyArray<string>) =>
-  make({ opened: Result.getOrThrow(parseCidrs(cidrs)), ownPorts: [8080] })
+  make({ allowedRanges: Result.getOrThrow(parseCidrs(cidrs)), ownPorts: [8080] })
 
 const closed = policyOf()
 const loopback = policyOf("127.0.0.0/8", "::1/128")
@@ -63,7 +63,7 @@ describe("checkUrl", () => {
     })
   }
 
-  it("metadata addresses are refused even where everything is opened", () => {
+  it("metadata addresses are refused even when every range is allowed", () => {
     const open = policyOf("0.0.0.0/0", "::/0")
     for (const host of ["169.254.169.254", "0xa9fea9fe", "[fd00:ec2::254]", "100.100.100.200", "[::ffff:6464:64c8]"]) {
       assert.strictEqual(verdict(`https://${host}/`, open), "url_address", host)
@@ -71,7 +71,7 @@ describe("checkUrl", () => {
     }
   })
 
-  it("plain http is accepted for opened literals and localhost only", () => {
+  it("plain http is accepted only for allowed literals and localhost", () => {
     for (const host of ["127.0.0.1", "127.1:9000", "[::1]:9000", "localhost:80", "localhost.", "[::ffff:127.0.0.1]"]) {
       assert.strictEqual(verdict(`http://${host}/`, loopback), "ok", host)
       assert.notStrictEqual(verdict(`http://${host}/`, closed), "ok", host)
@@ -81,13 +81,13 @@ describe("checkUrl", () => {
     }
   })
 
-  it("localhost is opened by either address family", () => {
+  it("localhost is allowed by either address family", () => {
     assert.strictEqual(verdict("http://localhost:9000/", policyOf("::1/128")), "ok")
     assert.strictEqual(verdict("http://localhost:9000/", policyOf("127.0.0.1/32")), "ok")
     assert.strictEqual(verdict("http://localhost:9000/", policyOf("127.0.0.2/32")), "url_address")
   })
 
-  it("other schemes, userinfo, ports and texts that are no URL are refused", () => {
+  it("other schemes, userinfo, refused ports and texts that are not a URL are refused", () => {
     assert.strictEqual(verdict("http://example.com/"), "url_scheme")
     assert.strictEqual(verdict("ftp://example.com/"), "url_scheme")
     assert.strictEqual(verdict("file:///etc/passwd"), "url_scheme")
@@ -97,7 +97,11 @@ describe("checkUrl", () => {
     for (const port of [22, 25, 80, 5432, 8080]) {
       assert.strictEqual(verdict(`https://example.com:${port}/`), "url_port", `${port}`)
     }
-    assert.strictEqual(verdict("http://127.0.0.1:8080/", loopback), "url_port", "our own port, though loopback is open")
+    assert.strictEqual(
+      verdict("http://127.0.0.1:8080/", loopback),
+      "url_port",
+      "the installation's own port, although loopback is allowed",
+    )
     for (
       const text of [
         "",
@@ -125,7 +129,7 @@ describe("checkUrl", () => {
     assert.strictEqual(verdict(head + "😀".repeat(2049 - head.length)), "url_too_long")
   })
 
-  it("no text makes it throw, and no fault repeats the URL", () =>
+  it("no text makes it throw, and no message repeats the URL", () =>
     fc.assert(fc.property(
       fc.oneof(fc.string({ unit: "binary" }), fc.webUrl({ withFragments: true }), fc.ipV4Extended(), fc.ipV6()),
       fc.constantFrom("", "https://", "http://", "https://[", "https://user:hunter2@"),

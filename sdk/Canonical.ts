@@ -1,16 +1,16 @@
-/** Digests of JSON that do not depend on how it was written: SHA-256 over RFC 8785 (JCS). */
+/** Digests of JSON values, independent of their spelling: SHA-256 over RFC 8785 (JCS). */
 import { createHash } from "node:crypto"
 
 export type Json = string | number | boolean | null | ReadonlyArray<Json> | {
   readonly [name: string]: Json
 }
 
-/** As `canonical`, but with what JSON.stringify makes of a lone surrogate, and no faults but of numbers. */
+/** As `canonical`, but escapes a lone surrogate as JSON.stringify does, instead of throwing. */
 const written = (value: Json): string => {
   if (typeof value === "string") return JSON.stringify(value)
   if (typeof value === "number") {
-    // JSON.parse makes Infinity of 1e999, which JSON.stringify then writes as null.
-    if (!Number.isFinite(value)) throw new TypeError("no such number has a canonical form")
+    // JSON.parse reads 1e999 as Infinity, which JSON.stringify would write as null.
+    if (!Number.isFinite(value)) throw new TypeError("a number that is not finite has no canonical form")
     return JSON.stringify(value)
   }
   if (value === null || typeof value !== "object") return JSON.stringify(value)
@@ -32,23 +32,26 @@ const wellFormed = (value: Json): boolean => {
   return Object.entries(value).every(([name, one]) => name.isWellFormed() && wellFormed(one))
 }
 
-/** RFC 8785: members by UTF-16 code units, numbers and strings as ECMAScript writes them. Throws on what JSON cannot say. */
+/**
+ * The canonical text of a value (RFC 8785): members sorted by UTF-16 code units, numbers and strings as ECMAScript
+ * writes them. Throws TypeError for a number that is not finite, and for a lone surrogate.
+ */
 export const canonical = (value: Json): string => {
   const text = written(value)
-  // A lone surrogate is the only thing that JSON.stringify escapes so; a text may also say it of itself, after a backslash.
+  // JSON.stringify writes `\ud…` only for a lone surrogate, but a text may contain these characters itself.
   if (text.includes("\\ud") && !wellFormed(value)) throw new TypeError("a lone surrogate has no canonical form")
   return text
 }
 
-/** `sha256:` and 64 hexadecimal digits of a text's UTF-8. */
+/** SHA-256 of a text's UTF-8: `sha256:` and 64 hexadecimal digits. */
 export const sha256 = (value: string): string => `sha256:${createHash("sha256").update(value, "utf8").digest("hex")}`
 
 export const digestOf = (value: Json): string => sha256(canonical(value))
 
-/** What a history's chain begins with. */
+/** The digest before a history's first event. */
 export const genesis = `sha256:${"0".repeat(64)}`
 
-/** A member by its path; undefined where there is none. */
+/** A member by its path; undefined if it does not exist. */
 export const member = (
   value: Json | undefined,
   ...path: ReadonlyArray<string>

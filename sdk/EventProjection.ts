@@ -1,12 +1,12 @@
 /**
- * What a product knows after an event: the same fold that the transmitter keeps, so that a snapshot and the events after
- * it come to what all events come to. An event writes facts and takes facts away, whatever they held before; types that
- * this version does not know change nothing.
+ * The state projection of a product: the changes that an event makes to its facts. The transmitter keeps the same
+ * projection, so a snapshot and the events after it give the same state as all events. An event sets and removes whole
+ * facts, whatever their values before; event types that this version does not know change nothing.
  */
 import { type Json, member } from "./Canonical.ts"
 import type { VerifiedEvent } from "./VerifiedEvent.ts"
 
-/** What facts are about, as snapshots group them. */
+/** The groups of facts, as in a snapshot's state. */
 export const groups = [
   "people",
   "access",
@@ -28,7 +28,7 @@ export interface Fact {
   readonly value: Json
 }
 
-/** A fact that stands from now on, or, with null, that stands no more. */
+/** A fact to set, or, if the value is null, to remove. */
 export interface Change extends Omit<Fact, "value"> {
   readonly value: Json | null
 }
@@ -38,7 +38,7 @@ export interface Name {
   readonly subject: string
 }
 
-/** Who a subject identifier of the format `iss_sub` names. */
+/** The name in a subject identifier of the format `iss_sub`; null without one. */
 export const nameOf = (user: Json | undefined): Name | null => {
   const [issuer, subject] = [member(user, "iss"), member(user, "sub")]
   return typeof issuer === "string" && typeof subject === "string" ? { issuer, subject } : null
@@ -49,7 +49,7 @@ const named = (
   user: Json | undefined,
 ) => [text(member(user, "iss")), text(member(user, "sub"))]
 
-/** Another name that a fact of `identities` speaks of. */
+/** The other name in a fact of `identities`: the linked one, or the previous one. */
 export const otherOf = (
   value: Json,
 ): { readonly name: Name; readonly linked: boolean } | null => {
@@ -82,13 +82,13 @@ const ids: Readonly<Record<Group, (value: Json) => string>> = {
   keys: () => "",
 }
 
-/** The facts of a snapshot's state. Groups that this version does not know are left out. */
+/** The facts in a snapshot's state. Groups that this version does not know are left out. */
 export const factsOf = (
   state: { readonly [group: string]: Json },
 ): ReadonlyArray<Fact> =>
   groups.flatMap((group) => {
-    const told = state[group] ?? null
-    const values: ReadonlyArray<Json> = Array.isArray(told) ? told : told === null ? [] : [told]
+    const value = state[group] ?? null
+    const values: ReadonlyArray<Json> = Array.isArray(value) ? value : value === null ? [] : [value]
     return values.map((value) => ({ group, id: ids[group](value), value }))
   })
 
@@ -96,16 +96,16 @@ const own = "https://schemas.bailiwick.dev/secevent/lifecycle/event-type/"
 const caep = "https://schemas.openid.net/secevent/caep/event-type/"
 const risc = "https://schemas.openid.net/secevent/risc/event-type/"
 
-/** The person whom a subject is about, whatever its format. */
+/** The person in a subject identifier, simple or complex; null without one. */
 export const userOf = (subId: Json): Json =>
   member(subId, "user") ??
     (member(subId, "format") === "iss_sub" ? subId : null)
 
-const stands = (
+const set = (
   group: Group,
   value: Json,
 ): ReadonlyArray<Change> => [{ group, id: ids[group](value), value }]
-const ends = (
+const remove = (
   group: Group,
   value: Json,
 ): ReadonlyArray<Change> => [{ group, id: ids[group](value), value: null }]
@@ -123,23 +123,23 @@ export const changesOf = (
   switch (type) {
     case `${own}access-granted`:
     case `${caep}token-claims-change`:
-      return stands("access", { user, ...membersOf(part("access")) })
+      return set("access", { user, ...membersOf(part("access")) })
     case `${own}access-revoked`:
-      return ends("access", part("access"))
+      return remove("access", part("access"))
     case `${risc}account-disabled`:
-      return stands("people", { user, status: "disabled", since })
+      return set("people", { user, status: "disabled", since })
     case `${risc}account-purged`:
-      return stands("people", { user, status: "purged", since })
+      return set("people", { user, status: "purged", since })
     case `${risc}account-enabled`:
-      return ends("people", { user })
+      return remove("people", { user })
     case `${caep}session-revoked`: {
       const session = member(subId, "session", "id")
       return session === undefined
-        ? stands("sessions_floor", { user, not_before: since })
-        : stands("sessions", { user, session, revoked_at: since })
+        ? set("sessions_floor", { user, not_before: since })
+        : set("sessions", { user, session, revoked_at: since })
     }
     case `${own}identity-linked`:
-      return stands("identities", {
+      return set("identities", {
         user,
         previous: part("previous"),
         linked: part("linked"),
@@ -148,30 +148,30 @@ export const changesOf = (
     case `${own}project-registered`:
     case `${own}project-launched`:
     case `${own}project-withdrawn`:
-      return stands("project", {
+      return set("project", {
         status: type.slice(`${own}project-`.length),
         since,
       })
     case `${own}project-owner-changed`:
       return member(payload, "owner", "active") === true
-        ? stands("owners", part("owner"))
-        : ends("owners", part("owner"))
+        ? set("owners", part("owner"))
+        : remove("owners", part("owner"))
     case `${own}service-grant-approved`:
-      return stands("service_grants", part("grant"))
+      return set("service_grants", part("grant"))
     case `${own}service-grant-revoked`:
-      return ends("service_grants", part("grant"))
+      return remove("service_grants", part("grant"))
     case `${own}access-review-approved`:
-      return stands("reviews", { user, ...membersOf(part("review")) })
+      return set("reviews", { user, ...membersOf(part("review")) })
     case `${own}access-review-revoked`:
-      return ends("reviews", part("review"))
+      return remove("reviews", part("review"))
     case `${own}key-transition`:
-      return part("next") === null ? ends("keys", null) : stands("keys", { next: part("next") })
+      return part("next") === null ? remove("keys", null) : set("keys", { next: part("next") })
     default:
       return []
   }
 }
 
-/** The thumbprints that an event announces: from its commit on they are pinned. */
+/** The thumbprints of keys that an event announces; they are pinned when the event is committed. */
 export const announcedBy = (
   { payload, type }: Pick<VerifiedEvent, "payload" | "type">,
 ): ReadonlyArray<string> => {
@@ -179,7 +179,7 @@ export const announcedBy = (
   return Array.isArray(next) ? next.filter((kid) => typeof kid === "string") : []
 }
 
-/** The thumbprint of a key that is nobody's any more: it was stolen. */
+/** The thumbprint of the key that an event reports as stolen; null otherwise. */
 export const compromisedBy = ({ payload, type }: Pick<VerifiedEvent, "payload" | "type">): string | null => {
   const stolen = type === `${own}key-transition` ? member(payload, "compromised") : undefined
   return typeof stolen === "string" ? stolen : null

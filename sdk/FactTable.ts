@@ -1,6 +1,6 @@
 /**
- * The rows that facts are: where they stand, and where those of a snapshot that comes in parts are laid by until all of
- * them are there.
+ * The rows of facts: the current ones (`bailiwick_facts`), and those of a snapshot in parts until all of its parts have
+ * arrived (`bailiwick_staged`).
  */
 import { type Change, type Fact, nameOf, otherOf } from "./EventProjection.ts"
 import { member } from "./Canonical.ts"
@@ -37,16 +37,16 @@ const valuesOf = (
   ]
 }
 
-const takesPlace = `on conflict (project_id, about, id) do update set ${
+const orReplace = `on conflict (project_id, about, id) do update set ${
   columns.slice(3).map((name) => `${name} = excluded.${name}`)
 }`
 
-/** Puts facts in the place of what stood under their ids. */
+/** Inserts facts, replacing those with the same ids. */
 export function* put(projectId: string, facts: ReadonlyArray<Fact>): Work<void> {
-  yield* insert("bailiwick_facts", columns, facts.map((fact) => valuesOf(projectId, fact)), takesPlace)
+  yield* insert("bailiwick_facts", columns, facts.map((fact) => valuesOf(projectId, fact)), orReplace)
 }
 
-/** Does what changes say, no two of them of one fact. */
+/** Writes changes, at most one per fact. */
 export function* change(projectId: string, changes: ReadonlyArray<Change>): Work<void> {
   yield* put(projectId, changes.flatMap(({ group, id, value }) => value === null ? [] : [{ group, id, value }]))
   for (const { group, id } of changes.filter(({ value }) => value === null)) {
@@ -59,23 +59,23 @@ export function* change(projectId: string, changes: ReadonlyArray<Change>): Work
   }
 }
 
-/** Lays facts of one snapshot by, and gives how many there were; nobody reads them before `swapStaged`. */
+/** Stages facts of a snapshot and returns how many were new. They are not read before `swapStaged`. */
 export function* stage(projectId: string, snapshot: Checkpoint, facts: ReadonlyArray<Fact>): Work<number> {
   const rows = facts.map((fact) => [snapshot.jti, ...valuesOf(projectId, fact)])
   const after = "on conflict do nothing returning about"
   return (yield* insert("bailiwick_staged", ["snapshot", ...columns], rows, after)).length
 }
 
-/** Forgets what was laid by, of whatever snapshot: of one that was not finished. */
+/** Deletes the staged facts of any unfinished snapshot. */
 export function* unstage(projectId: string): Work<void> {
   yield* ask(`delete from bailiwick_staged where project_id = $1`, projectId)
 }
 
-/** Puts what was laid by of a snapshot, so many facts, where facts stand. Throws Gap where it is not all there. */
+/** Moves the staged facts of a snapshot to the current ones. Throws Gap if there are not `count` of them. */
 export function* fillStaged(projectId: string, { jti }: Checkpoint, count: number): Work<void> {
   const of = `from bailiwick_staged where project_id = $1 and snapshot = $2`
-  const [laid] = yield* ask(`select count(*) as n ${of}`, projectId, jti)
-  if (Number(laid?.["n"]) !== count) throw new Gap("somebody else began another snapshot meanwhile")
+  const [staged] = yield* ask(`select count(*) as n ${of}`, projectId, jti)
+  if (Number(staged?.["n"]) !== count) throw new Gap("another process has begun another snapshot")
   yield* ask(`insert into bailiwick_facts (${columns}) select ${columns} ${of}`, projectId, jti)
   yield* unstage(projectId)
 }

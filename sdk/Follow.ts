@@ -1,20 +1,20 @@
 /**
- * Follows a project's lifecycle by cursor for as long as it is let (see SyncLoop.ts for what it holds to).
+ * Follows a project's lifecycle by cursor until its signal is aborted; SyncLoop.ts has the guarantees.
  *
- * Killed at any step it goes on from what was committed: what came after the last commit comes again.
+ * Killed at any step, it continues from the last commit: it fetches the later events again.
  */
-import { course, type CourseOptions, pause } from "./SyncLoop.ts"
+import { pause, syncLoop, type SyncOptions } from "./SyncLoop.ts"
 
 export type { Applied, Notice } from "./SyncLoop.ts"
 
-export type FollowOptions<Tx> = CourseOptions<Tx>
+export type FollowOptions<Tx> = SyncOptions<Tx>
 
 const waitSeconds = 25
 
-/** Resolves when the signal is aborted; rejects for nothing but a wrong option. */
+/** Resolves when the signal is aborted; rejects only for an invalid option. */
 export const follow = async <Tx>(options: FollowOptions<Tx>): Promise<void> => {
   const { signal } = options
-  const { failed, succeeded, turn } = course(options)
+  const { failed, succeeded, turn } = syncLoop(options)
   while (!signal.aborted) {
     try {
       await turn(waitSeconds)

@@ -1,14 +1,14 @@
 /**
- * Whether somebody may come in, answered from what the product was told, in one statement. Fail closed: nobody gets in
- * before the first snapshot, while access is closed, or where what is known does not say that they may.
+ * The access gate: decides from the product's local state, in one statement, whether a person may use the product. It
+ * fails closed: it admits nobody before the first snapshot, while access is closed, or without a fact that grants it.
  */
 import { member } from "./Canonical.ts"
 import type { Json } from "./Canonical.ts"
 import { ask, type Row, type Store, type Work } from "./Store.ts"
 
-/** What the product knows of the session by which somebody comes. */
+/** What the product knows about the person's session. */
 export interface SessionSigns {
-  /** The issuer's name of it (`sid` of the ID token). */
+  /** The issuer's id of the session (`sid` of the ID token). */
   readonly sid?: string | undefined
   /** When the person signed in (`auth_time`, else `iat`), in seconds since the epoch. */
   readonly sessionIssuedAt?: number | undefined
@@ -32,10 +32,11 @@ export type Entry =
   }
 
 /**
- * Everything that is known of a name, of the names that it took the place of, and of those that it is linked with. A
- * replaced name does not lead on to the one that took its place, but that it was replaced is told.
+ * All facts about a name, about the names that it replaced, and about those that are linked with it. A replaced name
+ * does not lead to the name that replaced it, but gives a row that says so.
  */
-const known = `with recursive names (issuer, subject) as (
+const factsAbout = `with recursive names (issuer, subject) as (
+    -- the name itself, names that it replaced, names linked with it
     select cast($2 as text), cast($3 as text)
     union
     select case when f.issuer = n.issuer and f.subject = n.subject then f.other_issuer else f.issuer end,
@@ -60,7 +61,7 @@ const at = (value: Json, name: string): number => {
   return typeof seconds === "number" ? seconds : Infinity
 }
 
-const judged = (
+const entryBy = (
   rows: ReadonlyArray<Row>,
   issuer: string,
   subject: string,
@@ -79,23 +80,23 @@ const judged = (
     return no("project_withdrawn")
   }
 
-  // A name that another took the place of speaks for nobody, unless it came back later.
-  const own = facts.filter((fact) =>
+  // A replaced name admits nobody, unless it was taken into use again later.
+  const takenIntoUse = facts.filter((fact) =>
     fact.about === "identities" && fact.issuer === issuer &&
     fact.subject === subject &&
     member(fact.value!, "linked") === null
   )
   const since = Math.max(
     -1,
-    ...own.map(({ value }) => at(value!, "linked_at")),
+    ...takenIntoUse.map(({ value }) => at(value!, "linked_at")),
   )
   if (of("replaced").some((value) => at(value, "linked_at") >= since)) {
     return no("identity_replaced")
   }
   if (of("people").length > 0) return no("account_disabled")
 
-  // What came in the second in which sessions ended may have come before it. Whoever cannot name the session may have
-  // come by any that ended.
+  // A session that began in the second in which sessions ended may be one of them. Without `sid`, the session may be
+  // any of the ended ones.
   const { sessionIssuedAt: began = -1, sid } = session
   const ended = [
     ...of("sessions_floor").map((value) => at(value, "not_before")),
@@ -103,7 +104,7 @@ const judged = (
       sid === undefined ? [at(value, "revoked_at")] : member(value, "session") === sid ? [Infinity] : []
     ),
   ]
-  // What is no number is no time after it.
+  // Written so that NaN counts as ended.
   if (ended.some((end) => !(began > end))) return no("session_ended")
 
   const access = facts.find(({ about }) => about === "access")
@@ -122,17 +123,17 @@ function* entry(
   subject: string,
   session: SessionSigns,
 ): Work<Entry> {
-  return judged(
-    yield* ask(known, projectId, issuer, subject),
+  return entryBy(
+    yield* ask(factsAbout, projectId, issuer, subject),
     issuer,
     subject,
     session,
   )
 }
 
-/** Answers for one project. Rejects only where the store does; whoever cannot be judged must not come in. */
+/** The gate of one project. Rejects only when the store does; then the person must not be admitted. */
 export const gate = <Tx>(store: Store<Tx>, projectId: string) => ({
-  /** May the person whom this issuer calls by this subject use the product now? */
+  /** Whether the person with this issuer and subject may use the product now, and if not, why. */
   mayEnter: (
     issuer: string,
     subject: string,

@@ -1,9 +1,9 @@
 /**
- * Where the product stands in a project's history, and what it was told: everything that is written, as work for a store.
+ * The product's local state: its position in a project's history and its facts. Every write to it, as work for a store.
  *
- * What may be relied on: facts, cursor, chain head, epoch and pinned keys change together or not at all; an event is
- * applied only where it follows the last one (same epoch, next position, its `prev_digest` our chain head), and once; a
- * snapshot takes everything's place at once and leaves access closed.
+ * Guarantees: facts, cursor, chain head, epoch and pinned keys change together or not at all. An event is applied once,
+ * and only if it follows the last one (same epoch, next position, its `prev_digest` is the local chain head). A
+ * snapshot replaces everything at once and leaves access closed.
  */
 import { change, fillStaged, put } from "./FactTable.ts"
 import { announcedBy, type Change, changesOf, compromisedBy, type Fact, factsOf, groups } from "./EventProjection.ts"
@@ -12,21 +12,22 @@ import { Gap, Refusal } from "./Refusal.ts"
 import { ask, insert, type Row, type Work } from "./Store.ts"
 import type { Checkpoint, VerifiedEvent, VerifiedSnapshot } from "./Verify.ts"
 
+/** The product's position in the history, and whether access is open. */
 export interface Standing {
   readonly epoch: number
   readonly position: number
   readonly cursor: string
   readonly chainHead: string
-  /** Whether anybody may be let in at all. */
+  /** Whether access is open; while it is closed, the gate admits nobody. */
   readonly open: boolean
   readonly closedBecause: string | null
   readonly pins: ReadonlyArray<string>
 }
 
-/** Numbers of events are remembered this far back; older ones are refused by their position alone. */
-const remembered = 10_000
+/** Ids (`jti`) of events are kept for this many positions; an older event is recognised by its position alone. */
+const keptPositions = 10_000
 
-/** Why access is closed where nothing but a snapshot opens it, whichever process goes on from here. */
+/** `closedBecause` after a key was stolen: only a snapshot opens access again, whichever process continues. */
 export const keyStolen = "key_stolen"
 const catchingUp = "catching_up"
 
@@ -44,7 +45,7 @@ const standingOf = (
     pins: pins.map(({ kid }) => String(kid)),
   }
 
-/** Null before the first snapshot. */
+/** The current standing; null before the first snapshot. */
 export function* standing(projectId: string): Work<Standing | null> {
   const [row] = yield* ask(
     `select * from bailiwick_consumer where project_id = $1`,
@@ -59,14 +60,14 @@ export function* standing(projectId: string): Work<Standing | null> {
   )
 }
 
-/** The row, locked to the end of the transaction in either database. */
+/** The standing, with its row locked to the end of the transaction (PostgreSQL and SQLite). */
 function* locked(projectId: string): Work<Standing> {
   const [row] = yield* ask(
     `update bailiwick_consumer set project_id = project_id where project_id = $1 returning *`,
     projectId,
   )
   const found = standingOf(row, [])
-  if (found === null) throw new Gap("nothing to go on from yet")
+  if (found === null) throw new Gap("no snapshot was applied yet")
   return found
 }
 
@@ -86,10 +87,10 @@ function* pinned(projectId: string): Work<Set<string>> {
 }
 
 /**
- * Pins what an event announces. Where a key was stolen, nothing stands but the key that says so and what it names: the
- * thief may have announced others.
+ * Pins the keys that an event announces. After a theft only the key that reports it and the keys that it names stay
+ * pinned, since the thief may have announced others.
  */
-function* commit(projectId: string, event: VerifiedEvent, pins: Set<string>): Work<void> {
+function* pinAnnounced(projectId: string, event: VerifiedEvent, pins: Set<string>): Work<void> {
   const [next, stolen] = [announcedBy(event), compromisedBy(event)]
   if (stolen !== null) {
     yield* ask(`delete from bailiwick_pins where project_id = $1`, projectId)
@@ -100,7 +101,7 @@ function* commit(projectId: string, event: VerifiedEvent, pins: Set<string>): Wo
   for (const kid of kids) pins.add(kid)
 }
 
-/** The events that follow each other from a place on, and what is wrong with the first that does not. */
+/** The events that follow each other from the standing on, and the gap before the first that does not. */
 const following = (events: ReadonlyArray<VerifiedEvent>, { chainHead, epoch, position }: Standing) => {
   const good: Array<VerifiedEvent> = []
   for (const event of events) {
@@ -116,7 +117,7 @@ const following = (events: ReadonlyArray<VerifiedEvent>, { chainHead, epoch, pos
   return { good, gap: null }
 }
 
-/** Remembers the numbers of events, and gives those that were not remembered. */
+/** Stores the ids of events and returns those that were not stored before. */
 function* unseen(projectId: string, events: ReadonlyArray<VerifiedEvent>): Work<Set<string>> {
   const rows = yield* insert(
     "bailiwick_seen",
@@ -128,10 +129,10 @@ function* unseen(projectId: string, events: ReadonlyArray<VerifiedEvent>): Work<
 }
 
 /**
- * Applies events in their order and gives those that were new. Throws Gap where one does not follow, and Refusal where
- * the key that signed it is pinned no more, or speaks of its own loss. Access is closed with an event that says that a key
- * was stolen: what the thief may have told before is not to be had from events. A page is few statements: of a fact that
- * it changes several times only what it comes to is written.
+ * Applies events in their order and returns those that were new. Throws Gap if one does not follow, and Refusal if the
+ * key that signed it is no longer pinned, or reports its own theft. An event that reports a theft also closes access:
+ * the thief may have signed earlier events, and only a snapshot corrects them. A page takes few statements: of several
+ * changes to one fact only the last is written.
  */
 export function* apply(
   projectId: string,
@@ -145,11 +146,11 @@ export function* apply(
   const changes = new Map<string, Change>()
   for (const event of good) {
     if (!pins.has(event.kid) || compromisedBy(event) === event.kid) {
-      throw new Refusal("kid", "not a key that was committed to")
+      throw new Refusal("kid", "not a pinned key")
     }
     if (!fresh.delete(event.jti)) continue
     for (const one of changesOf(event)) changes.set(`${one.group} ${one.id}`, one)
-    yield* commit(projectId, event, pins)
+    yield* pinAnnounced(projectId, event, pins)
     applied.push(event)
   }
   if (gap !== null) throw gap
@@ -164,13 +165,13 @@ export function* apply(
     yield* ask(
       `delete from bailiwick_seen where project_id = $1 and position < $2`,
       projectId,
-      position - remembered,
+      position - keptPositions,
     )
   }
   return applied
 }
 
-/** Puts what `fill` writes in the place of everything that was known. */
+/** Replaces all facts and pins by those of a snapshot; `fill` writes the facts. */
 function* replace(projectId: string, snapshot: Checkpoint, fill: Work<void>): Work<void> {
   yield* close(projectId, catchingUp)
   const [row] = yield* ask(
@@ -184,7 +185,7 @@ function* replace(projectId: string, snapshot: Checkpoint, fill: Work<void>): Wo
     (epoch < before.epoch ||
       epoch === before.epoch && position < before.position)
   ) {
-    throw new Gap("a snapshot of an earlier place")
+    throw new Gap("the snapshot is older than the local state")
   }
   for (const table of ["bailiwick_facts", "bailiwick_pins"]) {
     yield* ask(`delete from ${table} where project_id = $1`, projectId)
@@ -201,8 +202,8 @@ function* replace(projectId: string, snapshot: Checkpoint, fill: Work<void>): Wo
 }
 
 /**
- * Puts a snapshot in the place of everything that was known. Access stays closed. Throws Gap where it is older than what
- * is known.
+ * Replaces the whole local state by a snapshot and returns its facts. Access stays closed. Throws Gap if the snapshot
+ * is older than the local state.
  */
 export function* swap(projectId: string, snapshot: VerifiedSnapshot): Work<ReadonlyArray<Fact>> {
   const facts = factsOf(snapshot.state)
@@ -210,12 +211,12 @@ export function* swap(projectId: string, snapshot: VerifiedSnapshot): Work<Reado
   return facts
 }
 
-/** As `swap`, with the facts that were laid by of this snapshot, so many of them. */
+/** As `swap`, with the staged facts of this snapshot; throws Gap if there are not `count` of them. */
 export function* swapStaged(projectId: string, snapshot: Checkpoint, count: number): Work<void> {
   yield* replace(projectId, snapshot, fillStaged(projectId, snapshot, count))
 }
 
-/** Nobody gets in from now on. That a snapshot is needed stays said until there is one. */
+/** Closes access. The reason `key_stolen` stays until a snapshot replaces the state. */
 export function* close(projectId: string, because: string): Work<void> {
   yield* ask(
     `insert into bailiwick_consumer (project_id, is_open, closed_because) values ($1, 0, $2)
@@ -226,7 +227,7 @@ export function* close(projectId: string, because: string): Work<void> {
   )
 }
 
-/** Lets people in again; gives whether the place is still the one that was found to be the head. */
+/** Opens access if the position is still the given one, which was found to be the head; returns whether it did. */
 export function* open(
   projectId: string,
   { epoch, position }: Standing,
@@ -239,7 +240,10 @@ export function* open(
   return rows.length === 1
 }
 
-/** Forgets everything of a project, pinned keys included: the way back for whom a key change has left behind. */
+/**
+ * Deletes the whole local state of a project, pinned keys included: the way back for a product that missed a key
+ * change.
+ */
 export function* forget(projectId: string): Work<void> {
   for (const table of ["consumer", "facts", "pins", "seen", "staged"]) {
     yield* ask(
@@ -249,7 +253,7 @@ export function* forget(projectId: string): Work<void> {
   }
 }
 
-/** Everything that is known, in the order of groups and ids. */
+/** All facts, in the order of groups and ids. */
 export function* facts(projectId: string): Work<ReadonlyArray<Fact>> {
   const rows = yield* ask(
     `select about, id, value from bailiwick_facts where project_id = $1`,

@@ -1,10 +1,9 @@
 /**
- * Powers of whole numbers under an RSA key by the system's OpenSSL: what is given, to the power of 65537, modulo the key's
- * modulus. Deno's engine takes three times as long for it as OpenSSL, and it is most of what a message costs.
- * Only where Deno runs on a Linux that has OpenSSL 3 and already may load it (`-A`, `--allow-ffi`): nobody is asked.
+ * The RSA public operation by the system's OpenSSL: a number to the power of 65537, modulo the key's modulus (RFC 8017,
+ * 5.2.2, RSAVP1). Deno's engine takes three times as long for it, and it is most of a message's cost.
  *
- * What may be relied on: a modulus whose first power is not what the engine makes of it is not given out, and whoever gets
- * null reckons without. Standards: RFC 8017, 5.2.2 (RSAVP1).
+ * Only for Deno on a Linux with OpenSSL 3 and with the permission to load it (`-A`, `--allow-ffi`), which is never
+ * asked for. Otherwise `powers` gives null, and the caller computes without OpenSSL.
  */
 const call = (result: string, ...parameters: ReadonlyArray<string>) => ({ parameters, result })
 const pointers = (count: number) => Array.from({ length: count }, () => "pointer")
@@ -42,14 +41,14 @@ interface Library {
   ) => number
 }
 
-/** Of Deno's namespace what is used here; the sources are checked without its library. */
+/** The parts of Deno's namespace that are used here; the sources are type-checked without Deno's library. */
 interface Deno {
   readonly build: { readonly os: string }
   readonly permissions: { readonly querySync: (of: { readonly name: "ffi" }) => { readonly state: string } }
   readonly dlopen: (name: string, of: typeof symbols) => { readonly symbols: Library }
 }
 
-/** What all keys share: a call is over before the next one begins. */
+/** Shared by all keys, since calls are synchronous and never overlap. */
 interface Shared {
   readonly library: Library
   readonly context: Pointer
@@ -58,9 +57,9 @@ interface Shared {
   readonly result: Pointer
 }
 
-/** OPENSSL_INIT_NO_ATEXIT: what others of this process do with OpenSSL is theirs to end. */
+/** OPENSSL_INIT_NO_ATEXIT: other users of OpenSSL in this process clean up themselves. */
 const noCleanup = 0x80000n
-const usual = Uint8Array.of(1, 0, 1)
+const exponent65537 = Uint8Array.of(1, 0, 1)
 
 const load = (): Shared | null => {
   const deno = Reflect.get(globalThis, "Deno") as Deno | undefined
@@ -69,23 +68,23 @@ const load = (): Shared | null => {
     const { symbols: library } = deno.dlopen("libcrypto.so.3", symbols)
     if (library.OPENSSL_init_crypto(noCleanup, null) !== 1) return null
     const [context, base, result] = [library.BN_CTX_new(), library.BN_new(), library.BN_new()]
-    const power = library.BN_bin2bn(usual, usual.length, null)
+    const power = library.BN_bin2bn(exponent65537, exponent65537.length, null)
     return [context, base, result, power].includes(null) ? null : { library, context, power, base, result }
   } catch {
     return null
   }
 }
 
-/** Once a process; undefined before it was first asked for. */
+/** Loaded once per process; undefined before the first use. */
 let shared: Shared | null | undefined
 
-/** Frees what a key took once nothing can be verified with it any more. */
-const abandoned = new FinalizationRegistry<() => void>((free) => free())
+/** Frees a key's memory in OpenSSL once the key is garbage. */
+const finalizers = new FinalizationRegistry<() => void>((free) => free())
 
-/** The power of a number of exactly the modulus's length, in as many bytes; null where it is not below the modulus. */
+/** The power of a number that has the modulus's length, in as many bytes; null if it is not below the modulus. */
 export type Power = (number: Uint8Array) => Buffer | null
 
-/** The bytes that are given out are overwritten by the next call. Null where OpenSSL cannot be had. */
+/** Powers under a modulus; null without OpenSSL. The next call overwrites the returned bytes. */
 export const powers = (modulus: Uint8Array): Power | null => {
   shared ??= load()
   if (shared === null) return null
@@ -108,6 +107,6 @@ export const powers = (modulus: Uint8Array): Power | null => {
     if (library.BN_mod_exp_mont(result, base, power, own, context, montgomery) !== 1) return null
     return library.BN_bn2binpad(result, bytes, length) === length ? bytes : null
   }
-  abandoned.register(raised, free)
+  finalizers.register(raised, free)
   return raised
 }

@@ -1,27 +1,27 @@
-/** What is believed of a page of events, before anything of it is applied. */
+/** Verifies a page of events before any of them is applied. */
 import { announcedBy } from "./EventProjection.ts"
 import { Refusal } from "./Refusal.ts"
 import { type Pins, type VerifiedEvent, verifyEvent } from "./Verify.ts"
 
-/** Messages between two looks at what else the process has to do: a page of them takes its milliseconds. */
+/** Verifies this many messages before it yields to the event loop: a whole page takes milliseconds. */
 const verifiedAtOnce = 64
 
 const announces = (event: VerifiedEvent) => announcedBy(event).length > 0
 
-const others = () => new Promise<void>((resolve) => setImmediate(resolve))
+const yieldToOthers = () => new Promise<void>((resolve) => setImmediate(resolve))
 
 /**
- * All events of a page; or, where they announce keys, those before the first that no pinned key signed, with why that one
- * is refused: it is asked for again once they are applied. Rejects where a message cannot be believed, wherever in the page
- * it is: of a page that was tampered with nothing is applied.
+ * The events of a page. If an event announces keys and a later one is signed by a key that is not pinned: the events
+ * before that one, and its Refusal; the caller asks for it again after applying them. Rejects if any other message
+ * fails verification, wherever it is in the page, so that nothing of a manipulated page is applied.
  */
-export const believed = async (
+export const verifyPage = async (
   sets: ReadonlyArray<string>,
   pins: Pins,
 ): Promise<{ readonly good: ReadonlyArray<VerifiedEvent>; readonly refused: Refusal | null }> => {
   const good: Array<VerifiedEvent> = []
   for (const [i, set] of sets.entries()) {
-    if (i % verifiedAtOnce === verifiedAtOnce - 1) await others()
+    if (i % verifiedAtOnce === verifiedAtOnce - 1) await yieldToOthers()
     try {
       good.push(await verifyEvent(set, pins))
     } catch (error) {

@@ -1,56 +1,56 @@
 /**
- * Receives a project's lifecycle by a stream of the Shared Signals Framework 1.0: pushed to the product's own endpoint (RFC
- * 8935), or polled (RFC 8936). It holds to what following by cursor holds to (SyncLoop.ts), with the same ledger: a
- * message is taken once it is committed, and only then answered for.
+ * Receives a project's lifecycle by a stream of the Shared Signals Framework 1.0: pushed to the product's own endpoint
+ * (RFC 8935), or polled (RFC 8936). It has the guarantees of following by cursor (SyncLoop.ts) and the same local
+ * state: a message is accepted only after it is committed.
  *
- * A stream tells of new events and of nothing else, so the cursor goes along: it brings the snapshot and what came before
- * the stream, opens access, hears the product's acknowledgement, fills what a stream left out, and goes on alone while the
- * transmitter has stopped the stream. Now and then it looks whether anything never came.
+ * A stream carries only new events, so the sync loop runs beside it: it fetches the snapshot and earlier events, opens
+ * access, sends the acknowledgements, fills gaps in the stream, and runs alone while the stream is not enabled. It also
+ * checks regularly for events that the stream never delivered.
  *
- * Killed at any step: what was committed and not answered for comes again, and changes nothing.
+ * Killed at any step: a message that was committed and not yet accepted comes again, and changes nothing.
  */
 import { createHash, randomUUID, timingSafeEqual } from "node:crypto"
-import { course, type CourseOptions, type Notice as CourseNotice, pause } from "./SyncLoop.ts"
+import { type Notice as SyncNotice, pause, syncLoop, type SyncOptions } from "./SyncLoop.ts"
 import { Gap, Refusal, type RefusalStep } from "./Refusal.ts"
-import type { Polled, Settled } from "./Transmitter.ts"
+import type { PollAck, Polled } from "./Transmitter.ts"
 import { type Message, type StreamMessage, type VerifiedEvent, verifyMessage } from "./Verify.ts"
 
 export type Notice =
-  | CourseNotice
-  /** A verification message came; `solicited` where it answers `verify`. */
+  | SyncNotice
+  /** A verification message arrived; `solicited`: it answers a call of `verify`. */
   | { readonly kind: "verified"; readonly solicited: boolean }
-  /** The transmitter changed the stream's status; while it is not `enabled` the cursor goes on alone. */
+  /** The transmitter changed the stream's status; while it is not `enabled`, events come by cursor alone. */
   | { readonly kind: "stream"; readonly status: "enabled" | "paused" | "disabled"; readonly reason: string | null }
-  /** Something was pushed that cannot be believed. */
+  /** A message failed verification. */
   | { readonly kind: "refused"; readonly error: Refusal }
 
-export interface ReceiveOptions<Tx> extends Omit<CourseOptions<Tx>, "notice"> {
+export interface ReceiveOptions<Tx> extends Omit<SyncOptions<Tx>, "notice"> {
   readonly streamId: string
   /**
-   * What the transmitter was told to send as `Authorization` with each push. Without it anybody may push: what cannot be
-   * believed is then refused and said, and closes nothing.
+   * The `Authorization` that the transmitter sends with each push. Without it any client may push, so a message that
+   * fails verification is refused with a notice and does not close access.
    */
   readonly authorization?: string
   readonly notice?: (notice: Notice) => void
-  /** How often to look by cursor whether anything never came; a minute unless told. */
+  /** Interval in which to check by cursor for events that never arrived; default: one minute. */
   readonly lookEveryMillis?: number
-  /** How long a push may take before it is told to come again; 8 s unless told, since the transmitter gives up after 10. */
+  /** A push that takes longer is answered 503; default: 8 s, since the transmitter gives up after 10 s. */
   readonly answerWithinMillis?: number
 }
 
-/** What to answer a push with: the status, and the body as JSON where there is one. */
+/** The response to a push: the status, and the body (to be sent as JSON) or null. */
 export type Answer =
   | { readonly status: 202 | 503; readonly body: null }
   | { readonly status: 400; readonly body: { readonly err: string; readonly description: string } }
 
 const waitSeconds = 25
-const remembered = 100
-/** Refused without a word about the project's history. */
-const aside: ReadonlySet<RefusalStep> = new Set(["verification", "stream"])
+const maxVerificationStates = 100
+/** Refusals of the stream's own messages, which say nothing about the project's history. */
+const streamSteps: ReadonlySet<RefusalStep> = new Set(["verification", "stream"])
 
-const taken: Answer = { status: 202, body: null }
-const later: Answer = { status: 503, body: null }
-const no = ({ code, message }: Refusal): Answer => ({ status: 400, body: { err: code, description: message } })
+const accepted: Answer = { status: 202, body: null }
+const retryLater: Answer = { status: 503, body: null }
+const rejected = ({ code, message }: Refusal): Answer => ({ status: 400, body: { err: code, description: message } })
 
 const equal = (a: string, b: string): boolean => {
   const hash = (text: string) => createHash("sha256").update(text).digest()
@@ -59,204 +59,208 @@ const equal = (a: string, b: string): boolean => {
 
 const before = (a: VerifiedEvent, b: VerifiedEvent) => a.epoch - b.epoch || a.position - b.position
 
+/** A receiver of one stream: `receive` and `run` for pushes, `poll` for polling, `verify` to test the stream. */
 export const receiver = <Tx>(options: ReceiveOptions<Tx>) => {
   const { authorization, signal, streamId } = options
   const { answerWithinMillis = 8_000, lookEveryMillis = 60_000, notice = () => {}, now = Date.now } = options
-  const own = course(options)
+  const own = syncLoop(options)
   const { remote } = own
   const states = new Set<string>()
   let status: "enabled" | "paused" | "disabled" = "enabled"
-  let lookedAt: number | null = null
-  let wake = new AbortController()
-  let turning: Promise<boolean> | null = null
+  let checkedAt: number | null = null
+  let wakeUp = new AbortController()
+  let running: Promise<boolean> | null = null
 
-  const ring = () => {
-    const woken = wake
-    wake = new AbortController()
+  const wake = () => {
+    const woken = wakeUp
+    wakeUp = new AbortController()
     woken.abort()
   }
 
-  /** One turn by cursor, whoever asks for it. */
+  /** One turn of the sync loop, shared by concurrent callers. */
   const turn = (wait = 0): Promise<boolean> =>
-    turning ??= own.turn(wait).finally(() => {
-      turning = null
+    running ??= own.turn(wait).finally(() => {
+      running = null
     })
 
-  /** Everything up to the head is applied. */
-  const look = async (): Promise<void> => {
+  /** Applies everything up to the head, by cursor. */
+  const catchUp = async (): Promise<void> => {
     while (!signal.aborted && !await turn());
-    lookedAt = now()
+    checkedAt = now()
   }
 
   const pins = async () => own.expected((await own.standing())?.pins ?? options.pins)
 
   /**
-   * A key that is not known yet may have been announced by what has not come yet: the cursor brings that. Null where it is
-   * too early to ask again, so that nobody can make us ask for ever.
+   * Verifies a message. If its key is not pinned, an event that has not arrived yet may have announced it, so this
+   * catches up by cursor and verifies once more. Null if an untrusted sender's message comes within a second of the
+   * last check, so that such a sender cannot cause endless requests.
    */
-  const believed = async (token: string, trusted: boolean): Promise<Message | null> => {
+  const verified = async (token: string, trusted: boolean): Promise<Message | null> => {
     try {
       return await verifyMessage(token, streamId, await pins())
     } catch (error) {
       if (!(error instanceof Refusal) || error.step !== "kid") throw error
-      if (!trusted && lookedAt !== null && now() - lookedAt < 1_000) return null
-      await look()
+      if (!trusted && checkedAt !== null && now() - checkedAt < 1_000) return null
+      await catchUp()
       return await verifyMessage(token, streamId, await pins())
     }
   }
 
-  const heard = (message: StreamMessage) => {
+  const onStreamMessage = (message: StreamMessage) => {
     if (message.kind === "stream-updated") {
       status = message.status
       return notice({ kind: "stream", status, reason: message.reason })
     }
     const { state } = message
-    if (state !== null && !states.has(state)) throw new Refusal("verification", "nobody asked for that state")
+    if (state !== null && !states.has(state)) throw new Refusal("verification", "unknown state")
     notice({ kind: "verified", solicited: state !== null })
   }
 
   const has = async ({ epoch, position }: VerifiedEvent): Promise<boolean> => {
-    const place = await own.standing()
-    return place !== null && (place.epoch > epoch || place.epoch === epoch && place.position >= position)
+    const current = await own.standing()
+    return current !== null && (current.epoch > epoch || current.epoch === epoch && current.position >= position)
   }
 
-  /** Applies events in their order, with what is missing before them. */
-  const settle = async (events: ReadonlyArray<VerifiedEvent>): Promise<void> => {
+  /** Applies events in their order; fills a gap before them by cursor. */
+  const applyInOrder = async (events: ReadonlyArray<VerifiedEvent>): Promise<void> => {
     const last = events.at(-1)
     if (last === undefined) return
     try {
       await own.apply(events)
     } catch (error) {
       if (!(error instanceof Gap)) throw error
-      await look()
-      // At the head, and it is not there: it is of another history.
+      await catchUp()
+      // The local state is at the head without this event: the event belongs to another history.
       if (!await has(last)) throw error
     }
   }
 
   const inTime = <A>(work: Promise<A>): Promise<A> => {
     const over = new AbortController()
-    const tooLate = pause(answerWithinMillis, over.signal).then(() => Promise.reject(new Error("not in time")))
+    const tooLate = pause(answerWithinMillis, over.signal).then(() =>
+      Promise.reject(new Error("the push took too long"))
+    )
     return Promise.race([work, tooLate]).finally(() => over.abort())
   }
 
-  /** Whether it is taken; false where it should come again. */
+  /** Verifies and applies a pushed message; false if it should be pushed again. */
   const take = async (token: string): Promise<boolean> => {
-    const message = await believed(token, authorization !== undefined)
+    const message = await verified(token, authorization !== undefined)
     if (message === null) return false
-    if (message.kind !== "event") heard(message)
-    else await settle([message.event])
-    ring()
+    if (message.kind !== "event") onStreamMessage(message)
+    else await applyInOrder([message.event])
+    wake()
     return true
   }
 
-  /** Closes where that is what it asks for, and has the cursor look what is so. */
-  const alarmed = async (error: unknown): Promise<void> => {
+  /** Closes access if the failure asks for it, and makes the sync loop check the history. */
+  const onFailure = async (error: unknown): Promise<void> => {
     await own.recover(error).catch(() => {})
-    lookedAt = null
-    ring()
+    checkedAt = null
+    wake()
   }
 
-  /** Takes what a poll brought, and gives what to say of it in the next. */
-  const polled = async (sets: Polled["sets"]): Promise<Settled> => {
+  /** Applies the messages of a poll; returns their acknowledgements for the next poll. */
+  const polled = async (sets: Polled["sets"]): Promise<PollAck> => {
     const events: Array<readonly [jti: string, event: VerifiedEvent]> = []
     const ack: Array<string> = []
     const setErrs: Record<string, { readonly err: string; readonly description: string }> = {}
-    let alarm: unknown = null
+    let failure: unknown = null
     for (const [jti, set] of sets) {
       try {
-        const message = await believed(set, true)
+        const message = await verified(set, true)
         if (message === null) continue
         if ((message.kind === "event" ? message.event.jti : message.jti) !== jti) {
-          throw new Refusal("jti", "not the message of that number")
+          throw new Refusal("jti", "differs from the jti in the poll response")
         }
         if (message.kind === "event") events.push([jti, message.event])
-        else heard(message)
+        else onStreamMessage(message)
         if (message.kind !== "event") ack.push(jti)
       } catch (error) {
         if (!(error instanceof Refusal)) throw error
         notice({ kind: "refused", error })
         setErrs[jti] = { err: error.code, description: error.message }
-        if (!aside.has(error.step)) alarm ??= error
+        if (!streamSteps.has(error.step)) failure ??= error
       }
     }
     try {
-      await settle(events.map(([, event]) => event).sort(before))
+      await applyInOrder(events.map(([, event]) => event).sort(before))
       ack.push(...events.map(([jti]) => jti))
     } catch (error) {
-      alarm ??= error
+      failure ??= error
     }
-    if (alarm !== null) await alarmed(alarm)
+    if (failure !== null) await onFailure(failure)
     return { ack, setErrs }
   }
 
-  /** What the cursor is for: everything while the stream is stopped, and now and then what never came by it. */
-  const alongside = async (): Promise<void> => {
+  /** The sync loop's part: everything while the stream is not enabled, otherwise a regular check for missing events. */
+  const besideStream = async (): Promise<void> => {
     if (status !== "enabled") await turn(waitSeconds)
-    else if (lookedAt === null || now() - lookedAt >= lookEveryMillis) await look()
+    else if (checkedAt === null || now() - checkedAt >= lookEveryMillis) await catchUp()
   }
 
   return {
     /**
-     * Takes one message that was pushed: the request's body, and its `Authorization`. 202 once it is committed, 400 with
-     * RFC 8935's error where it cannot be believed, 503 where it should come again. Never rejects.
+     * Handles a push: the request's body and its `Authorization`. 202 after the message is committed, 400 with RFC
+     * 8935's error if it fails verification, 503 if it should be pushed again. Never rejects.
      */
     receive: async (token: string, presented?: string | null): Promise<Answer> => {
       if (authorization !== undefined && !equal(authorization, presented ?? "")) {
-        return no(new Refusal("signature", "not pushed by the transmitter"))
+        return rejected(new Refusal("signature", "wrong Authorization"))
       }
       try {
-        return await inTime(take(token.trim())) ? taken : later
+        return await inTime(take(token.trim())) ? accepted : retryLater
       } catch (error) {
         if (!(error instanceof Refusal)) {
-          await alarmed(error)
-          return later
+          await onFailure(error)
+          return retryLater
         }
         notice({ kind: "refused", error })
-        if (authorization !== undefined && !aside.has(error.step)) await alarmed(error)
-        return no(error)
+        if (authorization !== undefined && !streamSteps.has(error.step)) await onFailure(error)
+        return rejected(error)
       }
     },
 
-    /** Asks the transmitter to show that the stream works: a notice `verified` follows. */
+    /** Asks the transmitter for a verification message; a notice `verified` follows when it arrives. */
     verify: async (): Promise<void> => {
       const state = randomUUID()
       states.add(state)
-      for (const old of [...states].slice(0, -remembered)) states.delete(old)
+      for (const old of [...states].slice(0, -maxVerificationStates)) states.delete(old)
       await remote.verification(streamId, state)
     },
 
-    /** What goes on beside pushes, from the first snapshot on. Resolves when the signal is aborted. */
+    /** Runs the sync loop beside pushes, beginning with the first snapshot. Resolves when the signal is aborted. */
     run: async (): Promise<void> => {
       while (!signal.aborted) {
-        const woken = AbortSignal.any([wake.signal, signal])
+        const woken = AbortSignal.any([wakeUp.signal, signal])
         try {
-          await alongside()
+          await besideStream()
           await own.acknowledge()
           own.succeeded()
-          if (status === "enabled") await pause(Math.max(0, (lookedAt ?? 0) + lookEveryMillis - now()), woken)
+          if (status === "enabled") await pause(Math.max(0, (checkedAt ?? 0) + lookEveryMillis - now()), woken)
         } catch (error) {
           if (signal.aborted) return
-          lookedAt = null
+          checkedAt = null
           await pause(await own.failed(error), signal)
         }
       }
     },
 
-    /** Polls the stream. Resolves when the signal is aborted. */
+    /** Polls the stream, with the sync loop beside it. Resolves when the signal is aborted. */
     poll: async (): Promise<void> => {
-      let settled: Settled = { ack: [], setErrs: {} }
+      let pollAck: PollAck = { ack: [], setErrs: {} }
       while (!signal.aborted) {
         try {
-          await alongside()
-          const { sets } = await remote.poll(streamId, settled, status !== "enabled")
-          settled = { ack: [], setErrs: {} }
-          settled = await polled(sets)
+          await besideStream()
+          const { sets } = await remote.poll(streamId, pollAck, status !== "enabled")
+          pollAck = { ack: [], setErrs: {} }
+          pollAck = await polled(sets)
           await own.acknowledge()
           own.succeeded()
         } catch (error) {
           if (signal.aborted) return
-          lookedAt = null
+          checkedAt = null
           await pause(await own.failed(error), signal)
         }
       }

@@ -1,6 +1,6 @@
-/** What the consumer refuses, and why: every way out of the decided order has a name of its own. */
+/** The reasons for which a message is refused: each step of the verification has a name. */
 
-/** How RFC 8935 (section 2.4) calls it, and the Shared Signals Framework (section 8.1.4.1) a state that is not ours. */
+/** Error codes of RFC 8935 (section 2.4), and `invalid_state` of the Shared Signals Framework (section 8.1.4.1). */
 export type RefusalCode =
   | "invalid_request"
   | "invalid_key"
@@ -9,7 +9,7 @@ export type RefusalCode =
   | "authentication_failed"
   | "invalid_state"
 
-/** The step of the order that failed. */
+/** The step of the verification that failed. */
 export type RefusalStep =
   | "size"
   | "compact"
@@ -44,7 +44,7 @@ const codes: Readonly<Partial<Record<RefusalStep, RefusalCode>>> = {
   verification: "invalid_state",
 }
 
-/** A message that must not be applied. */
+/** A message failed verification and must not be applied. */
 export class Refusal extends Error {
   override readonly name = "Refusal"
   readonly code: RefusalCode
@@ -57,7 +57,7 @@ export class Refusal extends Error {
   }
 }
 
-/** The next event is not the one that follows what was applied last: only a snapshot goes on from here. */
+/** The next event does not follow the last one that was applied: only a snapshot can continue. */
 export class Gap extends Error {
   override readonly name = "Gap"
 }

@@ -1,6 +1,6 @@
 /**
- * Where the product keeps what it was told: tables in its own database, changed in its own transactions. What is written
- * is said once, as statements that PostgreSQL and SQLite both understand; a store only runs them.
+ * The product's database: the kit's tables, changed in the product's own transactions. Each write is defined once, as
+ * statements for both PostgreSQL and SQLite; a store only runs them.
  */
 
 export type Value = string | number | null
@@ -13,7 +13,7 @@ export interface Row {
 export interface Statement {
   readonly text: string
   readonly values: ReadonlyArray<Value>
-  /** The same as a statement of one row, to be run for each of several: what a store without round trips may do instead. */
+  /** The same insert one row at a time, for a store without round trips. */
   readonly each?: OneByOne
 }
 
@@ -22,14 +22,14 @@ export interface OneByOne {
   readonly rows: ReadonlyArray<ReadonlyArray<Value>>
 }
 
-/** Statements one after the other: each is given out, and gets its rows back. */
+/** A sequence of statements: yields each one and receives its rows. */
 export type Work<A> = Generator<Statement, A, ReadonlyArray<Row>>
 
-/** Runs statements; `Tx` is what the product's own statements of the same transaction run on. */
+/** Runs statements; `Tx` is the transaction's handle for the product's own statements. */
 export interface Store<Tx> {
   /**
-   * Runs work, and then `alongside`, in one transaction. Resolves after the commit; rejects, with nothing done, where
-   * either throws.
+   * Runs `work`, then `alongside`, in one transaction. Resolves after the commit; if either throws, rolls back and
+   * rejects.
    */
   readonly transact: <A>(
     work: () => Work<A>,
@@ -37,7 +37,7 @@ export interface Store<Tx> {
   ) => Promise<A>
   /** Runs one statement outside any transaction. */
   readonly read: <A>(work: () => Work<A>) => Promise<A>
-  /** Makes the tables, where they are not there yet. */
+  /** Creates the missing tables and views. */
   readonly prepare: () => Promise<void>
 }
 
@@ -54,7 +54,9 @@ const rowsAtOnce = 200
 const marks = (columns: number, nth: number) =>
   `(${Array.from({ length: columns }, (_, i) => `$${nth * columns + i + 1}`)})`
 
-/** Made when it is asked for: who runs `each` needs no statement of many rows. */
+/**
+ * An insert of many rows. Its text and values are built on access, since a store that runs `each` does not need them.
+ */
 class Insertion implements Statement {
   readonly before: string
   readonly after: string
@@ -81,22 +83,22 @@ class Insertion implements Statement {
   }
 }
 
-/** Inserts rows, in their order; `after` says what becomes of conflicts, and what is given back. */
+/** Inserts rows in their order; `after`: the clauses for conflicts and `returning`. Returns the returned rows. */
 export function* insert(
   into: string,
   columns: ReadonlyArray<string>,
   rows: ReadonlyArray<ReadonlyArray<Value>>,
   after: string,
 ): Work<ReadonlyArray<Row>> {
-  const given: Array<Row> = []
+  const returned: Array<Row> = []
   for (let at = 0; at < rows.length; at += rowsAtOnce) {
-    given.push(...(yield new Insertion(into, columns, rows.slice(at, at + rowsAtOnce), after)))
+    returned.push(...(yield new Insertion(into, columns, rows.slice(at, at + rowsAtOnce), after)))
   }
-  return given
+  return returned
 }
 
 const tables = [
-  // `position`, `cursor` and `chain_head` are those of the last event that was applied, or of the snapshot.
+  // `position`, `cursor` and `chain_head`: of the last applied event, or of the snapshot.
   `create table bailiwick_consumer (
     project_id text primary key,
     epoch bigint,
@@ -118,7 +120,7 @@ const tables = [
     value text not null,
     primary key (project_id, about, id)
   )`,
-  // Facts of a snapshot that comes in parts, until all of them are there.
+  // Facts of a snapshot in parts, until all parts have arrived.
   `create table bailiwick_staged (
     project_id text not null,
     snapshot text not null,
@@ -159,9 +161,9 @@ const views = (json: string) => [
 ]
 
 /**
- * Makes tables, and views for a product's own queries; `json` is how the database reads the column `value` as JSON, and
- * `exists` gives a row where there is a relation of that name. What is there already is not touched: PostgreSQL would lock
- * a table for an index that it has, and another process of the product may be in the middle of it.
+ * Creates the missing tables, and the views for a product's own queries. `json`: the expression that reads the column
+ * `value` as JSON; `exists`: a statement that returns a row if a relation has this name. Existing relations are not
+ * touched: for `create index if not exists` PostgreSQL locks the table, which another process may be using.
  */
 export function* schema(json: string, exists: (relation: string) => Statement): Work<void> {
   for (const text of [...tables, ...views(json)]) {

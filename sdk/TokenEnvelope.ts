@@ -1,12 +1,12 @@
 /**
- * The claims of a token that may be believed as far as its envelope goes. Fail closed, in this order: size, compact form,
- * header (`typ`, `alg`, `kid` among the pinned ones), signature, `iss`, `aud`, neither `sub` nor `exp`. Nothing in the
- * header names a key: `jku`, `jwk`, `x5u`, `x5c`, `crit` and `b64` are refused.
+ * Verifies the envelope of a token and returns its claims. It checks in this order and stops at the first failure:
+ * size, compact form, header (`typ`, `alg`, a pinned `kid`), signature, `iss`, `aud`, neither `sub` nor `exp`. A header
+ * cannot supply a key: `jku`, `jwk`, `x5u`, `x5c`, `crit` and `b64` are refused.
  *
- * Each message's own signature is checked, also where messages come in pages and chain each other. The chain's digests are
- * of the subject, the event and its place: a page that is believed for its last signature could have another `jti` in it
- * (a revocation under a number that was seen before changes nothing), another `txn`, `iat`, `kid` or cursor, and all of
- * these are acted on or handed on. Only the signature is of every byte.
+ * Each message's own signature is checked, also in a page whose events chain each other. The chain's digests cover only
+ * the subject, the event and its position. If a page were trusted for its last signature, an attacker could change a
+ * `jti` (a revocation under a known `jti` changes nothing), a `txn`, `iat`, `kid` or cursor, and the product acts on
+ * all of them. Only the signature covers every byte.
  *
  * Standards: RFC 7515 (JWS), RFC 8417 (SET), Shared Signals Framework 1.0.
  */
@@ -15,7 +15,7 @@ import type { Json } from "./Canonical.ts"
 import type { PinnedKeys } from "./Keys.ts"
 import { Refusal, type RefusalStep } from "./Refusal.ts"
 
-/** What a product holds messages to. */
+/** What messages must match to be accepted. */
 export interface Pins {
   readonly issuer: string
   readonly audience: string
@@ -27,7 +27,7 @@ export interface Pins {
 export type Claims = { readonly [name: string]: Json }
 
 const skewSeconds = 60
-const foreign = ["jku", "jwk", "x5u", "x5c", "crit", "b64"]
+const refusedHeaders = ["jku", "jwk", "x5u", "x5c", "crit", "b64"]
 
 export const refuse = (step: RefusalStep, message: string): never => {
   throw new Refusal(step, message)
@@ -38,14 +38,14 @@ export const isObject = (value: Json | undefined): value is Claims =>
 
 const utf8 = new TextDecoder("utf-8", { fatal: true })
 
-/** What a part of a token holds. */
+/** The JSON object in a part of a token. */
 const objectOf = (part: string, step: RefusalStep): Claims => {
   try {
     const bytes = Buffer.from(part, "base64url")
     const value: Json = JSON.parse(isAscii(bytes) ? bytes.toString("latin1") : utf8.decode(bytes))
     if (isObject(value)) return value
   } catch {
-    // Said below.
+    // Refused below.
   }
   return refuse(step, "not a JSON object")
 }
@@ -53,7 +53,8 @@ const objectOf = (part: string, step: RefusalStep): Claims => {
 const mediaType = (typ: Json | undefined): string | null =>
   typeof typ === "string" ? typ.toLowerCase().replace(/^application\//, "") : null
 
-export interface Believed {
+/** Claims of a token whose envelope was verified. */
+export interface VerifiedClaims {
   readonly claims: Claims
   /** The key that signed it. */
   readonly kid: string
@@ -64,56 +65,58 @@ interface Header {
   readonly kid: Json | undefined
 }
 
-/** What a header says, where it says nothing that is refused whatever is asked for. */
+/** Reads and checks a header, except whether its `kid` is pinned. */
 const headerOf = (head: string, typ: string): Header => {
   const header = objectOf(head, "header")
-  const said = { typ: mediaType(header["typ"]), kid: header["kid"] }
-  if (said.typ !== typ) refuse("typ", `not ${typ}`)
+  const checked = { typ: mediaType(header["typ"]), kid: header["kid"] }
+  if (checked.typ !== typ) refuse("typ", `not ${typ}`)
   if (header["alg"] !== "RS256") refuse("alg", "not RS256")
-  const named = foreign.find((name) => name in header)
-  return named === undefined ? said : refuse("header", `${named} is not honoured here`)
+  const named = refusedHeaders.find((name) => name in header)
+  return named === undefined ? checked : refuse("header", `${named} is not supported`)
 }
 
-/** The header that was read last, by its very text: all messages of one key have the same. */
-let last: { readonly head: string; readonly said: Header } | null = null
+/** The last header and its text, cached: all messages of one key have the same header. */
+let last: { readonly head: string; readonly header: Header } | null = null
 
-/** The kid of a header that says what it should. */
+/** The pinned kid of a valid header. */
 const kidOf = (head: string, typ: string, pins: Pins): string => {
-  const said = last?.head === head && last.said.typ === typ ? last.said : headerOf(head, typ)
-  // A copy: what is cut out of a token keeps the whole token.
-  if (last?.said !== said) last = { head: Buffer.from(head, "latin1").toString("latin1"), said }
-  const { kid } = said
-  return typeof kid === "string" && pins.keys.pinned(kid) ? kid : refuse("kid", "not a key that was committed to")
+  const header = last?.head === head && last.header.typ === typ ? last.header : headerOf(head, typ)
+  // Copies the text: a substring would keep the whole token in memory.
+  if (last?.header !== header) last = { head: Buffer.from(head, "latin1").toString("latin1"), header }
+  const { kid } = header
+  return typeof kid === "string" && pins.keys.pinned(kid) ? kid : refuse("kid", "not a pinned key")
 }
 
-/** The claims of a token of this type, signed by a pinned key, from and for whom it should be. */
-export const claimsOf = async (token: string, typ: string, maxBytes: number, pins: Pins): Promise<Believed> => {
+/** The claims of a token of this type, signed by a pinned key, with the expected issuer and audience. */
+export const claimsOf = async (token: string, typ: string, maxBytes: number, pins: Pins): Promise<VerifiedClaims> => {
   if (token.length > maxBytes) refuse("size", `more than ${maxBytes} bytes`)
   if (!/^[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+$/.test(token)) refuse("compact", "not a compact JWS")
   const [head, body, end] = token.split(".") as [string, string, string]
   const kid = kidOf(head, typ, pins)
   const key = await pins.keys.key(kid)
   const signature = Buffer.from(end, "base64url")
-  // Bits beyond the last byte are in no signature: with them a token would have several forms.
-  if (signature.toString("base64url") !== end || !key.made(signature, token.slice(0, -end.length - 1))) {
-    refuse("signature", "not made by that key")
+  // Unused bits at the end of the base64url text must be zero: otherwise a token would have several forms.
+  if (signature.toString("base64url") !== end || !key.verify(signature, token.slice(0, -end.length - 1))) {
+    refuse("signature", "does not match the key")
   }
   const claims = objectOf(body, "claims")
-  if (claims["iss"] !== pins.issuer) refuse("iss", "of another issuer")
+  if (claims["iss"] !== pins.issuer) refuse("iss", "another issuer")
   const { aud } = claims
-  if (aud !== pins.audience && !(Array.isArray(aud) && aud.includes(pins.audience))) refuse("aud", "for somebody else")
+  if (aud !== pins.audience && !(Array.isArray(aud) && aud.includes(pins.audience))) refuse("aud", "another audience")
   for (const name of ["sub", "exp"] as const) {
-    if (name in claims) refuse(name, "has no place in such a message")
+    if (name in claims) refuse(name, "must not be present")
   }
   return { claims, kid }
 }
 
-/** When it was signed, seconds since the epoch; a minute ahead of our clock at most. */
+/** When the token was signed, in seconds since the epoch; at most one minute ahead of the local clock. */
 export const issuedAt = ({ iat }: Claims, now: number): number =>
   typeof iat === "number" && Number.isFinite(iat) && iat >= 0 && iat <= now + skewSeconds
     ? iat
     : refuse("iat", "missing, or in the future")
 
-/** Its number: visible ASCII of some length. */
+/** The token's id: visible ASCII, at most 200 characters. */
 export const jtiOf = ({ jti }: Claims): string =>
-  typeof jti === "string" && /^[\x21-\x7e]{1,200}$/.test(jti) ? jti : refuse("jti", "missing or too long")
+  typeof jti === "string" && /^[\x21-\x7e]{1,200}$/.test(jti)
+    ? jti
+    : refuse("jti", "missing, too long or not visible ASCII")

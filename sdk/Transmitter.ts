@@ -1,16 +1,16 @@
 /**
- * The transmitter's side over HTTP: events, snapshot, acknowledgement, keys, and a stream's poll and verification. Bounded
- * in time and size; no redirects.
+ * The transmitter's HTTP API: events, snapshot, acknowledgement, keys, and a stream's poll and verification. Requests
+ * are bounded in time and size and do not follow redirects.
  */
 import { type Json, member } from "./Canonical.ts"
 import type { Jwk } from "./Keys.ts"
-import { mostPartBytes } from "./ManifestParts.ts"
+import { maxPartBytes } from "./ManifestParts.ts"
 
-/** Any answer but the one that was asked for. */
+/** The transmitter answered with an error status. */
 export class Answered extends Error {
   override readonly name = "Answered"
   readonly status: number
-  /** The problem's `code`; null where there is none. */
+  /** The problem's `code`, or null. */
   readonly code: string | null
   readonly retryAfterSeconds: number | null
 
@@ -32,8 +32,8 @@ export interface Page {
   readonly more: boolean
 }
 
-/** What a poll says of the messages before it (RFC 8936). */
-export interface Settled {
+/** What a poll acknowledges of the messages before it (RFC 8936). */
+export interface PollAck {
   readonly ack: ReadonlyArray<string>
   readonly setErrs: Readonly<Record<string, { readonly err: string; readonly description: string }>>
 }
@@ -46,15 +46,15 @@ export interface Polled {
 export interface TransmitterOptions {
   readonly baseUrl: string
   readonly projectId: string
-  /** An access token for the audience `service-lifecycle`; asked for before each request, and waited for 15 s. */
+  /** Gives an access token for the audience `service-lifecycle`; called before each request, which waits up to 15 s. */
   readonly token: () => Promise<string>
   readonly signal: AbortSignal
   readonly fetch?: typeof globalThis.fetch | undefined
 }
 
-const patienceMillis = 15_000
+const timeoutMillis = 15_000
 const maxBytes = 96 * 1024 * 1024
-/** As many as `maxBytes` holds if each is as large as may be. */
+/** `maxBytes` holds this many messages of the maximum size. */
 const pageSize = 350
 const pollMillis = 30_000
 
@@ -72,7 +72,7 @@ const textOf = async (response: Response, most: number): Promise<string> => {
   let size = 0
   for await (const part of response.body ?? []) {
     size += part.length
-    if (size > most) throw new Error("the answer is too long")
+    if (size > most) throw new Error("the response is too long")
     parts.push(part)
   }
   return Buffer.concat(parts).toString("utf8")
@@ -122,27 +122,29 @@ const polledOf = (text: string): Polled => {
   const answer = parsed(text)
   const sets = member(answer, "sets")
   if (sets === undefined || sets === null || typeof sets !== "object" || Array.isArray(sets)) {
-    throw new Error("not a poll's answer")
+    throw new Error("not a poll response")
   }
   return {
     more: member(answer, "moreAvailable") === true,
     sets: Object.entries(sets as { readonly [jti: string]: Json }).map(([jti, set]) => {
-      if (typeof set !== "string") throw new Error("not a poll's answer")
+      if (typeof set !== "string") throw new Error("not a poll response")
       return [jti, set]
     }),
   }
 }
 
-/** What somebody else gives; rejects where the signal is aborted first. */
-const unless = <A>(signal: AbortSignal, given: Promise<A>): Promise<A> =>
+/** The promise's result; rejects if the signal is aborted first. */
+const unlessAborted = <A>(signal: AbortSignal, promise: Promise<A>): Promise<A> =>
   new Promise((resolve, reject) => {
     const over = () => reject(signal.reason)
     signal.addEventListener("abort", over)
-    given.then(resolve, reject).finally(() => signal.removeEventListener("abort", over))
+    promise.then(resolve, reject).finally(() => signal.removeEventListener("abort", over))
     if (signal.aborted) over()
   })
 
-/** Each call rejects with Answered, or with whatever the network had to say. */
+/**
+ * The API as functions. Each call rejects with Answered, or with the error of the network or of a malformed response.
+ */
 export const transmitter = (
   { baseUrl, projectId, signal, token, ...options }: TransmitterOptions,
 ) => {
@@ -167,7 +169,7 @@ export const transmitter = (
       redirect: "error",
       signal: AbortSignal.any([
         signal,
-        AbortSignal.timeout(patienceMillis + waitMillis),
+        AbortSignal.timeout(timeoutMillis + waitMillis),
       ]),
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     })
@@ -176,11 +178,11 @@ export const transmitter = (
     return text
   }
 
-  /** A token that ended on its way is asked for once more. */
+  /** Sends with the service's access token; after a 401 once more, with a new token. */
   const asService = async (url: URL, waitMillis = 0, body?: object, most = maxBytes) => {
     const once = async () => {
-      const given = await unless(AbortSignal.any([signal, AbortSignal.timeout(patienceMillis)]), token())
-      return await send(url, { authorization: `Bearer ${given}` }, waitMillis, body, most)
+      const accessToken = await unlessAborted(AbortSignal.any([signal, AbortSignal.timeout(timeoutMillis)]), token())
+      return await send(url, { authorization: `Bearer ${accessToken}` }, waitMillis, body, most)
     }
     try {
       return await once()
@@ -194,8 +196,8 @@ export const transmitter = (
 
   return {
     /**
-     * Events after a cursor; waits up to `waitSeconds` (30 at most) for the first. More than the usual number of them may
-     * be more than is taken of an answer.
+     * Events after a cursor; waits up to `waitSeconds` (at most 30) for the first. With a larger limit than the default
+     * the response may be too long.
      */
     events: async (after: string, waitSeconds: number, limit = pageSize): Promise<Page> => {
       const query = new URLSearchParams({
@@ -209,10 +211,10 @@ export const transmitter = (
     },
     /** A signed snapshot. */
     snapshot: (): Promise<string> => asService(at(`${project}/snapshot`), 45_000),
-    /** One part of a state that comes in parts, by its digest; not by where a manifest says that it is. */
+    /** One part of a state in parts, by its digest; a manifest's own addresses are not used. */
     part: (digest: string): Promise<string> =>
-      asService(at(`${project}/snapshot/parts/${encodeURIComponent(digest)}`), 0, undefined, mostPartBytes),
-    /** Says what was committed; gives the cursor up to which the transmitter has heard so. */
+      asService(at(`${project}/snapshot/parts/${encodeURIComponent(digest)}`), 0, undefined, maxPartBytes),
+    /** Acknowledges what was committed; returns the latest acknowledged cursor that the transmitter knows. */
     acknowledge: async (
       cursor: string,
       chainHead: string,
@@ -232,17 +234,17 @@ export const transmitter = (
       }
       return acknowledged
     },
-    /** What waits in a stream, after saying what became of the messages before; waits for some unless told not to. */
-    poll: async (streamId: string, { ack, setErrs }: Settled, returnImmediately: boolean): Promise<Polled> => {
+    /** Acknowledges earlier messages and returns waiting ones; waits for some unless `returnImmediately`. */
+    poll: async (streamId: string, { ack, setErrs }: PollAck, returnImmediately: boolean): Promise<Polled> => {
       const body = { maxEvents: pageSize, returnImmediately, ack, setErrs }
       const url = at(`/v1/lifecycle/streams/${encodeURIComponent(streamId)}/poll`)
       return polledOf(await asService(url, pollMillis, body))
     },
-    /** Asks for a verification message, which carries `state`. */
+    /** Asks for a verification message with this `state`. */
     verification: async (streamId: string, state: string): Promise<void> => {
       await asService(at("/v1/lifecycle/verify"), 0, { stream_id: streamId, state })
     },
-    /** What thumbprints stand for; nothing here is trusted for being served. */
+    /** The served key set; a key is trusted only for its pinned thumbprint. */
     keys: async (): Promise<{ readonly keys: ReadonlyArray<Jwk> }> => {
       const keys = member(
         parsed(await send(at("/v1/lifecycle/jwks"), {})),

@@ -1,11 +1,11 @@
 import type { Json } from "./Canonical.ts"
 
-/** One event of a project's history, believed. */
+/** An event of a project's history that passed verification. */
 export interface VerifiedEvent {
   readonly jti: string
   /** The key that signed it. */
   readonly kid: string
-  /** Common to events of one cause. */
+  /** The same for all events with one cause. */
   readonly txn: string | null
   /** Seconds since the epoch. */
   readonly issuedAt: number
@@ -16,7 +16,7 @@ export interface VerifiedEvent {
   readonly payload: Json
   readonly epoch: number
   readonly position: number
-  /** What stands for its place where the transmitter is asked to go on from it. */
+  /** The transmitter's cursor after this event. */
   readonly cursor: string
   readonly digest: string
   readonly prevDigest: string

@@ -1,6 +1,6 @@
 /**
- * A store in PostgreSQL, over whatever the product uses: all that it needs is to run one statement and to run several in
- * a transaction.
+ * A store in PostgreSQL, over the product's own client: it needs one function that runs a statement and one that runs
+ * several in a transaction.
  */
 import { type Row, schema, type Store, type Value, type Work } from "../Store.ts"
 
@@ -12,7 +12,7 @@ export type Query = (
 
 export interface PostgresAccess {
   readonly query: Query
-  /** Runs `work` on one connection between BEGIN and COMMIT, with ROLLBACK where it rejects. */
+  /** Runs `work` on one connection between BEGIN and COMMIT; with ROLLBACK if it rejects. */
   readonly transaction: <A>(work: (query: Query) => Promise<A>) => Promise<A>
 }
 
@@ -74,11 +74,11 @@ export const overPg = (
         client.release()
         return done
       } catch (error) {
-        const kept = await client.query("rollback").then(
+        const rolledBack = await client.query("rollback").then(
           () => true,
           () => false,
         )
-        client.release(!kept)
+        client.release(!rolledBack)
         throw error
       }
     },

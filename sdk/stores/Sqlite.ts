@@ -1,37 +1,39 @@
 /**
- * A store in SQLite, by `node:sqlite` (Deno and Node). A transaction is one synchronous stretch: nothing else of the
- * program can come between its statements on the same connection.
+ * A store in SQLite, by `node:sqlite` (Deno and Node). A transaction runs synchronously, so no other code of the
+ * program can run statements on the same connection in between.
  */
 import type { DatabaseSync, StatementSync } from "node:sqlite"
 import { type OneByOne, type Row, schema, type Statement, type Store, type Work } from "../Store.ts"
 
 const promised = <A>(work: () => A): Promise<A> => new Promise((resolve) => resolve(work()))
 
-const mostPrepared = 40
+const maxPrepared = 40
 
-/** `alongside` must be synchronous here: what it would await would run after the commit. */
+/**
+ * A store over a database connection. `alongside` must be synchronous: after an `await` it would run after the commit.
+ */
 export const sqliteStore = (database: DatabaseSync): Store<DatabaseSync> => {
   const prepared = new Map<string, StatementSync>()
 
-  /** Texts recur. */
+  /** The prepared statement for a text, cached. */
   const statement = (text: string): StatementSync => {
     const known = prepared.get(text)
     if (known !== undefined) return known
     const made = database.prepare(text.replace(/\$(\d+)/g, "?$1"))
-    if (prepared.size >= mostPrepared) prepared.delete(prepared.keys().next().value!)
+    if (prepared.size >= maxPrepared) prepared.delete(prepared.keys().next().value!)
     prepared.set(text, made)
     return made
   }
 
-  // A statement of 200 rows has 1,800 values, and to bind one of them takes the longer the more there are.
+  // Row by row: a statement of 200 rows has 1,800 values, and binding each takes longer the more there are.
   const eachOf = ({ rows, text }: OneByOne): ReadonlyArray<Row> => {
     const one = statement(text)
-    const given: Array<Row> = []
+    const returned: Array<Row> = []
     for (const values of rows) {
       const row = one.get(...values)
-      if (row !== undefined) given.push(row)
+      if (row !== undefined) returned.push(row)
     }
-    return given
+    return returned
   }
 
   const run = (given: Statement): ReadonlyArray<Row> =>

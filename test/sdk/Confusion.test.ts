@@ -1,6 +1,6 @@
 /**
- * What has fooled verifiers before: signatures with another PKCS #1 v1.5 padding, algorithm and type confusion, keys that
- * the attacker brings along or has served.
+ * Known attacks on verifiers: signatures with another PKCS #1 v1.5 padding, algorithm and type confusion, keys that the
+ * attacker supplies in the header or in the key set.
  */
 import fc from "fast-check"
 import { base64url, calculateJwkThumbprint, CompactSign, type JWK } from "jose"
@@ -13,7 +13,7 @@ const utf8 = new TextEncoder()
 const encoded = (value: unknown) => base64url.encode(typeof value === "string" ? value : JSON.stringify(value))
 const [good] = chained([granted("pat")])
 
-/** What a verifier of RSASSA-PKCS1-v1_5 must not take for a signature, made with the private key itself. */
+/** Blocks that a verifier of RSASSA-PKCS1-v1_5 must refuse, although they are made with the private key itself. */
 describe("RS256", () => {
   const { privateKey, publicKey } = generateKeyPairSync("rsa", { modulusLength: 2048 })
   const { d, n } = privateKey.export({ format: "jwk" })
@@ -36,7 +36,7 @@ describe("RS256", () => {
   const padded = (tail: Buffer, type = 1, fill = 0xff) =>
     Buffer.concat([Buffer.from([0, type]), Buffer.alloc(256 - 3 - tail.length, fill), Buffer.from([0]), tail])
 
-  it("takes its own signature, and none whose padding is another", async () => {
+  it("accepts a signature with the right padding, and no other block", async () => {
     const kid = await calculateJwkThumbprint(jwk)
     const pins = pinsTo([kid], [jwk])
     const input = `${encoded({ alg: "RS256", typ: "secevent+jwt", kid })}.${encoded(good)}`
@@ -44,7 +44,7 @@ describe("RS256", () => {
     const by = (signature: Buffer) => stepOf(`${input}.${base64url.encode(signature)}`, pins)
     const made = (block: Buffer) => by(bytes(power(BigInt(`0x${block.toString("hex")}`), exponent)))
     const right = padded(Buffer.concat([info, hash]))
-    assert.strictEqual(await made(right), "believed")
+    assert.strictEqual(await made(right), "verified")
 
     const sha1 = hex("30 21 30 09 06 05 2b 0e 03 02 1a 05 00 04 14")
     const sha512 = hex("30 51 30 0d 06 09 60 86 48 01 65 03 04 02 03 05 00 04 40")
@@ -52,8 +52,8 @@ describe("RS256", () => {
       "block type 0": padded(Buffer.concat([info, hash]), 0, 0),
       "block type 2": padded(Buffer.concat([info, hash]), 2),
       "another fill": padded(Buffer.concat([info, hash]), 1, 0xfe),
-      "no hash, only what it is of": padded(info),
-      "a hash without what it is of": padded(hash),
+      "an algorithm identifier without a hash": padded(info),
+      "a hash without an algorithm identifier": padded(hash),
       "no NULL": padded(Buffer.concat([hex("30 2f 30 0b 06 09 60 86 48 01 65 03 04 02 01 04 20"), hash])),
       "lengths in the long form": padded(
         Buffer.concat([hex("30 81 31 30 0d 06 09 60 86 48 01 65 03 04 02 01 05 00 04 20"), hash]),
@@ -61,7 +61,7 @@ describe("RS256", () => {
       "the hash of SHA-1": padded(Buffer.concat([sha1, createHash("sha1").update(input).digest()])),
       "the hash of SHA-512": padded(Buffer.concat([sha512, createHash("sha512").update(input).digest()])),
       "something after the hash": padded(Buffer.concat([info, hash, Buffer.alloc(8)])),
-      // Bleichenbacher's forgery against exponent 3: short padding, and room for anything behind.
+      // Bleichenbacher's forgery against exponent 3: short padding, and free bytes after the hash.
       "short padding": Buffer.concat([hex("00 01 ff ff ff ff ff ff ff ff 00"), info, hash, Buffer.alloc(256 - 62, 7)]),
       "another message's hash": padded(Buffer.concat([info, createHash("sha256").update(`${input}x`).digest()])),
     }
@@ -75,8 +75,8 @@ describe("RS256", () => {
       "0": Buffer.alloc(256),
       "1": bytes(1n),
       "n - 1": bytes(modulus - 1n),
-      "a zero in front": bytes(signature, 257),
-      "a zero behind": Buffer.concat([bytes(signature), Buffer.alloc(1)]),
+      "a leading zero": bytes(signature, 257),
+      "a trailing zero": Buffer.concat([bytes(signature), Buffer.alloc(1)]),
       "one byte short": bytes(signature).subarray(1),
       "one byte": Buffer.from([0]),
       ...(signature + modulus < 2n ** 2048n ? { "s + n": bytes(signature + modulus) } : {}),
@@ -89,7 +89,7 @@ describe("RS256", () => {
 })
 
 describe("confusion", () => {
-  it("a message says neither what it is, nor by which key, in any way but the one", async () => {
+  it("a header with another typ, alg or kid, or with a key of its own, is refused", async () => {
     const key = await keyOf("0")
     const eve = await keyOf("1")
     const pins = pinsTo([key.kid], [key.jwk, eve.jwk])
@@ -139,7 +139,7 @@ describe("confusion", () => {
       ["header", raw(`${JSON.stringify(header)}x`)],
       ["header", raw(`[${JSON.stringify(header)}]`)],
       ["header", raw("null")],
-      // The last of members by one name counts (RFC 7515, 4), for everybody who reads it here.
+      // The last of several members with one name counts (RFC 7515, 4).
       ["typ", raw(`{"alg":"RS256","typ":"secevent+jwt","kid":"${key.kid}","typ":"JWT"}`)],
       ["alg", raw(`{"alg":"RS256","typ":"secevent+jwt","kid":"${key.kid}","alg":"none"}`)],
       ["kid", raw(`{"alg":"RS256","typ":"secevent+jwt","kid":"${key.kid}","kid":"${eve.kid}"}`)],
@@ -148,16 +148,16 @@ describe("confusion", () => {
       ["signature", Promise.resolve(`${encoded({ ...header, pad: "x".repeat(100_000) })}.${encoded(good)}.AA`)],
     ]
     for (const [i, [step, token]] of cases.entries()) assert.strictEqual(await stepOf(await token, pins), step, `${i}`)
-    assert.strictEqual(await stepOf(await key.sign(good), pins), "believed")
+    assert.strictEqual(await stepOf(await key.sign(good), pins), "verified")
   })
 })
 
 describe("keys", () => {
-  it("a kid that was not committed to is never accepted, whatever the key set serves", async () => {
+  it("a kid that is not pinned is never accepted, whatever the key set contains", async () => {
     const keys = await Promise.all(["0", "1", "2"].map(keyOf))
     const which = fc.integer({ min: 0, max: keys.length - 1 })
     const some = fc.uniqueArray(which)
-    // Served under its own name, another's, none, twice, with its alg changed, or as no RSA key at all.
+    // Served with its own kid, another's or none, twice, with another alg, or not as an RSA key.
     const served = fc.array(
       fc.record({
         key: which,
@@ -182,7 +182,7 @@ describe("keys", () => {
         const step = await stepOf(await tokenOf(by, named), pinsTo(pinned.map((i) => keys[i]!.kid), set))
         const committed = pinned.includes(named)
         const there = serving.some(({ key, rsa }) => rsa && key === named)
-        const expected = !committed ? "kid" : !there ? "key" : by === named ? "believed" : "signature"
+        const expected = !committed ? "kid" : !there ? "key" : by === named ? "verified" : "signature"
         assert.strictEqual(step, expected)
       }),
       { numRuns: 300 },

@@ -1,10 +1,10 @@
-/** Who may come in after what befell them, by the signs that their session shows. */
+/** Events, and the gate's decisions after them for several people and sessions. */
 import type { Json } from "../../sdk/Canonical.ts"
 import type { SessionSigns } from "../../sdk/Gate.ts"
-import { granted, now, own, projectId, revoked, type Told } from "./Tokens.ts"
+import { type EventInput, granted, now, own, projectId, revoked } from "./Tokens.ts"
 
 const user = (sub: string) => ({ format: "iss_sub", iss: "https://id.example", sub })
-const about = (type: string, subId: Json, payload: object = {}): Told => ({
+const about = (type: string, subId: Json, payload: object = {}): EventInput => ({
   ...{ type, subId },
   payload: { event_timestamp: now, initiating_entity: "system", ...payload },
 })
@@ -12,7 +12,7 @@ const risc = (name: string) => `https://schemas.openid.net/secevent/risc/event-t
 const ended = "https://schemas.openid.net/secevent/caep/event-type/session-revoked"
 const linked = own("identity-linked")
 
-export const whatBefell: ReadonlyArray<Told> = [
+export const accessEvents: ReadonlyArray<EventInput> = [
   ...["pat", "off", "gone", "floor", "one", "old", "first", "merged"].map((name) => granted(name)),
   about(risc("account-disabled"), user("off")),
   about(risc("account-disabled"), user("pat")),
@@ -27,25 +27,25 @@ export const whatBefell: ReadonlyArray<Told> = [
 ]
 
 export const entries: ReadonlyArray<readonly [string, SessionSigns | undefined, string]> = [
-  ["pat", undefined, "welcome"],
-  ["pat", {}, "welcome"],
+  ["pat", undefined, "admitted"],
+  ["pat", {}, "admitted"],
   ["nobody", undefined, "no_access"],
   ["off", undefined, "account_disabled"],
   ["gone", undefined, "no_access"],
   ["floor", { sessionIssuedAt: now }, "session_ended"],
-  ["floor", { sessionIssuedAt: now + 1 }, "welcome"],
+  ["floor", { sessionIssuedAt: now + 1 }, "admitted"],
   ["floor", { sessionIssuedAt: NaN }, "session_ended"],
   ["floor", {}, "session_ended"],
   ["one", { sid: "s1", sessionIssuedAt: now + 100 }, "session_ended"],
-  ["one", { sid: "s2", sessionIssuedAt: now - 100 }, "welcome"],
-  // Whoever cannot say which session it is may have come by the one that ended.
+  ["one", { sid: "s2", sessionIssuedAt: now - 100 }, "admitted"],
+  // Without `sid` the session may be the one that ended.
   ["one", { sessionIssuedAt: now - 100 }, "session_ended"],
-  ["one", { sessionIssuedAt: now + 100 }, "welcome"],
-  ["new", undefined, "welcome"],
+  ["one", { sessionIssuedAt: now + 100 }, "admitted"],
+  ["new", undefined, "admitted"],
   ["old", undefined, "identity_replaced"],
-  ["second", undefined, "welcome"],
-  ["first", undefined, "welcome"],
-  ["other", undefined, "welcome"],
+  ["second", undefined, "admitted"],
+  ["first", undefined, "admitted"],
+  ["other", undefined, "admitted"],
   ["merged", { sessionIssuedAt: now - 200 }, "session_ended"],
 ]
 

@@ -20,7 +20,7 @@ const opened = (notices: ReadonlyArray<Notice>) => notices.some(({ kind }) => ki
 const closedBy = (because: string) => (notices: ReadonlyArray<Notice>) =>
   notices.some((notice) => notice.kind === "closed" && notice.because === because)
 
-/** Somebody gets Access, and somebody else loses it. */
+/** One person gets Access; another gets it and loses it. */
 const change = Effect.fnUntraced(function* ({ institution, project }: Scene) {
   const [one, other] = [yield* person(), yield* person()]
   const id = randomUUID()
@@ -31,7 +31,7 @@ const change = Effect.fnUntraced(function* ({ institution, project }: Scene) {
 
 type Product = Effect.Success<ReturnType<typeof product>>
 
-/** Everything that the transmitter has is applied, and it has heard so. */
+/** Whether all events are applied, access is open, and the transmitter has the acknowledgement. */
 const settled = ({ standing }: Product, head: number) => async (_: unknown, acknowledged: string) => {
   const place = await Effect.runPromise(standing)
   return place !== null && place.open && place.position === head && place.cursor === acknowledged
@@ -39,7 +39,7 @@ const settled = ({ standing }: Product, head: number) => async (_: unknown, ackn
 
 layer(world, { excludeTestServices: true })("follow", (it) => {
   it.effect(
-    "killed at every step, it ends equal to the transmitter, and was never in between",
+    "killed at each step in turn, its facts fit its position, and it ends equal to the transmitter",
     () =>
       Effect.gen(function* () {
         const made = yield* scene
@@ -52,7 +52,7 @@ layer(world, { excludeTestServices: true })("follow", (it) => {
           const { position: head } = yield* stateNow(made)
           run = yield* own.run({ dieAt, until: settled(own, head) })
           deepest = Math.max(deepest, run.steps)
-          // Whatever it died of: what is known is exactly what the events up to its place come to.
+          // Wherever it was killed: no facts without a standing, and at the head the head's facts.
           const place = yield* own.standing
           if (place === null) {
             assert.deepStrictEqual(yield* own.facts, [])
@@ -74,7 +74,7 @@ layer(world, { excludeTestServices: true })("follow", (it) => {
   )
 
   it.effect(
-    "killed among events, what is known is what the events up to its place come to",
+    "killed while it applies events, its facts are those of the events up to its position",
     () =>
       Effect.gen(function* () {
         const made = yield* scene
@@ -106,7 +106,7 @@ layer(world, { excludeTestServices: true })("follow", (it) => {
     120_000,
   )
 
-  it.effect("a revoked grant closes access at once; approved anew, it goes on where it was", () =>
+  it.effect("a revoked grant closes access; after a new grant it continues from its cursor without a snapshot", () =>
     Effect.gen(function* () {
       const made = yield* scene
       const own = yield* product(made)
@@ -129,7 +129,7 @@ layer(world, { excludeTestServices: true })("follow", (it) => {
       assert.isTrue((yield* mayEnter).may)
     }))
 
-  it.effect("a database that was put back is found out by the transmitter's memory, and caught up by a snapshot", () =>
+  it.effect("a database restored to an earlier position is noticed by the acknowledgement, and takes a snapshot", () =>
     Effect.gen(function* () {
       const made = yield* scene
       const own = yield* product(made)
@@ -151,7 +151,7 @@ layer(world, { excludeTestServices: true })("follow", (it) => {
       assert.deepInclude(yield* own.standing, { open: true, position: head })
     }))
 
-  it.effect("a message that cannot be believed: nothing of its page is applied, and a snapshot leads past it", () =>
+  it.effect("a forged message: nothing of its page is applied, access closes, and a snapshot leads past it", () =>
     Effect.gen(function* () {
       const { owner } = yield* Database
       const made = yield* scene
@@ -162,24 +162,24 @@ layer(world, { excludeTestServices: true })("follow", (it) => {
       const signed = Effect.map(everything(made.asking), ({ items }) => items.length)
       yield* Effect.repeat(signed, { until: (n) => n === head })
       const [, one, other] = (yield* everything(made.asking)).items.slice(-3)
-      // Another event's signature under this one's words.
+      // This event's claims with another event's signature.
       const forged = [...one!.set.split(".").slice(0, 2), other!.set.split(".")[2]].join(".")
       yield* owner`update lifecycle_messages set message = ${forged}
         where project_id = ${made.project} and position = ${one!.position}`
       const { notices } = yield* own.run({ until: settled(own, head) })
-      const told = notices.map((notice) => notice.kind === "closed" ? notice.because : notice.kind)
-      assert.deepStrictEqual(told, ["authentication_failed", "retrying", "snapshot", "opened"])
+      const kinds = notices.map((notice) => notice.kind === "closed" ? notice.because : notice.kind)
+      assert.deepStrictEqual(kinds, ["authentication_failed", "retrying", "snapshot", "opened"])
       assert.deepStrictEqual(yield* own.facts, facts)
     }))
 
-  it.effect("a key that was never committed to closes access and is not believed for being served", () =>
+  it.effect("a served key that is not pinned closes access; forgetting the state and new pins open it again", () =>
     Effect.gen(function* () {
       const { owner } = yield* Database
       const keys = yield* SigningKeys
       const made = yield* scene
       const own = yield* product(made)
       yield* own.run({ until: opened })
-      // Another installation in the place of this one: its keys are its own, and every project begins with them.
+      // As if another installation replaced this one: it has its own keys.
       yield* owner`truncate signing_keys, lifecycle_key_places, lifecycle_project_keys, lifecycle_key_news`
       yield* keys.ensure
       yield* change(made)
@@ -191,14 +191,14 @@ layer(world, { excludeTestServices: true })("follow", (it) => {
       const served = (yield* keys.jwks).keys.map(({ kid }) => String(kid))
       assert.isFalse(served.some((kid) => own.pins.includes(kid)))
 
-      // Its operator looks, and starts over from what the transmitter's operator says.
+      // The product's operator starts over with the pins from the transmitter's operator.
       yield* Effect.promise(() => own.store.transact(() => Ledger.forget(made.project)))
       const anew = yield* own.run({ options: { pins: served }, until: opened })
       assert.isTrue(opened(anew.notices))
     }))
 
-  // The last one here: the epoch is the whole installation's.
-  it.effect("another history, a raised epoch and an installed version that is not the linked one", () =>
+  // Runs last, because it raises the epoch of the whole installation.
+  it.effect("another history or epoch leads to a snapshot; a wrong installed version leaves access open", () =>
     Effect.gen(function* () {
       const { owner } = yield* Database
       const made = yield* scene

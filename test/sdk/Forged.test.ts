@@ -1,11 +1,11 @@
 /**
- * Pages in which somebody had a hand: whatever is changed, moved, left out or put in, nothing of such a page is applied,
- * and access is closed. What comes twice changes nothing, and a page that ends early is the beginning of the true one.
+ * Manipulated pages: if anything is changed, moved, left out or inserted, nothing of the page is applied, and access is
+ * closed. Repeated events change nothing, and a page that ends early is the beginning of the true page.
  */
 import { assert, describe, it } from "@effect/vitest"
 import { decodeProtectedHeader } from "jose"
 import { DatabaseSync } from "node:sqlite"
-import { course } from "../../sdk/SyncLoop.ts"
+import { syncLoop } from "../../sdk/SyncLoop.ts"
 import * as Ledger from "../../sdk/Ledger.ts"
 import { genesis, type Json } from "../../sdk/Canonical.ts"
 import { Gap, Refusal, type RefusalStep } from "../../sdk/Refusal.ts"
@@ -14,6 +14,7 @@ import { verifyEvent } from "../../sdk/Verify.ts"
 import {
   audience,
   chained,
+  type EventInput,
   granted,
   issuer,
   keyOf,
@@ -24,7 +25,6 @@ import {
   projectId,
   revoked,
   type SigningKey,
-  type Told,
 } from "./Tokens.ts"
 
 const key = await keyOf("transmitter")
@@ -47,7 +47,7 @@ const digestOf = ({ events }: Claims) =>
   (Object.values(events) as unknown as [{ readonly lifecycle: { readonly digest: string } }])[0].lifecycle.digest
 const headBefore = digestOf(history[known - 1]!)
 
-/** A product that has the first events and lets people in; `turn` gives it a page. */
+/** A product that has applied the first events and is open; `turn` gives it a page. */
 const product = async (kids: ReadonlyArray<string> = [key.kid]) => {
   const database = new DatabaseSync(":memory:")
   const store = sqliteStore(database)
@@ -74,7 +74,7 @@ const product = async (kids: ReadonlyArray<string> = [key.kid]) => {
     const items = sets.map((set) => ({ set }))
     return Promise.resolve(Response.json({ items, cursor: `c${known + sets.length}`, more: false }))
   }
-  const { failed, turn } = course({
+  const { failed, turn } = syncLoop({
     ...{ baseUrl: "https://id.example", projectId, installedVersion: "1", pins: [], store, issuer },
     ...{ fetch: fetched, token: () => Promise.resolve("t"), signal: new AbortController().signal },
     now: () => now * 1_000,
@@ -90,7 +90,7 @@ const product = async (kids: ReadonlyArray<string> = [key.kid]) => {
 
 type Product = Awaited<ReturnType<typeof product>>
 
-/** The step at which a page is refused, "gap" where it does not follow; nothing of it is there. */
+/** The step at which a page is refused, or "gap"; asserts that nothing of it was applied. */
 const refusedBy = async (one: Product, sets: ReadonlyArray<string>, name: string): Promise<RefusalStep | "gap"> => {
   const [rows, place] = [one.rows(), await one.standing()]
   const error = await one.turn(sets)
@@ -101,7 +101,7 @@ const refusedBy = async (one: Product, sets: ReadonlyArray<string>, name: string
   return (error as Refusal).step
 }
 
-/** As above, by a product of its own, which lets nobody in from then on. */
+/** As above, with a new product; asserts that its access is closed afterwards. */
 const closes = async (sets: ReadonlyArray<string>, name: string, kids?: ReadonlyArray<string>) => {
   const one = await product(kids)
   const step = await refusedBy(one, sets, name)
@@ -113,7 +113,7 @@ const closes = async (sets: ReadonlyArray<string>, name: string, kids?: Readonly
 const changed = (sets: ReadonlyArray<string>, at: number, set: string) => sets.with(at, set)
 const last = page.length - 1
 
-/** Each value that stands somewhere in a document, changed there. */
+/** A document's variants: each value changed, each member removed, one member added. */
 const variants = (value: Json): ReadonlyArray<readonly [path: string, Json]> => {
   if (Array.isArray(value)) return [["[]", [...value, 0]]]
   if (value === null || typeof value !== "object") {
@@ -132,19 +132,19 @@ const variants = (value: Json): ReadonlyArray<readonly [path: string, Json]> => 
 
 const encoded = (value: Json) => Buffer.from(JSON.stringify(value)).toString("base64url")
 
-describe("a page that is not the transmitter's", () => {
-  it("the true one is applied as a whole", async () => {
+describe("a page", () => {
+  it("that is not manipulated is applied as a whole", async () => {
     const one = await product()
     assert.isNull(await one.turn(page))
     assert.deepInclude(await one.standing(), { position: history.length, open: true })
   })
 
-  it("no character of any message may be another", async () => {
+  it("with a changed character in a message is refused", async () => {
     const one = await product()
     const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
     for (const [at, set] of page.entries()) {
       for (let i = at % 3; i < set.length; i += 3) {
-        // The lowest bit alone, which base64 might not even look at where it ends.
+        // Only the lowest bit, which a base64 decoder may ignore in the last character.
         const other = alphabet[alphabet.indexOf(set[i]!) ^ 1] ?? "A"
         const step = await refusedBy(one, changed(page, at, set.slice(0, i) + other + set.slice(i + 1)), `${at} ${i}`)
         assert.include(["signature", "header", "typ", "alg", "kid", "compact"], step)
@@ -156,7 +156,7 @@ describe("a page that is not the transmitter's", () => {
     }
   }, 120_000)
 
-  it("no member of a message may be another, be missing or be added, by whoever signs", async () => {
+  it("with a member changed, removed or added is refused, whoever signs it", async () => {
     const one = await product()
     for (const at of [0, 2, last]) {
       const claims = history[known + at]!
@@ -177,7 +177,7 @@ describe("a page that is not the transmitter's", () => {
     }
   }, 120_000)
 
-  it("messages stay in their places: none is moved or left out before the end", async () => {
+  it("with messages exchanged, or one left out before the end, has a gap", async () => {
     const one = await product()
     for (let i = 0; i < page.length; i++) {
       for (let j = 0; j < i; j++) {
@@ -190,7 +190,7 @@ describe("a page that is not the transmitter's", () => {
     assert.strictEqual(closed, "gap")
   })
 
-  it("what comes twice changes nothing, and a page that ends early is the beginning of the true one", async () => {
+  it("with repeated events changes nothing twice; one that ends early is continued by the rest", async () => {
     const [whole, twice, again, short] = [await product(), await product(), await product(), await product()]
     await whole.turn(page)
     assert.isNull(await twice.turn(page.flatMap((set) => [set, set])))
@@ -202,24 +202,24 @@ describe("a page that is not the transmitter's", () => {
     assert.deepStrictEqual(short.rows(), whole.rows())
   })
 
-  const told: ReadonlyArray<Told> = [granted("mallory"), granted("mallet"), revoked("eve")]
+  const inputs: ReadonlyArray<EventInput> = [granted("mallory"), granted("mallet"), revoked("eve")]
   const at = known + 1
-  const transition = (payload: Told["payload"]): Told => ({
+  const transition = (payload: EventInput["payload"]): EventInput => ({
     type: own("key-transition"),
     subId: personNamed("nobody"),
     payload: { event_timestamp: now, initiating_entity: "admin", ...payload },
   })
   const elsewhere = (claims: ReadonlyArray<object>, by = key) => Promise.all(claims.map((one) => by.sign(one)))
-  const following = chained(told, 1, headBefore, at)
+  const following = chained(inputs, 1, headBefore, at)
 
-  it("messages of others that the same key signed: another project's, issuer's, epoch's, history's", async () => {
+  it("with messages by the same key of another project, issuer, epoch, history or type closes access", async () => {
     const foreign: Readonly<Record<string, readonly [RefusalStep | "gap", ReadonlyArray<object>]>> = {
       "another project's": ["aud", following.map((one) => ({ ...one, aud: `${audience}0` }))],
       "another issuer's": ["iss", following.map((one) => ({ ...one, iss: `${issuer}0` }))],
-      "another epoch's": ["gap", chained(told, 2, headBefore, at)],
-      "the epoch's before": ["gap", chained(told, 0, headBefore, at)],
-      "another history's": ["gap", chained(told, 1, genesis, at)],
-      "another history's from the beginning": ["gap", chained([...told, ...told], 1, genesis, 1)],
+      "another epoch's": ["gap", chained(inputs, 2, headBefore, at)],
+      "the epoch's before": ["gap", chained(inputs, 0, headBefore, at)],
+      "another history's": ["gap", chained(inputs, 1, genesis, at)],
+      "another history's from the beginning": ["gap", chained([...inputs, ...inputs], 1, genesis, 1)],
       "of the future": ["iat", following.map((one) => ({ ...one, iat: now + 61 }))],
       "one that ends": ["exp", following.map((one) => ({ ...one, exp: now + 600 }))],
     }
@@ -227,11 +227,11 @@ describe("a page that is not the transmitter's", () => {
       const sets = await elsewhere(claims)
       assert.strictEqual(await closes(sets, name), expected, name)
       if (expected === "gap") continue
-      // In the midst of true ones, in the place of one of them.
+      // Among valid messages, in place of one of them.
       for (let i = 0; i < page.length; i++) assert.strictEqual(await closes(page.with(i, sets[0]!), name), expected)
     }
-    // A fork: the true beginning, then what another history goes on with.
-    const fork = await elsewhere(chained(told, 1, genesis, at + 2))
+    // A fork: two valid messages, then those of another history.
+    const fork = await elsewhere(chained(inputs, 1, genesis, at + 2))
     assert.strictEqual(await closes([...page.slice(0, 2), ...fork], "a fork"), "gap")
     for (const typ of ["lifecycle-snapshot+jwt", "at+jwt", "JWT"]) {
       const set = await key.sign(history[known], { typ })
@@ -239,7 +239,7 @@ describe("a page that is not the transmitter's", () => {
     }
   })
 
-  it("keys: none that was not announced, is served no more, or was stolen, wherever in the page it begins", async () => {
+  it("signed from any message on by a key not pinned, no longer served or stolen closes access", async () => {
     for (let from = 0; from < page.length; from++) {
       const switched = async (by: SigningKey) => [
         ...page.slice(0, from),
@@ -249,22 +249,22 @@ describe("a page that is not the transmitter's", () => {
       const both = [key.kid, retired.kid]
       assert.strictEqual(await closes(await switched(retired), "served no more", both), "key")
     }
-    const stolen = chained([transition({ compromised: key.kid, next: ["x", "y"] }), ...told], 1, headBefore, at)
+    const stolen = chained([transition({ compromised: key.kid, next: ["x", "y"] }), ...inputs], 1, headBefore, at)
     const thief = [await second.sign(stolen[0]!), ...await elsewhere(stolen.slice(1))]
     assert.strictEqual(await closes(thief, "by the thief", [key.kid, second.kid]), "kid")
     const itself = await elsewhere(stolen)
     assert.strictEqual(await closes(itself, "its own loss"), "kid")
   })
 
-  it("a key that the page itself announces goes on in the next look", async () => {
-    const claims = chained([transition({ next: [second.kid, "later"] }), ...told], 1, headBefore, at)
+  it("that announces a key and continues with it is applied in two turns", async () => {
+    const claims = chained([transition({ next: [second.kid, "later"] }), ...inputs], 1, headBefore, at)
     const sets = [await key.sign(claims[0]!), ...await elsewhere(claims.slice(1), second)]
     const one = await product()
     assert.isNull(await one.turn(sets))
     assert.deepInclude(await one.standing(), { position: at })
     assert.isNull(await one.turn(sets))
-    assert.deepInclude(await one.standing(), { position: at + told.length })
-    // Announced by nobody but the one who uses it.
+    assert.deepInclude(await one.standing(), { position: at + inputs.length })
+    // Announced only by the key itself.
     const alone = [...page.slice(0, 2), await second.sign(claims[0]!)]
     assert.strictEqual(await closes(alone, "by itself"), "kid")
   })

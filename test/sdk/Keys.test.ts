@@ -1,11 +1,11 @@
-/** What a product makes of keys: announced, switched, missed, stolen, and of those that are nobody's. */
+/** How a product handles keys: announced, switched, missed, stolen and unknown ones. */
 import { assert, describe, it, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { randomUUID } from "node:crypto"
 import { DatabaseSync } from "node:sqlite"
 import { genesis } from "../../sdk/Canonical.ts"
 import type { Notice } from "../../sdk/Follow.ts"
-import { keyRing } from "../../sdk/Keys.ts"
+import { keyCache } from "../../sdk/Keys.ts"
 import * as Ledger from "../../sdk/Ledger.ts"
 import { Refusal } from "../../sdk/Refusal.ts"
 import { sqliteStore } from "../../sdk/stores/Sqlite.ts"
@@ -17,6 +17,7 @@ import { access, person } from "../support/TestIdentity.ts"
 import { grant, type Scene } from "../services/lifecycle/LifecycleWorld.ts"
 import {
   chained,
+  type EventInput,
   granted,
   makeKey,
   now,
@@ -26,14 +27,13 @@ import {
   projectId,
   type SigningKey,
   snapshotOf,
-  type Told,
 } from "./Tokens.ts"
 import { product, scene, stateNow, world } from "./KitWorld.ts"
 
 const [first, second, third, rogue] = await Promise.all([makeKey(), makeKey(), makeKey(), makeKey()])
 const served = [first, second, third, rogue].map(({ jwk }) => jwk)
 
-const transition = (payload: Told["payload"]): Told => ({
+const transition = (payload: EventInput["payload"]): EventInput => ({
   type: own("key-transition"),
   subId: personNamed("nobody"),
   payload: { event_timestamp: now, initiating_entity: "admin", ...payload },
@@ -45,11 +45,13 @@ const refusalOf = async (promise: Promise<unknown>) => {
   return (error as Refusal).step
 }
 
-/** A history in which each event is signed by a key of its own choice; believed as far as envelopes go. */
-const history = (...told: ReadonlyArray<readonly [SigningKey, Told]>): Promise<ReadonlyArray<VerifiedEvent>> => {
-  const pins = pinsTo(told.map(([key]) => key.kid), served)
-  const claims = chained(told.map(([, event]) => event))
-  return Promise.all(told.map(async ([key], i) => verifyEvent(await key.sign(claims[i]!), pins)))
+/** A history in which each event has its own signing key; all of these keys count as pinned here. */
+const history = (
+  ...signed: ReadonlyArray<readonly [SigningKey, EventInput]>
+): Promise<ReadonlyArray<VerifiedEvent>> => {
+  const pins = pinsTo(signed.map(([key]) => key.kid), served)
+  const claims = chained(signed.map(([, event]) => event))
+  return Promise.all(signed.map(async ([key], i) => verifyEvent(await key.sign(claims[i]!), pins)))
 }
 
 /** A product that pinned these keys. */
@@ -73,21 +75,21 @@ const pinned = async (...keys: ReadonlyArray<SigningKey>) => {
 const sorted = (...keys: ReadonlyArray<SigningKey>) => keys.map(({ kid }) => kid).sort()
 
 describe("keys of a product", () => {
-  it("a key is believed for its thumbprint; one that is served and was never committed to is nobody's", async () => {
+  it("a key is accepted by its pinned thumbprint only: not for being served, nor under another's kid", async () => {
     const [claims] = chained([granted("pat")])
     const pins = pinsTo([first.kid, second.kid], [first.jwk, rogue.jwk])
     assert.strictEqual((await verifyEvent(await first.sign(claims), pins)).kid, first.kid)
     assert.strictEqual(await refusalOf(verifyEvent(await rogue.sign(claims), pins)), "kid")
     assert.strictEqual(await refusalOf(verifyEvent(await second.sign(claims), pins)), "key")
-    // Served under another's name.
+    // Served with another key's kid.
     const disguised = pinsTo([first.kid], [{ ...rogue.jwk, kid: first.kid }])
     assert.strictEqual(await refusalOf(verifyEvent(await rogue.sign(claims, { kid: first.kid }), disguised)), "key")
   })
 
-  it("a key that is served no more is believed for ten minutes at most", async () => {
+  it("a key that is no longer served is accepted for ten minutes at most", async () => {
     let [at, asked] = [0, 0]
     let keys = [first.jwk]
-    const ring = keyRing(() => {
+    const ring = keyCache(() => {
       asked++
       return Promise.resolve({ keys })
     }, () => at)([first.kid])
@@ -100,36 +102,36 @@ describe("keys of a product", () => {
     assert.strictEqual(await refusalOf(ring.key(first.kid)), "key")
   })
 
-  it("an announcement pins, a switch goes on, a key that nobody announced does not, even in one page", async () => {
+  it("an announced key is pinned and may sign later events of the page; another key is refused", async () => {
     const { apply, pins, position } = await pinned(first)
-    const told = await history(
+    const events = await history(
       [first, granted("a")],
       [first, transition({ next: [second.kid, third.kid], not_before: now })],
       [second, transition({ next: [third.kid, "later"] })],
       [second, granted("b")],
       [rogue, granted("c")],
     )
-    assert.lengthOf(await apply(told.slice(0, 4)), 4)
+    assert.lengthOf(await apply(events.slice(0, 4)), 4)
     assert.deepStrictEqual(await pins(), [...sorted(first, second, third), "later"].sort())
-    assert.strictEqual(await refusalOf(apply(told)), "kid")
+    assert.strictEqual(await refusalOf(apply(events)), "kid")
     assert.strictEqual(await position(), 4)
     const ahead = await pinned(first)
     assert.strictEqual(await refusalOf(ahead.apply(await history([second, granted("a")]))), "kid")
   })
 
-  it("a stolen key is nobody's, nor is what its thief announced; it has no say in its own loss", async () => {
+  it("a stolen key and the keys that it announced are unpinned; the stolen key cannot report itself", async () => {
     const { apply, pins, position } = await pinned(first, second, third)
-    const told = await history(
+    const events = await history(
       [first, transition({ next: [second.kid, rogue.kid] })],
       [second, transition({ compromised: first.kid, next: [third.kid, "later"] })],
       [second, granted("a")],
       [first, granted("b")],
     )
-    await apply(told.slice(0, 1))
+    await apply(events.slice(0, 1))
     assert.include(await pins(), rogue.kid)
-    await apply(told.slice(1, 3))
+    await apply(events.slice(1, 3))
     assert.deepStrictEqual(await pins(), [...sorted(second, third), "later"].sort())
-    assert.strictEqual(await refusalOf(apply(told.slice(3))), "kid")
+    assert.strictEqual(await refusalOf(apply(events.slice(3))), "kid")
     assert.strictEqual(await position(), 3)
     const other = await pinned(first, second)
     const itself = await history([first, transition({ compromised: first.kid, next: [rogue.kid, third.kid] })])
@@ -145,13 +147,13 @@ const change = ({ institution, project }: Scene) =>
 
 type Product = Effect.Success<ReturnType<typeof product>>
 
-/** Everything that the transmitter has is applied, access is open, and the transmitter has heard so. */
+/** Whether all events are applied, access is open, and the transmitter has the acknowledgement. */
 const settled = ({ standing }: Product, head: number) => async (_: unknown, acknowledged: string) => {
   const place = await Effect.runPromise(standing)
   return place !== null && place.open && place.position >= head && place.cursor === acknowledged
 }
 
-/** Follows until nothing is left; gives what it said. */
+/** Follows up to the head; returns the kinds of its notices. */
 const upToDate = Effect.fnUntraced(function* (made: Scene, own: Product) {
   const { position } = yield* stateNow(made)
   const { notices } = yield* own.run({ until: settled(own, position) })
@@ -167,7 +169,7 @@ const servedAt = Effect.fnUntraced(function* (path: string) {
 })
 
 layer(rotating, { excludeTestServices: true, timeout: "2 minutes" })("a product through changes of keys", (it) => {
-  it.effect("who follows never stops; who was away takes a snapshot, as everybody does after a theft; all end equal", () =>
+  it.effect("following needs no snapshot, being away needs one, a theft needs one for both; both end equal", () =>
     Effect.gen(function* () {
       const made = yield* scene
       const absent = { ...made, asking: { ...made.asking, clientId: `absent-${made.project}` } }
@@ -208,7 +210,7 @@ layer(rotating, { excludeTestServices: true, timeout: "2 minutes" })("a product 
         assert.notInclude(pins, next!)
         assert.include(pins, after!)
       }
-      // What signs access and ID tokens goes its own way: the products' tokens were good all along.
+      // The keys of access and ID tokens are separate and did not change.
       assert.includeMembers(yield* servedAt("/v1/lifecycle/jwks"), [after!])
       assert.notInclude(yield* servedAt("/v1/lifecycle/jwks"), next)
       assert.deepStrictEqual(yield* servedAt("/dev/issuer/jwks"), oidc)

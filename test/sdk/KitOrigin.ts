@@ -1,12 +1,22 @@
 /**
- * A transmitter as a receiver meets it: over HTTP, with a history that it signs, a stream that is polled, and whatever a
- * test has it do wrong. What the real one does is tried elsewhere; here it is made to do what that one never would.
+ * A test transmitter over HTTP: a history that it signs, a stream to poll, and faults that a test makes it commit,
+ * which the real transmitter never does. Other tests use the real one.
  */
 import { createServer, type IncomingMessage } from "node:http"
 import type { Json } from "../../sdk/Canonical.ts"
 import { genesis } from "../../sdk/Canonical.ts"
 import { changesOf, type Fact, groups } from "../../sdk/EventProjection.ts"
-import { audience, chained, issuer, keyOf, now, projectId, type SigningKey, snapshotOf, type Told } from "./Tokens.ts"
+import {
+  audience,
+  chained,
+  type EventInput,
+  issuer,
+  keyOf,
+  now,
+  projectId,
+  type SigningKey,
+  snapshotOf,
+} from "./Tokens.ts"
 
 export const streamId = "0199f3a2-7c1e-7d0a-9b55-0d5c2f3e8a11"
 
@@ -18,11 +28,11 @@ export interface Signed {
 }
 
 interface Stored extends Signed {
-  readonly told: Told
+  readonly input: EventInput
   readonly digest: string
 }
 
-/** Resolves once what is looked at after each change is so. */
+/** `until` resolves once a condition holds; it is evaluated after each call of `changed`. */
 export const watched = () => {
   const waiting = new Set<() => void>()
   return {
@@ -53,15 +63,15 @@ export interface Poll {
   readonly setErrs: Readonly<Record<string, { readonly err: string }>>
 }
 
-/** Listens on a port of its own; `end` stops it. */
+/** Starts a transmitter on a free port; `end` stops it. */
 export const origin = async () => {
   let key: SigningKey = await keyOf("transmitter")
   let served = [key.jwk]
   let epoch = 1
   let history: Array<Stored> = []
-  /** Histories of epochs that are over. */
+  /** Histories of earlier epochs. */
   const former = new Map<number, ReadonlyArray<Stored>>()
-  /** What waits to be polled, in the order in which it is given. */
+  /** Messages that wait to be polled, in their order. */
   let queue: Array<Signed> = []
   let expired = 0
   const acknowledged: Array<string> = []
@@ -72,27 +82,27 @@ export const origin = async () => {
 
   const headOf = () => history.at(-1)?.digest ?? genesis
 
-  /** Goes on with the history; gives what a stream would carry. */
-  const tell = async (...told: ReadonlyArray<Told>): Promise<ReadonlyArray<Signed>> => {
-    const claims = chained(told, epoch, headOf(), history.length + 1)
+  /** Appends events to the history; returns the signed messages. */
+  const append = async (...inputs: ReadonlyArray<EventInput>): Promise<ReadonlyArray<Signed>> => {
+    const claims = chained(inputs, epoch, headOf(), history.length + 1)
     const made: Array<Stored> = []
     for (const [i, one] of claims.entries()) {
       const [body] = Object.values(one.events) as unknown as [{ readonly lifecycle: { readonly digest: string } }]
-      made.push({ jti: one.jti, set: await key.sign(one), told: told[i]!, digest: body.lifecycle.digest })
+      made.push({ jti: one.jti, set: await key.sign(one), input: inputs[i]!, digest: body.lifecycle.digest })
     }
     history.push(...made)
     watch.changed()
     return made
   }
 
-  /** Goes on with the history by what was signed elsewhere. */
-  const tellSigned = (claims: { readonly jti: string; readonly events: object }, set: string, told: Told) => {
+  /** Appends an event that was signed elsewhere. */
+  const appendSigned = (claims: { readonly jti: string; readonly events: object }, set: string, input: EventInput) => {
     const [body] = Object.values(claims.events) as unknown as [{ readonly lifecycle: { readonly digest: string } }]
-    history.push({ jti: claims.jti, set, told, digest: body.lifecycle.digest })
+    history.push({ jti: claims.jti, set, input, digest: body.lifecycle.digest })
     watch.changed()
   }
 
-  /** What a stream says of itself. */
+  /** A stream's own message. */
   const own = async (
     kind: string,
     event: object,
@@ -103,11 +113,11 @@ export const origin = async () => {
     return { jti, set: await key.sign({ iss: issuer, aud: audience, iat: now, jti, sub_id: about, events }) }
   }
 
-  /** What the history comes to, or what it came to at an earlier place. */
+  /** The facts after the whole history, or after an earlier position. */
   const facts = (at = { epoch, position: history.length }): ReadonlyArray<Fact> => {
     const state = new Map<string, Fact>()
     const before = at.epoch === epoch ? history : former.get(at.epoch)!
-    for (const { told: { payload, subId, type } } of before.slice(0, at.position)) {
+    for (const { input: { payload, subId, type } } of before.slice(0, at.position)) {
       for (const { group, id, value } of changesOf({ payload, subId, type })) {
         if (value === null) state.delete(`${group} ${id}`)
         else state.set(`${group} ${id}`, { group, id, value })
@@ -185,30 +195,30 @@ export const origin = async () => {
   if (address === null || typeof address === "string") throw new Error("not listening")
 
   return {
-    ...{ acknowledged, facts, own, polls, requests, tell, tellSigned, verifications, watch },
+    ...{ acknowledged, facts, own, polls, requests, append, appendSigned, verifications, watch },
     url: `http://127.0.0.1:${address.port}`,
     key: () => key,
     head: () => history.length,
     epoch: () => epoch,
-    /** The history up to here is another one from now on, as after a restore. */
+    /** Truncates the history to a position and raises the epoch, as after a restore. */
     restart: (to: number) => {
       former.set(epoch, history)
       history = history.slice(0, to)
       epoch++
     },
-    /** Signs by another key from now on, which it serves beside the old one. */
+    /** Signs with another key from now on, and serves both. */
     rotate: async () => {
       key = await keyOf("transmitter's next")
       served = [...served, key.jwk]
       return key.kid
     },
-    /** Lets these be polled. */
+    /** Adds messages to the poll queue. */
     queue: (...some: ReadonlyArray<Signed>) => {
       queue.push(...some)
       watch.changed()
     },
     queued: () => queue.length,
-    /** The next so many requests come with a token that has ended. */
+    /** Answers the next `requests` requests with 401, as for an expired token. */
     expire: (requests: number) => {
       expired = requests
     },

@@ -1,4 +1,4 @@
-/** Streams of the real program, made as a receiver makes them: over HTTP, by a service that may. */
+/** Streams of the real program, created as a receiver does: over HTTP, by a service with the capability. */
 import { Effect } from "effect"
 import { request } from "node:http"
 import { done, send } from "../src/http/identity/IdentityClient.ts"
@@ -8,7 +8,7 @@ import { serviceTokenFor } from "../support/TestTokens.ts"
 
 export const secret = "Bearer of the stream"
 
-/** A stream of the scene's service; what is asked of it besides. */
+/** Creates a stream for the scene's service; `asked`: further members of the request. */
 export const streamOf = Effect.fnUntraced(function* (made: Scene, asked: object = {}) {
   const { clientId } = made.asking
   yield* grant(made, clientId, [...capabilities, "stream.manage"])
@@ -25,7 +25,7 @@ export const pushTo = (endpoint_url: string) => ({
   delivery: { method: "urn:ietf:rfc:8935", endpoint_url, authorization_header: secret },
 })
 
-/** An address that stays while the program behind it comes and goes; without one it answers 503. */
+/** A proxy with a fixed address in front of a program that restarts; answers 503 while there is none. */
 export const front = Effect.gen(function* () {
   let to: number | null = null
   const { port } = yield* serve((from, response) => {

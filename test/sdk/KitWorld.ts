@@ -1,4 +1,4 @@
-/** The transmitter as the program serves it, and a product that follows it, which can be killed at any of its steps. */
+/** The program as transmitter, and a product that follows it and can be killed at any step. */
 import { Effect, Layer } from "effect"
 import { DatabaseSync } from "node:sqlite"
 import { follow, type FollowOptions, type Notice } from "../../sdk/Follow.ts"
@@ -14,7 +14,7 @@ import { decodeJwt } from "jose"
 import { management } from "../support/TestManagement.ts"
 import { type Scene, scene as sceneOf } from "../services/lifecycle/LifecycleWorld.ts"
 
-/** The app, and beside it what a test looks at it by. */
+/** The app, with the services that tests read from. */
 export const world = CursorApi.layer(new URL("http://127.0.0.1:8080")).pipe(
   Layer.provideMerge(SigningKeys.layer),
   Layer.provideMerge(management({ ROLES: "api,lifecycle", WEBHOOKS_ALLOWED_CIDRS: "127.0.0.0/8" })),
@@ -29,7 +29,7 @@ export const scene = Effect.gen(function* () {
   return { ...made, asking: { ...made.asking, issuer } }
 })
 
-/** The state that the transmitter has now, by its own fold. */
+/** The transmitter's current state, by its own projection. */
 export const stateNow = Effect.fnUntraced(function* ({ asking }: Pick<Scene, "asking">) {
   const token = yield* (yield* CursorApi).snapshot(asking)
   const claims = decodeJwt(token) as { readonly position: number; readonly state: Parameters<typeof factsOf>[0] }
@@ -40,14 +40,14 @@ const order = ({ group, id }: Fact) => `${group} ${id}`
 export const sorted = (facts: ReadonlyArray<Fact>) => [...facts].sort((a, b) => order(a) < order(b) ? -1 : 1)
 
 export interface Run {
-  /** Dies at this step of it, counted from 1; never unless told. */
+  /** The step at which it is killed, counted from 1; default: never. */
   readonly dieAt?: number
-  /** Ends it where it holds, looked at after everything that it does. */
+  /** The condition that ends the run, evaluated after each notice and response. */
   readonly until?: (notices: ReadonlyArray<Notice>, acknowledged: string) => boolean | Promise<boolean>
   readonly options?: Partial<FollowOptions<DatabaseSync>>
 }
 
-/** A product over a database of its own; each run is as a new process of it. */
+/** A product with its own database; each run stands for a new process. */
 export const product = Effect.fnUntraced(function* ({ asking }: Scene) {
   const { url } = yield* Server
   const keys = yield* SigningKeys
@@ -69,18 +69,18 @@ export const product = Effect.fnUntraced(function* ({ asking }: Scene) {
       const notices: Array<Notice> = []
       let steps = 0
       let acknowledged = ""
-      // Before and after everything that can be lost: what was sent and written, and the answer to it.
+      // Counts a step before and after each request and each transaction.
       const step = () => {
         if (++steps < dieAt) return
         stop.abort()
         throw new Error("killed")
       }
-      const looks: Array<Promise<void>> = []
-      const look = () => {
-        const looked = async () => {
+      const checks: Array<Promise<void>> = []
+      const check = () => {
+        const checked = async () => {
           if (!stop.signal.aborted && await until(notices, acknowledged)) stop.abort()
         }
-        setTimeout(() => looks.push(looked()), 0)
+        setTimeout(() => checks.push(checked()), 0)
       }
       const around = async <A>(what: () => Promise<A>): Promise<A> => {
         step()
@@ -97,19 +97,19 @@ export const product = Effect.fnUntraced(function* ({ asking }: Scene) {
         token: () => Promise.resolve(token),
         notice: (notice) => {
           notices.push(notice)
-          look()
+          check()
         },
         fetch: async (input, init) => {
           const answer = await around(() => fetch(input, init))
           if (String(input).endsWith("/acknowledgements") && answer.ok) {
             acknowledged = (await answer.clone().json()).acknowledged_cursor
           }
-          look()
+          check()
           return answer
         },
         ...options,
       })
-      await Promise.all(looks)
+      await Promise.all(checks)
       return { notices, steps, acknowledged, killed: steps >= dieAt }
     })
 

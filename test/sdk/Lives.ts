@@ -1,7 +1,7 @@
 /**
- * Lives of a product as a program (Mortal.ts) beside the transmitter: each is killed at a point, and what it left
- * behind is looked at: exactly what the events up to its place come to. The last one lives, and ends equal to the
- * transmitter.
+ * A product as its own process (Mortal.ts) beside the transmitter. Each process is killed at a point; afterwards its
+ * facts must be exactly those of the events up to its position. The last process is not killed and must end equal to
+ * the transmitter.
  */
 import { assert } from "vitest"
 import { Effect } from "effect"
@@ -22,14 +22,14 @@ import { sorted, stateNow } from "./KitWorld.ts"
 
 const issuer = "http://127.0.0.1:8080/lifecycle"
 
-/** What a program needs to receive by a stream. */
+/** The settings of a program that receives by a stream. */
 export interface Stream {
   readonly env: Readonly<Record<string, string>>
-  /** Where it listens from now on, if it is pushed to. */
+  /** Called with the port on which the program listens for pushes. */
   readonly arrives?: (port: number) => void
 }
 
-/** Some things happen: an event of several kinds, in one transaction and in several. */
+/** Changes that make events of several kinds, in one transaction and in several. */
 export const happen = Effect.fnUntraced(function* ({ institution, project }: Pick<Scene, "institution" | "project">) {
   const [one, other] = [yield* person(), yield* person()]
   const [kept, lost] = [randomUUID(), randomUUID()]
@@ -41,7 +41,7 @@ export const happen = Effect.fnUntraced(function* ({ institution, project }: Pic
   yield* owner(project, other)
 })
 
-/** A product whose rows are looked at through `store`; by a stream, or by cursor. */
+/** A product whose rows are read through `store`; it receives by a stream, or by cursor. */
 export const lives = Effect.fnUntraced(function* (
   { asking, ...made }: Scene,
   store: Store<unknown>,
@@ -64,7 +64,7 @@ export const lives = Effect.fnUntraced(function* (
   }
   const begin = Effect.fnUntraced(function* (fault: string) {
     const program = yield* start({ module: "test/sdk/Mortal.ts", env: { ...env, FAULT: fault } })
-    // It may be dead before it listens.
+    // The program may be killed before it listens.
     if (stream?.arrives !== undefined) {
       const { arrives } = stream
       yield* Effect.forkScoped(
@@ -76,7 +76,7 @@ export const lives = Effect.fnUntraced(function* (
     }
     return program
   })
-  /** Where it stands and what it knows there, while no other process of it goes on. */
+  /** The standing and the facts, with the row locked against other processes of the product. */
   const seen = Effect.promise(() =>
     store.transact(function* () {
       yield* ask("update bailiwick_consumer set project_id = project_id")
@@ -84,7 +84,7 @@ export const lives = Effect.fnUntraced(function* (
     })
   )
 
-  /** What is known is what the events up to its place come to. */
+  /** Asserts that the facts are those of the events up to the position. */
   const whole = Effect.gen(function* () {
     const { facts, place } = yield* seen
     if (place === null) return assert.deepStrictEqual(facts, [])
@@ -101,14 +101,14 @@ export const lives = Effect.fnUntraced(function* (
     assert.deepStrictEqual(facts, sorted([...state.values()]))
   })
 
-  /** Things happen, it is killed on its way through them, and they go on happening. */
+  /** Makes changes until the program has killed itself at the fault; asserts its facts. */
   const killed = Effect.fnUntraced(function* (fault: string) {
     const doomed = yield* begin(fault)
     const soon = Effect.timeoutOption(doomed.exited, "150 millis")
-    // A later hit needs something to happen, also to one that took its time to begin.
+    // A later hit of the fault needs more events, also if the program started late.
     const some = (times: number, dead: typeof soon) =>
       Effect.repeat(Effect.andThen(happen({ ...made }), dead), { until: (exit) => exit._tag === "Some", times })
-    // A pusher whose receiver died before waits, longer each time.
+    // The transmitter waits longer after each failed push.
     const code = yield* Effect.flatMap(
       some(40, soon),
       (exit) =>
@@ -122,7 +122,7 @@ export const lives = Effect.fnUntraced(function* (
     yield* whole
   }, Effect.scoped)
 
-  /** One that lives until the transmitter has heard that it has everything. */
+  /** Runs the program until the transmitter has the acknowledgement of all events; asserts that both are equal. */
   const survives = Effect.fnUntraced(function* () {
     const { sql } = yield* Database
     const last = yield* begin("")

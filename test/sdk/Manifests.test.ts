@@ -19,7 +19,7 @@ const text = canonical({
 })
 const partOf = (text: string) => ({ digest: sha256(text), bytes: Buffer.byteLength(text) })
 
-/** All facts of pieces that end at these places of the text. */
+/** All facts of the text, cut into pieces at these indices. */
 const read = (ends: ReadonlyArray<number>, digest = sha256(text)) => {
   const pieces = [...ends, text.length].map((end, i) => text.slice(i === 0 ? 0 : ends[i - 1], end))
   const reader = partsReader(pieces.map(partOf), digest)
@@ -33,13 +33,13 @@ describe("parts", () => {
   const before = (item: string) => text.indexOf(item)
   const [first, second, third] = [before('{"access_id":"a'), before('{"access_id":"b'), before('{"person_id"')]
 
-  it("hold the facts of the state, wherever it is cut before an item", () => {
+  it("give the facts of the state, wherever it is cut before an item", () => {
     for (const ends of [[], [first], [second], [third], [first, second], [second, third], [first, second, third]]) {
       assert.deepStrictEqual(read(ends), all, String(ends))
     }
   })
 
-  it("that are others, elsewhere, too few or too many, or of another state are refused", () => {
+  it("that are changed, in another order, too few, too many, badly cut or of another state are refused", () => {
     const refused = (attempt: () => unknown, step: string) => {
       try {
         attempt()
@@ -47,7 +47,7 @@ describe("parts", () => {
         assert.instanceOf(error, Refusal)
         return assert.strictEqual((error as Refusal).step, step)
       }
-      assert.fail("believed")
+      assert.fail("accepted")
     }
     refused(() => read([second], digestOf({})), "digest")
     refused(() => read([second + 3]), "state")
@@ -62,7 +62,7 @@ describe("parts", () => {
 })
 
 layer(world, { excludeTestServices: true })("Manifests", (it) => {
-  it.effect("a product takes a state of many parts, killed at whatever step of it, and goes on by events", () =>
+  it.effect("a product killed at several steps of a snapshot in parts applies it and continues by events", () =>
     Effect.gen(function* () {
       const { sql } = yield* Database
       const made = yield* scene

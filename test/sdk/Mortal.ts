@@ -1,11 +1,11 @@
 /**
- * A product as a program, which kills itself with SIGKILL at the Nth hit of a point: `FAULT=point:N`. What its database
- * holds then is what a power cut of the process would leave.
+ * A product as a program, which kills itself with SIGKILL at the Nth hit of a point: `FAULT=point:N`.
  *
- * `fetched`: a page, a snapshot or a poll came; nothing was looked at. `verified`: all of it is believed; nothing is
- * written. `applied`: all is written; nothing is committed. `committed`: nobody else knows. `acknowledged`: the
- * transmitter knows, and this program does not know that. With STREAM_ID it polls that stream, with PUSHED it listens for
- * what is pushed by it, otherwise it follows by cursor; `answered`: a push was answered.
+ * `fetched`: a page, a snapshot or a poll has arrived and is not verified. `verified`: it is verified; nothing is
+ * written. `applied`: everything is written; nothing is committed. `committed`: committed, not acknowledged.
+ * `acknowledged`: the transmitter has the acknowledgement; the program has not read the response. `answered`: a push
+ * was answered. With STREAM_ID the program polls that stream, with PUSHED as well it listens for pushes, otherwise it
+ * follows by cursor.
  */
 import { createServer } from "node:http"
 import process from "node:process"

@@ -1,4 +1,4 @@
-/** RFC 8785, appendix B: numbers by their IEEE 754 bits, and as they are written; null where they cannot be. */
+/** RFC 8785, appendix B: numbers by their IEEE 754 bits, and their canonical text; null where there is none. */
 const table: ReadonlyArray<readonly [bits: string, text: string | null]> = [
   ["0000000000000000", "0"],
   ["8000000000000000", "0"],

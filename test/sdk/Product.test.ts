@@ -20,7 +20,7 @@ layer(world, { excludeTestServices: true })("the sample product", (it) => {
       assert.strictEqual(program.output(), "PROJECT_ID is not set\n")
     }))
 
-  it.effect("lets in whom it was told of, no longer than that, and goes on after a kill", () =>
+  it.effect("admits a person with Access; after a kill it catches up with a suspension, without a snapshot", () =>
     Effect.gen(function* () {
       const { asking, institution, project } = yield* scene
       const pat = yield* person()
@@ -66,7 +66,7 @@ layer(world, { excludeTestServices: true })("the sample product", (it) => {
     }))
 
   it.effect(
-    "killed in the middle of its transaction, and once that is committed, it ends equal to the transmitter",
+    "killed in its transaction, and after a commit, it ends equal to the transmitter",
     () =>
       Effect.gen(function* () {
         const made = yield* scene
@@ -75,7 +75,7 @@ layer(world, { excludeTestServices: true })("the sample product", (it) => {
           Effect.sync(() => new DatabaseSync(file)),
           (database) => Effect.sync(() => database.close()),
         )
-        // The program writes to it meanwhile.
+        // The program writes to the same file.
         database.exec("pragma busy_timeout = 10000")
         const store = sqliteStore(database)
         yield* Effect.promise(() => store.prepare())

@@ -1,7 +1,7 @@
 /**
- * A product that receives by a stream. The names are those of the receiver modules of the OpenID conformance suite (Shared
- * Signals Framework), rebuilt: invalid SET, issuer mismatch, redelivered SET, removed subject, verification (wrong state,
- * wrong subject, behind queued events, unsolicited), status changed by the transmitter, access-token expiry.
+ * A product that receives by a stream. The cases are those of the receiver modules of the OpenID conformance suite
+ * (Shared Signals Framework): invalid SET, issuer mismatch, redelivered SET, removed subject, verification (wrong
+ * state, wrong subject, behind queued events, unsolicited), status changed by the transmitter, access-token expiry.
  */
 import type { DatabaseSync } from "node:sqlite"
 import { assert, describe, it } from "vitest"
@@ -10,38 +10,50 @@ import { genesis } from "../../sdk/Canonical.ts"
 import type { Store } from "../../sdk/Store.ts"
 import { streamId } from "./KitOrigin.ts"
 import { equal, opened, product, scene } from "./Receiving.ts"
-import { chained, granted, keyOf, now, own as ownType, personNamed, projectId, revoked, type Told } from "./Tokens.ts"
+import {
+  chained,
+  type EventInput,
+  granted,
+  keyOf,
+  now,
+  own as ownType,
+  personNamed,
+  projectId,
+  revoked,
+} from "./Tokens.ts"
 
 const secret = "Bearer of the stream"
 
-const taken: Answer = { status: 202, body: null }
+const accepted: Answer = { status: 202, body: null }
 
 describe("receive", () => {
-  it("a message is committed before it is answered for, and acknowledged by cursor after that", async () => {
+  it("a message is committed before it is answered, and acknowledged afterwards", async () => {
     const made = await scene()
     const { at, own } = made
-    await at.tell(granted("pat"))
+    await at.append(granted("pat"))
     const one = await opened(made)
-    const [ada] = await at.tell(granted("ada"))
-    assert.deepStrictEqual(await one.receive(ada!.set), taken)
+    const [ada] = await at.append(granted("ada"))
+    assert.deepStrictEqual(await one.receive(ada!.set), accepted)
     assert.deepInclude(await own.standing(), { position: 2, open: true })
     await at.watch.until(() => at.acknowledged.at(-1) === "c2")
     await equal(made)
-    // What opened it was the cursor; the event came by the stream alone.
+    // The first event came with the snapshot; only the second one, pushed, was applied as an event.
     assert.lengthOf(one.notices.filter(({ kind }) => kind === "applied"), 1)
   })
 
   it("a SET that is delivered again is accepted and changes nothing", async () => {
     const made = await scene()
     const one = await opened(made)
-    const told = await made.at.tell(granted("pat"), revoked("pat"), granted("ada"))
-    for (const { set } of told) assert.deepStrictEqual(await one.receive(set), taken)
-    for (const { set } of [...told, ...told].reverse()) assert.deepStrictEqual(await one.receive(`${set}\n`), taken)
+    const appended = await made.at.append(granted("pat"), revoked("pat"), granted("ada"))
+    for (const { set } of appended) assert.deepStrictEqual(await one.receive(set), accepted)
+    for (const { set } of [...appended, ...appended].reverse()) {
+      assert.deepStrictEqual(await one.receive(`${set}\n`), accepted)
+    }
     await equal(made)
     assert.lengthOf(one.notices.filter(({ kind }) => kind === "applied"), 3)
   })
 
-  it("an invalid SET is refused with RFC 8935's error, and changes nothing; who nobody knows closes nothing", async () => {
+  it("an invalid SET without an Authorization is refused with RFC 8935's error and changes nothing", async () => {
     const made = await scene()
     const { at, own } = made
     const one = await opened(made)
@@ -62,7 +74,7 @@ describe("receive", () => {
       [await stranger.sign(good, { kid: at.key().kid }), "authentication_failed"],
     ]
     const before = await own.standing()
-    // It may be a key that was announced just now; but nobody makes it look all the time.
+    // The key may have been announced just now, but such a push causes at most one check by cursor per second.
     assert.deepInclude(await one.receive(await stranger.sign(good)), { status: 503 })
     own.clock.ahead += 1_001
     for (const [token, err] of cases) {
@@ -75,57 +87,57 @@ describe("receive", () => {
     assert.isFalse(one.notices.some(({ kind }) => kind === "closed"))
   })
 
-  it("who has not the stream's Authorization is not listened to; who has it and cannot be believed closes access", async () => {
+  it("a push without the stream's Authorization is refused; a forged message with it closes access", async () => {
     const made = await scene()
     const { at, own } = made
     const one = await opened(made, { authorization: secret })
-    const [pat] = await at.tell(granted("pat"))
+    const [pat] = await at.append(granted("pat"))
     for (const presented of [undefined, "", "Bearer of another stream"]) {
       assert.deepInclude(await one.receive(pat!.set, presented), { status: 400 })
     }
     assert.deepInclude(await own.standing(), { position: 0, open: true })
-    assert.deepStrictEqual(await one.receive(pat!.set, secret), taken)
+    assert.deepStrictEqual(await one.receive(pat!.set, secret), accepted)
 
     const stranger = await keyOf("stranger")
     const [forged] = chained([granted("eve")], 1, genesis, 2)
     const answer = await one.receive(await stranger.sign(forged), secret)
     assert.strictEqual(answer.body?.err, "invalid_key")
-    await one.said("closed")
+    await one.noticed("closed")
     assert.deepInclude(one.notices.find(({ kind }) => kind === "closed"), { because: "invalid_key" })
-    // The history itself is as it was: a snapshot says so.
-    await one.said("opened", 2)
+    // The history itself has not changed: a snapshot opens access again.
+    await one.noticed("opened", 2)
     await equal(made)
   })
 
-  it("an event about somebody whom nobody asked for, or of a type of later days, is tolerated", async () => {
+  it("an event about an unknown person, of an unknown type or with another subject format is accepted", async () => {
     const made = await scene()
     const one = await opened(made)
-    const later: Told = {
+    const later: EventInput = {
       type: ownType("of-later-days"),
       subId: personNamed("nobody"),
       payload: { event_timestamp: now },
     }
-    const email: Told = { ...later, subId: { format: "email", email: "removed@example.com" } }
-    for (const { set } of await made.at.tell(revoked("removed"), later, email, granted("pat"))) {
-      assert.deepStrictEqual(await one.receive(set), taken)
+    const email: EventInput = { ...later, subId: { format: "email", email: "removed@example.com" } }
+    for (const { set } of await made.at.append(revoked("removed"), later, email, granted("pat"))) {
+      assert.deepStrictEqual(await one.receive(set), accepted)
     }
     await equal(made)
   })
 
-  it("verification: what was asked for, what was not, wrong state, wrong subject, behind queued events", async () => {
+  it("verification: solicited, unsolicited, wrong state, wrong subject, before and after events", async () => {
     const made = await scene()
     const { at } = made
     const one = await opened(made, { authorization: secret })
     const receive = ({ set }: { readonly set: string }) => one.receive(set, secret)
     await one.verify()
     const state = at.verifications.at(-1)!
-    const events = await at.tell(granted("pat"), granted("ada"))
+    const events = await at.append(granted("pat"), granted("ada"))
     const verification = await at.own("verification", { state })
-    // Behind two events that are still to come, and before them.
-    assert.deepStrictEqual(await receive(verification), taken)
-    for (const event of events) assert.deepStrictEqual(await receive(event), taken)
-    assert.deepStrictEqual(await receive(verification), taken)
-    assert.deepStrictEqual(await receive(await at.own("verification", {})), taken)
+    // Before two events that arrive later, and again after them.
+    assert.deepStrictEqual(await receive(verification), accepted)
+    for (const event of events) assert.deepStrictEqual(await receive(event), accepted)
+    assert.deepStrictEqual(await receive(verification), accepted)
+    assert.deepStrictEqual(await receive(await at.own("verification", {})), accepted)
     assert.deepStrictEqual(
       one.notices.flatMap((notice) => notice.kind === "verified" ? [notice.solicited] : []),
       [true, true, false],
@@ -142,25 +154,25 @@ describe("receive", () => {
     await equal(made)
   })
 
-  it("while the transmitter has stopped the stream the cursor goes on alone", async () => {
+  it("while the stream is paused events come by cursor; pushed afterwards they change nothing", async () => {
     const made = await scene()
     const { at, own } = made
     const one = await opened(made)
     const paused = await at.own("stream-updated", { status: "paused", reason: "too many failures" })
-    assert.deepStrictEqual(await one.receive(paused.set), taken)
+    assert.deepStrictEqual(await one.receive(paused.set), accepted)
     assert.deepInclude(one.notices.at(-1), { kind: "stream", status: "paused", reason: "too many failures" })
-    const told = await at.tell(granted("pat"))
-    await one.said("applied")
+    const appended = await at.append(granted("pat"))
+    await one.noticed("applied")
     assert.deepInclude(await own.standing(), { position: 1, open: true })
-    assert.deepStrictEqual(await one.receive((await at.own("stream-updated", { status: "enabled" })).set), taken)
-    // It is awake in the middle of a wait by cursor: what held the stream up comes now.
-    assert.deepStrictEqual(await one.receive(told[0]!.set), taken)
-    const [ada] = await at.tell(granted("ada"))
-    assert.deepStrictEqual(await one.receive(ada!.set), taken)
+    assert.deepStrictEqual(await one.receive((await at.own("stream-updated", { status: "enabled" })).set), accepted)
+    // The receiver is woken from its wait by cursor: the stream now delivers the event that it kept back.
+    assert.deepStrictEqual(await one.receive(appended[0]!.set), accepted)
+    const [ada] = await at.append(granted("ada"))
+    assert.deepStrictEqual(await one.receive(ada!.set), accepted)
     await equal(made)
   })
 
-  it("an access token that ends on the way is asked for once more; one that stays refused closes access", async () => {
+  it("after a 401 a new access token is requested once; a second 401 closes access", async () => {
     const made = await scene()
     const { at } = made
     let asked = 0
@@ -169,102 +181,105 @@ describe("receive", () => {
     assert.isFalse(one.notices.some(({ kind }) => kind === "retrying"))
     const before = asked
     at.expire(2)
-    const [, second] = await at.tell(granted("pat"), granted("ada"))
+    const [, second] = await at.append(granted("pat"), granted("ada"))
     assert.deepStrictEqual(await one.receive(second!.set), { status: 503, body: null })
     assert.isAtLeast(asked, before + 2)
-    await one.said("closed")
+    await one.noticed("closed")
     assert.deepInclude(one.notices.find(({ kind }) => kind === "closed"), { because: "refused" })
-    await one.said("opened", 2)
+    await one.noticed("opened", 2)
     await equal(made)
   })
 
-  it("what did not come is filled in by cursor before what came is answered for; the late one changes nothing", async () => {
+  it("a gap is filled by cursor before the later event is accepted; late events change nothing", async () => {
     const made = await scene()
     const one = await opened(made)
-    const told = await made.at.tell(...["a", "b", "c", "d"].map((name) => granted(name)))
-    assert.deepStrictEqual(await one.receive(told[2]!.set), taken)
-    assert.deepStrictEqual(await one.receive(told[0]!.set), taken)
+    const appended = await made.at.append(...["a", "b", "c", "d"].map((name) => granted(name)))
+    assert.deepStrictEqual(await one.receive(appended[2]!.set), accepted)
+    assert.deepStrictEqual(await one.receive(appended[0]!.set), accepted)
     await equal(made)
-    // Several at once, in no order.
-    const more = await made.at.tell(...["e", "f", "g"].map((name) => granted(name)))
+    // Several at once, in any order.
+    const more = await made.at.append(...["e", "f", "g"].map((name) => granted(name)))
     const answers = await Promise.all([2, 0, 1].map((n) => one.receive(more[n]!.set)))
-    assert.deepStrictEqual(answers, [taken, taken, taken])
+    assert.deepStrictEqual(answers, [accepted, accepted, accepted])
     await equal(made)
     assert.isFalse(one.notices.some(({ kind }) => kind === "closed"))
   })
 
-  it("what never comes is found by looking", async () => {
+  it("an event that is never delivered is found by the regular check", async () => {
     const made = await scene()
     const one = await opened(made)
-    await made.at.tell(granted("pat"))
+    await made.at.append(granted("pat"))
     made.own.clock.ahead += 61_000
-    // Anything that wakes it lets it see what time it is.
-    assert.deepStrictEqual(await one.receive((await made.at.own("stream-updated", { status: "enabled" })).set), taken)
-    await one.said("applied")
+    // Any message wakes the receiver, which then notices that the check is due.
+    assert.deepStrictEqual(
+      await one.receive((await made.at.own("stream-updated", { status: "enabled" })).set),
+      accepted,
+    )
+    await one.noticed("applied")
     await equal(made)
   })
 
-  it("another epoch is another history: a snapshot first; what is left of the old one is answered for", async () => {
+  it("an event of a new epoch is answered 503 until a snapshot; then also old ones are accepted", async () => {
     const made = await scene()
     const { at, own } = made
     const one = await opened(made)
-    const old = await at.tell(granted("pat"), granted("ada"), revoked("pat"))
-    for (const { set } of old) assert.deepStrictEqual(await one.receive(set), taken)
+    const old = await at.append(granted("pat"), granted("ada"), revoked("pat"))
+    for (const { set } of old) assert.deepStrictEqual(await one.receive(set), accepted)
     at.restart(1)
-    const [eve] = await at.tell(granted("eve"))
+    const [eve] = await at.append(granted("eve"))
     assert.deepStrictEqual(await one.receive(eve!.set), { status: 503, body: null })
-    await one.said("opened", 2)
+    await one.noticed("opened", 2)
     assert.deepInclude(await own.standing(), { epoch: 2, position: 2, open: true })
-    for (const { set } of [...old, eve!]) assert.deepStrictEqual(await one.receive(set), taken)
+    for (const { set } of [...old, eve!]) assert.deepStrictEqual(await one.receive(set), accepted)
     await equal(made)
   })
 
-  it("an event of another history under the right key closes access, whoever sent it", async () => {
+  it("an event of another history with the right key closes access, also without an Authorization", async () => {
     const made = await scene()
     const { at } = made
     const one = await opened(made)
-    await at.tell(granted("pat"))
+    await at.append(granted("pat"))
     const [forked] = chained([granted("eve")], 1, `sha256:${"1".repeat(64)}`, 2)
     assert.deepStrictEqual(await one.receive(await at.key().sign(forked)), { status: 503, body: null })
-    await one.said("closed")
+    await one.noticed("closed")
     assert.deepInclude(one.notices.find(({ kind }) => kind === "closed"), { because: "gap" })
-    await one.said("opened", 2)
+    await one.noticed("opened", 2)
     await equal(made)
   })
 
-  it("a key is believed from the commit of its announcement on, even where the announcement did not come", async () => {
+  it("a key is accepted once it is announced, also if the stream did not deliver the announcement", async () => {
     const made = await scene()
     const { at } = made
     const one = await opened(made, { authorization: secret })
     const next = await keyOf("next")
-    const transition = (kid: string): Told => ({
+    const transition = (kid: string): EventInput => ({
       type: ownType("key-transition"),
       subId: { format: "opaque", id: projectId },
       payload: { event_timestamp: now, next: [kid, next.kid], not_before: now },
     })
     const first = at.key()
     const kid = await at.rotate()
-    // The announcement is the old key's own word.
+    // The old key signs the announcement.
     const [claims] = chained([transition(kid)])
     const announced = await first.sign(claims)
-    at.tellSigned(claims!, announced, transition(kid))
-    const [pat] = await at.tell(granted("pat"))
-    assert.deepStrictEqual(await one.receive(pat!.set, secret), taken)
-    assert.deepStrictEqual(await one.receive(announced, secret), taken)
+    at.appendSigned(claims!, announced, transition(kid))
+    const [pat] = await at.append(granted("pat"))
+    assert.deepStrictEqual(await one.receive(pat!.set, secret), accepted)
+    assert.deepStrictEqual(await one.receive(announced, secret), accepted)
     assert.isFalse(one.notices.some(({ kind }) => kind === "closed"))
     await equal(made)
   })
 
-  for (const [when, fresh] of [["that is the first it hears", true], ["among others", false]] as const) {
-    it(`killed at every step of a push ${when}, it ends equal once the push is repeated`, async () => {
+  for (const [when, fresh] of [["to a new product", true], ["to a product that has state", false]] as const) {
+    it(`killed at each step of a push ${when}, it ends equal once the push is repeated`, async () => {
       const { at, own: first } = await scene()
-      await at.tell(granted("first"))
+      await at.append(granted("first"))
       let own = first
       let steps = 0
       for (let dieAt = 1, died = true; died; dieAt++) {
         assert.isBelow(dieAt, 40)
         if (fresh) own = await product(at)
-        const [event] = await at.tell(dieAt % 3 === 0 ? revoked("p") : granted("p", `access-${dieAt}`))
+        const [event] = await at.append(dieAt % 3 === 0 ? revoked("p") : granted("p", `access-${dieAt}`))
         steps = 0
         died = false
         const step = () => {
@@ -290,7 +305,7 @@ describe("receive", () => {
         const place = await own.standing()
         if (answer.status === 202) assert.strictEqual(place!.position, at.head())
         const again = own.start()
-        assert.deepStrictEqual(await again.receive(event!.set), taken)
+        assert.deepStrictEqual(await again.receive(event!.set), accepted)
         await again.end()
         assert.deepStrictEqual(await own.facts(), at.facts())
       }

@@ -1,5 +1,5 @@
 /**
- * A product that receives by a stream, over a database of its own, beside a transmitter that a test leads (KitOrigin.ts).
+ * A product with its own database that receives by a stream of the test transmitter (KitOrigin.ts).
  */
 import { DatabaseSync } from "node:sqlite"
 import { afterEach, assert } from "vitest"
@@ -15,7 +15,7 @@ afterEach(async () => {
   for (const end of ends.splice(0).reverse()) await end()
 })
 
-/** A product over a database of its own; each `start` is as a new process of it. */
+/** A product with its own database; each `start` stands for a new process. */
 export const product = async (at: Awaited<ReturnType<typeof origin>>) => {
   const database = new DatabaseSync(":memory:")
   const store = sqliteStore(database)
@@ -33,7 +33,7 @@ export const product = async (at: Awaited<ReturnType<typeof origin>>) => {
       ...{ baseUrl: at.url, issuer, projectId, streamId, pins, installedVersion: "1", signal: stop.signal },
       store: around,
       token: () => Promise.resolve("token"),
-      // However busy the machine is.
+      // Long enough for a busy machine.
       answerWithinMillis: 60_000,
       now: () => now * 1_000 + clock.ahead,
       notice: (notice) => {
@@ -52,9 +52,9 @@ export const product = async (at: Awaited<ReturnType<typeof origin>>) => {
     return {
       ...one,
       ...{ end, notices },
-      said: (kind: Notice["kind"], times = 1) =>
+      noticed: (kind: Notice["kind"], times = 1) =>
         watch.until(() => notices.filter((notice) => notice.kind === kind).length >= times),
-      pushed: (how: "run" | "poll" = "run") => {
+      begin: (how: "run" | "poll" = "run") => {
         going = one[how]()
       },
     }
@@ -70,11 +70,11 @@ export const scene = async () => {
 
 export type Scene = Awaited<ReturnType<typeof scene>>
 
-/** A product that has come to the head and is open. */
+/** A running product that has reached the head and is open. */
 export const opened = async ({ own }: Scene, more: Partial<ReceiveOptions<DatabaseSync>> = {}) => {
   const one = own.start(more)
-  one.pushed()
-  await one.said("opened")
+  one.begin()
+  await one.noticed("opened")
   return one
 }
 

@@ -1,11 +1,11 @@
-/** RSA signatures by whole numbers and by OpenSSL, beside what the runtime brings along: they must be of one mind about everything. */
+/** RSA signatures verified by BigInt arithmetic, by OpenSSL and by the runtime: all must agree. */
 import { assert, describe, it } from "@effect/vitest"
 import fc from "fast-check"
 import { execFileSync } from "node:child_process"
 import { createHash, generateKeyPairSync, type KeyObject, sign } from "node:crypto"
 import process from "node:process"
-import { keyRing } from "../../sdk/Keys.ts"
-import { native, type PublicKey, raised, reckoned, rs256, type RsaKey } from "../../sdk/Rs256.ts"
+import { keyCache } from "../../sdk/Keys.ts"
+import { bigIntKey, nativeKey, openSslKey, type PublicKey, rs256, type RsaKey } from "../../sdk/Rs256.ts"
 
 const jwkOf = (key: KeyObject) => key.export({ format: "jwk" }) as RsaKey & { readonly d: string }
 const big = (bytes: Uint8Array | string) => BigInt(`0x${Buffer.from(bytes as string, "base64url").toString("hex")}`)
@@ -13,10 +13,10 @@ const bytes = (value: bigint, length: number) => Buffer.from(value.toString(16).
 const pair = (modulusLength: number, publicExponent = 65_537) =>
   generateKeyPairSync("rsa", { modulusLength, publicExponent })
 
-/** Each way that there is here; OpenSSL is not there for Node, nor where Deno finds none. */
+/** The implementations that are available: OpenSSL by FFI is missing under Node, and where Deno finds no libcrypto. */
 const waysOf = (key: RsaKey): ReadonlyArray<PublicKey> => {
-  const byOpenSsl = raised(big(key.n))
-  return [native(key), reckoned(big(key.n)), ...(byOpenSsl === null ? [] : [byOpenSsl])]
+  const byOpenSsl = openSslKey(big(key.n))
+  return [nativeKey(key), bigIntKey(big(key.n)), ...(byOpenSsl === null ? [] : [byOpenSsl])]
 }
 
 const made = (modulusLength: number) => {
@@ -30,13 +30,13 @@ const made = (modulusLength: number) => {
 
 type Pair = ReturnType<typeof made>
 
-/** What all say; they must say the same. */
+/** The common result of all implementations; asserts that they agree. */
 const verdict = ({ by: [native, ...others] }: Pair, signature: Uint8Array, text: string): boolean => {
-  const said = native!.made(signature, text)
+  const result = native!.verify(signature, text)
   for (const other of others) {
-    assert.strictEqual(other.made(signature, text), said, `${Buffer.from(signature).toString("hex")} of ${text}`)
+    assert.strictEqual(other.verify(signature, text), result, `${Buffer.from(signature).toString("hex")} of ${text}`)
   }
-  return said
+  return result
 }
 
 const installed = (): boolean => {
@@ -48,15 +48,15 @@ const installed = (): boolean => {
 }
 
 describe("RS256", () => {
-  it("is OpenSSL's under Deno where the system has it, and nowhere else", () => {
+  it("is verified by OpenSSL under Deno on a Linux that has it, and nowhere else", () => {
     const expected = "Deno" in globalThis && process.platform === "linux" && installed()
-    assert.strictEqual(raised(made(2_048).modulus) !== null, expected)
-    assert.isNull(raised(made(2_048).modulus - 1n), "a modulus that OpenSSL does not take")
+    assert.strictEqual(openSslKey(made(2_048).modulus) !== null, expected)
+    assert.isNull(openSslKey(made(2_048).modulus - 1n), "a modulus that OpenSSL does not take")
   })
 
   const keys = [2_048, 2_056, 2_047 + 8, 3_072, 4_096].map(made)
 
-  it("a signature is good under its key, over its text, and nowhere else", () => {
+  it("a signature is valid for its key and text only", () => {
     for (const [i, key] of keys.entries()) {
       for (const text of ["", "x", "é€😀", "a.b".repeat(40_000)]) {
         assert.isTrue(verdict(key, key.signed(text), text))
@@ -66,17 +66,17 @@ describe("RS256", () => {
     }
   })
 
-  it("no bit of it may be another", () => {
+  it("a signature with one changed bit is invalid", () => {
     const [key] = keys
     const signature = key!.signed("good")
     for (let bit = 0; bit < signature.length * 8; bit++) {
       const other = Buffer.from(signature)
       other[bit >> 3]! ^= 1 << (bit & 7)
-      for (const way of key!.by.slice(1)) assert.isFalse(way.made(other, "good"), String(bit))
+      for (const way of key!.by.slice(1)) assert.isFalse(way.verify(other, "good"), String(bit))
     }
   })
 
-  it("numbers at the edges, and of other lengths, are no signatures", () => {
+  it("numbers at the edges, and of other lengths, are not valid signatures", () => {
     for (const key of keys) {
       const { modulus, size } = key
       const signature = key.signed("good")
@@ -94,7 +94,7 @@ describe("RS256", () => {
     }
   })
 
-  it("whatever is given for a signature, all say the same", () => {
+  it("the implementations agree about any bytes", () => {
     const some = fc.oneof(
       fc.uint8Array({ minLength: 0, maxLength: 260 }),
       fc.uint8Array({ minLength: 256, maxLength: 256 }),
@@ -112,7 +112,7 @@ describe("RS256", () => {
     )
   })
 
-  it("a block that is not the one, made with the private key, is none", () => {
+  it("another block than the valid one, made with the private key, is invalid", () => {
     const { privateKey } = pair(2_048)
     const { d, e, n } = jwkOf(privateKey)
     const [modulus, exponent] = [big(n), big(d)]
@@ -143,17 +143,17 @@ describe("RS256", () => {
     assert.isFalse(by("01"))
   })
 
-  it("keys of any exponent, and none that is too short or no key", async () => {
+  it("a key with another exponent works; a short or invalid key is refused", async () => {
     const { privateKey } = pair(2_048, 3)
     const { e, n } = jwkOf(privateKey)
     const signature = sign("sha256", Buffer.from("good"), privateKey)
-    assert.isTrue(rs256({ n, e })!.made(signature, "good"))
-    assert.isFalse(rs256({ n, e: "AQAB" })!.made(signature, "good"))
+    assert.isTrue(rs256({ n, e })!.verify(signature, "good"))
+    assert.isFalse(rs256({ n, e: "AQAB" })!.verify(signature, "good"))
     const short = jwkOf(pair(2_040).privateKey)
-    const ring = keyRing(() =>
+    const ring = keyCache(() =>
       Promise.resolve({ keys: [{ kty: "RSA", n: short.n, e: short.e }, { kty: "RSA", n, e: 3 }] })
     )
     for (const key of [short, { n: "", e }, { n: "AA", e }, { n: "!", e }]) assert.isNull(rs256(key), key.n)
-    await ring(["x"]).key("x").then(() => assert.fail("a key of no name"), () => {})
+    await ring(["x"]).key("x").then(() => assert.fail("an unknown key was found"), () => {})
   })
 })

@@ -1,8 +1,8 @@
 /**
- * A stream that keeps none of its promises: what it carries comes late, twice, in any order, several at once, of an epoch
- * that is over, or never, between answers that get lost and deaths of the product's process. Whatever comes: what is known
- * is what the events up to its place come to, a yes is said to nothing that is not committed, and in the end the product
- * is equal to the transmitter.
+ * A stream that keeps none of its promises: messages arrive late, twice, in any order, several at once, from an earlier
+ * epoch, or never, while responses get lost and the product's process is killed. At all times the facts are those of
+ * the events up to the position, and only committed messages are accepted; in the end the product equals the
+ * transmitter.
  */
 import fc from "fast-check"
 import type { DatabaseSync } from "node:sqlite"
@@ -11,10 +11,10 @@ import type { Store } from "../../sdk/Store.ts"
 import { verifyEvent } from "../../sdk/Verify.ts"
 import type { Signed } from "./KitOrigin.ts"
 import { scene } from "./Receiving.ts"
-import { chained, granted, keyOf, own as ownType, pinsTo, projectId, revoked, type Told } from "./Tokens.ts"
+import { chained, type EventInput, granted, keyOf, own as ownType, pinsTo, projectId, revoked } from "./Tokens.ts"
 
 const names = ["pat", "ada", "eve"]
-const told = (n: number): Told =>
+const eventInput = (n: number): EventInput =>
   n % 7 === 0
     ? {
       type: ownType("project-owner-changed"),
@@ -29,7 +29,10 @@ const pick = fc.nat({ max: 1_000 })
 const command = fc.oneof(
   {
     weight: 4,
-    arbitrary: fc.record({ kind: fc.constant("tell" as const), what: fc.array(pick, { minLength: 1, maxLength: 4 }) }),
+    arbitrary: fc.record({
+      kind: fc.constant("append" as const),
+      what: fc.array(pick, { minLength: 1, maxLength: 4 }),
+    }),
   },
   {
     weight: 8,
@@ -48,7 +51,7 @@ const command = fc.oneof(
   },
 )
 
-it("whatever a stream does, a yes means committed, and the end is the transmitter's", async () => {
+it("whatever a stream delivers, only committed messages are accepted, and both end equal", async () => {
   const key = await keyOf("transmitter")
   const stranger = await keyOf("stranger")
   const pins = pinsTo([key.kid], [key.jwk])
@@ -88,8 +91,8 @@ it("whatever a stream does, a yes means committed, and the end is the transmitte
 
       for (const now of commands) {
         switch (now.kind) {
-          case "tell":
-            carried.push(...await at.tell(...now.what.map(told)))
+          case "append":
+            carried.push(...await at.append(...now.what.map(eventInput)))
             break
           case "push":
             if (carried.length > 0) await Promise.all(now.which.map((n) => push(carried[n % carried.length]!)))
@@ -98,7 +101,7 @@ it("whatever a stream does, a yes means committed, and the end is the transmitte
             if (carried.length > 0) await push(carried.at(-1)!)
             break
           case "die":
-            // It dies somewhere in what comes next, and its next life begins there.
+            // The process is killed during the next push, and a new one starts.
             left = now.after
             if (carried.length > 0) await push(carried.at(-1)!)
             left = Infinity
@@ -120,11 +123,11 @@ it("whatever a stream does, a yes means committed, and the end is the transmitte
         await whole()
       }
       await one.end()
-      const [last] = await at.tell(granted("pat"))
+      const [last] = await at.append(granted("pat"))
       const survivor = own.start()
-      survivor.pushed()
+      survivor.begin()
       while ((await survivor.receive(last!.set)).status !== 202);
-      if (!(await own.standing())!.open) await survivor.said("opened")
+      if (!(await own.standing())!.open) await survivor.noticed("opened")
       assert.deepStrictEqual(await own.facts(), at.facts())
       assert.deepInclude(await own.standing(), { epoch: at.epoch(), position: at.head(), open: true })
       await survivor.end()

@@ -1,4 +1,4 @@
-/** The suite that every store passes: what is applied, what is refused, and who may come in by it. */
+/** The suite that every store passes: what is applied, what is refused, and the gate's decisions. */
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
 import { genesis, type Json } from "../../sdk/Canonical.ts"
 import { stage } from "../../sdk/FactTable.ts"
@@ -8,14 +8,27 @@ import * as Ledger from "../../sdk/Ledger.ts"
 import { Gap } from "../../sdk/Refusal.ts"
 import { ask, type Store } from "../../sdk/Store.ts"
 import { type VerifiedEvent, type VerifiedSnapshot, verifyEvent, verifySnapshot } from "../../sdk/Verify.ts"
-import { entries, whatBefell, withdrawn } from "./Entries.ts"
-import { chained, granted, makeKey, now, own, pinsTo, projectId, revoked, snapshotOf, type Told } from "./Tokens.ts"
+import { accessEvents, entries, withdrawn } from "./Entries.ts"
+import {
+  chained,
+  type EventInput,
+  granted,
+  makeKey,
+  now,
+  own,
+  pinsTo,
+  projectId,
+  revoked,
+  snapshotOf,
+} from "./Tokens.ts"
 
 const key = await makeKey()
 const pins = pinsTo([key.kid], [key.jwk])
 
-const events = async (told: ReadonlyArray<Told>, ...rest: readonly [epoch?: number, prev?: string, first?: number]) =>
-  await Promise.all(chained(told, ...rest).map(async (claims) => verifyEvent(await key.sign(claims), pins)))
+const events = async (
+  inputs: ReadonlyArray<EventInput>,
+  ...rest: readonly [epoch?: number, prev?: string, first?: number]
+) => await Promise.all(chained(inputs, ...rest).map(async (claims) => verifyEvent(await key.sign(claims), pins)))
 
 const empty = { people: [], access: [], sessions_floor: [], sessions: [], identities: [], project: null, keys: null }
 
@@ -38,25 +51,25 @@ const gapOf = async (promise: Promise<unknown>) => {
   return (error as Gap).message
 }
 
-export interface Place<Tx> {
+export interface StoreUnderTest<Tx> {
   readonly store: Store<Tx>
-  /** The product's own statement, in the transaction. */
+  /** Runs a statement of the product in the transaction. */
   readonly write: (tx: Tx, text: string) => void | Promise<void>
   readonly end: () => Promise<void>
 }
 
-/** What every store passes. */
-export const conformance = <Tx>(name: string, make: () => Promise<Place<Tx>>) =>
+/** Registers the suite for one store. */
+export const conformance = <Tx>(name: string, make: () => Promise<StoreUnderTest<Tx>>) =>
   describe(name, () => {
-    let place: Place<Tx>
-    const store = () => place.store
+    let tested: StoreUnderTest<Tx>
+    const store = () => tested.store
     beforeAll(async () => {
-      place = await make()
-      await place.store.prepare()
-      await place.store.prepare()
+      tested = await make()
+      await tested.store.prepare()
+      await tested.store.prepare()
       await store().transact(() => ask("create table own (note text primary key)"))
     })
-    afterAll(() => place.end())
+    afterAll(() => tested.end())
 
     const swap = (to: VerifiedSnapshot) => store().transact(() => Ledger.swap(projectId, to))
     const apply = (some: ReadonlyArray<VerifiedEvent>) => store().transact(() => Ledger.apply(projectId, some))
@@ -73,9 +86,9 @@ export const conformance = <Tx>(name: string, make: () => Promise<Place<Tx>>) =>
     }
     const mayEnter = (subject: string, session: SessionSigns = { sessionIssuedAt: now + 10 }) =>
       gate(store(), projectId).mayEnter("https://id.example", subject, session)
-    const because = (entry: Entry) => entry.may ? "welcome" : entry.because
+    const because = (entry: Entry) => entry.may ? "admitted" : entry.because
 
-    it("stands nowhere before the first snapshot, and then closed where the snapshot is", async () => {
+    it("has no standing before the first snapshot, and then the snapshot's position with access closed", async () => {
       await store().transact(() => Ledger.forget(projectId))
       assert.isNull(await standing())
       assert.strictEqual(because(await mayEnter("pat")), "closed")
@@ -87,35 +100,35 @@ export const conformance = <Tx>(name: string, make: () => Promise<Place<Tx>>) =>
       })
     })
 
-    it("applies what follows, once; position, cursor and chain head are those of the last one", async () => {
+    it("applies each following event once; position, cursor and chain head are those of the last one", async () => {
       await fresh()
-      const told = await events([granted("pat"), granted("ada"), revoked("pat")])
-      assert.lengthOf(await apply(told.slice(0, 2)), 2)
-      assert.deepInclude(await standing(), { position: 2, cursor: "c2", chainHead: told[1]!.digest })
-      assert.lengthOf(await apply(told.slice(0, 2)), 0)
+      const verified = await events([granted("pat"), granted("ada"), revoked("pat")])
+      assert.lengthOf(await apply(verified.slice(0, 2)), 2)
+      assert.deepInclude(await standing(), { position: 2, cursor: "c2", chainHead: verified[1]!.digest })
+      assert.lengthOf(await apply(verified.slice(0, 2)), 0)
       assert.deepInclude(await standing(), { position: 2, cursor: "c2" })
-      assert.lengthOf(await apply(told), 1)
-      assert.lengthOf(await apply(told.slice(0, 1)), 0)
-      assert.deepInclude(await standing(), { position: 3, cursor: "c3", chainHead: told[2]!.digest })
+      assert.lengthOf(await apply(verified), 1)
+      assert.lengthOf(await apply(verified.slice(0, 1)), 0)
+      assert.deepInclude(await standing(), { position: 3, cursor: "c3", chainHead: verified[2]!.digest })
       assert.deepStrictEqual(idsOf(await facts()), ["access access-ada"])
     })
 
-    it("a page comes to what its events come to one by one, however often they change the same", async () => {
+    it("a page gives the same state as its events one by one, also if they change a fact many times", async () => {
       const names = ["pat", "ada", "bo"]
-      const told = await events(Array.from({ length: 450 }, (_, n) => {
+      const verified = await events(Array.from({ length: 450 }, (_, n) => {
         const name = `${names[n % 3]}-${n % 7}`
         return n % 5 < 3 ? granted(name, `access-${n % 11}`) : revoked(name)
       }))
       await fresh()
-      for (const one of told) assert.lengthOf(await apply([one]), 1)
+      for (const one of verified) assert.lengthOf(await apply([one]), 1)
       const expected = [await facts(), await standing()]
       assert.isAbove((await facts()).length, 0)
       await fresh()
-      assert.lengthOf(await apply(told), 450)
+      assert.lengthOf(await apply(verified), 450)
       assert.deepStrictEqual([await facts(), await standing()], expected)
     })
 
-    it("an event whose number came before changes nothing, in the same page or a later one", async () => {
+    it("an event with a known jti changes nothing, in the same page or a later one", async () => {
       await fresh()
       const [first, second, third] = await events([granted("pat"), revoked("pat"), revoked("pat")])
       const again = { ...second!, jti: first!.jti }
@@ -125,18 +138,18 @@ export const conformance = <Tx>(name: string, make: () => Promise<Place<Tx>>) =>
       assert.deepStrictEqual(idsOf(await facts()), ["access access-pat"])
     })
 
-    it("stops at a gap, at another epoch, at another history; nothing of the page is kept", async () => {
+    it("refuses a page with a gap, another epoch or another history as a whole", async () => {
       await fresh()
-      const told = await events([granted("a"), granted("b"), granted("c")])
+      const verified = await events([granted("a"), granted("b"), granted("c")])
       const other = await events([granted("z"), granted("b")])
-      assert.match(await gapOf(apply([told[0]!, told[2]!])), /position 3 after 1/)
-      assert.match(await gapOf(apply([told[0]!, other[1]!])), /another history/)
+      assert.match(await gapOf(apply([verified[0]!, verified[2]!])), /position 3 after 1/)
+      assert.match(await gapOf(apply([verified[0]!, other[1]!])), /another history/)
       assert.match(await gapOf(apply(await events([granted("a")], 2))), /epoch 2 after 1/)
       assert.deepInclude(await standing(), { position: 0, chainHead: genesis })
       assert.deepStrictEqual(await facts(), [])
     })
 
-    it("a state that is laid by in parts takes everything's place once all of it is there", async () => {
+    it("a state staged in parts replaces everything once all parts are staged", async () => {
       await fresh()
       await apply(await events([granted("old")]))
       const at = await snapshot({ position: 5, chainHead: `sha256:${"5".repeat(64)}` })
@@ -146,10 +159,10 @@ export const conformance = <Tx>(name: string, make: () => Promise<Place<Tx>>) =>
           user: { format: "iss_sub", iss: "https://id.example", sub: `p-${n}` },
         })),
       })
-      const lay = (some: ReadonlyArray<Fact>) => store().transact(() => stage(projectId, at, some))
-      assert.strictEqual(await lay(many.slice(0, 300)), 300)
-      // What came twice counts once.
-      assert.strictEqual(await lay(many.slice(250)), 150)
+      const stageSome = (some: ReadonlyArray<Fact>) => store().transact(() => stage(projectId, at, some))
+      assert.strictEqual(await stageSome(many.slice(0, 300)), 300)
+      // Facts that are staged twice count once.
+      assert.strictEqual(await stageSome(many.slice(250)), 150)
       await gapOf(store().transact(() => Ledger.swapStaged(projectId, at, 451)))
       assert.deepStrictEqual(idsOf(await facts()), ["access access-old"])
       assert.deepInclude(await standing(), { position: 1 })
@@ -158,20 +171,20 @@ export const conformance = <Tx>(name: string, make: () => Promise<Place<Tx>>) =>
       assert.deepInclude(await standing(), { position: 5, open: false })
       assert.deepStrictEqual(await store().read(() => ask("select about from bailiwick_staged")), [])
       await open()
-      assert.strictEqual(because(await mayEnter("p-7")), "welcome")
+      assert.strictEqual(because(await mayEnter("p-7")), "admitted")
       assert.strictEqual(because(await mayEnter("old")), "no_access")
     })
 
-    it("commits the product's own changes with it, or neither", async () => {
+    it("commits the product's own changes with the events, or neither", async () => {
       await fresh()
-      const told = await events([granted("a"), granted("b")])
+      const verified = await events([granted("a"), granted("b")])
       const notes = () => store().read(() => ask("select note from own order by note"))
-      const work = () => Ledger.apply(projectId, told)
-      await store().transact(work, (done, tx) => place.write(tx, `insert into own values ('${done.length} new')`))
+      const work = () => Ledger.apply(projectId, verified)
+      await store().transact(work, (done, tx) => tested.write(tx, `insert into own values ('${done.length} new')`))
       assert.deepStrictEqual((await notes()).map(({ note }) => note), ["2 new"])
-      const more = await events([granted("c")], 1, told[1]!.digest, 3)
+      const more = await events([granted("c")], 1, verified[1]!.digest, 3)
       const failing = store().transact(() => Ledger.apply(projectId, more), (_, tx) => {
-        const wrote = place.write(tx, "insert into own values ('lost')")
+        const wrote = tested.write(tx, "insert into own values ('lost')")
         if (wrote === undefined) throw new Error("the product failed")
         return wrote.then(() => Promise.reject(new Error("the product failed")))
       })
@@ -180,15 +193,15 @@ export const conformance = <Tx>(name: string, make: () => Promise<Place<Tx>>) =>
       assert.deepInclude(await standing(), { position: 2, cursor: "c2" })
     })
 
-    it("a snapshot takes the place of everything; an older one does not; of a new epoch it does", async () => {
+    it("a snapshot replaces everything; an older one is refused; one of a new epoch is not", async () => {
       await fresh()
-      const told = await events([granted("a"), granted("b")])
-      await apply(told)
+      const verified = await events([granted("a"), granted("b")])
+      await apply(verified)
       assert.isTrue(await open())
       const user = { format: "iss_sub", iss: "https://id.example", sub: "pat" }
       const state = { ...empty, access: [{ user, access_id: "x", version: 1, role: "user" }] }
       const digest = (digit: string) => `sha256:${digit.repeat(64)}`
-      await gapOf(swap(await snapshot({ position: 1, chainHead: told[0]!.digest }, state)))
+      await gapOf(swap(await snapshot({ position: 1, chainHead: verified[0]!.digest }, state)))
       assert.deepInclude(await standing(), { position: 2, open: true })
       await swap(await snapshot({ position: 9, chainHead: digest("9") }, state, ["k1", "k2"]))
       assert.deepStrictEqual(idsOf(await facts()), ["access x"])
@@ -197,7 +210,7 @@ export const conformance = <Tx>(name: string, make: () => Promise<Place<Tx>>) =>
       assert.deepInclude(await standing(), { epoch: 2, position: 3, pins: [key.kid] })
       assert.deepStrictEqual(await facts(), [])
       await gapOf(swap(await snapshot({ position: 99, chainHead: digest("9") }, state)))
-      // A thousand facts come and go as one.
+      // A thousand facts are replaced at once.
       const access = Array.from({ length: 1_001 }, (_, i) => ({ user, access_id: `a${i}`, version: 1, role: "user" }))
       await swap(await snapshot({ epoch: 2, position: 4, chainHead: digest("b") }, { ...empty, access }))
       assert.lengthOf(await facts(), 1_001)
@@ -205,7 +218,7 @@ export const conformance = <Tx>(name: string, make: () => Promise<Place<Tx>>) =>
 
     it("keys that an event announces are pinned with its commit", async () => {
       await fresh()
-      const transition: Told = {
+      const transition: EventInput = {
         type: own("key-transition"),
         subId: { format: "opaque", id: projectId },
         payload: { event_timestamp: now, next: ["next-1", "next-2"], not_before: now + 60 },
@@ -214,7 +227,7 @@ export const conformance = <Tx>(name: string, make: () => Promise<Place<Tx>>) =>
       assert.deepStrictEqual((await standing())!.pins, [key.kid, "next-1", "next-2"].sort())
     })
 
-    it("opens only where nothing came meanwhile", async () => {
+    it("opens only if no event was applied meanwhile", async () => {
       await fresh()
       const before = await standing()
       await apply(await events([granted("a")]))
@@ -222,9 +235,9 @@ export const conformance = <Tx>(name: string, make: () => Promise<Place<Tx>>) =>
       assert.isTrue(await open())
     })
 
-    it("says who may come in", async () => {
+    it("decides whom the gate admits", async () => {
       await fresh()
-      await apply(await events(whatBefell))
+      await apply(await events(accessEvents))
       assert.strictEqual(because(await mayEnter("pat")), "closed")
       assert.isTrue(await open())
       for (const [subject, session, expected] of entries) {
@@ -247,7 +260,7 @@ export const conformance = <Tx>(name: string, make: () => Promise<Place<Tx>>) =>
       assert.strictEqual(because(await mayEnter("pat")), "project_withdrawn")
     })
 
-    it("shows accesses, people and floors to the product's own queries", async () => {
+    it("has views of accesses, people and session floors for the product's own queries", async () => {
       await fresh()
       await apply(await events([granted("pat"), granted("ada")]))
       const rows = await store().read(() =>
@@ -262,10 +275,10 @@ export const conformance = <Tx>(name: string, make: () => Promise<Place<Tx>>) =>
       }
     })
 
-    it("two processes of a product that apply the same page apply it once", async () => {
+    it("processes of a product that apply the same page at once apply it once", async () => {
       await fresh()
-      const told = await events(Array.from({ length: 20 }, (_, i) => granted(`p${i}`)))
-      const done = await Promise.all([apply(told), apply(told), apply(told.slice(0, 10))])
+      const verified = await events(Array.from({ length: 20 }, (_, i) => granted(`p${i}`)))
+      const done = await Promise.all([apply(verified), apply(verified), apply(verified.slice(0, 10))])
       assert.strictEqual(done.flat().length, 20)
       assert.deepInclude(await standing(), { position: 20, cursor: "c20" })
     })

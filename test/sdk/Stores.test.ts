@@ -1,4 +1,4 @@
-/** Every store there is passes one suite. */
+/** Every store passes the same suite. */
 import { Context, Effect, Exit, Layer, Redacted, Scope } from "effect"
 import { DatabaseSync } from "node:sqlite"
 import pg from "pg"
@@ -61,7 +61,7 @@ conformance("PostgreSQL by postgres.js", async () => {
   }
 })
 
-it("a process that begins waits for none that is in the middle of a transaction, and none waits for it", async () => {
+it("prepare does not wait for another process's open transaction", async () => {
   const { drop, url } = await database()
   const pool = poolOf(url)
   const { prepare } = postgresStore(overPg(pool))

@@ -1,4 +1,4 @@
-/** The kit receives by streams of the real program, pushed and polled, until it is equal to it. */
+/** The kit receives by streams of the real program, pushed and polled, until both are equal. */
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { DatabaseSync } from "node:sqlite"
@@ -15,7 +15,7 @@ import { happen } from "./Lives.ts"
 import { pushTo, secret, streamOf } from "./KitStreams.ts"
 import { scene, sorted, stateNow, world } from "./KitWorld.ts"
 
-/** A product that receives by a stream, with rows of its own, until the scope closes. */
+/** A product with its own database that receives by a stream until the scope closes. */
 const receiving = Effect.fnUntraced(function* ({ asking }: Scene, streamId: string, how: "run" | "poll") {
   const { url: baseUrl } = yield* Server
   const keys = yield* SigningKeys
@@ -45,27 +45,27 @@ const receiving = Effect.fnUntraced(function* ({ asking }: Scene, streamId: stri
     return Effect.promise(() => going)
   })
   const standing = Effect.promise(() => store.read(() => Ledger.standing(projectId)))
-  const said = (kind: Notice["kind"], times = 1) =>
+  const noticed = (kind: Notice["kind"], times = 1) =>
     until(kind, Effect.sync(() => notices.filter((notice) => notice.kind === kind).length), (n) => n >= times)
   const equal = Effect.gen(function* () {
     const { facts, position } = yield* stateNow({ asking })
     yield* until(`position ${position}`, standing, (place) => place?.position === position && place.open)
     assert.deepStrictEqual(sorted(yield* Effect.promise(() => store.read(() => Ledger.facts(projectId)))), facts)
   })
-  return { ...one, equal, notices, said }
+  return { ...one, equal, notices, noticed }
 })
 
 layer(world, { excludeTestServices: true })("a product by a stream of the program", (it) => {
-  it.effect("polled: what happens is applied; a verification comes by it; what was held while it was paused comes after", () =>
+  it.effect("polled: events are applied, a verification arrives, and events of a pause are applied after it", () =>
     Effect.gen(function* () {
       const made = yield* scene
       const { status, streamId } = yield* streamOf(made)
-      const { equal, notices, said, verify } = yield* receiving(made, streamId, "poll")
-      yield* said("opened")
+      const { equal, notices, noticed, verify } = yield* receiving(made, streamId, "poll")
+      yield* noticed("opened")
       yield* happen(made)
       yield* equal
       yield* Effect.promise(() => verify())
-      yield* said("verified")
+      yield* noticed("verified")
       assert.deepInclude(notices.find(({ kind }) => kind === "verified"), { solicited: true })
       yield* status("paused")
       yield* happen(made)
@@ -75,7 +75,7 @@ layer(world, { excludeTestServices: true })("a product by a stream of the progra
       assert.isFalse(notices.some(({ kind }) => kind === "refused" || kind === "closed"), JSON.stringify(notices))
     }))
 
-  it.effect("pushed: what happens is applied before it is answered for; verification and status come by it", () =>
+  it.effect("pushed: events are applied, every push is answered 202, and a verification arrives", () =>
     Effect.gen(function* () {
       const made = yield* scene
       const there = Promise.withResolvers<ReturnType<typeof receiver>["receive"]>()
@@ -93,13 +93,13 @@ layer(world, { excludeTestServices: true })("a product by a stream of the progra
       const { streamId } = yield* streamOf(made, pushTo(`http://127.0.0.1:${port}/events`))
       const product = yield* receiving(made, streamId, "run")
       there.resolve(product.receive)
-      yield* product.said("opened")
+      yield* product.noticed("opened")
       yield* happen(made)
       yield* product.equal
-      // Each came by the stream, whether or not the cursor had been there first.
+      // Each event was pushed, also if the cursor brought it first.
       yield* until("pushes", Effect.sync(() => answered.length), (n) => n >= 6)
       yield* Effect.promise(() => product.verify())
-      yield* product.said("verified")
+      yield* product.noticed("verified")
       assert.deepStrictEqual([...new Set(answered)], [202])
       assert.isFalse(product.notices.some(({ kind }) => kind === "refused" || kind === "closed"))
     }))

@@ -1,6 +1,6 @@
 import { assert, it } from "@effect/vitest"
 import { DatabaseSync } from "node:sqlite"
-import { course } from "../../sdk/SyncLoop.ts"
+import { syncLoop } from "../../sdk/SyncLoop.ts"
 import { follow } from "../../sdk/Follow.ts"
 import * as Ledger from "../../sdk/Ledger.ts"
 import { sqliteStore } from "../../sdk/stores/Sqlite.ts"
@@ -12,14 +12,14 @@ import { keyOf, now, own as ownType, personNamed, pinsTo, projectId } from "./To
 const over = async (database: DatabaseSync) => {
   const store = sqliteStore(database)
   await store.prepare()
-  return course({
+  return syncLoop({
     ...{ baseUrl: "https://id.example.org", projectId: "portal", installedVersion: "1", pins: [], store },
     token: () => Promise.resolve(""),
     signal: new AbortController().signal,
   })
 }
 
-it("however long the transmitter was away, a restored one is asked for a snapshot at once, and not in a loop", async () => {
+it("after an outage a refused cursor is answered by a snapshot at once; later failures are delayed", async () => {
   const database = new DatabaseSync(":memory:")
   try {
     const { failed } = await over(database)
@@ -29,29 +29,29 @@ it("however long the transmitter was away, a restored one is asked for a snapsho
 
     const moved = new Answered(409, "cursor_epoch_changed", null)
     assert.strictEqual(await failed(moved), 0)
-    // Held after a restore: it has no snapshot to give yet.
-    const held = await failed(new Answered(503, "held", null))
-    assert.isAtLeast(held, 500)
-    assert.isAtMost(held, 1_000)
+    // The installation is paused after a restore and gives no snapshot yet.
+    const paused = await failed(new Answered(503, "held", null))
+    assert.isAtLeast(paused, 500)
+    assert.isAtMost(paused, 1_000)
     assert.isAtLeast(await failed(moved), 1_000)
   } finally {
     database.close()
   }
 })
 
-it("what the transmitter asks to wait for is waited for, ten minutes at most", async () => {
+it("Retry-After is followed, up to ten minutes", async () => {
   const database = new DatabaseSync(":memory:")
   try {
     const { failed } = await over(database)
     assert.strictEqual(await failed(new Answered(503, "held", 60)), 60_000)
-    // No timer holds so many milliseconds: it would not wait at all.
+    // A larger delay overflows the timer, which would then fire at once.
     assert.strictEqual(await failed(new Answered(503, null, 3_000_000)), 600_000)
   } finally {
     database.close()
   }
 })
 
-it("a token that never comes keeps nobody: it is stopped all the same", async () => {
+it("follow stops when aborted, also while it waits for an access token", async () => {
   const database = new DatabaseSync(":memory:")
   try {
     const store = sqliteStore(database)
@@ -73,7 +73,7 @@ it("a token that never comes keeps nobody: it is stopped all the same", async ()
   }
 })
 
-it("whoever keeps a cursor that is none asks for a snapshot at once", async () => {
+it("a malformed cursor (422) leads to a snapshot at once", async () => {
   const database = new DatabaseSync(":memory:")
   try {
     const { failed } = await over(database)
@@ -83,7 +83,7 @@ it("whoever keeps a cursor that is none asks for a snapshot at once", async () =
   }
 })
 
-it("killed once it has committed that a key was stolen, it lets nobody in and takes a snapshot all the same", async () => {
+it("killed after it committed the theft of a key, it is closed, and the next process takes a snapshot", async () => {
   const { at, own } = await scene()
   const before = await opened({ at, own })
   const [stolen, next] = [at.key().kid, await keyOf("transmitter's next")]
@@ -91,18 +91,18 @@ it("killed once it has committed that a key was stolen, it lets nobody in and ta
     ...{ type: ownType("key-transition"), subId: personNamed("nobody") },
     payload: { event_timestamp: now, initiating_entity: "admin", ...payload },
   })
-  const [announced] = await at.tell(transition({ next: [next.kid, "later"] }))
+  const [announced] = await at.append(transition({ next: [next.kid, "later"] }))
   assert.strictEqual((await before.receive(announced!.set)).status, 202)
   await before.end()
   await at.rotate()
-  const [lost] = await at.tell(transition({ compromised: stolen, next: ["later", "last"] }))
+  const [lost] = await at.append(transition({ compromised: stolen, next: ["later", "last"] }))
   const event = await verifyEvent(lost!.set, pinsTo([next.kid], [next.jwk]))
   await own.store.transact(() => Ledger.apply(projectId, [event]))
   assert.isFalse((await own.standing())!.open)
 
   const after = own.start()
-  after.pushed()
-  await after.said("opened")
+  after.begin()
+  await after.noticed("opened")
   assert.lengthOf(after.notices.filter(({ kind }) => kind === "snapshot"), 1)
   await equal({ at, own })
 })

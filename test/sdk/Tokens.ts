@@ -1,8 +1,8 @@
-/** Messages as a transmitter would sign them, and as it never would: keys, a history that is chained, snapshots. */
+/** Builds signed messages, valid and forged: keys, chained histories, snapshots. */
 import { calculateJwkThumbprint, CompactSign, exportJWK, generateKeyPair, type JWK } from "jose"
 import { randomUUID } from "node:crypto"
 import { digestOf, genesis, type Json, sha256 } from "../../sdk/Canonical.ts"
-import { keyRing } from "../../sdk/Keys.ts"
+import { keyCache } from "../../sdk/Keys.ts"
 import { Refusal, type RefusalStep } from "../../sdk/Refusal.ts"
 import { type Pins, verifyEvent } from "../../sdk/Verify.ts"
 
@@ -34,22 +34,22 @@ export const makeKey = async (): Promise<SigningKey> => {
 
 const made = new Map<string, Promise<SigningKey>>()
 
-/** The key of that name, made once: a pair of RSA keys takes its time. */
+/** The key with this name, generated once per process, since generating RSA keys is slow. */
 export const keyOf = (name: string): Promise<SigningKey> => {
   const key = made.get(name) ?? makeKey()
   made.set(name, key)
   return key
 }
 
-/** Pins to `kids`, where the transmitter serves `served`. */
+/** Pins for `kids`, with a transmitter that serves `served`. */
 export const pinsTo = (kids: ReadonlyArray<string>, served: ReadonlyArray<JWK>): Pins => ({
   issuer,
   audience,
-  keys: keyRing(() => Promise.resolve({ keys: served }))(kids),
+  keys: keyCache(() => Promise.resolve({ keys: served }))(kids),
   now: () => now,
 })
 
-export interface Told {
+export interface EventInput {
   readonly type: string
   readonly subId: Json
   readonly payload: { readonly [name: string]: Json }
@@ -62,7 +62,7 @@ export const personNamed = (subject: string): Json => ({
   tenant: { format: "opaque", id: "institution-1" },
 })
 
-export const granted = (subject: string, accessId = `access-${subject}`): Told => ({
+export const granted = (subject: string, accessId = `access-${subject}`): EventInput => ({
   type: own("access-granted"),
   subId: personNamed(subject),
   payload: {
@@ -72,15 +72,15 @@ export const granted = (subject: string, accessId = `access-${subject}`): Told =
   },
 })
 
-export const revoked = (subject: string): Told => ({
+export const revoked = (subject: string): EventInput => ({
   ...granted(subject),
   type: own("access-revoked"),
 })
 
-/** The claims of a history's events, chained from nothing. */
-export const chained = (told: ReadonlyArray<Told>, epoch = 1, prev = genesis, first = 1) => {
+/** The claims of a history's events, each chained to the one before. */
+export const chained = (inputs: ReadonlyArray<EventInput>, epoch = 1, prev = genesis, first = 1) => {
   let prevDigest = prev
-  return told.map(({ payload, subId, type }, i) => {
+  return inputs.map(({ payload, subId, type }, i) => {
     const position = first + i
     const body = digestOf({ sub_id: subId, events: { [type]: payload } })
     const digest = sha256(`${prevDigest}\n${epoch}\n${position}\n${body}`)
@@ -104,10 +104,10 @@ export const snapshotOf = (
   ...{ state_digest: digestOf(state), key_set: keySet, state },
 })
 
-/** The step at which a token is refused as an event; anything else that goes wrong is not an answer. */
-export const stepOf = async (token: string, pins: Pins): Promise<RefusalStep | "believed"> => {
+/** The step at which a token is refused as an event, or "verified"; throws any other error. */
+export const stepOf = async (token: string, pins: Pins): Promise<RefusalStep | "verified"> => {
   const error: unknown = await verifyEvent(token, pins).then(() => null, (error) => error)
-  if (error === null) return "believed"
+  if (error === null) return "verified"
   if (error instanceof Refusal) return error.step
   throw error
 }

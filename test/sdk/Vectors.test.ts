@@ -1,11 +1,11 @@
 /**
- * The standards' own examples: RFC 7515 (JWS), RFC 7520 (JOSE cookbook), RFC 7638
- * (thumbprints), RFC 8417 (SET), RFC 8785 (canonical JSON).
+ * Examples from the standards: RFC 7515 (JWS), RFC 7520 (JOSE cookbook), RFC 7638 (thumbprints), RFC 8417 (SET), RFC
+ * 8785 (canonical JSON).
  */
 import { base64url, calculateJwkThumbprint, CompactSign, compactVerify, importJWK, type JWK } from "jose"
 import { assert, describe, it } from "vitest"
 import { canonical } from "../../sdk/Canonical.ts"
-import { keyRing } from "../../sdk/Keys.ts"
+import { keyCache } from "../../sdk/Keys.ts"
 import { numbers } from "./Numbers.ts"
 import { audience, chained, granted, issuer, keyOf, pinsTo, stepOf } from "./Tokens.ts"
 
@@ -65,12 +65,12 @@ const thumbed: JWK = {
 const thumbprint = "NzbLsXh8uDCcd-6MNwXF4W_7noWXFZAfHkxZsRGC9Xs"
 
 describe("JOSE", () => {
-  it("RFC 7638, 3.1: a key goes by its thumbprint, whatever else is said of it", async () => {
+  it("RFC 7638, 3.1: a key is known by its thumbprint, not by its kid", async () => {
     const named = { ...thumbed, alg: "RS256", kid: "2011-04-29" }
-    const { key, pinned } = keyRing(() => Promise.resolve({ keys: [named] }))([thumbprint])
+    const { key, pinned } = keyCache(() => Promise.resolve({ keys: [named] }))([thumbprint])
     assert.isTrue(pinned(thumbprint))
     assert.isFalse(pinned("2011-04-29"))
-    assert.isFalse((await key(thumbprint)).made(new Uint8Array(256), ""))
+    assert.isFalse((await key(thumbprint)).verify(new Uint8Array(256), ""))
   })
 
   const signed: ReadonlyArray<readonly [string, JWK, string, RegExp]> = [
@@ -78,18 +78,18 @@ describe("JOSE", () => {
     ["RFC 7520, 4.1", bilbo, bilboToken, /^It’s a dangerous business, Frodo/],
   ]
   for (const [name, jwk, token, says] of signed) {
-    it(`${name}: the signature is good under the key of that thumbprint, and the message is no security event`, async () => {
+    it(`${name}: the signature is valid for the pinned key, and the message is not a security event`, async () => {
       const kid = await calculateJwkThumbprint(jwk)
       const pins = pinsTo([kid], [jwk])
       const [head, payload, signature] = token.split(".")
       const key = await pins.keys.key(kid)
-      assert.isTrue(key.made(base64url.decode(signature!), `${head}.${payload}`))
+      assert.isTrue(key.verify(base64url.decode(signature!), `${head}.${payload}`))
       assert.match(new TextDecoder().decode(base64url.decode(payload!)), says)
       assert.strictEqual(await stepOf(token, pins), "typ")
     })
   }
 
-  it("RFC 7515, A.3 (ES256) and A.5 (none): not the algorithm that was agreed on, whatever the key", async () => {
+  it("RFC 7515, A.3 (ES256) and A.5 (none): refused, whatever the key", async () => {
     const { d: _, ...open } = a3
     await compactVerify(a3Token, await importJWK(open, "ES256"))
     const kid = await calculateJwkThumbprint(open)
@@ -98,7 +98,7 @@ describe("JOSE", () => {
     const event = await new CompactSign(utf8.encode(JSON.stringify(good)))
       .setProtectedHeader({ alg: "ES256", typ: "secevent+jwt", kid }).sign(await importJWK(a3, "ES256"))
     assert.strictEqual(await stepOf(event, pins), "alg")
-    // A pinned key that is no RSA key is nobody's.
+    // A pinned key that is not an RSA key is never used.
     const claimed = event.replace(/^[^.]+/, encoded({ alg: "RS256", typ: "secevent+jwt", kid }))
     assert.strictEqual(await stepOf(claimed, pins), "key")
     for (const alg of ["none", "None", "NONE", "nOnE"]) {
@@ -151,7 +151,7 @@ describe("RFC 8417", () => {
     },
   }
   const cases = [
-    // Whom it is about stands nowhere in them, or in the event: new types say it in `sub_id` (SSF 1.0).
+    // These examples have no subject, or have it in the event; SSF 1.0 requires `sub_id`.
     ["2.1.1, SCIM", scim, scim.aud[0]!, "sub_id"],
     ["2.1.2, logout", logout, logout.aud, "sub"],
     ["2.1.3, consent", consent, consent.aud[0]!, "sub_id"],
@@ -159,20 +159,20 @@ describe("RFC 8417", () => {
   ] as const
 
   for (const [name, claims, aud, step] of cases) {
-    it(`${name}: a security event token, and not one of a project's history`, async () => {
+    it(`${name}: a valid security event token, but not of a project's history`, async () => {
       const key = await keyOf("transmitter")
       const pins = { ...pinsTo([key.kid], [key.jwk]), issuer: claims.iss, audience: aud }
       assert.strictEqual(await stepOf(await key.sign(claims), pins), step)
       assert.strictEqual(await stepOf(await key.sign(claims), { ...pins, audience }), "aud")
       assert.strictEqual(await stepOf(await key.sign(claims), { ...pins, issuer }), "iss")
-      // With a subject of the right kind, what is left to miss is its place.
+      // With a valid subject only the `lifecycle` member is missing.
       const { sub: _, ...rest } = { sub: "", ...claims }
       const about = { ...rest, sub_id: { format: "iss_sub", iss: "https://idp.example.com/", sub: "1" } }
       assert.strictEqual(await stepOf(await key.sign(about), pins), "lifecycle")
     })
   }
 
-  it("2.4: the example under no signature is refused for having none", async () => {
+  it("2.4: the unsigned example is refused", async () => {
     const key = await keyOf("transmitter")
     const pins = { ...pinsTo([key.kid], [key.jwk]), issuer: scim.iss, audience: scim.aud[0]! }
     const header = "eyJ0eXAiOiJzZWNldmVudCtqd3QiLCJhbGciOiJub25lIn0"
@@ -190,7 +190,7 @@ describe("RFC 8785", () => {
     }
   })
 
-  it("what JSON cannot say, or two texts could say, has no canonical form", () => {
+  it("infinite numbers and lone surrogates have no canonical form; members are sorted, also `__proto__`", () => {
     assert.throws(() => canonical(JSON.parse("[1e999]")))
     assert.throws(() => canonical(JSON.parse('{"\\udead":1}')))
     assert.strictEqual(
@@ -199,7 +199,7 @@ describe("RFC 8785", () => {
     )
   })
 
-  it("an event that has no canonical form is refused, not tried for ever", async () => {
+  it("an event without a canonical form is refused at the digest", async () => {
     const key = await keyOf("transmitter")
     const pins = pinsTo([key.kid], [key.jwk])
     const text = JSON.stringify(good)

@@ -21,8 +21,8 @@ const refused = async (message: Promise<unknown>, name: string) => {
 }
 
 const without = (name: string) => Object.fromEntries(Object.entries(good).filter(([claim]) => claim !== name))
-const told = (events: unknown) => key.sign({ ...good, events })
-const placed = (more: object) => told({ [type]: { ...body, lifecycle: { ...lifecycle, ...more } } })
+const withEvents = (events: unknown) => key.sign({ ...good, events })
+const placed = (more: object) => withEvents({ [type]: { ...body, lifecycle: { ...lifecycle, ...more } } })
 const resigned = (token: string, header: object) => {
   const [, payload, signature] = token.split(".")
   return `${base64url.encode(JSON.stringify(header))}.${payload}.${signature}`
@@ -32,7 +32,7 @@ const hmac = (secret: string, header: object) =>
     .setProtectedHeader({ alg: "HS256", ...header }).sign(new TextEncoder().encode(secret))
 
 describe("verifyEvent", () => {
-  it("believes what the transmitter signs, and gives what it says", async () => {
+  it("accepts the transmitter's message and returns its contents", async () => {
     const event = await verifyEvent(await key.sign(good), pins)
     assert.deepInclude(event, { jti: good.jti, txn: good.txn, type, epoch: 1, position: 1, issuedAt: now })
     assert.notProperty(event.payload as object, "lifecycle")
@@ -45,7 +45,7 @@ describe("verifyEvent", () => {
   const header = { alg: "RS256", typ: "secevent+jwt", kid: key.kid }
   const cases: ReadonlyArray<readonly [string, RefusalStep, RefusalCode, () => Promise<string> | string]> = [
     ["more than 256 KiB", "size", "invalid_request", () => key.sign({ ...good, pad: "x".repeat(200_000) })],
-    ["no JWS at all", "compact", "invalid_request", () => "{}"],
+    ["a text that is not a JWS", "compact", "invalid_request", () => "{}"],
     ["a JWS in JSON", "compact", "invalid_request", () => JSON.stringify({ payload: "e30", signatures: [] })],
     ["two parts", "compact", "invalid_request", async () => (await signed).split(".").slice(0, 2).join(".")],
     ["padding", "compact", "invalid_request", async () => `${await signed}=`],
@@ -57,13 +57,13 @@ describe("verifyEvent", () => {
       () =>
         "eyJhbGciOiJub25lIn0.eyJpc3MiOiJqb2UiLA0KICJleHAiOjEzMDA4MTkzODAsDQogImh0dHA6Ly9leGFtcGxlLmNvbS9pc19yb290Ijp0cnVlfQ.",
     ],
-    ["a header that is no JSON", "header", "invalid_request", async () => `eA${(await signed).slice(4)}`],
+    ["a header that is not JSON", "header", "invalid_request", async () => `eA${(await signed).slice(4)}`],
     ["an access token", "typ", "invalid_request", () => key.sign(good, { typ: "at+jwt" })],
     ["an ID token", "typ", "invalid_request", () => key.sign(good, { typ: "JWT" })],
     ["no typ", "typ", "invalid_request", () => key.sign(good, { typ: undefined })],
     ["a snapshot", "typ", "invalid_request", () => key.sign(good, { typ: "lifecycle-snapshot+jwt" })],
     ["alg none", "alg", "invalid_request", async () => resigned(await signed, { ...header, alg: "none" })],
-    // The public key as the secret of an HMAC: who has it is everybody.
+    // The public key as the secret of an HMAC: everyone has that secret.
     [
       "alg HS256 under the public key",
       "alg",
@@ -78,7 +78,7 @@ describe("verifyEvent", () => {
       () => stranger.sign(good, { kid: key.kid, jwk: stranger.jwk }),
     ],
     [
-      "a key's address",
+      "a key's URL in its header",
       "header",
       "invalid_request",
       () => stranger.sign(good, { kid: key.kid, jku: "https://evil.example/jwks" }),
@@ -87,7 +87,7 @@ describe("verifyEvent", () => {
     ["a key that is served and not pinned", "kid", "invalid_key", () => stranger.sign(good)],
     ["no kid", "kid", "invalid_key", () => key.sign(good, { kid: undefined })],
     [
-      "another key under a pinned name",
+      "another key with a pinned kid",
       "signature",
       "authentication_failed",
       () => stranger.sign(good, { kid: key.kid }),
@@ -96,46 +96,46 @@ describe("verifyEvent", () => {
       const [head, , signature] = (await signed).split(".")
       return `${head}.${base64url.encode(JSON.stringify({ ...good, jti: "x" }))}.${signature}`
     }],
-    ["a payload that is no object", "claims", "invalid_request", () => key.sign("[]")],
+    ["a payload that is not an object", "claims", "invalid_request", () => key.sign("[]")],
     ["another issuer", "iss", "invalid_issuer", () => key.sign({ ...good, iss: `${issuer}/` })],
     ["no issuer", "iss", "invalid_issuer", () => key.sign(without("iss"))],
     ["another project", "aud", "invalid_audience", () => key.sign({ ...good, aud: `${audience}0` })],
-    ["nobody's", "aud", "invalid_audience", () => key.sign(without("aud"))],
-    ["sub", "sub", "invalid_request", () => key.sign({ ...good, sub: "pat" })],
-    ["exp", "exp", "invalid_request", () => key.sign({ ...good, exp: now + 600 })],
-    ["no events", "events", "invalid_request", () => key.sign(without("events"))],
-    ["no event", "events", "invalid_request", () => told({})],
-    ["two events", "events", "invalid_request", () => told({ [type]: body, "https://x.example/y": {} })],
-    ["an event that is no object", "events", "invalid_request", () => told({ [type]: [] })],
-    ["of the future", "iat", "invalid_request", () => key.sign({ ...good, iat: now + 61 })],
-    ["of no time", "iat", "invalid_request", () => key.sign({ ...good, iat: `${now}` })],
+    ["no audience", "aud", "invalid_audience", () => key.sign(without("aud"))],
+    ["a sub claim", "sub", "invalid_request", () => key.sign({ ...good, sub: "pat" })],
+    ["an exp claim", "exp", "invalid_request", () => key.sign({ ...good, exp: now + 600 })],
+    ["no events claim", "events", "invalid_request", () => key.sign(without("events"))],
+    ["no event", "events", "invalid_request", () => withEvents({})],
+    ["two events", "events", "invalid_request", () => withEvents({ [type]: body, "https://x.example/y": {} })],
+    ["an event that is not an object", "events", "invalid_request", () => withEvents({ [type]: [] })],
+    ["an iat in the future", "iat", "invalid_request", () => key.sign({ ...good, iat: now + 61 })],
+    ["an iat that is a string", "iat", "invalid_request", () => key.sign({ ...good, iat: `${now}` })],
     ["no jti", "jti", "invalid_request", () => key.sign(without("jti"))],
     ["a jti too long", "jti", "invalid_request", () => key.sign({ ...good, jti: "x".repeat(201) })],
-    ["nobody it is about", "sub_id", "invalid_request", () => key.sign(without("sub_id"))],
-    ["no place", "lifecycle", "invalid_request", () => placed({ position: 0 })],
-    ["a place that is no number", "lifecycle", "invalid_request", () => placed({ position: "1" })],
-    ["no chain", "lifecycle", "invalid_request", () => placed({ prev_digest: null })],
-    ["moved", "digest", "invalid_request", () => placed({ position: 2 })],
-    ["of another epoch", "digest", "invalid_request", () => placed({ epoch: 2 })],
-    ["another event's digest", "digest", "invalid_request", () => told({ [`${type}x`]: body })],
+    ["no subject", "sub_id", "invalid_request", () => key.sign(without("sub_id"))],
+    ["position 0", "lifecycle", "invalid_request", () => placed({ position: 0 })],
+    ["a position that is not a number", "lifecycle", "invalid_request", () => placed({ position: "1" })],
+    ["no previous digest", "lifecycle", "invalid_request", () => placed({ prev_digest: null })],
+    ["another position", "digest", "invalid_request", () => placed({ position: 2 })],
+    ["another epoch", "digest", "invalid_request", () => placed({ epoch: 2 })],
+    ["another event's digest", "digest", "invalid_request", () => withEvents({ [`${type}x`]: body })],
   ]
   for (const [name, step, code, token] of cases) {
     it(`refuses ${name}`, async () => {
-      const { code: said, step: at } = await refused(verifyEvent(await token(), pins), name)
-      assert.deepStrictEqual([at, said], [step, code])
+      const { code: foundCode, step: foundStep } = await refused(verifyEvent(await token(), pins), name)
+      assert.deepStrictEqual([foundStep, foundCode], [step, code])
     })
   }
 
-  it("refuses a pinned key that nobody serves, and one that is served under another's name", async () => {
+  it("refuses a pinned key that is not served, and another key served with its kid", async () => {
     const gone = pinsTo([stranger.kid], [key.jwk])
     assert.strictEqual((await refused(verifyEvent(await stranger.sign(good), gone), "gone")).step, "key")
-    // The set says that the stranger's key is ours: what it hashes to says otherwise.
+    // The set gives the stranger's key the pinned kid; its thumbprint differs.
     const lied = pinsTo([key.kid], [{ ...stranger.jwk, kid: key.kid }])
     const token = await stranger.sign(good, { kid: key.kid })
     assert.deepInclude(await refused(verifyEvent(token, lied), "lied"), { step: "key", code: "invalid_key" })
   })
 
-  it("what the keys' server has to say is no refusal: it says nothing about the message", async () => {
+  it("an error of fetching the keys is passed on and is not a Refusal", async () => {
     const away = { ...pins, keys: { pinned: () => true, key: () => Promise.reject(new Error("away")) } }
     const error = await verifyEvent(await key.sign(good), away).catch((error) => error)
     assert.strictEqual(error.message, "away")
@@ -147,7 +147,7 @@ describe("verifySnapshot", () => {
   const snapshot = snapshotOf(state, { position: 0, chainHead: `sha256:${"0".repeat(64)}` }, [key.kid])
   const signed = (claims: object) => key.sign(claims, { typ: "lifecycle-snapshot+jwt" })
 
-  it("believes one of this project and of now", async () => {
+  it("accepts a current one of this project", async () => {
     const found = await verifySnapshot(await signed(snapshot), projectId, pins)
     assert.deepInclude(found, { epoch: 1, position: 0, cursor: "c0", keySet: [key.kid] })
   })
@@ -158,7 +158,7 @@ describe("verifySnapshot", () => {
     ["an old one", "iat", () => signed({ ...snapshot, iat: now - 361 })],
     ["a changed state", "digest", () => signed({ ...snapshot, state: { ...state, access: [1] } })],
     ["one without keys", "state", () => signed({ ...snapshot, key_set: [] })],
-    ["one of nowhere", "lifecycle", () => signed({ ...snapshot, cursor: null })],
+    ["one without a cursor", "lifecycle", () => signed({ ...snapshot, cursor: null })],
     ["a stranger's", "kid", () => stranger.sign(snapshot, { typ: "lifecycle-snapshot+jwt" })],
     ["one that expires", "exp", () => signed({ ...snapshot, exp: now + 1 })],
   ]
@@ -168,7 +168,7 @@ describe("verifySnapshot", () => {
     })
   }
 
-  it("a token of the identity provider is neither", async () => {
+  it("a token of the identity provider is neither an event nor a snapshot", async () => {
     const token = await new SignJWT({ scope: "openid" }).setProtectedHeader({ alg: "HS256", kid: key.kid }).sign(
       new TextEncoder().encode("a secret of thirty-two bytes long"),
     )
@@ -178,7 +178,7 @@ describe("verifySnapshot", () => {
 })
 
 describe("canonical", () => {
-  it("writes what RFC 8785 writes", () => {
+  it("writes the examples of RFC 8785, and throws for lone surrogates", () => {
     // 3.2.2 and 3.2.3 of the RFC.
     const value = JSON.parse(
       '{"numbers":[333333333.33333329,1E30,4.50,2e-3,0.000000000000000000000000001],' +

@@ -6,7 +6,7 @@ import { DeliverPolicy, jetstream } from "@nats-io/jetstream"
 import { connect, type NatsConnection } from "@nats-io/transport-node"
 import { decodeJwt } from "jose"
 import { createServer } from "node:http"
-import { keyRing } from "../../../sdk/Keys.ts"
+import { keyCache } from "../../../sdk/Keys.ts"
 import { type VerifiedEvent, verifyEvent } from "../../../sdk/Verify.ts"
 import { listenBelow } from "../ChildProtocol.ts"
 
@@ -102,7 +102,7 @@ export const believed = async (
   },
 ) => {
   const served = await (await fetch(new URL("/v1/lifecycle/jwks", baseUrl))).json()
-  const keys = keyRing(() => Promise.resolve(served))(served.keys.map(({ kid }: { readonly kid: string }) => kid))
+  const keys = keyCache(() => Promise.resolve(served))(served.keys.map(({ kid }: { readonly kid: string }) => kid))
   const histories = Map.groupBy(seen, ({ text }) => String(decodeJwt(text).aud))
   for (const [audience, messages] of histories) {
     const pins = { issuer, audience, keys, now: () => Date.now() / 1_000 }

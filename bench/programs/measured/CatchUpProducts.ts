@@ -8,7 +8,7 @@ import { createInterface } from "node:readline"
 import { DatabaseSync } from "node:sqlite"
 import { genesis } from "../../../sdk/Canonical.ts"
 import { follow, type Notice } from "../../../sdk/Follow.ts"
-import { keyRing } from "../../../sdk/Keys.ts"
+import { keyCache } from "../../../sdk/Keys.ts"
 import * as Ledger from "../../../sdk/Ledger.ts"
 import type { Store } from "../../../sdk/Store.ts"
 import { overPg, postgresStore } from "../../../sdk/stores/Postgres.ts"
@@ -65,7 +65,7 @@ const pages = async (order: Order, each: (sets: ReadonlyArray<string>) => Promis
 const verified = (order: Order) => {
   const remote = transmitter(optionsOf(order, new AbortController().signal))
   const { audience, issuer, pins } = order
-  const expected = { issuer, audience, keys: keyRing(remote.keys)(pins), now: () => Date.now() / 1_000 }
+  const expected = { issuer, audience, keys: keyCache(remote.keys)(pins), now: () => Date.now() / 1_000 }
   return pages(order, async (sets) => {
     for (let at = 0; at < sets.length; at += 8) {
       await Promise.all(sets.slice(at, at + 8).map((set) => verifyEvent(set, expected)))

@@ -10,7 +10,7 @@ import { Roles } from "../../../services/people/Roles.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { transact } from "../../../services/platform/database/Transact.ts"
 import { encodeCursor } from "../../../schemas/identity/Cursor.ts"
-import { keyRing } from "../../../sdk/Keys.ts"
+import { keyCache } from "../../../sdk/Keys.ts"
 import type { Pins } from "../../../sdk/Verify.ts"
 import type { Capability } from "../../../schemas/identity/ServiceGrant.ts"
 import { identity, institution, link, member, owner, person, project } from "../../support/TestIdentity.ts"
@@ -101,7 +101,7 @@ export const pinsFor = Effect.fnUntraced(function* (projectId: string) {
   const pins: Pins = {
     issuer: lifecycleIssuer(publicUrl),
     audience: `urn:bailiwick:project:${projectId}`,
-    keys: keyRing(() => Promise.resolve(jwks))(yield* keys.keySet),
+    keys: keyCache(() => Promise.resolve(jwks))(yield* keys.keySet),
     now: () => Date.now() / 1_000,
   }
   return pins

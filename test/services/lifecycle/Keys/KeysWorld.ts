@@ -8,7 +8,7 @@ import { lifecycleIssuer } from "../../../../services/lifecycle/EventSigner.ts"
 import { SigningKeys } from "../../../../services/lifecycle/SigningKeys.ts"
 import { Database } from "../../../../services/platform/database/Database.ts"
 import { announcedBy, compromisedBy } from "../../../../sdk/EventProjection.ts"
-import { keyRing } from "../../../../sdk/Keys.ts"
+import { keyCache } from "../../../../sdk/Keys.ts"
 import { type Pins, type VerifiedEvent, verifyEvent, verifySnapshot } from "../../../../sdk/Verify.ts"
 import { now } from "../../transfers/TransferWorld.ts"
 import { publicUrl, type Scene, signAll, transmitter } from "../LifecycleWorld.ts"
@@ -38,7 +38,7 @@ export const holding = Effect.fnUntraced(function* (projectId: string, kids: Ite
   return {
     issuer: lifecycleIssuer(publicUrl),
     audience: `urn:bailiwick:project:${projectId}`,
-    keys: keyRing(() => Promise.resolve(served))([...kids]),
+    keys: keyCache(() => Promise.resolve(served))([...kids]),
     now: () => now / 1_000,
   } satisfies Pins
 })

@@ -1,6 +1,6 @@
 /**
- * What the feed does to a domain ends its live transfer, in the feed's own transaction: an owner or workspace that we
- * did not decide, or a removal. Pending becomes cancelled, accepted becomes reversed, both sides are told.
+ * Ends the live transfer of a domain that the directory removed or gave another owner or workspace, in the transaction
+ * of the directory's batch. A pending transfer becomes cancelled, an accepted one reversed; both sides are notified.
  */
 import { Clock, Effect, Result } from "effect"
 import type { Kind } from "../directory/Directory.ts"
@@ -34,15 +34,15 @@ const watch = Effect.gen(function* () {
       revision: null,
       now,
     }))).pipe(
-      // The rows are locked, so nobody else can have been there.
+      // The rows are locked, so no other transaction can have changed them.
       Effect.catchTag("Conflict", Effect.die),
     )
-    // What else the batch holds is locked after these rows, and inboxes come after all of it.
+    // The batch locks further rows after these, and inboxes are locked last (docs/lock-order.md).
     yield* atTheEnd("inboxes", notices, changes.tell)
   })
 })
 
-/** The same kinds, with an eye on the domains: `Directory.layer(watchingTransfers(mailKinds))`. */
+/** The directory's kinds, with this listener on the kind `domain`: `Directory.layer(watchingTransfers(mailKinds))`. */
 export const watchingTransfers = <R>(register: Effect.Effect<ReadonlyArray<Kind>, never, R>) =>
   Effect.gen(function* () {
     const kinds = yield* register

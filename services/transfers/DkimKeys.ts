@@ -1,8 +1,8 @@
 /**
- * DKIM key pairs (RFC 6376; Ed25519: RFC 8463). A pair is made when a transfer that asks for one is accepted, or forced,
- * so that its DNS record can be published before the domain moves. The private half is sealed by the Vault in the
- * transaction of the acceptance; killed before its commit there is no key, killed after it the completion uses this one.
- * A transfer that is reversed drops its key.
+ * DKIM key pairs (RFC 6376; Ed25519: RFC 8463). A pair is generated when a transfer that asks for one is accepted or
+ * forced, so that its DNS record can be published before the domain moves. The Vault seals the private key in the
+ * transaction of the acceptance: killed before the commit there is no key, killed after it the completion uses this
+ * key. A reversed transfer deletes its key.
  */
 import type { PgClient } from "@effect/sql-pg"
 import { Effect, Redacted } from "effect"
@@ -13,14 +13,14 @@ import { insertion, type Kind, write } from "../platform/database/Gathered.ts"
 import { Ids } from "../platform/Ids.ts"
 import type { Vault } from "../platform/security/Vault.ts"
 
-/** `rsa` is 2048 bits, which every verifier knows. */
+/** `rsa`: 2048 bits, which every verifier supports. */
 export type DkimAlgorithm = "rsa" | "ed25519"
 
-/** What is public of a pair. */
+/** The public part of a pair. */
 export interface DkimKey {
   readonly algorithm: DkimAlgorithm
   readonly selector: string
-  /** The `p=` of the DNS record. */
+  /** The value of `p=` in the DNS record. */
   readonly publicKey: string
 }
 
@@ -29,13 +29,13 @@ export interface DkimPair extends DkimKey {
   readonly privateKey: Redacted.Redacted
 }
 
-// RFC 6376 publishes a SubjectPublicKeyInfo, RFC 8463 the 32 bytes of the key alone.
+// RFC 6376 publishes a SubjectPublicKeyInfo, RFC 8463 only the 32 bytes of the key.
 const published = (algorithm: DkimAlgorithm, key: KeyObject): string => {
   const der = key.export({ type: "spki", format: "der" })
   return (algorithm === "rsa" ? der : der.subarray(-32)).toString("base64")
 }
 
-/** A new pair under a new selector. Some 100 ms of CPU for RSA: never inside a transaction. */
+/** Generates a pair with a new selector. RSA takes about 100 ms of CPU: never call it inside a transaction. */
 export const makePair = (algorithm: DkimAlgorithm): Effect.Effect<DkimPair> =>
   Effect.callback((resume) => {
     const done = (error: Error | null, publicKey: KeyObject, privateKey: KeyObject) =>
@@ -71,7 +71,7 @@ interface KeyPlace {
   readonly id: string
 }
 
-/** The keys that were made for transfers, by the transfers' ids. */
+/** The keys of transfers, by the transfers' ids. */
 export const keysOf = (
   sql: PgClient.PgClient,
   transfers: ReadonlyArray<KeyPlace>,
@@ -84,14 +84,14 @@ export const keysOf = (
     (rows) => new Map(rows.map(({ id, ...key }) => [id, key])),
   )
 
-/** The key that was made for a transfer; null where there is none. */
+/** The key of a transfer, or null. */
 export const keyOf = (
   sql: PgClient.PgClient,
   transfer: KeyPlace,
 ): Effect.Effect<DkimKey | null, SqlError.SqlError> =>
   Effect.map(keysOf(sql, [transfer]), (keys) => keys.get(transfer.id) ?? null)
 
-/** Drops the keys of transfers that do not take effect, in the current transaction (Gathered.ts). */
+/** Deletes the keys of transfers that do not take effect, in the current transaction (Gathered.ts). */
 export const dropKeys = (
   sql: PgClient.PgClient,
   transfers: ReadonlyArray<{ readonly domainId: string; readonly id: string }>,
@@ -108,7 +108,7 @@ const dropped = (sql: PgClient.PgClient): Kind<{ readonly domainId: string; read
   }],
 })
 
-/** Keeps a pair for a domain, in the current transaction (Gathered.ts). */
+/** Stores a pair for a transfer's domain, in the current transaction (Gathered.ts). */
 export const keepPair = Effect.fnUntraced(function* (
   sql: PgClient.PgClient,
   vault: Vault["Service"],

@@ -1,6 +1,7 @@
 /**
- * What the mails about transfers say. A letter reads its transfer again when it is sent: an offer that was answered, or
- * a stop that would come too late, is not sent any more. Tokens are derived here and exist in the letter only.
+ * The texts of the mails about transfers. A mail reads its transfer again when it is sent: an invitation to an offer
+ * that was answered, or a stop mail after the safety window, is not sent. Tokens are derived here and exist only in the
+ * mail.
  */
 import { Clock, Effect, Redacted } from "effect"
 import { Database } from "../platform/database/Database.ts"
@@ -23,7 +24,7 @@ interface Row {
   readonly accept_nonce: Uint8Array | null
   readonly stop_kid: string | null
   readonly stop_nonce: Uint8Array | null
-  /** Of the transfer's DKIM key; null where it has none. */
+  /** The selector of the transfer's DKIM key, or null. */
   readonly selector: string | null
   readonly algorithm: DkimAlgorithm
   readonly public_key: string
@@ -31,12 +32,12 @@ interface Row {
 
 type To = "owner" | "initiator" | "recipient"
 
-/** Of a mail, as Addressees.ts makes them. */
+/** A mail's arguments, from Addressees.ts. */
 interface Args {
   readonly event: string
-  /** Where SMTP credentials were revoked: the reader's own, or for the recipient another account's. */
+  /** Set if SMTP credentials were revoked: the reader's own; in the recipient's mail, those of another account. */
   readonly revoked?: string | null
-  /** Where a force ended a live transfer of the reader's. */
+  /** Set if a forced transfer ended a live transfer of the reader. */
   readonly ended?: string | null
 }
 
@@ -48,7 +49,7 @@ const recordLines = ({ algorithm, domain_name, public_key, selector }: Row): Rea
   return [`Name: ${name}`, `Type: TXT`, `Value: ${value}`]
 }
 
-/** The letters that carry no link, by kind. */
+/** The mails without a link, by kind. */
 const endings: Readonly<Record<string, (row: Row, to: To, args: Args) => MailLayout>> = {
   "transfer.offered": ({ domain_name, expires_at }) => ({
     subject: `${domain_name} was offered to another account`,
@@ -130,7 +131,7 @@ const endings: Readonly<Record<string, (row: Row, to: To, args: Args) => MailLay
 /** The kinds of mail that transfers send. */
 export const transferMailKinds = ["transfer.invitation", "transfer.stop", "transfer.key", ...Object.keys(endings)]
 
-/** Templates of every kind; `publicUrl` is where links lead. */
+/** The templates of all kinds; links begin with `publicUrl`. */
 export const transferTemplates = (publicUrl: URL) =>
   Effect.gen(function* () {
     const { sql } = yield* Database
@@ -179,7 +180,7 @@ export const transferTemplates = (publicUrl: URL) =>
         ],
       }
 
-    const letterOf = (kind: string, row: Row, now: number, to: To, args: Args): MailLayout | null =>
+    const layoutOf = (kind: string, row: Row, now: number, to: To, args: Args): MailLayout | null =>
       kind === "transfer.invitation"
         ? invitation(row, now)
         : kind === "transfer.stop"
@@ -198,8 +199,8 @@ export const transferTemplates = (publicUrl: URL) =>
           where t.id = ${subjectId}::uuid`
         if (row === undefined) return null
         const now = yield* Clock.currentTimeMillis
-        const letter = letterOf(kind, row, now, (args["to"] ?? "owner") as To, { event: "", ...args })
-        return letter && rendered(letter)
+        const layout = layoutOf(kind, row, now, (args["to"] ?? "owner") as To, { event: "", ...args })
+        return layout && rendered(layout)
       }),
     }))
   })

@@ -1,7 +1,7 @@
 /**
- * Transfers of a database that took another's place: what was decided of them meanwhile stands on the stream TRANSFERS
- * and is decided again, so that nothing that was stopped is completed and nothing that was completed is undone; and the
- * links that were mailed, which are dead by then, are mailed anew. An accepted one can be stopped for an hour longer.
+ * Repairs transfers after a restore or a failover of the database. Decisions that the restored database lost are read
+ * from the stream TRANSFERS and made again, so that no stopped transfer completes and no completed one is undone.
+ * Mailed links that no longer work are mailed again; an accepted transfer can then be stopped for one hour longer.
  */
 import { Clock, Effect, Option, Redacted, Schema } from "effect"
 import { Buffer } from "node:buffer"
@@ -25,19 +25,19 @@ import { transact } from "./Transfers/TransferTransact.ts"
 const longerMillis = 3_600_000
 const chunk = 100
 
-/** As much of a message on TRANSFERS as counts. */
+/** The members of a message on TRANSFERS that recovery needs. */
 const Told = Schema.Struct({
   id: Uuid,
   domain_id: Uuid,
   status: TransferStatus,
   target_org_id: Schema.NullOr(Uuid),
-  /** Why; left out by messages of older versions. */
+  /** The reason for the status; missing in messages of older versions. */
   event: Schema.optionalKey(Schema.String),
 })
 export type ToldTransfer = typeof Told.Type
 const decode = Schema.decodeUnknownOption(Schema.fromJsonString(Told))
 
-/** What a message of the stream says; null for what is none of ours. */
+/** Reads a message of the stream; null if it is not one of a transfer. */
 export const toldTransfer = (text: string): ToldTransfer | null => Option.getOrNull(decode(text))
 
 const endings = {
@@ -48,7 +48,7 @@ const endings = {
   expired: "expired",
 } as const satisfies Partial<Record<TransferStatus, TransferEvent>>
 
-/** Other reasons than `endings` has for these states. */
+/** Further reasons for these states. */
 const reasons: Readonly<Record<string, ReadonlyArray<TransferEvent>>> = {
   cancelled: ["overtaken", "superseded"],
   reversed: ["overtaken", "superseded", "undeliverable"],
@@ -64,6 +64,7 @@ interface Linked {
   readonly hash: Uint8Array
 }
 
+/** Recovery of transfers: `redecide` one message of the stream; `renewLinks` of all live transfers. */
 export const lostTransfers = Effect.gen(function* () {
   const { sql } = yield* Database
   const audit = yield* Audit
@@ -82,7 +83,7 @@ export const lostTransfers = Effect.gen(function* () {
       ([row]) => row === undefined || row.removed ? null : domainOf(row),
     )
 
-  /** Its domain and its row, locked; null where it is no longer live. */
+  /** A transfer and its domain, locked; null if the transfer is no longer live. */
   const locked = Effect.fnUntraced(function* (id: string) {
     const read = yield* byId(id)
     if (read === null) return null
@@ -112,9 +113,9 @@ export const lostTransfers = Effect.gen(function* () {
   })
 
   /**
-   * What was told last of a transfer becomes so: `redecided`, or `known` where it was so; `unknown`: there is nothing here
-   * that could become so. One that was completed takes the DKIM key that was made when it was accepted; where this database does not
-   * have it, the domain keeps its old one, since the new one's private half is lost.
+   * Makes the last published decision on a transfer again. `redecided`: done; `known`: the database has the decision,
+   * or a later one; `unknown`: the database does not have the transfer. A completed transfer gets the DKIM key of its
+   * acceptance; if the database has lost that key's private part, the domain keeps its old key.
    */
   const redecide = Effect.fn("LostTransfers.redecide")((told: ToldTransfer) =>
     run(
@@ -172,14 +173,14 @@ export const lostTransfers = Effect.gen(function* () {
     })
   })
 
-  /** Whether the link that a letter would show does what it is for. */
+  /** Whether the link that a mail would contain now is still valid. */
   const works = ({ hash, id, kid, nonce, status }: Linked) =>
     Buffer.from(hash).equals(tokens.hash(Redacted.value(tokens.derive({
       kind: status === "pending" ? "transfer-accept" : "transfer-stop",
       ...{ id, kid, nonce },
     }))))
 
-  /** Mails every live transfer's link anew that works no longer; gives how many. */
+  /** Mails a new link for each live transfer whose link no longer works; returns their number. */
   const renewLinks = Effect.gen(function* () {
     let renewed = 0
     let after = "00000000-0000-0000-0000-000000000000"
@@ -202,5 +203,5 @@ export const lostTransfers = Effect.gen(function* () {
   return { redecide, renewLinks }
 })
 
-/** What `lostTransfers` needs of this domain. */
+/** The services of this domain that `lostTransfers` needs. */
 export const lostTransfersLayer = TransitionWriter.layer

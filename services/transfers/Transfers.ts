@@ -1,10 +1,11 @@
 /**
- * Domain transfers (docs/api/mail.md): a verified domain moves between accounts by a handshake of two sides and a
+ * Domain transfers (docs/api/mail.md): a verified domain moves between accounts by an offer, its acceptance and a
  * safety window, or at once by a platform administrator.
  *
- * The domain's row is the aggregate. A command loads what its decision stands on, reads the clock, asks the pure transition
- * function, and writes state, fences, timers, audit, messages, notices and mails in one statement (docs/transfers.md).
- * Actors only spare races; called directly, from any number of processes, the answers are the same.
+ * The domain's row is the aggregate. A command loads the facts for its decision, reads the clock, calls the pure
+ * transition function, and writes state, fences, timers, audit, messages, notices and mails in one statement
+ * (docs/transfers.md). Actors only avoid races; the results are the same when any number of processes call this service
+ * directly.
  */
 import { Clock, Context, Effect, Layer } from "effect"
 import type { Credential } from "../../schemas/api/CredentialsApi.ts"
@@ -40,27 +41,27 @@ export type { ForceCommand } from "./Transfers/InitiateAndForce.ts"
 export type { Settled } from "./Transfers/DueTransitions.ts"
 export type { TransferState } from "./Transfers/TransferState.ts"
 
-/** The timers that this domain has: `settle` is what they fire. */
+/** The timer kinds of this domain; a due timer calls `settle`. */
 export const transferTimers: ReadonlyArray<TimerKind> = ["transfer.expire", "transfer.complete"]
 
 export interface TransfersConfig {
-  /** DOMAIN_TRANSFERS_ENABLED. Off: nothing completes, and no route leads here. */
+  /** DOMAIN_TRANSFERS_ENABLED. While it is off, no transfer completes and there are no routes. */
   readonly enabled: boolean
   readonly requestWindowMillis: number
   readonly safetyWindowMillis: number
-  /** Initiations a minute and account. */
+  /** Initiations per minute and account. */
   readonly initiateLimit: number
   readonly dkim: DkimAlgorithm
 }
 
-/** What a mailed link is about. */
+/** The transfer behind a mailed link. */
 export interface Preview {
   readonly transfer: DomainTransfer
-  /** The link did already what it is for. */
+  /** The link was used before. */
   readonly used: boolean
-  /** The stop link ended the transfer, and nothing else did. */
+  /** The stop link ended the transfer. */
   readonly stopped: boolean
-  /** The record of the DKIM key that the transfer brings. */
+  /** The DNS record of the transfer's new DKIM key, or null. */
   readonly record: DkimRecord | null
 }
 
@@ -69,15 +70,15 @@ export interface Located {
   readonly domainId: string
 }
 
-/** Transfers whose domain is remembered; beyond that it is read again. */
+/** Number of transfers whose domain is cached. */
 const mostLocated = 10_000
 
-/** What may befall any command beside its own problems. */
+/** A command's problems, and those that any command may fail with. */
 type Failing<P> = P | DependencyUnavailable
 type ByAccount<P> = Failing<P | InvalidCredentials | Problems.TransferNotFound>
 
 export class Transfers extends Context.Service<Transfers, {
-  /** Counts one against the account's limit, where the domain is the caller's to offer, whatever becomes of it. */
+  /** Offers a domain. Counts against the account's limit if the caller may offer this domain, also if it is refused. */
   readonly initiate: (command: InitiateCommand) => Effect.Effect<
     DomainTransfer,
     ByAccount<
@@ -110,7 +111,7 @@ export class Transfers extends Context.Service<Transfers, {
   readonly stop: (
     command: StopCommand,
   ) => Effect.Effect<DomainTransfer, Failing<Problems.TransferNotFound | Problems.NotStoppable>>
-  /** Who may do so is the caller's to know. */
+  /** Moves a domain at once. The caller of this method checks that the account may do so. */
   readonly force: (
     command: ForceCommand,
   ) => Effect.Effect<
@@ -126,23 +127,25 @@ export class Transfers extends Context.Service<Transfers, {
     domainId: string,
   ) => Effect.Effect<DomainDkim, Failing<Problems.TransferNotFound>>
   readonly eligibility: (accountId: string) => Effect.Effect<AcceptEligibility, InvalidCredentials>
-  /** The domain of a transfer and its id, for whoever sends a command to the domain; null where there is no such transfer. */
+  /** The ids of a transfer and of its domain, to address the domain's actor; null if there is no such transfer. */
   readonly locate: (by: "id" | "accept" | "stop", text: string) => Effect.Effect<Located | null>
-  /** A transfer by its id, or by the text of a mailed link, as it is stored; null where there is none. Asks no rights. */
+  /** A transfer by its id or by a mailed token, as it is stored, or null. Checks no permission. */
   readonly find: (by: "id" | "accept" | "stop", text: string) => Effect.Effect<TransferState | null>
   /**
-   * What a mailed link is about, as it is now: what the clock decided is settled first. Null where no transfer has such
-   * a token. Asks no rights: who shows it decides what of it.
+   * The transfer behind a mailed link, after its due transition was written. Null if no transfer has this token. Checks
+   * no permission: the caller decides what to show.
    */
   readonly preview: (
     link: "accept" | "stop",
     token: string,
   ) => Effect.Effect<Preview | null, DependencyUnavailable>
-  /** Writes down what the clock decided of a transfer; gives whether that changed it. What a timer calls. */
+  /**
+   * Writes the due transition of a transfer (expiry or completion); returns whether it changed. Called by its timer.
+   */
   readonly settle: (transferId: string) => Effect.Effect<boolean, DependencyUnavailable>
   /**
-   * The same of many at once, which spares most of the work of each. Gives what became of each; what is `unmoved` is
-   * either not due or had no room in this call, and may be asked for again. One that fails does not hold up another.
+   * `settle` for many transfers in a few statements. Returns an outcome for each; an `unmoved` one is not due, or was
+   * left for a later call. A transfer that fails does not affect the others.
    */
   readonly settleMany: (transferIds: ReadonlyArray<string>) => Effect.Effect<ReadonlyMap<string, Settled>>
 }>()("bailiwick/services/transfers/Transfers") {
@@ -175,7 +178,7 @@ const make = Effect.fnUntraced(function* (config: TransfersConfig) {
       ...{ used, stopped: state.stopUsed, record: key && recordOf(state.domainName, key) },
     }
   })
-  // A transfer's domain never changes, so this is never out of date; it decides nothing but where a command goes.
+  // A transfer's domain never changes, so the cache is never stale; it only selects the actor for a command.
   const domains = new BoundedMap<string, string>(mostLocated)
   yield* counted("domains of transfers", () => domains.size)
   const locate = Effect.fnUntraced(function* (by: "id" | "accept" | "stop", text: string) {

@@ -1,4 +1,6 @@
-/** Who gets which mail. The stop email goes to the owner and, where different, the initiator. */
+/**
+ * Which mails an event sends, and to whom. The stop mail goes to the owner and, if another account, to the initiator.
+ */
 import type { DkimKey } from "../DkimKeys.ts"
 import type { NewMail } from "../../platform/mail/Mails.ts"
 import type { TransferEvent } from "./TransferCommands.ts"
@@ -6,32 +8,32 @@ import type { TransferState } from "./TransferState.ts"
 
 type To = "owner" | "initiator" | "recipient"
 
-/** What came with an event, as its letters and notices tell it. */
+/** Circumstances of an event that its mails and notices mention. */
 export interface Circumstances {
   /** Accounts whose SMTP credentials for the domain were revoked. */
   readonly revoked: ReadonlySet<string>
-  /** Accounts that are told by another event of the same transaction. */
+  /** Accounts that get no mail and no notice, because another event of the same transaction notifies them. */
   readonly silent: ReadonlySet<string>
-  /** The domain's new DKIM key, where the event brings one. */
+  /** The domain's new DKIM key, or null. */
   readonly key: DkimKey | null
-  /** Parties of the live transfer that a force ended. */
+  /** Parties of the live transfer that a forced one ended. */
   readonly ended: ReadonlySet<string>
 }
 
 export const plain: Circumstances = { revoked: new Set(), silent: new Set(), key: null, ended: new Set() }
 
-/** The accounts that are told of an event; an administrator that forces a transfer is neither side of it. */
+/** The accounts that an event is notified to. An administrator who forces a transfer is not a party. */
 export const parties = ({ forced, initiatedBy, sourceUserId, targetUserId }: TransferState): ReadonlySet<string> =>
   new Set([sourceUserId, ...(forced ? [] : [initiatedBy]), targetUserId])
 
-type Letters = ReadonlyArray<readonly [string, ReadonlyArray<To>]>
+type MailPlan = ReadonlyArray<readonly [string, ReadonlyArray<To>]>
 
-const lettersOf = (event: TransferEvent, state: TransferState): Letters => {
+const planOf = (event: TransferEvent, state: TransferState): MailPlan => {
   const { forced, initiatedBy, rotateDkim, sourceUserId, status } = state
   const source: ReadonlyArray<To> = forced || initiatedBy === sourceUserId ? ["owner"] : ["owner", "initiator"]
   const both: ReadonlyArray<To> = [...source, "recipient"]
-  const letters: Readonly<Record<TransferEvent, Letters>> = {
-    // Who owns a domain hears at once of an offer that somebody else made.
+  const plans: Readonly<Record<TransferEvent, MailPlan>> = {
+    // The domain's owner is informed at once of an offer that another account made.
     initiated: [
       ["invitation", ["recipient"]],
       ...(initiatedBy === sourceUserId ? [] : [["offered", ["owner"]] as const]),
@@ -48,28 +50,28 @@ const lettersOf = (event: TransferEvent, state: TransferState): Letters => {
     undeliverable: [["reversed", both]],
     extended: [["stop", source]],
   }
-  return letters[event]
+  return plans[event]
 }
 
 const accountOf = (to: To, { initiatedBy, sourceUserId, targetUserId }: TransferState) =>
   to === "owner" ? sourceUserId : to === "initiator" ? initiatedBy : targetUserId
 
-/** Accounts that a letter tells the same as their notice. */
+/** Accounts that get a mail with the content of their notice. */
 export const mailedBy = (event: TransferEvent, state: TransferState): ReadonlySet<string> =>
-  new Set(lettersOf(event, state).flatMap(([, all]) => all.map((to) => accountOf(to, state))))
+  new Set(planOf(event, state).flatMap(([, all]) => all.map((to) => accountOf(to, state))))
 
 /** The accounts whose addresses the mails of an event need. */
 export const addressed = (event: TransferEvent, state: TransferState): ReadonlyArray<string> =>
-  lettersOf(event, state).flatMap(([, all]) => all.flatMap((to) => to === "recipient" ? [] : [accountOf(to, state)]))
+  planOf(event, state).flatMap(([, all]) => all.flatMap((to) => to === "recipient" ? [] : [accountOf(to, state)]))
 
-/** The mails of an event; `addressOf` an account. The recipient's is the one that the domain was offered to. */
+/** The mails of an event. `addressOf`: an account's address; the recipient's is the address of the offer. */
 export const mailsOf = (
   event: TransferEvent,
   state: TransferState,
   { ended, revoked, silent }: Circumstances,
   addressOf: (accountId: string) => string | null | undefined,
 ): ReadonlyArray<NewMail> =>
-  lettersOf(event, state).flatMap(([kind, all]) =>
+  planOf(event, state).flatMap(([kind, all]) =>
     all.flatMap((to): ReadonlyArray<NewMail> => {
       const accountId = accountOf(to, state)
       const recipient = to === "recipient" ? state.targetEmail : addressOf(accountId)

@@ -1,4 +1,4 @@
-/** Rows of other domains that decisions on transfers read, and the SQL that selects them. */
+/** The rows of accounts and domains that transfer decisions read, and the SQL that selects them. */
 import type { PgClient } from "@effect/sql-pg"
 import type { Statement } from "effect/sql"
 import { domainLimits, type Plan } from "../../../schemas/mail/MailAccount.ts"
@@ -15,9 +15,9 @@ export interface Account {
 }
 
 export interface Domain extends DomainFacts {
-  /** The fence: every change of the row, and each line of the directory about its SMTP credentials, raises it. */
+  /** The fence: each change of the row, and each directory line about its SMTP credentials, raises it. */
   readonly revision: bigint
-  /** Of its DKIM key. */
+  /** The selector of its DKIM key. */
   readonly selector: string
 }
 
@@ -31,13 +31,13 @@ export interface DomainRow {
   readonly revision: bigint
 }
 
-/** At most so many blockers are named in one answer. */
+/** Maximum number of blockers of one kind in a response. */
 const namedBlockers = 100
 
 export const limitOf = ({ domain_limit, plan }: Pick<Account, "domain_limit" | "plan">): number =>
   domain_limit ?? domainLimits[plan]
 
-/** Of a `DomainRow`. */
+/** The columns of a `DomainRow`. */
 export const domainColumns = `id::text as id, name, account_id::text as account_id,
   workspace_id::text as workspace_id, verified_at is not null as verified, dkim_selector as selector,
   revision`
@@ -52,7 +52,7 @@ export const domainOf = (row: DomainRow): Domain => ({
   revision: row.revision,
 })
 
-/** Selects what stands in the way of an offer. */
+/** Selects what blocks an offer: broadcasts and scheduled emails of the domain. */
 export const blockersOf = (sql: PgClient.PgClient, domainId: string) =>
   sql<Blocker>`
     (select 'broadcast' as kind, id::text as id, name, status,
@@ -65,7 +65,7 @@ export const blockersOf = (sql: PgClient.PgClient, domainId: string) =>
     from scheduled_emails e where domain_id = ${domainId}::uuid and not removed and status = 'scheduled'
     order by e.id limit ${namedBlockers})`
 
-/** How many domains an account owns, and how many come to it: in one snapshot a completion is counted once. */
+/** SQL: domains that an account owns, and accepted transfers to it. In one snapshot a completion counts once. */
 export const counts = (sql: PgClient.PgClient, accountId: Statement.Fragment) =>
   sql`(select count(*)::int from domains x where x.account_id = ${accountId} and not x.removed) as owned,
     (select count(*)::int from transfers x

@@ -1,4 +1,4 @@
-/** The DKIM keys of a domain, as its parties read them: the active one, and one that an accepted transfer has prepared. */
+/** The DKIM keys of a domain for its parties: the active one, and the one that an accepted transfer has prepared. */
 import { Effect } from "effect"
 import type { DkimKeyView, DomainDkim } from "../../../schemas/mail/Transfer.ts"
 import { TransferNotFound } from "../../../schemas/problems/TransferProblems.ts"
@@ -35,7 +35,7 @@ const viewsOf = ({ active, cooloff_until, keys, name, transfer_id }: Row): Reado
       effective_at: status === "prepared" ? cooloff_until!.toISOString() : null,
     }
   }
-  // Of a selector that the directory gave, the public key is not known here.
+  // For a selector from the directory the public key is unknown.
   const unknown = { algorithm: null, public_key: null, record_value: null, transfer_id: null, effective_at: null }
   return [
     own === undefined

@@ -1,7 +1,8 @@
 /**
- * Ownership moves: the domain's owner and workspace, the other accounts' SMTP credentials for it, its DKIM key where
- * that was asked. With the transitions, by a fenced write or in a transaction under the domains' locks; the platform
- * hears of each on the bus. The owner is held against the feed until the feed has echoed it.
+ * Moves a domain to its new owner: sets owner and workspace, revokes other accounts' SMTP credentials for it, and
+ * changes its DKIM key if the transfer asks for that. It is written with the transition, by a fenced write or in a
+ * transaction that holds the domains' locks; messages on the bus inform the mail platform. Until the directory has
+ * confirmed the new owner (`owner_held`), the directory's old owner does not overwrite it.
  */
 import type { PgClient } from "@effect/sql-pg"
 import { Effect } from "effect"
@@ -28,9 +29,9 @@ interface Moved {
 }
 
 export interface Move {
-  /** As it is once it is completed. */
+  /** The completed state. */
   readonly state: TransferState
-  /** The domain's new key, which is kept already. */
+  /** The domain's new key, which is already stored, or null. */
   readonly key: DkimKey | null
 }
 
@@ -43,7 +44,7 @@ export interface Credential {
 
 const live = "not removed and revoked_at is null and locally_revoked_at is null"
 
-/** For a load: SQL that selects, as JSON, a domain's live credentials of other accounts than one. */
+/** SQL for a load: as JSON, a domain's live credentials of all accounts but one. */
 export const foreignTo = (sql: PgClient.PgClient, domainId: Statement.Fragment, accountId: Statement.Fragment) =>
   sql`(select coalesce(json_agg(c), '[]') from (
     select id, domain_id, account_id from smtp_credentials
@@ -51,14 +52,14 @@ export const foreignTo = (sql: PgClient.PgClient, domainId: Statement.Fragment, 
 
 /** A domain that a fenced write moves. */
 export interface Moving {
-  /** As it was loaded. */
+  /** The domain as loaded. */
   readonly domain: Domain
   readonly to: Move
-  /** Live ones of other accounts than the new owner's, as they were loaded. */
+  /** The live credentials of all accounts but the new owner, as loaded. */
   readonly credentials: ReadonlyArray<Credential>
 }
 
-/** The fence that moves the domain, for one or several transitions that each raise its revision. */
+/** The fence that moves the domain; each of the write's transitions raises its revision by one. */
 export const moved = (
   sql: PgClient.PgClient,
   { domain, to: { key, state } }: Moving,
@@ -75,7 +76,7 @@ export const moved = (
       where id = ${domain.id}::uuid and revision = ${String(domain.revision)}::bigint and ${earlier} returning 1`,
 })
 
-/** The fence that revokes the credentials. Each line of the directory about one raises the domain's revision. */
+/** The fence that revokes the credentials. New ones would have raised the domain's revision and failed its fence. */
 export const revoking = (
   sql: PgClient.PgClient,
   { credentials }: Moving,
@@ -89,8 +90,8 @@ export const revoking = (
   }]
 
 /**
- * Revokes the SMTP credentials that other accounts than the new owners have for these domains. Called before the
- * transitions are written, since their letters and notices say whose were revoked.
+ * Revokes the SMTP credentials of all accounts but the new owners for these domains, and returns them. Called before
+ * the transitions are written, since mails and notices name the accounts whose credentials were revoked.
  */
 export const revoke = (
   sql: PgClient.PgClient,
@@ -129,7 +130,7 @@ const credentialMessage = (credential: Credential, now: number) => ({
   payload: JSON.stringify({ kind: "smtp_credential", ...credential, revoked_at: new Date(now).toISOString() }),
 })
 
-/** What the platform hears of a domain that a fenced write moves. */
+/** The messages to the mail platform about a domain that a fenced write moves. */
 export const messagesOf = ({ credentials, domain, to }: Moving, transitions: number, now: number) => [
   domainMessage(to, {
     ...{ id: domain.id, name: domain.name, account_id: to.state.targetUserId, workspace_id: to.state.targetOrgId! },
@@ -138,7 +139,7 @@ export const messagesOf = ({ credentials, domain, to }: Moving, transitions: num
   ...credentials.map((credential) => credentialMessage(credential, now)),
 ]
 
-/** Moves the domains whose transfers were written as completed; `revoked` is what `revoke` gave for them. */
+/** Moves the domains whose transfers were written as completed; `revoked`: from `revoke`. */
 export const move = Effect.fnUntraced(
   function* (
     { outbox, sql }: MoveServices,

@@ -1,7 +1,7 @@
 /**
- * What the clock decided is written down: an offer that ran out expires, a transfer whose safety window is over moves
- * its domain. Whoever comes first does it, the timer or a command; whoever comes second finds it done. One load, one
- * decision, one write, as every command (docs/transfers.md).
+ * Writes the transitions that are due by the clock: a pending transfer past its time expires, and an accepted one after
+ * its safety window moves its domain. The timer or a command writes it, whichever comes first; the other finds it done.
+ * One load, one decision, one write, as in every command (docs/transfers.md).
  */
 import { Array, Clock, Data, Effect, Result } from "effect"
 import { DependencyUnavailable } from "../../../schemas/problems/HttpProblems.ts"
@@ -21,12 +21,13 @@ import { rows } from "./Rows.ts"
 import { isDue, type TransferState } from "./TransferState.ts"
 import { transition } from "./TransferTransition.ts"
 
-/** The clock has moved on what a command is about, and nobody has written it down. */
+/** A transition of the command's transfer is due and not written yet. */
 export class Overdue extends Data.TaggedError("Overdue") {}
 
 /**
- * Runs a command as if what is overdue had been written down before it: where it finds something so, or is refused, that
- * is settled, and what moved is reason to run it once more. It is told whether that was tried.
+ * Runs a command as if due transitions had been written before it. If the command is refused, or finds one overdue, the
+ * due transition is written; if that changed a transfer, or one was overdue, the command runs once more, with the
+ * argument true.
  */
 export const settledFirst = <A, E, R, E2, R2>(
   settle: Effect.Effect<boolean, E2, R2>,
@@ -43,10 +44,10 @@ export const settledFirst = <A, E, R, E2, R2>(
   )
 }
 
-/** What a settlement keeps from one attempt to the next. */
+/** Kept between the attempts of one write. */
 interface Kept {
   readonly commandId: string
-  /** Of a transfer that an older version accepted, which has no key yet: making one takes long, and nothing is locked. */
+  /** The pair for a transfer that an older version accepted without a key. Generated once, before any lock is taken. */
   pair: DkimPair | null
 }
 
@@ -99,7 +100,7 @@ export const settling = Effect.fnUntraced(function* (algorithm: DkimAlgorithm) {
 
   const once = Effect.fnUntraced(function* (id: string, kept: Kept) {
     const loaded = yield* load.forClock(id, feature.allowed)
-    // A timer whose transfer is unknown goes with it.
+    // Deletes the timers of an unknown transfer.
     if (loaded === null) yield* timers.set(id, [])
     const now = yield* Clock.currentTimeMillis
     if (loaded === null || !loaded.allowed || !isDue(loaded.stored.state, now)) return false
@@ -114,25 +115,25 @@ export const settling = Effect.fnUntraced(function* (algorithm: DkimAlgorithm) {
     return true
   })
 
-  /** Gives whether the state moved. */
+  /** Writes the due transition of a transfer; returns whether its state changed. */
   const settle = Effect.fn("Transfers.settle")(function* (id: string) {
     const kept: Kept = { commandId: yield* ids.next, pair: null }
     return yield* repeated({ turn: id, finds: true }, once(id, kept))
   })
 
-  /** Settles what was read, where the clock says so. */
+  /** The same for a state that was read, if it is due. */
   const ifDue = Effect.fnUntraced(function* (state: TransferState | null) {
     return state !== null && isDue(state, yield* Clock.currentTimeMillis) && (yield* settle(state.id))
   })
 
   return {
     ifDue,
-    /** Of the domain's live transfer. */
+    /** The same for a domain's live transfer. */
     domain: Effect.fnUntraced(function* (domainId: string) {
       const live = yield* liveOf(domainId).pipe(Effect.orDie)
       return yield* ifDue(live?.state ?? null)
     }),
-    /** Of one transfer. */
+    /** The same for a transfer's id. */
     transfer: settle,
   }
 })

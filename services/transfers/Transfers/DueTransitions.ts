@@ -1,11 +1,11 @@
 /**
- * Settling as the clock's hand: hundreds of transfers that are due at once, in one transaction and a few statements.
+ * Writes the due transitions of hundreds of transfers in one transaction with a few statements.
  *
- * The rules are those of one transfer: the same facts under locks in the same order, the same transition, the same
- * writers. What is left out here and settled by itself: whatever has a row in somebody else's hands, a recipient that is
- * disabled or has no seat in the chosen workspace any more, a DKIM key that is still to be made (of an acceptance by a
- * version that made none then: making one takes 100 ms, and no transaction waits for that). A transaction that fails is done again in
- * halves, down to the one transfer that is at fault, which fails alone.
+ * The rules are those for one transfer: the same facts, locked in the same order, the same transition, the same
+ * writers. Left out, and written one by one afterwards: transfers with a row that another transaction has locked, with
+ * a recipient who is disabled or no longer in the chosen workspace, or without their DKIM key (an older version
+ * accepted them; generating a key takes 100 ms, too long for a transaction). A transaction that fails is repeated in
+ * halves, down to the one transfer that causes the failure, which then fails alone.
  */
 import { Cause, Clock, Effect, Result } from "effect"
 import { SqlError } from "effect/sql"
@@ -25,10 +25,10 @@ import { isDue, type TransferState } from "./TransferState.ts"
 import type { Transition } from "./TransferCommands.ts"
 import { transition } from "./TransferTransition.ts"
 
-/** `unmoved`: there is nothing to do yet, or not now. */
+/** `unmoved`: not due, or left for a later call. */
 export type Settled = "moved" | "unmoved" | "failed"
 
-/** Settled by themselves at once, and of one call at most: whoever is left over is asked for again. */
+/** Transfers written one by one: how many at a time, and at most per call; the rest are left for a later call. */
 const aloneAtOnce = 6
 const aloneAtMost = 48
 
@@ -37,7 +37,7 @@ interface Decided {
   readonly after: Transition
 }
 
-/** Nothing is learnt from halves of what a lost connection has ended. */
+/** A lost connection or an interruption: halving the batch would not find a cause. */
 const isOutage = (cause: Cause.Cause<unknown>): boolean => {
   const error = Cause.squash(cause)
   return Cause.hasInterruptsOnly(cause) || SqlError.isSqlError(error) && error.reason._tag === "ConnectionError"
@@ -54,7 +54,7 @@ export const settlingMany = Effect.fnUntraced(function* (settle: Settling) {
   const lockFree = freeRows(sql)
   const { byIds } = rows(sql)
 
-  /** One transaction; gives what moved. */
+  /** One transaction; returns the ids of the transfers that changed. */
   const together = Effect.fnUntraced(
     function* (read: ReadonlyArray<TransferState>) {
       const { domains, stored, takes } = yield* lockFree(read)
@@ -111,7 +111,7 @@ export const settlingMany = Effect.fnUntraced(function* (settle: Settling) {
       Effect.catchCause((cause) =>
         Cause.hasInterruptsOnly(cause)
           ? Effect.interrupt
-          : Effect.as(Effect.logWarning(`transfer ${id} was not settled`, cause), [id, "failed"] as const)
+          : Effect.as(Effect.logWarning(`the due transition of transfer ${id} failed`, cause), [id, "failed"] as const)
       ),
     )
 

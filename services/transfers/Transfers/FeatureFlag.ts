@@ -1,7 +1,7 @@
 /**
- * DOMAIN_TRANSFERS_ENABLED over time. While it is off nothing completes, since nobody can reach what would stop it; when
- * it is on again, every accepted transfer can be stopped for at least another hour, and its people are mailed so. The
- * table remembers how the last start had it, so that any process that starts finds out.
+ * DOMAIN_TRANSFERS_ENABLED over time. While it is off, no transfer completes, since its owner cannot reach the page
+ * that stops it. When it is on again, every accepted transfer can be stopped for at least another hour, and its parties
+ * are mailed. The table stores the last start's setting, so that each starting process notices a change.
  */
 import { Clock, Context, Effect, Layer, Result } from "effect"
 import type { Statement } from "effect/sql"
@@ -21,9 +21,9 @@ interface Flag {
 }
 
 export class FeatureFlag extends Context.Service<FeatureFlag, {
-  /** SQL of whether anything may complete now. */
+  /** SQL: whether transfers may complete now. */
   readonly allowed: Statement.Fragment
-  /** The same, as the database has it. In the deciding transaction, after its locks. */
+  /** Reads `allowed`; to be called in the deciding transaction, after its locks. */
   readonly on: Effect.Effect<boolean>
 }>()("bailiwick/services/transfers/Feature") {
   static readonly layer = (enabled: boolean) =>
@@ -50,7 +50,7 @@ export class FeatureFlag extends Context.Service<FeatureFlag, {
           })))
         })
 
-        /** One chunk of what has less than an hour left; true when there is no more of it. */
+        /** Extends one chunk of the transfers with less than an hour left; true when none is left. */
         const resume = run(
           "clock",
           Effect.gen(function* () {
@@ -58,7 +58,7 @@ export class FeatureFlag extends Context.Service<FeatureFlag, {
             if (flag!.enabled) return true
             const now = yield* Clock.currentTimeMillis
             const begun = flag!.resuming_until?.getTime() ?? 0
-            // One time for all chunks, whoever takes them, but for those of a start that ended halfway and long ago.
+            // All chunks get the same time, in any process; unless an earlier start began long ago and did not finish.
             const until = begun > now + graceMillis / 2 ? begun : now + graceMillis
             const short = yield* sql<{ id: string; domain_id: string }>`
             select id::text as id, domain_id::text as domain_id from transfers
@@ -78,7 +78,7 @@ export class FeatureFlag extends Context.Service<FeatureFlag, {
         if (enabled) yield* Effect.repeat(resume, { until: (done) => done })
         else yield* sql`update transfer_feature set enabled = false, resuming_until = null`
 
-        // Nor while it is not known what was stopped before this database took another's place.
+        // Also not while the installation is paused: after a restore it is unknown which transfers were stopped.
         const allowed = enabled
           ? sql`(select f.enabled and i.state = 'open' from transfer_feature f cross join installation i)`
           : sql`false`

@@ -1,4 +1,4 @@
-/** Offering a domain: one load, one decision, one write, within the account's limit of initiations. */
+/** Offers a domain: one load, one decision, one write, within the account's limit of initiations. */
 import { Array, Clock, Effect, Result } from "effect"
 import { Forbidden, InvalidCredentials, RateLimited } from "../../../schemas/problems/HttpProblems.ts"
 import { TransferNotFound } from "../../../schemas/problems/TransferProblems.ts"
@@ -27,13 +27,16 @@ export interface InitiateCommand {
 
 export interface InitiateConfig {
   readonly requestWindowMillis: number
-  /** A minute and account. */
+  /** Initiations per minute and account. */
   readonly initiateLimit: number
 }
 
 const minute = 60_000
 
-/** A request that ends so is not counted: it never came to the limit, was beyond it, or nobody knows what became of it. */
+/**
+ * Problems that do not count against the limit: the check was not reached, the limit was exceeded, or the outcome is
+ * unknown.
+ */
 const uncounted = new Set(["not_found", "forbidden", "invalid_credentials", "rate_limited", "dependency_unavailable"])
 
 export const initiating = Effect.fnUntraced(function* (settle: Settling, config: InitiateConfig) {
@@ -66,11 +69,11 @@ export const initiating = Effect.fnUntraced(function* (settle: Settling, config:
   })
   type Loaded = Effect.Success<ReturnType<typeof load>>
 
-  /** The new transfer; the problems are in the order in which they are answered. */
+  /** The new transfer. The checks are in the documented order of problems. */
   const decide = Effect.fnUntraced(function* (loaded: Loaded, command: InitiateCommand, id: string, now: number) {
     const { blockers, domain, live, people, seat, targetId } = loaded
     if (domain === null) return yield* new TransferNotFound()
-    // 404 for what is not the caller's to see, 403 for who may only look.
+    // 404 if the caller may not see the domain, 403 if the caller may only see it.
     const owns = domain.accountId === command.accountId
     if (!owns && seat === null) return yield* new TransferNotFound()
     if (!owns && seat!.role === "member") return yield* new Forbidden()
@@ -104,7 +107,7 @@ export const initiating = Effect.fnUntraced(function* (settle: Settling, config:
       tokens: { accept: tokens.issue("transfer-accept", after.state.id) },
     })
     const accounts = [accountId, sourceUserId, targetUserId].flatMap((id) => loaded.people.get(id) ?? [])
-    // Who owns it needs no seat.
+    // The owner needs no seat in the workspace.
     const seats = accountId === sourceUserId ? [] : [loaded.seat!]
     const all = [
       ...standing(sql, { accounts, seats }),
@@ -121,7 +124,7 @@ export const initiating = Effect.fnUntraced(function* (settle: Settling, config:
     const loaded = yield* load(command)
     const now = yield* Clock.currentTimeMillis
     const after = yield* decide(loaded, command, id, now).pipe(
-      // Where this command was here before, its own transfer may be what refuses it.
+      // If this command succeeded before, its own transfer may now be the reason for the refusal.
       Effect.catch((problem) =>
         Effect.flatMap(
           madeBy(command.domainId, command.commandId),
@@ -133,7 +136,7 @@ export const initiating = Effect.fnUntraced(function* (settle: Settling, config:
     return viewOf(after.state, now)
   })
 
-  /** A refusal, counted where it came to the limit: the write that would have done so was never sent. */
+  /** Fails with the problem and counts it against the limit, since the write that counts was not sent. */
   const counted = <P extends { readonly code: string }>(accountId: string, problem: P) =>
     uncounted.has(problem.code) ? Effect.fail(problem) : Effect.flatMap(
       Effect.orDie(limits.take(limitOf(accountId))),

@@ -1,4 +1,7 @@
-/** An administrator's force: moves a domain at once, with its credentials and keys, and ends its live transfer. */
+/**
+ * A forced transfer by an administrator: moves a domain at once, with its credentials and keys, and ends its live
+ * transfer.
+ */
 import { Array, Clock, Effect, Result } from "effect"
 import { InvalidCredentials } from "../../../schemas/problems/HttpProblems.ts"
 import { TransferNotFound } from "../../../schemas/problems/TransferProblems.ts"
@@ -37,7 +40,7 @@ export const forcing = Effect.fnUntraced(function* (settle: Settling, config: Fo
   const { forForce } = loads(reads)
   const { madeBy } = rows(reads)
 
-  /** What the command is about, unless the clock has moved on and nobody has written it down. */
+  /** Loads the facts; fails with Overdue if a due transition is not written yet. */
   const load = Effect.fnUntraced(function* ({ accountId, domainId, targetEmail }: ForceCommand) {
     const loaded = yield* forForce(domainId, accountId, targetEmail)
     const now = yield* Clock.currentTimeMillis
@@ -50,7 +53,7 @@ export const forcing = Effect.fnUntraced(function* (settle: Settling, config: Fo
   })
   type Loaded = Effect.Success<ReturnType<typeof load>>
 
-  /** Ends the live transfer, moves the domain. */
+  /** Ends the live transfer and moves the domain, in one fenced write. */
   const write = Effect.fnUntraced(function* (
     loaded: Loaded,
     { accountId, commandId }: ForceCommand,
@@ -65,7 +68,7 @@ export const forcing = Effect.fnUntraced(function* (settle: Settling, config: Fo
       ended: live && {
         ...{ ...written, before: live },
         after: Result.getOrThrow(transition(live.state, { _tag: "End", by: "force" }, now)),
-        // The sides of the force are told of both at once, by its own letters and notices.
+        // The mails and notices of the forced transfer inform its parties of both.
         circumstances: { silent: parties(after.state) },
       },
       circumstances: {
@@ -78,7 +81,8 @@ export const forcing = Effect.fnUntraced(function* (settle: Settling, config: Fo
     const all = [
       ...standing(sql, {
         accounts: [caller, ...(people.get(sourceUserId) === undefined ? [] : [people.get(sourceUserId)!])],
-        // It asks for no limit, and counts against it: an accept that was decided before this begins anew.
+        // Not limited by the recipient's plan, but counted: raises `arrivals`, so that a concurrent accept decides
+        // again.
         ...{ arrival: people.get(targetUserId)!, workspaces: [seat.workspace], seats: [seat] },
       }),
       whileOpen(sql),
@@ -95,8 +99,7 @@ export const forcing = Effect.fnUntraced(function* (settle: Settling, config: Fo
   })
 
   /**
-   * Nothing begins while the installation is held: whose the domain is, and what becomes of it, may have been decided in
-   * the lost time.
+   * Fails while the installation is paused: the lost history may contain another decision on this domain.
    */
   const once = Effect.fnUntraced(function* (command: ForceCommand, id: string, pair: DkimPair | null) {
     const { accountId, commandId, domainId, rotateDkim } = command
@@ -112,7 +115,7 @@ export const forcing = Effect.fnUntraced(function* (settle: Settling, config: Fo
       requestWindow: config.requestWindowMillis,
     }, now)
     if (Result.isFailure(after)) {
-      // Where this command was here before, its own transfer may be what refuses it.
+      // If this command succeeded before, its own transfer may now be the reason for the refusal.
       const done = yield* madeBy(domainId, commandId)
       return done === null ? yield* Effect.fail(after.failure) : viewOf(done.state, now)
     }

@@ -1,6 +1,6 @@
 /**
- * What the commands on transfers decide on, each read by one statement, outside of a transaction and without locks, with
- * the versions that the write fences. Addresses are compared in ASCII lower case.
+ * Loads the facts for the commands on transfers: one statement each, outside a transaction and without locks, with the
+ * versions that the write fences. Addresses are compared in ASCII lower case.
  */
 import type { PgClient } from "@effect/sql-pg"
 import { Clock, Effect } from "effect"
@@ -23,15 +23,15 @@ import {
 } from "./DecisionReads.ts"
 import { type Row, type Stored, storedOf, transferColumns } from "./Rows.ts"
 
-/** An account that has to do with a command: its facts, and where it is reached. */
+/** An account in a command: its facts, and its addresses for notices. */
 export interface Person extends Omit<Account, "email">, Reachable {
-  /** The feed's. */
+  /** The directory's version. */
   readonly version: number
-  /** Raised by each write that adds to what counts against its limit of domains. */
+  /** A fence, raised by each write that counts against the account's limit of domains. */
   readonly arrivals: number
 }
 
-/** A membership of the caller's; without its workspace where only the role counts. */
+/** A membership in a workspace. */
 export interface Seat extends Version {
   readonly role: WorkspaceRole
 }
@@ -40,14 +40,14 @@ export interface WorkspaceSeat extends Seat {
   readonly workspace: Version
 }
 
-/** As JSON has it. */
+/** A domain's row as JSON. */
 interface DomainJson extends Omit<DomainRow, "revision"> {
   readonly revision: number
   readonly removed: boolean
 }
 
 export interface Loaded {
-  /** Null where it is unknown or removed. */
+  /** Null if the domain is unknown or removed. */
   readonly domain: Domain | null
   /** The domain's fence, also of a removed one. */
   readonly revision: bigint
@@ -68,7 +68,7 @@ type Common = {
 
 const commonOf = ({ domain, held, people }: Common): Loaded => {
   const byId = new Map((people ?? []).map((person) => [person.id, person]))
-  // A domain that was never known has no fence: what stands on it finds none.
+  // An unknown domain has revision 0, which no fence matches.
   const revision = BigInt(domain?.revision ?? 0)
   return {
     domain: domain === null || domain.removed ? null : domainOf({ ...domain, revision }),
@@ -79,7 +79,7 @@ const commonOf = ({ domain, held, people }: Common): Loaded => {
   }
 }
 
-/** Of several seats in one workspace the one that may do more. */
+/** The seat with the strongest role. */
 export const strongest = (seats: ReadonlyArray<Seat>): Seat | null =>
   seats.find(({ role }) => role !== "member") ?? seats[0] ?? null
 
@@ -106,7 +106,7 @@ export const loads = (sql: PgClient.PgClient) => {
         row === undefined ? null : { ...commonOf(row), stored: storedOf(row), row },
     )
 
-  /** The account's workspaces, the oldest first. */
+  /** SQL: the account's seats with their workspaces, oldest workspace first. */
   const workspaceSeats = (accountId: Statement.Fragment) =>
     sql`(select json_agg(m) from (
       select m.id, m.version, m.role, json_build_object('id', w.id, 'version', w.version) as workspace
@@ -115,8 +115,9 @@ export const loads = (sql: PgClient.PgClient) => {
       order by w.created_at, w.id, m.id) m) as seats`
 
   /**
-   * `x` has a domain's owner and the account that an address belongs to, the oldest where the feed gave it to several; `t`
-   * the domain's live transfer. (Of a limit of rows the planner would make a walk through all accounts by id.)
+   * CTEs: `x` has the domain's owner and the account with the address, the oldest if the directory gave it to several;
+   * `t` has the domain's live transfer. (With `limit 1` instead of the array, the planner walks through all accounts by
+   * id.)
    */
   const opening = (domainId: string, email: string) =>
     sql`x as materialized (
@@ -136,8 +137,8 @@ export const loads = (sql: PgClient.PgClient) => {
 
   return {
     /**
-     * A domain and its live transfer where it has one; the caller's seat in its workspace; what stands in the way of an
-     * offer; the account that an address belongs to; what was taken of the limit.
+     * A domain and its live transfer; the caller's seat in its workspace; what blocks an offer; the account with the
+     * address; the used part of the rate limit.
      */
     forInitiate: Effect.fnUntraced(function* (domainId: string, callerId: string, email: string, limit: RateLimit) {
       const now = yield* Clock.currentTimeMillis
@@ -166,8 +167,8 @@ export const loads = (sql: PgClient.PgClient) => {
     }),
 
     /**
-     * A domain and its live transfer where it has one; the account that an address belongs to, with its workspaces; the
-     * SMTP credentials that it would not take over.
+     * A domain and its live transfer; the account with the address, with its workspaces; the SMTP credentials that the
+     * move revokes.
      */
     forForce: Effect.fnUntraced(function* (domainId: string, callerId: string, email: string) {
       const [row] = yield* sql<
@@ -192,8 +193,8 @@ export const loads = (sql: PgClient.PgClient) => {
     }),
 
     /**
-     * A transfer and its domain, and its parties; its recipient's workspaces; the SMTP credentials that the recipient would
-     * not take over; the key that was made for it; whether `allowed`.
+     * A transfer, its domain and its parties; the recipient's workspaces; the SMTP credentials that the move revokes;
+     * the transfer's DKIM key; the value of `allowed`.
      */
     forClock: (id: string, allowed: Statement.Fragment) =>
       Effect.map(
@@ -218,10 +219,10 @@ export const loads = (sql: PgClient.PgClient) => {
         },
       ),
 
-    /** A transfer and its domain, and its parties. */
+    /** A transfer, its domain and its parties. */
     forStop: (id: string) => transfer(id, null, sql``),
 
-    /** The same with the caller, and the caller's seats in the workspace that the domain was in. */
+    /** The same, with the caller and the caller's seat in the source workspace. */
     forParty: (id: string, callerId: string) =>
       Effect.map(
         transfer<{ readonly seats: ReadonlyArray<Seat> | null }>(
@@ -233,8 +234,8 @@ export const loads = (sql: PgClient.PgClient) => {
       ),
 
     /**
-     * The same with the caller's workspaces, the oldest first, and how many domains the caller has, and how many come: one
-     * snapshot, so a completion is counted once.
+     * The same, with the caller's workspaces (oldest first), the number of the caller's domains, and of accepted
+     * transfers to the caller. One snapshot, so that a completion counts once.
      */
     forAccept: (id: string, callerId: string) =>
       Effect.map(
@@ -256,11 +257,11 @@ export const loads = (sql: PgClient.PgClient) => {
   }
 }
 
-/** What a decision stands on beside the domain and the transfer: fences in the global order of locks. */
+/** The rows beside domain and transfer that a decision depends on; a write fences them in the global order of locks. */
 export interface Standing {
-  /** As the directory has them. */
+  /** Accounts that must not have changed. */
   readonly accounts: ReadonlyArray<Person>
-  /** One more domain comes to it, within its limit. */
+  /** The account that gets a domain: must not have changed, and its `arrivals` is raised. */
   readonly arrival?: Person | undefined
   readonly workspaces?: ReadonlyArray<Version>
   readonly seats?: ReadonlyArray<Version>

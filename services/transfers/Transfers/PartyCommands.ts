@@ -1,6 +1,6 @@
 /**
- * The commands on a transfer that exists: accept, decline, cancel, stop. Each loads, decides and writes; where it finds
- * that the clock has come, it settles the transfer first, and begins anew.
+ * The commands on an existing transfer: accept, decline, cancel, stop. Each loads, decides and writes; if a transition
+ * is due, it is written first and the command starts again.
  */
 import { Array, Clock, Effect, Result } from "effect"
 import { InvalidCredentials } from "../../../schemas/problems/HttpProblems.ts"
@@ -21,7 +21,7 @@ import { isDue, type TransferState, viewOf } from "./TransferState.ts"
 import type { Party, TransferCommand, Transition } from "./TransferCommands.ts"
 import { transition } from "./TransferTransition.ts"
 
-/** A command's own id: the same command twice is answered as once. */
+/** `commandId`: a command that is sent twice has one effect and the same answer. */
 interface Command {
   readonly commandId: string
   readonly transferId: string
@@ -30,7 +30,7 @@ interface Command {
 export interface AcceptCommand extends Command {
   readonly accountId: string
   readonly byToken: boolean
-  /** Any text; null: the oldest workspace. */
+  /** The chosen workspace, any text; null: the oldest one. */
   readonly orgId: string | null
   readonly rotateDkim: boolean
 }
@@ -41,16 +41,16 @@ export interface PartyCommand extends Command {
 
 export type StopCommand = Command
 
-/** What a transition is written with. */
+/** The details of a transition's write. */
 interface Writing extends Standing {
   readonly step: TransferStep
   readonly actor: string
   readonly commandId: string
   readonly now: number
   readonly tokens?: Tokens
-  /** The domain's new key, where this command brings one. */
+  /** The domain's new key pair, or null. */
   readonly pair?: DkimPair | null
-  /** Beside what the rows say. */
+  /** Further fences. */
   readonly while?: ReadonlyArray<Fence>
 }
 
@@ -62,13 +62,13 @@ export const handshake = Effect.fnUntraced(function* (settle: Settling, safetyWi
   const load = loads(reads)
   const { byId } = rows(reads)
 
-  /** Whoever was disabled since authentication does nothing any more. */
+  /** The caller; fails if the account was disabled after authentication. */
   const callerOf = ({ people }: LoadedTransfer, id: string) => {
     const caller = people.get(id)
     return caller?.active ? Effect.succeed(caller) : Effect.fail(new InvalidCredentials())
   }
 
-  /** What the command makes of what was loaded; null where it was here before, and its answer was lost. */
+  /** Decides on the loaded facts; null if this command was done before, and only its answer was lost. */
   const decide = Effect.fnUntraced(function* <C extends TransferCommand>(
     { stored }: LoadedTransfer,
     command: C,
@@ -80,7 +80,7 @@ export const handshake = Effect.fnUntraced(function* (settle: Settling, safetyWi
     return Result.isFailure(after) ? yield* Effect.fail(after.failure) : after.success
   })
 
-  /** The transition, and all that goes with it, in one statement; nothing where what it stands on has changed. */
+  /** Writes the transition with all its effects in one statement; writes nothing if a fenced row has changed. */
   const write = Effect.fnUntraced(function* (loaded: LoadedTransfer, after: Transition, how: Writing) {
     const { actor, commandId, now, pair = null, step, tokens = {} } = how
     const { domainId, id: transferId } = after.state
@@ -101,7 +101,7 @@ export const handshake = Effect.fnUntraced(function* (settle: Settling, safetyWi
     yield* faultPoint(`transfer.${step}.committed`)
   })
 
-  /** Before the command, since a key pair takes long to make; none where the acceptance is refused anyway. */
+  /** Generates the key pair before the command, since it takes long; none if the acceptance would be refused anyway. */
   const pairFor = Effect.fnUntraced(function* ({ accountId, rotateDkim, transferId }: AcceptCommand) {
     const read = rotateDkim ? yield* byId(transferId).pipe(Effect.orDie) : null
     const open = read?.state.status === "pending" && read.state.targetUserId === accountId
@@ -136,13 +136,14 @@ export const handshake = Effect.fnUntraced(function* (settle: Settling, safetyWi
     )
     if (after === null) return viewOf(loaded.stored.state, now)
     const accepted = after.state.status === "accepted"
-    // That it was ended is not known yet where that was in the lost time. What is refused, or is over, is so anyhow.
+    // While the installation is paused, the transfer may have ended in the lost history. Refusals are answered as
+    // usual.
     if (accepted && loaded.installationHeld) return yield* heldMeanwhile()
     const seat = accepted ? seats.find(({ workspace }) => workspace.id === after.state.targetOrgId)! : null
     yield* write(loaded, after, {
       ...{ step: "accept", actor: `account:${accountId}`, commandId, now, pair: accepted ? pair : null },
       tokens: { stop: oneShot.issue("transfer-stop", transferId) },
-      // The limit is exact because all that begins to count against it raises the same number.
+      // The limit is exact, because each write that counts against it raises the same fence.
       ...(accepted && limit >= 0 ? { accounts: [], arrival: caller } : { accounts: [caller] }),
       ...(seat === null ? {} : { workspaces: [seat.workspace], seats: [seat] }),
       while: accepted ? [whileOpen(sql)] : [],
@@ -157,13 +158,13 @@ export const handshake = Effect.fnUntraced(function* (settle: Settling, safetyWi
       settle.transfer(transferId),
       (settled) => repeated({ turn: accountId, finds: true }, acceptOnce(command, pair, settled)),
     )
-    // The domain went another way meanwhile: that is written down, and this is no answer to an accept.
+    // The directory changed the domain: the transfer was written as cancelled, and the accept is refused.
     return shown.status === "cancelled"
       ? yield* new NotPending({ detail: `Transfer ${transferId} is cancelled: the domain went another way.` })
       : shown
   })
 
-  /** What the caller is to the transfer; whoever is on both sides is what the command asks for. */
+  /** The caller's relation to the transfer; a caller on both sides gets the one that the command asks for. */
   const partyOf = (
     { initiatedBy, sourceUserId, targetUserId }: TransferState,
     accountId: string,

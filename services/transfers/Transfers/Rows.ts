@@ -1,4 +1,4 @@
-/** Transfers as rows: read into states, and written back under the version that was read. */
+/** Reads transfers from rows, and writes them under the version that was read. */
 import type { PgClient } from "@effect/sql-pg"
 import { Array, Effect } from "effect"
 import { Buffer } from "node:buffer"
@@ -33,7 +33,7 @@ export interface Row {
   readonly stop_used: boolean
 }
 
-/** Of a `Row`. */
+/** The columns of a `Row`. */
 export const transferColumns =
   `id::text as id, version, command_id::text as command_id, domain_id::text as domain_id, domain_name,
   source_user_id::text as source_user_id, source_org_id::text as source_org_id, source_label,
@@ -44,11 +44,11 @@ export const transferColumns =
 export interface Stored {
   readonly state: TransferState
   readonly version: number
-  /** Of the command that made it so. */
+  /** The command that wrote this version. */
   readonly commandId: string
 }
 
-/** Which tokens a change issues. */
+/** The tokens that a change issues. */
 export interface Tokens {
   readonly accept?: IssuedToken
   readonly stop?: IssuedToken
@@ -83,21 +83,21 @@ export const storedOf = (row: Row): Stored => ({
 })
 
 export interface Written {
-  /** What was loaded; null: a new row. */
+  /** The loaded row; null for a new one. */
   readonly before: Stored | null
   readonly state: TransferState
   readonly commandId: string
   readonly tokens: Tokens
-  /** The domain's fence as it was loaded; null: whatever it is. */
+  /** The domain's revision as loaded; null: any. */
   readonly revision: bigint | null
 }
 
 const dateOrNull = (millis: number | null) => millis === null ? null : new Date(millis)
 
-/** As JSON holds it for a `bytea`. */
+/** A `bytea` as JSON. */
 const bytes = (value: Uint8Array | undefined) => value === undefined ? null : `\\x${Buffer.from(value).toString("hex")}`
 
-/** The columns that a transition may change, as JSON has them. */
+/** The columns that a transition may change, as JSON. */
 const changing = (state: TransferState, commandId: string) => ({
   command_id: commandId,
   target_org_id: state.targetOrgId,
@@ -110,7 +110,7 @@ const changing = (state: TransferState, commandId: string) => ({
   stop_used: state.stopUsed,
 })
 
-/** Of these a transition may give new ones, or none. */
+/** Columns of tokens; null keeps the old value. */
 const issued = ({ accept, stop }: Tokens) => ({
   accept_kid: accept?.kid ?? null,
   accept_nonce: bytes(accept?.nonce),
@@ -147,7 +147,9 @@ const rewrite = ({ state: { id }, version }: Stored, { commandId, state, tokens 
 
 export const rows = (sql: PgClient.PgClient) => {
   const columns = sql.literal(transferColumns)
-  /** Named beside the JSON: how many they are the planner sees in no JSON, and of an array it knows less than of one. */
+  /**
+   * Ids as a condition beside the JSON: the planner cannot estimate JSON, and estimates one id better than an array.
+   */
   const named = (alias: "d" | "t", keys: ReadonlyArray<{ readonly id: string }>) =>
     keys.length === 1
       ? sql`${sql.literal(alias)}.id = ${keys[0]!.id}::uuid`
@@ -175,7 +177,7 @@ export const rows = (sql: PgClient.PgClient) => {
   const one = Effect.map((found: ReadonlyArray<Row>) => found[0] === undefined ? null : storedOf(found[0]))
 
   return {
-    /** Unlocked: for what is checked again under the lock. */
+    /** Reads without a lock, for callers that check again under a lock. */
     byId: (id: string) => one(sql<Row>`select ${columns} from transfers where id = ${id}::uuid`),
     byToken: (kind: "accept" | "stop", hash: Uint8Array) =>
       one(sql<Row>`select ${columns} from transfers where ${sql(`${kind}_hash`)} = ${hash}`),
@@ -187,18 +189,18 @@ export const rows = (sql: PgClient.PgClient) => {
       all(sql<Row>`select ${columns} from transfers where id = any(${[...ids]}::uuid[])`),
     lockByIds: (ids: ReadonlyArray<string>) =>
       all(sql<Row>`select ${columns} from transfers where id = any(${[...ids]}::uuid[]) order by id for update`),
-    /** Those among them that nobody else holds. */
+    /** Locks those that no other transaction has locked. */
     lockFree: (ids: ReadonlyArray<string>) =>
       all(sql<Row>`
         select ${columns} from transfers where id = any(${[...ids]}::uuid[]) order by id for update skip locked`),
-    /** The transfer that this very command made, where it did. */
+    /** The transfer that this command created, or null. */
     madeBy: (domainId: string, commandId: string) =>
       one(sql<Row>`
         select ${columns} from transfers
         where domain_id = ${domainId}::uuid and command_id = ${commandId}::uuid
         order by id desc limit 1`),
 
-    /** The fence of one change, which writes its row: a new one, or at the version that was read. */
+    /** The fence that writes one change's row: a new row, or the row at the version that was read. */
     fence: (change: Written): Fence => {
       const { before } = change
       return {
@@ -211,8 +213,8 @@ export const rows = (sql: PgClient.PgClient) => {
     },
 
     /**
-     * Writes rows and raises the fences of their domains, in one statement: new rows, and others under the version that
-     * was read. Gives the new fences by domain. Conflict: a row, or a domain, is no longer as it was loaded.
+     * Writes rows (new ones, and others under the version that was read) and raises their domains' revisions, in one
+     * statement. Returns the new revisions by domain. Fails with Conflict if a row or a domain has changed.
      */
     write: Effect.fnUntraced(function* (changes: Array.NonEmptyReadonlyArray<Written>) {
       const fences = changes.map(({ revision, state }) => ({ id: state.domainId, revision: revision?.toString() }))

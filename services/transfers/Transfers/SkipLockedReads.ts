@@ -1,6 +1,6 @@
 /**
- * What settling many transfers reads, locked in the global order (docs/lock-order.md), but never waited for: a row in
- * somebody else's hands is left out, and whatever needs it is left to be settled by itself.
+ * The reads of a batch of due transitions: rows are locked in the global order (docs/lock-order.md) without waiting. A
+ * row that another transaction has locked is skipped, and its transfer is written later, by itself.
  */
 import type { PgClient } from "@effect/sql-pg"
 import { Effect } from "effect"
@@ -10,9 +10,9 @@ import type { TransferState } from "./TransferState.ts"
 
 export interface SkipLockedReads {
   readonly stored: ReadonlyArray<Stored>
-  /** Not removed. */
+  /** The locked domains that are not removed. */
   readonly domains: ReadonlyMap<string, Domain>
-  /** Whether the recipient is active and has a seat in the workspace that it chose. */
+  /** Whether the recipient is active and belongs to the chosen workspace. */
   readonly takes: (state: TransferState) => boolean
 }
 
@@ -21,7 +21,7 @@ const seatOf = (accountId: string, workspaceId: string | null) => `${accountId} 
 export const freeRows = (sql: PgClient.PgClient) => {
   const { lockFree } = rows(sql)
 
-  /** Seats of active recipients in the workspaces that they chose. */
+  /** Locks the seats of active recipients in their chosen workspaces. */
   const lockSeats = Effect.fnUntraced(function* (accepted: ReadonlyArray<TransferState>) {
     if (accepted.length === 0) return new Set<string>()
     const accounts = yield* sql<{ id: string }>`
@@ -48,7 +48,7 @@ export const freeRows = (sql: PgClient.PgClient) => {
     )
   })
 
-  /** Locks what may be had of `read` and its facts, in the current transaction. */
+  /** Locks the rows of `read` and of its facts that are free, in the current transaction. */
   return Effect.fnUntraced(function* (read: ReadonlyArray<TransferState>) {
     const seats = yield* lockSeats(read.filter(({ status }) => status === "accepted"))
     const found = yield* sql<DomainRow>`

@@ -1,8 +1,8 @@
-/** What may be asked of a transfer, with the facts that the answer needs, and what comes of it. */
+/** The commands on a transfer with the facts that their decisions need, and the events that follow. */
 import type { Blocker } from "../../../schemas/mail/Transfer.ts"
 import type { TransferState } from "./TransferState.ts"
 
-/** A domain as it stands now; null where it is unknown or removed. */
+/** The facts about a domain that decisions need. */
 export interface DomainFacts {
   readonly id: string
   readonly name: string
@@ -22,18 +22,18 @@ export interface Opening {
   /** The owner account's name. */
   readonly sourceLabel: string
   readonly callerId: string
-  /** The active account of the address, where there is one. */
+  /** The active account with the address, or null. */
   readonly target: Target | null
   readonly requestWindow: number
 }
 
-/** What the caller is to a transfer: its recipient, one who may act for its source, one who may only look, or nobody. */
+/** The caller's relation to a transfer: recipient, may act for the source, may only see it, or none. */
 export type Party = "recipient" | "source" | "onlooker" | "stranger"
 
 export interface Initiate extends Opening {
   readonly _tag: "Initiate"
   readonly note: string | null
-  /** The domain has a live transfer. */
+  /** The domain's live transfer, or null. */
   readonly active: Pick<TransferState, "id" | "status"> | null
   readonly broadcasts: ReadonlyArray<Blocker>
   readonly scheduledEmails: ReadonlyArray<Blocker>
@@ -50,17 +50,17 @@ export interface Accept {
   readonly _tag: "Accept"
   readonly byToken: boolean
   readonly caller: Target
-  /** What the caller chose, any text; null: the oldest. */
+  /** The chosen workspace, any text; null: the oldest one. */
   readonly orgId: string | null
   readonly rotateDkim: boolean
   readonly workspaces: ReadonlyArray<string>
-  /** One more domain fits the caller's plan. */
+  /** Whether the caller's plan allows one more domain. */
   readonly room: boolean
   readonly domain: DomainFacts | null
   readonly safetyWindow: number
 }
 
-/** The clock has come: the timer says so, or a command that was first. */
+/** A transition is due by the clock; from the timer or from a command that came before it. */
 export interface Tick {
   readonly _tag: "Tick"
   readonly domain: DomainFacts | null
@@ -74,12 +74,12 @@ export type TransferCommand =
   | { readonly _tag: "Decline"; readonly party: Party }
   | { readonly _tag: "Cancel"; readonly party: Party }
   | { readonly _tag: "Stop" }
-  /** Its domain went another way: by an administrator's force, or as the directory says to another owner, or away. */
+  /** An administrator forced a transfer of the domain, or the directory removed it or gave it another owner. */
   | { readonly _tag: "End"; readonly by: "force" | "directory" }
-  /** Nobody could stop it for a while. */
+  /** Extends the safety window, after a time in which the transfer could not be stopped. */
   | { readonly _tag: "Extend"; readonly until: number }
 
-/** Why a transfer is in its state, for those who are told. */
+/** Why a transfer changed its state; it selects mails, notices and audit records. */
 export type TransferEvent =
   | "initiated"
   | "accepted"
@@ -89,16 +89,16 @@ export type TransferEvent =
   | "expired"
   | "completed"
   | "forced"
-  /** The domain's owner changed elsewhere, or it went away. */
+  /** The directory gave the domain another owner, or removed it. */
   | "overtaken"
   /** An administrator of the platform moved the domain by force. */
   | "superseded"
-  /** The recipient can no longer take it. */
+  /** The recipient can no longer receive the domain. */
   | "undeliverable"
   | "extended"
 
 export interface Transition {
   readonly state: TransferState
-  /** Empty where nothing changes: then nothing is written. */
+  /** Empty if nothing changes; then nothing is written. */
   readonly events: ReadonlyArray<TransferEvent>
 }

@@ -1,6 +1,6 @@
 /**
- * What an account sees of its transfers. One statement joins the credential, the rows and what is due among them; where
- * something is due, at most ten are settled and the statement runs once more. What is left, or fails, shows as it is
+ * The lists of an account's transfers. One statement reads the credential, the rows and the due ones among them. If
+ * some are due, the transitions of at most ten are written and the statement runs again. The others are shown as
  * stored: an accepted transfer is never shown as completed before its domain has moved.
  */
 import { Clock, Effect } from "effect"
@@ -12,7 +12,7 @@ import { Database } from "../../platform/database/Database.ts"
 import { type Account, counts, limitOf } from "./DecisionReads.ts"
 import type { Settled } from "./DueTransitions.ts"
 
-/** What one list or eligibility check settles at most. */
+/** Maximum number of due transitions that one list or eligibility check writes. */
 const settledAtOnce = 10
 
 interface Read {
@@ -37,7 +37,7 @@ export const lists = Effect.fnUntraced(function* (
       case when t.status = 'pending' and t.expires_at <= ${now} then 'expired' else t.status end as status,
       t.note, ${reads.literal(times.map((column) => `${time(column)} as ${column}`).join(", "))}`
 
-  /** Live transfers of `side` whose time has come. */
+  /** SQL: live transfers of `side` with a due transition. */
   const due = (side: "target_user_id" | "initiated_by" | "source_user_id", now: Date) =>
     reads`select t.id from transfers t
       where t.${reads(side)} = who.account_id and (t.status = 'accepted' and t.cooloff_until <= ${now}
@@ -45,7 +45,7 @@ export const lists = Effect.fnUntraced(function* (
       limit ${settledAtOnce}`
 
   const which = {
-    // Addressed to the caller's email: the account that was found, as long as the address is still its own.
+    // Offered to the caller's account, while the account still has the address of the offer.
     incoming: (now: Date) =>
       reads`t.target_user_id = who.account_id
         and (t.status = 'accepted' or t.status = 'pending' and t.expires_at > ${now})
@@ -77,8 +77,8 @@ export const lists = Effect.fnUntraced(function* (
     })
 
   /**
-   * Whether the plan has room, as accept would see it now. Nothing else blocks in the specification's answer: the page and
-   * the acceptance tell of an account without a workspace.
+   * Whether the plan allows one more domain, as accept would decide now. The specified response has no other blocker;
+   * the page and the acceptance report an account without a workspace.
    */
   const eligibility = Effect.fn("Transfers.eligibility")(
     function* (accountId: string): Effect.fn.Return<AcceptEligibility, InvalidCredentials> {

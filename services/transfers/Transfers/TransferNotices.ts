@@ -1,4 +1,6 @@
-/** What both sides are told in the app. No note, no address, no name that a person wrote: those stay off the bus. */
+/**
+ * The texts of in-app notices for both sides. They go over the bus, so they contain no note, no address and no name.
+ */
 import type { Notice } from "../../notifications/Notice.ts"
 import { type DkimRecord, recordOf } from "../DkimKeys.ts"
 import { type Circumstances, parties } from "./Addressees.ts"
@@ -90,7 +92,9 @@ const wordings: Readonly<Record<TransferEvent, (domain: string) => Wording>> = {
 const published = ({ name, value }: DkimRecord) =>
   `Its mail gets a new DKIM key: publish the TXT record ${name} with the value ${value}`
 
-/** One notice for each account concerned; those in `mailed` have a letter of their own that tells the same. */
+/**
+ * One notice for each party; the accounts in `mailed` get a mail with the same content, so the notice is not mailed.
+ */
 export const noticesOf = (
   state: TransferState,
   event: TransferEvent,

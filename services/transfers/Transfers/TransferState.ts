@@ -1,11 +1,11 @@
-/** A transfer as decisions know it, what it will do by itself, and how it is shown. Times are milliseconds. */
+/** A transfer's state, its timers and its API view. Times are milliseconds since the epoch. */
 import type { DomainTransfer, TransferStatus } from "../../../schemas/mail/Transfer.ts"
 
 export interface TransferState {
   readonly id: string
   readonly domainId: string
   readonly domainName: string
-  /** The account that owned the domain, whoever initiated. */
+  /** The account that owned the domain at the initiation. */
   readonly sourceUserId: string
   readonly sourceOrgId: string
   readonly sourceLabel: string
@@ -17,34 +17,38 @@ export interface TransferState {
   readonly status: TransferStatus
   readonly note: string | null
   readonly rotateDkim: boolean
-  /** By a platform administrator: no handshake, no safety window, no tokens. */
+  /** Forced by a platform administrator: no acceptance, no safety window, no tokens. */
   readonly forced: boolean
   readonly initiatedAt: number
   readonly expiresAt: number
   readonly acceptedAt: number | null
   readonly cooloffUntil: number | null
   readonly completedAt: number | null
-  /** Whether the invitation's token, or the stop email's, did what it is for. */
+  /** Whether the invitation's token was used. */
   readonly acceptUsed: boolean
+  /** Whether the stop mail's token was used. */
   readonly stopUsed: boolean
 }
 
 export type TimerKind = "transfer.expire" | "transfer.complete"
 
-/** The timers of a state: exactly one while it is live, none after. */
+/** The timers of a state: exactly one while it is live, then none. */
 export const timersOf = (state: TransferState): ReadonlyArray<{ readonly kind: TimerKind; readonly dueAt: number }> => {
   if (state.status === "pending") return [{ kind: "transfer.expire", dueAt: state.expiresAt }]
   if (state.status !== "accepted" || state.cooloffUntil === null) return []
   return [{ kind: "transfer.complete", dueAt: state.cooloffUntil }]
 }
 
-/** Whether the clock has moved a live state on, although nobody has written it down yet. */
+/** Whether a transition of this state is due by the clock. */
 export const isDue = (state: TransferState, now: number): boolean => timersOf(state).some(({ dueAt }) => dueAt <= now)
 
 const time = (millis: number) => new Date(millis).toISOString()
 const timeOrNull = (millis: number | null) => millis === null ? null : time(millis)
 
-/** As the API shows it: a pending transfer past its time reads as expired, accepted ones wait for the move. */
+/**
+ * The API view: a pending transfer past its time is shown as expired, an accepted one as accepted until the domain
+ * moves.
+ */
 export const viewOf = (state: TransferState, now: number): DomainTransfer => ({
   id: state.id,
   domain_id: state.domainId,

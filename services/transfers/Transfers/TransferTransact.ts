@@ -1,9 +1,9 @@
 /**
- * One command, one transaction, whose messages, mails, audit, timers and notices are one statement at its end.
+ * Runs a command in one transaction; its messages, mails, audit, timers and notices are one statement at the end.
  *
- * Who lost a race (a deadlock, a serialization failure, a version that moved on) begins anew with a fresh load, three
- * times, then it is 503. A connection that was lost in the dark is tried again, too: every command carries an id by which
- * it finds that it was done.
+ * After a lost race (a deadlock, a serialization failure, a changed version) the command is repeated with a fresh load,
+ * up to three times; then it fails with 503. It is also repeated after a lost connection: a command's id shows whether
+ * its first run was committed.
  */
 import type { PgClient } from "@effect/sql-pg"
 import { Effect } from "effect"

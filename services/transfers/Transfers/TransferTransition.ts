@@ -1,10 +1,10 @@
 /**
- * What a command makes of a transfer. Pure: the service locks what a decision reads, reads the clock after the last
- * lock, asks here, and writes what came out in the same transaction. The checks stand in the order in which they are
- * answered (docs/api/mail.md).
+ * The state machine of a transfer, as pure functions: the service loads the facts, reads the clock, calls a function
+ * here and writes the result under the versions that it loaded. The checks are in the documented order of problems
+ * (docs/api/mail.md).
  *
- * The clock decides, not the timer: past its time a pending transfer is expired and an accepted one can not be stopped,
- * whether or not anybody has written that down. Terminal states are never left.
+ * The clock decides, not the timer: past its time a pending transfer is expired and an accepted one cannot be stopped,
+ * whether or not the transition was written. Terminal states are never left.
  */
 import { Result } from "effect"
 import { isLive } from "../../../schemas/mail/Transfer.ts"
@@ -25,7 +25,7 @@ import type {
 } from "./TransferCommands.ts"
 import type { TransferState } from "./TransferState.ts"
 
-/** Why a command may make nothing of a state. */
+/** The problems with which each command may be refused. */
 interface Refusals {
   readonly Accept:
     | Problems.TransferNotFound
@@ -76,7 +76,7 @@ const fresh = (command: Opening, now: number): TransferState => ({
 const isoOf = (time: number) => new Date(time).toISOString()
 
 const unverified = () => new Problems.DomainNotVerified({ detail: "Verify the domain, then begin its transfer." })
-const nobodyThere = () =>
+const noRecipient = () =>
   new Problems.TargetNotFound({
     detail: "The recipient needs an account with this address before the transfer begins.",
   })
@@ -97,7 +97,7 @@ export const initiate = (
 > => {
   const { broadcasts, callerId, domain, scheduledEmails, target } = command
   if (!domain.verified) return Result.fail(unverified())
-  if (target === null) return Result.fail(nobodyThere())
+  if (target === null) return Result.fail(noRecipient())
   if (target.id === callerId || target.id === domain.accountId) return Result.fail(ownAlready())
   if (command.active !== null) {
     const { id, status } = command.active
@@ -109,17 +109,17 @@ export const initiate = (
   return become(fresh(command, now), { note: command.note }, "initiated")
 }
 
-/** A transfer by a platform administrator: done at once. */
+/** A forced transfer by a platform administrator, completed at once. */
 export const force = (
   command: Force,
   now: number,
 ): Outcome<Problems.TargetNotFound | Problems.SelfTransfer | Problems.OrgAccessLost> => {
   const { domain, rotateDkim, target, workspaces: [oldest] } = command
-  if (target === null) return Result.fail(nobodyThere())
+  if (target === null) return Result.fail(noRecipient())
   if (target.id === domain.accountId) return Result.fail(ownAlready())
   if (oldest === undefined) {
     return Result.fail(
-      new Problems.OrgAccessLost({ detail: "The recipient belongs to no workspace: it joins one first." }),
+      new Problems.OrgAccessLost({ detail: "The recipient does not belong to a workspace: it must join one first." }),
     )
   }
   return become(fresh(command, now), {
@@ -132,8 +132,8 @@ export const force = (
   }, "forced")
 }
 
-/** Whether the domain is still the source's to give. */
-const stands = (state: TransferState, domain: DomainFacts | null): boolean =>
+/** Whether the source still owns the verified domain in the same workspace. */
+const isUnchanged = (state: TransferState, domain: DomainFacts | null): boolean =>
   domain !== null && domain.verified && domain.accountId === state.sourceUserId &&
   domain.workspaceId === state.sourceOrgId
 
@@ -158,7 +158,7 @@ const notStoppable = ({ completedAt, cooloffUntil, id, status }: TransferState, 
 const accept = (state: TransferState, command: Accept, now: number): Outcome<Refusals["Accept"]> => {
   const { caller, orgId, workspaces } = command
   if (command.byToken && state.acceptUsed) return Result.fail(new Problems.TransferNotFound())
-  // The account that was found at initiation, and still under that address.
+  // The account that was found at the initiation, if it still has that address.
   if (caller.id !== state.targetUserId || !sameAddress(caller.email, state.targetEmail)) {
     return Result.fail(wrongRecipient())
   }
@@ -167,7 +167,7 @@ const accept = (state: TransferState, command: Accept, now: number): Outcome<Ref
     return Result.fail(new Problems.TransferExpired({ detail }))
   }
   if (state.status !== "pending") return Result.fail(notPending(state, now))
-  if (!stands(state, command.domain)) return become(state, { status: "cancelled" }, "overtaken")
+  if (!isUnchanged(state, command.domain)) return become(state, { status: "cancelled" }, "overtaken")
   const chosen = orgId === null ? workspaces[0] : workspaces.find((id) => id === orgId.toLowerCase())
   if (chosen === undefined) {
     const asked = orgId === null ? "any workspace" : "the workspace that target_org_id names"
@@ -209,7 +209,7 @@ const stop = (state: TransferState, now: number): Outcome<Refusals["Stop"]> => {
 const tick = (state: TransferState, command: Tick, now: number): Outcome<never> => {
   if (state.status === "pending" && isExpired(state, now)) return become(state, { status: "expired" }, "expired")
   if (state.status !== "accepted" || now < state.cooloffUntil!) return stay(state)
-  if (!stands(state, command.domain)) return become(state, { status: "reversed" }, "overtaken")
+  if (!isUnchanged(state, command.domain)) return become(state, { status: "reversed" }, "overtaken")
   const { recipientActive, workspaces } = command
   const workspace = workspaces.find((id) => id === state.targetOrgId) ?? workspaces[0]
   if (!recipientActive || workspace === undefined) return become(state, { status: "reversed" }, "undeliverable")
@@ -251,7 +251,7 @@ const decide = (state: TransferState, command: TransferCommand, now: number) => 
   }
 }
 
-/** What `command` makes of `state` at `now`, or why it makes nothing of it. */
+/** The state and events after a command at `now`, or the problem with which it is refused. */
 export const transition = <C extends TransferCommand>(
   state: TransferState,
   command: C,

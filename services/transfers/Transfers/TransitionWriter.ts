@@ -1,7 +1,7 @@
 /**
- * What is written of a transition: the row under its version and the domain's fence; timers, audit, mails, notices on both
- * sides and the message of the stream TRANSFERS with them. The message's place in its domain's order is the fence's value,
- * so each transition raises it once.
+ * Writes transitions: the transfer's row under its version, the domain's fence, timers, audit, mails, notices for both
+ * sides and the message of the stream TRANSFERS. The fence's value is the message's position in the order of its
+ * domain, so each transition raises the fence once.
  */
 import { Array, Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
@@ -23,45 +23,45 @@ import { rows, type Stored, type Tokens } from "./Rows.ts"
 import { timersOf, type TransferState, viewOf } from "./TransferState.ts"
 
 export interface Change {
-  /** What was loaded under the lock; null: a new transfer. */
+  /** The loaded transfer; null for a new one. */
   readonly before: Stored | null
   readonly after: Transition
   /** `account:<id>`, or `system` for the clock and the directory. */
   readonly actor: string
   readonly commandId: string
-  /** The domain's fence as it was loaded; null where only the row's lock is held. */
+  /** The domain's revision as loaded; null if only the row is locked. */
   readonly revision: bigint | null
   readonly tokens?: Tokens
-  /** Empty where left out. */
+  /** Default: empty. */
   readonly circumstances?: Partial<Circumstances>
   readonly now: number
 }
 
-/** A notice that is still to be told, and where its account is reached. */
+/** A notice that is still to be written, and its account's addresses. */
 export interface Telling {
   readonly notice: Notice
   readonly to: Reachable | undefined
 }
 
-/** A change that stands on what was loaded, for a fenced write. */
+/** A change for a fenced write, with the facts that were loaded for it. */
 export interface FencedChange extends Change {
   readonly revision: bigint
-  /** Where its parties are reached. */
+  /** The parties' addresses. */
   readonly reach: Reach
-  /** The domain's live transfer, which ends by it, before it. */
+  /** The change that ends the domain's live transfer; written before this one. */
   readonly ended?: Change | null
-  /** The domain moves with it. */
+  /** The move of the domain, if the change completes the transfer. */
   readonly moving?: Moving | null
 }
 
-/** A change that changes something. */
+/** A change with an event. */
 interface Made extends Change {
   readonly event: TransferEvent
   readonly state: TransferState
   readonly circumstances: Circumstances
 }
 
-/** The audit of both sides. */
+/** The audit records of both sides. */
 const recordsOf = ({ actor, event, state }: Made): ReadonlyArray<AuditEntry> =>
   ([["source", state.sourceUserId], ["target", state.targetUserId]] as const).map(([side, accountId]) => ({
     action: `domain-transfer.${event}`,
@@ -71,7 +71,7 @@ const recordsOf = ({ actor, event, state }: Made): ReadonlyArray<AuditEntry> =>
     details: { transfer_id: state.id, domain_id: state.domainId, side, status: state.status },
   }))
 
-/** A message of the stream: ids, states and times, no address, name or note. */
+/** The message on TRANSFERS: ids, states and times; no address, name or note. */
 const messageOf = (state: TransferState, event: TransferEvent, now: number) => {
   const { note: _, source_label: __, target_email: ___, ...shown } = viewOf(state, now)
   return { ...shown, status: state.status, event, forced: state.forced, at: new Date(now).toISOString() }
@@ -79,21 +79,21 @@ const messageOf = (state: TransferState, event: TransferEvent, now: number) => {
 
 export class TransitionWriter extends Context.Service<TransitionWriter, {
   /**
-   * Writes transitions, at most one of a domain, in the current transaction, all but the notices, which it gives.
-   * Conflict: a row or its domain is no longer as it was loaded.
+   * Writes transitions, at most one per domain, in the current transaction, and returns their notices for `tell`. Fails
+   * with Conflict if a row or its domain has changed since it was loaded.
    */
   readonly write: (
     ...changes: ReadonlyArray<Change>
   ) => Effect.Effect<ReadonlyArray<Telling>, SqlError.SqlError | Conflict>
   /**
-   * The same of one change by a fenced write: its last fences (domain, transfers, credentials), and what gathers all else,
-   * the notices too.
+   * The same for one change by a fenced write: the last fences (domain, transfers, credentials), and an effect that
+   * adds everything else, with the notices.
    */
   readonly fenced: (change: FencedChange) => {
     readonly fences: ReadonlyArray<Fence>
     readonly gather: Effect.Effect<void, SqlError.SqlError>
   }
-  /** Tells all that was written in the current transaction, as its last step: inboxes are locked after all else. */
+  /** Writes notices, as the last step of the current transaction: inboxes are locked after all other rows. */
   readonly tell: (tellings: ReadonlyArray<Telling>) => Effect.Effect<void, SqlError.SqlError>
 }>()("bailiwick/services/transfers/Changes") {
   static readonly layer = Layer.effect(
@@ -116,7 +116,7 @@ export class TransitionWriter extends Context.Service<TransitionWriter, {
       const noticesFor = ({ circumstances, event, state }: Made) =>
         noticesOf(state, event, circumstances, mailedBy(event, state))
 
-      /** All that goes with the rows but the notices; `seqs` are the domains' new fences. */
+      /** Writes everything beside the rows and notices; `seqs`: the domains' new revisions. */
       const record = Effect.fnUntraced(function* (
         made: ReadonlyArray<Made>,
         seqs: ReadonlyMap<string, bigint>,

@@ -1,44 +1,14 @@
 /** Domain transfers (docs/transfers.md): `/v1/domains/{id}/transfer`, `/v1/domain-transfers`, an administrator's force. */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
+import { Accept, Cancel, Decline, Force, Initiate, Stop } from "../mail/DomainCommands.ts"
 import { AcceptEligibility, DomainDkim, DomainTransfer } from "../mail/Transfer.ts"
-import { DependencyUnavailable, Forbidden, InvalidCredentials, RateLimited } from "../problems/HttpProblems.ts"
-import { Held, InsufficientUserAuthentication } from "../problems/IdentityProblems.ts"
-import * as Problems from "../problems/TransferProblems.ts"
-import { BodyBoolean, Text } from "../Validation/Scalars.ts"
+import { DependencyUnavailable, Forbidden, InvalidCredentials } from "../problems/HttpProblems.ts"
+import { InsufficientUserAuthentication } from "../problems/IdentityProblems.ts"
+import { TransferNotFound } from "../problems/TransferProblems.ts"
 import { Authenticated, Presented } from "./CredentialsApi.ts"
 import { RequestValidation } from "./RequestValidation.ts"
 import { Id } from "../Wire.ts"
-
-// "or null" means that a field may be null or absent.
-const orNull = <S extends Schema.Top>(schema: S) => Schema.optionalKey(Schema.NullOr(schema))
-
-export const NewTransfer = Schema.Struct({
-  target_email: Schema.String,
-  note: orNull(Text(0, 1000)),
-}).annotate({ identifier: "NewDomainTransfer" })
-
-export const TransferAcceptance = Schema.Struct({
-  target_org_id: orNull(Id),
-  rotate_dkim: orNull(BodyBoolean),
-}).annotate({ identifier: "DomainTransferAcceptance" })
-
-export const ForcedTransfer = Schema.Struct({
-  target_email: Schema.String,
-  rotate_dkim: orNull(BodyBoolean),
-}).annotate({ identifier: "ForcedDomainTransfer" })
-
-const acceptErrors = [
-  Problems.TransferNotFound,
-  Problems.WrongRecipient,
-  Problems.TransferExpired,
-  Problems.NotPending,
-  Problems.OrgAccessLost,
-  Problems.DomainLimit,
-  InvalidCredentials,
-  Held,
-  DependencyUnavailable,
-] as const
 
 const transferId = { transfer_id: Id }
 const domainId = { domain_id: Id }
@@ -47,28 +17,15 @@ export class TransfersApi extends HttpApiGroup.make("transfers")
   .add(
     HttpApiEndpoint.post("initiateTransfer", "/v1/domains/:domain_id/transfer", {
       params: domainId,
-      payload: NewTransfer,
+      payload: Initiate.body.schema,
       success: DomainTransfer,
-      error: [
-        Problems.TransferNotFound,
-        Forbidden,
-        RateLimited,
-        Problems.DomainNotVerified,
-        Problems.TargetNotFound,
-        Problems.SelfTransfer,
-        Problems.TransferActive,
-        Problems.BroadcastsInFlight,
-        Problems.ScheduledEmails,
-        InvalidCredentials,
-        Held,
-        DependencyUnavailable,
-      ],
+      error: Initiate.errors,
     }).middleware(RequestValidation).middleware(Authenticated)
       .annotate(OpenApi.Summary, "Offer a domain to another account; it is mailed an accept link"),
     HttpApiEndpoint.get("getDomainDkim", "/v1/domains/:domain_id/dkim", {
       params: domainId,
       success: DomainDkim,
-      error: [Problems.TransferNotFound, InvalidCredentials, DependencyUnavailable],
+      error: [TransferNotFound, InvalidCredentials, DependencyUnavailable],
     }).middleware(RequestValidation).middleware(Authenticated)
       .annotate(OpenApi.Summary, "The domain's DKIM key and the one that an accepted transfer brings, for its parties"),
     HttpApiEndpoint.get("listIncomingTransfers", "/v1/domain-transfers/incoming", {
@@ -88,28 +45,22 @@ export class TransfersApi extends HttpApiGroup.make("transfers")
       .annotate(OpenApi.Summary, "Whether you could accept a domain now; decided again on accept"),
     HttpApiEndpoint.post("acceptTransfer", "/v1/domain-transfers/:token/accept", {
       params: { token: Schema.String },
-      payload: TransferAcceptance,
+      payload: Accept.body.schema,
       success: DomainTransfer,
-      error: acceptErrors,
+      error: Accept.errors,
     }).middleware(RequestValidation).middleware(Authenticated)
       .annotate(OpenApi.Summary, "Accept by the token of the invitation; the safety window begins"),
     HttpApiEndpoint.post("acceptTransferById", "/v1/domain-transfers/by-id/:transfer_id/accept", {
       params: transferId,
-      payload: TransferAcceptance,
+      payload: Accept.body.schema,
       success: DomainTransfer,
-      error: acceptErrors,
+      error: Accept.errors,
     }).middleware(RequestValidation).middleware(Authenticated)
       .annotate(OpenApi.Summary, "Accept a transfer that is addressed to your account's email"),
     HttpApiEndpoint.post("declineTransfer", "/v1/domain-transfers/:transfer_id/decline", {
       params: transferId,
       success: DomainTransfer,
-      error: [
-        Problems.TransferNotFound,
-        Problems.WrongRecipient,
-        Problems.NotPending,
-        InvalidCredentials,
-        DependencyUnavailable,
-      ],
+      error: Decline.errors,
     }).middleware(RequestValidation).middleware(Authenticated).annotate(
       OpenApi.Summary,
       "Decline a transfer as its recipient",
@@ -117,29 +68,19 @@ export class TransfersApi extends HttpApiGroup.make("transfers")
     HttpApiEndpoint.delete("cancelTransfer", "/v1/domain-transfers/:transfer_id", {
       params: transferId,
       success: DomainTransfer,
-      error: [Problems.TransferNotFound, Forbidden, Problems.NotPending, InvalidCredentials, DependencyUnavailable],
+      error: Cancel.errors,
     }).middleware(RequestValidation).middleware(Authenticated).annotate(OpenApi.Summary, "Take a pending offer back"),
     HttpApiEndpoint.post("stopTransfer", "/v1/domain-transfers/stop/:stop_token", {
       params: { stop_token: Schema.String },
       success: DomainTransfer,
-      error: [Problems.TransferNotFound, Problems.NotStoppable, DependencyUnavailable],
+      error: Stop.errors,
     }).middleware(RequestValidation)
       .annotate(OpenApi.Summary, "Stop an accepted transfer within its safety window; the token alone authorizes"),
     HttpApiEndpoint.post("forceTransfer", "/v1/admin/domain-transfers/:domain_id", {
       params: domainId,
-      payload: ForcedTransfer,
+      payload: Force.body.schema,
       success: DomainTransfer,
-      error: [
-        Forbidden,
-        InsufficientUserAuthentication,
-        Problems.TransferNotFound,
-        Problems.TargetNotFound,
-        Problems.SelfTransfer,
-        Problems.OrgAccessLost,
-        InvalidCredentials,
-        Held,
-        DependencyUnavailable,
-      ],
+      error: [Forbidden, InsufficientUserAuthentication, ...Force.errors],
     }).middleware(RequestValidation).middleware(Authenticated)
       .annotate(OpenApi.Summary, "Move a domain at once, as a platform administrator who has just signed in"),
   )

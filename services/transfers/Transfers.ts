@@ -9,15 +9,24 @@
  */
 import { Clock, Context, Effect, Layer } from "effect"
 import type { Credential } from "../../schemas/api/CredentialsApi.ts"
-import type { AcceptEligibility, DomainDkim, DomainTransfer } from "../../schemas/mail/Transfer.ts"
 import type {
-  DependencyUnavailable,
-  Forbidden,
-  InvalidCredentials,
-  RateLimited,
-} from "../../schemas/problems/HttpProblems.ts"
-import type { Held } from "../../schemas/problems/IdentityProblems.ts"
-import type * as Problems from "../../schemas/problems/TransferProblems.ts"
+  Accept,
+  AcceptCommand,
+  Cancel,
+  CancelCommand,
+  Decline,
+  DeclineCommand,
+  FailureOf,
+  Force,
+  ForceCommand,
+  Initiate,
+  InitiateCommand,
+  Stop,
+  StopCommand,
+} from "../../schemas/mail/DomainCommands.ts"
+import type { AcceptEligibility, DomainDkim, DomainTransfer } from "../../schemas/mail/Transfer.ts"
+import type { DependencyUnavailable, InvalidCredentials } from "../../schemas/problems/HttpProblems.ts"
+import type { TransferNotFound } from "../../schemas/problems/TransferProblems.ts"
 import { BoundedMap } from "../platform/BoundedMap.ts"
 import { Database } from "../platform/database/Database.ts"
 import { counted } from "../platform/MapSizes.ts"
@@ -26,18 +35,15 @@ import { type DkimAlgorithm, type DkimRecord, keyOf, recordOf } from "./DkimKeys
 import { TransitionWriter } from "./Transfers/TransitionWriter.ts"
 import { domainKeys } from "./Transfers/DomainKeys.ts"
 import { FeatureFlag } from "./Transfers/FeatureFlag.ts"
-import { type AcceptCommand, handshake, type PartyCommand, type StopCommand } from "./Transfers/PartyCommands.ts"
+import { handshake } from "./Transfers/PartyCommands.ts"
 import { lists } from "./Transfers/TransferLists.ts"
-import { type InitiateCommand, initiating } from "./Transfers/Initiate.ts"
-import { type ForceCommand, forcing } from "./Transfers/InitiateAndForce.ts"
+import { initiating } from "./Transfers/Initiate.ts"
+import { forcing } from "./Transfers/InitiateAndForce.ts"
 import { rows } from "./Transfers/Rows.ts"
 import { settling } from "./Transfers/DueTransition.ts"
 import { type Settled, settlingMany } from "./Transfers/DueTransitions.ts"
 import { type TimerKind, type TransferState, viewOf } from "./Transfers/TransferState.ts"
 
-export type { AcceptCommand, PartyCommand, StopCommand } from "./Transfers/PartyCommands.ts"
-export type { InitiateCommand } from "./Transfers/Initiate.ts"
-export type { ForceCommand } from "./Transfers/InitiateAndForce.ts"
 export type { Settled } from "./Transfers/DueTransitions.ts"
 export type { TransferState } from "./Transfers/TransferState.ts"
 
@@ -73,51 +79,18 @@ export interface Located {
 /** Number of transfers whose domain is cached. */
 const mostLocated = 10_000
 
-/** A command's problems, and those that any command may fail with. */
-type Failing<P> = P | DependencyUnavailable
-type ByAccount<P> = Failing<P | InvalidCredentials | Problems.TransferNotFound>
+/** A command answers with the transfer as it is after it. */
+type Answer<Failure> = Effect.Effect<DomainTransfer, Failure>
 
 export class Transfers extends Context.Service<Transfers, {
   /** Offers a domain. Counts against the account's limit if the caller may offer this domain, also if it is refused. */
-  readonly initiate: (command: InitiateCommand) => Effect.Effect<
-    DomainTransfer,
-    ByAccount<
-      | Forbidden
-      | RateLimited
-      | Problems.DomainNotVerified
-      | Problems.TargetNotFound
-      | Problems.SelfTransfer
-      | Problems.TransferActive
-      | Problems.BroadcastsInFlight
-      | Problems.ScheduledEmails
-      | Held
-    >
-  >
-  readonly accept: (command: AcceptCommand) => Effect.Effect<
-    DomainTransfer,
-    ByAccount<
-      | Problems.WrongRecipient
-      | Problems.TransferExpired
-      | Problems.NotPending
-      | Problems.OrgAccessLost
-      | Problems.DomainLimit
-      | Held
-    >
-  >
-  readonly decline: (
-    command: PartyCommand,
-  ) => Effect.Effect<DomainTransfer, ByAccount<Problems.WrongRecipient | Problems.NotPending>>
-  readonly cancel: (command: PartyCommand) => Effect.Effect<DomainTransfer, ByAccount<Forbidden | Problems.NotPending>>
-  readonly stop: (
-    command: StopCommand,
-  ) => Effect.Effect<DomainTransfer, Failing<Problems.TransferNotFound | Problems.NotStoppable>>
+  readonly initiate: (command: InitiateCommand) => Answer<FailureOf<typeof Initiate>>
+  readonly accept: (command: AcceptCommand) => Answer<FailureOf<typeof Accept>>
+  readonly decline: (command: DeclineCommand) => Answer<FailureOf<typeof Decline>>
+  readonly cancel: (command: CancelCommand) => Answer<FailureOf<typeof Cancel>>
+  readonly stop: (command: StopCommand) => Answer<FailureOf<typeof Stop>>
   /** Moves a domain at once. The caller of this method checks that the account may do so. */
-  readonly force: (
-    command: ForceCommand,
-  ) => Effect.Effect<
-    DomainTransfer,
-    ByAccount<Problems.TargetNotFound | Problems.SelfTransfer | Problems.OrgAccessLost | Held>
-  >
+  readonly force: (command: ForceCommand) => Answer<FailureOf<typeof Force>>
   /** JSON text of an array of `DomainTransfer`, newest first. */
   readonly incoming: (credential: Credential["Service"]) => Effect.Effect<string, InvalidCredentials>
   readonly outgoing: (credential: Credential["Service"]) => Effect.Effect<string, InvalidCredentials>
@@ -125,7 +98,7 @@ export class Transfers extends Context.Service<Transfers, {
   readonly dkim: (
     accountId: string,
     domainId: string,
-  ) => Effect.Effect<DomainDkim, Failing<Problems.TransferNotFound>>
+  ) => Effect.Effect<DomainDkim, TransferNotFound | DependencyUnavailable>
   readonly eligibility: (accountId: string) => Effect.Effect<AcceptEligibility, InvalidCredentials>
   /** The ids of a transfer and of its domain, to address the domain's actor; null if there is no such transfer. */
   readonly locate: (by: "id" | "accept" | "stop", text: string) => Effect.Effect<Located | null>

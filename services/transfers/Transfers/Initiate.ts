@@ -1,5 +1,6 @@
 /** Offers a domain: one load, one decision, one write, within the account's limit of initiations. */
 import { Array, Clock, Effect, Result } from "effect"
+import type { InitiateCommand } from "../../../schemas/mail/DomainCommands.ts"
 import { Forbidden, InvalidCredentials, RateLimited } from "../../../schemas/problems/HttpProblems.ts"
 import { TransferNotFound } from "../../../schemas/problems/TransferProblems.ts"
 import { Database } from "../../platform/database/Database.ts"
@@ -16,14 +17,6 @@ import { rows } from "./Rows.ts"
 import { Overdue, settledFirst, type Settling } from "./DueTransition.ts"
 import { isDue, viewOf } from "./TransferState.ts"
 import { initiate as decideInitiate } from "./TransferTransition.ts"
-
-export interface InitiateCommand {
-  readonly commandId: string
-  readonly accountId: string
-  readonly domainId: string
-  readonly targetEmail: string
-  readonly note: string | null
-}
 
 export interface InitiateConfig {
   readonly requestWindowMillis: number

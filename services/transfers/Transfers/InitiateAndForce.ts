@@ -3,6 +3,7 @@
  * transfer.
  */
 import { Array, Clock, Effect, Result } from "effect"
+import type { ForceCommand } from "../../../schemas/mail/DomainCommands.ts"
 import { InvalidCredentials } from "../../../schemas/problems/HttpProblems.ts"
 import { TransferNotFound } from "../../../schemas/problems/TransferProblems.ts"
 import { Database } from "../../platform/database/Database.ts"
@@ -16,16 +17,11 @@ import { parties } from "./Addressees.ts"
 import { TransitionWriter } from "./TransitionWriter.ts"
 import type { Transition } from "./TransferCommands.ts"
 import { revokedFrom } from "./DomainMove.ts"
-import type { InitiateCommand } from "./Initiate.ts"
 import { loads, standing } from "./Load.ts"
 import { rows } from "./Rows.ts"
 import { Overdue, settledFirst, type Settling } from "./DueTransition.ts"
 import { isDue, viewOf } from "./TransferState.ts"
 import { force as decideForce, transition } from "./TransferTransition.ts"
-
-export interface ForceCommand extends Omit<InitiateCommand, "note"> {
-  readonly rotateDkim: boolean
-}
 
 export interface ForceConfig {
   readonly requestWindowMillis: number

@@ -3,6 +3,7 @@
  * is due, it is written first and the command starts again.
  */
 import { Array, Clock, Effect, Result } from "effect"
+import type { AcceptCommand, CancelCommand, DeclineCommand, StopCommand } from "../../../schemas/mail/DomainCommands.ts"
 import { InvalidCredentials } from "../../../schemas/problems/HttpProblems.ts"
 import { DomainLimit, NotPending, TransferNotFound } from "../../../schemas/problems/TransferProblems.ts"
 import { Database } from "../../platform/database/Database.ts"
@@ -20,26 +21,6 @@ import { Overdue, settledFirst, type Settling } from "./DueTransition.ts"
 import { isDue, type TransferState, viewOf } from "./TransferState.ts"
 import type { Party, TransferCommand, Transition } from "./TransferCommands.ts"
 import { transition } from "./TransferTransition.ts"
-
-/** `commandId`: a command that is sent twice has one effect and the same answer. */
-interface Command {
-  readonly commandId: string
-  readonly transferId: string
-}
-
-export interface AcceptCommand extends Command {
-  readonly accountId: string
-  readonly byToken: boolean
-  /** The chosen workspace, any text; null: the oldest one. */
-  readonly orgId: string | null
-  readonly rotateDkim: boolean
-}
-
-export interface PartyCommand extends Command {
-  readonly accountId: string
-}
-
-export type StopCommand = Command
 
 /** The details of a transition's write. */
 interface Writing extends Standing {
@@ -182,7 +163,7 @@ export const handshake = Effect.fnUntraced(function* (settle: Settling, safetyWi
   const byParty = <Tag extends "Decline" | "Cancel">(_tag: Tag) => {
     const [step, asked] = _tag === "Decline" ? ["decline", "recipient"] as const : ["cancel", "source"] as const
     const once = Effect.fnUntraced(
-      function* ({ accountId, commandId, transferId }: PartyCommand, settled: boolean) {
+      function* ({ accountId, commandId, transferId }: DeclineCommand | CancelCommand, settled: boolean) {
         const loaded = (yield* load.forParty(transferId, accountId)) ?? (yield* new TransferNotFound())
         const caller = yield* callerOf(loaded, accountId)
         const now = yield* Clock.currentTimeMillis
@@ -199,7 +180,7 @@ export const handshake = Effect.fnUntraced(function* (settle: Settling, safetyWi
         return viewOf(after.state, now)
       },
     )
-    return Effect.fn(`Transfers.${step}`)((command: PartyCommand) =>
+    return Effect.fn(`Transfers.${step}`)((command: DeclineCommand | CancelCommand) =>
       settledFirst(
         settle.transfer(command.transferId),
         (settled) => repeated({ turn: command.transferId, finds: true }, once(command, settled)),

@@ -1,21 +1,17 @@
-/**
- * Handlers of the domain transfers. A command goes to the actor of its domain, or straight to the service where the
- * actor does not answer.
- */
+/** Handlers of the domain transfers. */
 import { Clock, Effect } from "effect"
 import { HttpServerResponse } from "effect/http"
 import { HttpApi, HttpApiBuilder } from "effect/http-api"
-import { DomainActor } from "../../../schemas/actors/DomainActor.ts"
 import { Credential, Principal } from "../../../schemas/api/CredentialsApi.ts"
 import { TransfersApi } from "../../../schemas/api/TransfersApi.ts"
+import { Accept, Force, Initiate } from "../../../schemas/mail/DomainCommands.ts"
 import { Forbidden } from "../../../schemas/problems/HttpProblems.ts"
 import { InsufficientUserAuthentication } from "../../../schemas/problems/IdentityProblems.ts"
 import { TransferNotFound } from "../../../schemas/problems/TransferProblems.ts"
 import { isUuid } from "../../../schemas/Wire.ts"
-import { CurrentRequest } from "../../../services/platform/observability/CurrentRequest.ts"
 import { Ids } from "../../../services/platform/Ids.ts"
-import { send } from "../../../services/platform/messaging/Mailbox.ts"
 import { Transfers } from "../../../services/transfers/Transfers.ts"
+import { domainMailbox } from "../../actors/DomainMailbox.ts"
 
 const Api = HttpApi.make("bailiwick").add(TransfersApi)
 
@@ -26,7 +22,6 @@ const maxAge = 300
 
 const idOf = (id: string) => isUuid(id) ? Effect.succeed(id.toLowerCase()) : Effect.fail(new TransferNotFound())
 
-/** A command has the same id whether it goes to the actor or to the service, so that it takes effect once. */
 const command = Effect.gen(function* () {
   return { commandId: yield* (yield* Ids).next }
 })
@@ -46,43 +41,30 @@ const administrator = Effect.gen(function* () {
   }
 })
 
-interface Acceptance {
-  readonly target_org_id?: string | null
-  readonly rotate_dkim?: boolean | null
-}
-
 export const transfers = HttpApiBuilder.group(
   Api,
   "transfers",
   Effect.fn(function* (handlers) {
     const service = yield* Transfers
-    const actor = yield* DomainActor.client
+    const mailbox = yield* domainMailbox
 
     const locate = Effect.fnUntraced(function* (by: "id" | "accept" | "stop", text: string) {
       const found = yield* service.locate(by, by === "id" ? yield* idOf(text) : text)
       return found ?? (yield* new TransferNotFound())
     })
 
-    const accept = Effect.fnUntraced(function* (by: "id" | "accept", text: string, payload: Acceptance) {
-      const { domainId, transferId } = yield* locate(by, text)
-      const accepted = {
-        ...(yield* byCaller),
-        transferId,
-        byToken: by === "accept",
-        orgId: payload.target_org_id ?? null,
-        rotateDkim: payload.rotate_dkim ?? false,
-      }
-      const origin = yield* CurrentRequest
-      return yield* send(actor(domainId).Accept({ ...accepted, origin }), service.accept(accepted))
-    })
+    const accept = Effect.fnUntraced(
+      function* (by: "id" | "accept", text: string, payload: typeof Accept.body.schema.Type) {
+        const { domainId, transferId } = yield* locate(by, text)
+        const asked = { byToken: by === "accept", ...Accept.body.read(payload) }
+        return yield* mailbox.accept(domainId, { ...(yield* byCaller), transferId, ...asked })
+      },
+    )
 
     return handlers.handleAll({
       initiateTransfer: Effect.fnUntraced(function* ({ params, payload }) {
         const domainId = yield* idOf(params.domain_id)
-        const caller = yield* byCaller
-        const offer = { ...caller, targetEmail: payload.target_email, note: payload.note ?? null }
-        const origin = yield* CurrentRequest
-        return yield* send(actor(domainId).Initiate({ ...offer, origin }), service.initiate({ ...offer, domainId }))
+        return yield* mailbox.initiate({ ...(yield* byCaller), ...Initiate.body.read(payload), domainId })
       }),
       listIncomingTransfers: Effect.fnUntraced(function* () {
         return json(yield* service.incoming(yield* Credential))
@@ -100,29 +82,20 @@ export const transfers = HttpApiBuilder.group(
       acceptTransferById: ({ params, payload }) => accept("id", params.transfer_id, payload),
       declineTransfer: Effect.fnUntraced(function* ({ params }) {
         const { domainId, transferId } = yield* locate("id", params.transfer_id)
-        const declined = { ...(yield* byCaller), transferId }
-        const origin = yield* CurrentRequest
-        return yield* send(actor(domainId).Decline({ ...declined, origin }), service.decline(declined))
+        return yield* mailbox.decline(domainId, { ...(yield* byCaller), transferId })
       }),
       cancelTransfer: Effect.fnUntraced(function* ({ params }) {
         const { domainId, transferId } = yield* locate("id", params.transfer_id)
-        const cancelled = { ...(yield* byCaller), transferId }
-        const origin = yield* CurrentRequest
-        return yield* send(actor(domainId).Cancel({ ...cancelled, origin }), service.cancel(cancelled))
+        return yield* mailbox.cancel(domainId, { ...(yield* byCaller), transferId })
       }),
       stopTransfer: Effect.fnUntraced(function* ({ params }) {
         const { domainId, transferId } = yield* locate("stop", params.stop_token)
-        const stopped = { ...(yield* command), transferId }
-        const origin = yield* CurrentRequest
-        return yield* send(actor(domainId).Stop({ ...stopped, origin }), service.stop(stopped))
+        return yield* mailbox.stop(domainId, { ...(yield* command), transferId })
       }),
       forceTransfer: Effect.fnUntraced(function* ({ params, payload }) {
         yield* administrator
         const domainId = yield* idOf(params.domain_id)
-        const caller = yield* byCaller
-        const forced = { ...caller, targetEmail: payload.target_email, rotateDkim: payload.rotate_dkim ?? true }
-        const origin = yield* CurrentRequest
-        return yield* send(actor(domainId).Force({ ...forced, origin }), service.force({ ...forced, domainId }))
+        return yield* mailbox.force({ ...(yield* byCaller), ...Force.body.read(payload), domainId })
       }),
     })
   }),

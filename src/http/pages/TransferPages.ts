@@ -5,19 +5,17 @@
  */
 import { Clock, Effect, Layer } from "effect"
 import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
-import { DomainActor } from "../../../schemas/actors/DomainActor.ts"
 import { sessionCookie } from "../../../schemas/api/CredentialsApi.ts"
 import type { DomainTransfer } from "../../../schemas/mail/Transfer.ts"
 import { DependencyUnavailable } from "../../../schemas/problems/HttpProblems.ts"
 import type { Held } from "../../../schemas/problems/IdentityProblems.ts"
 import { Principals } from "../../../services/authentication/Principals.ts"
 import { Workspaces } from "../../../services/accounts/Workspaces.ts"
-import { CurrentRequest } from "../../../services/platform/observability/CurrentRequest.ts"
 import { html } from "../../../services/platform/mail/Html.ts"
 import { Ids } from "../../../services/platform/Ids.ts"
-import { send } from "../../../services/platform/messaging/Mailbox.ts"
 import type { DkimRecord } from "../../../services/transfers/DkimKeys.ts"
 import { Transfers } from "../../../services/transfers/Transfers.ts"
+import { domainMailbox } from "../../actors/DomainMailbox.ts"
 import { readText } from "../edge/Body.ts"
 import { actsAs } from "../edge/RequestActor.ts"
 import { refusing } from "../edge/RequestOutcome.ts"
@@ -75,7 +73,7 @@ const make = Effect.fnUntraced(function* (options: TransferPagesOptions) {
   const service = yield* Transfers
   const workspaces = yield* Workspaces
   const ids = yield* Ids
-  const actor = yield* DomainActor.client
+  const mailbox = yield* domainMailbox
 
   /** The account that is signed in by cookie, or null. */
   const visitor = Effect.gen(function* () {
@@ -154,8 +152,7 @@ const make = Effect.fnUntraced(function* (options: TransferPagesOptions) {
 
   const declineAs = Effect.fnUntraced(function* (accountId: string, seen: Seen) {
     const command = { commandId: yield* ids.next, accountId, transferId: seen.transfer.id }
-    const origin = yield* CurrentRequest
-    return yield* send(actor(seen.transfer.domain_id).Decline({ ...command, origin }), service.decline(command)).pipe(
+    return yield* mailbox.decline(seen.transfer.domain_id, command).pipe(
       Effect.as(declined),
       Effect.catchTags({
         InvalidCredentials: () => signIn(seen, 401),
@@ -175,8 +172,7 @@ const make = Effect.fnUntraced(function* (options: TransferPagesOptions) {
       orgId: fields.get("workspace"),
       rotateDkim: fields.has("rotate_dkim"),
     }
-    const origin = yield* CurrentRequest
-    return yield* send(actor(seen.transfer.domain_id).Accept({ ...command, origin }), service.accept(command)).pipe(
+    return yield* mailbox.accept(seen.transfer.domain_id, command).pipe(
       Effect.as(done),
       Effect.catchTags({
         InvalidCredentials: () => signIn(seen, 401),
@@ -212,8 +208,7 @@ const make = Effect.fnUntraced(function* (options: TransferPagesOptions) {
     409,
     Effect.fnUntraced(function* ({ transfer }) {
       const command = { commandId: yield* ids.next, transferId: transfer.id }
-      const origin = yield* CurrentRequest
-      return yield* send(actor(transfer.domain_id).Stop({ ...command, origin }), service.stop(command)).pipe(
+      return yield* mailbox.stop(transfer.domain_id, command).pipe(
         Effect.as(stopped),
         Effect.catchTags({
           TransferNotFound: () => overtaken("stop"),

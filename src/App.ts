@@ -73,7 +73,7 @@ import { RejectionAudit } from "./http/edge/RejectionAudit.ts"
 import { RefusedCredentials } from "./http/edge/RefusedCredentials.ts"
 import { AccountLimits } from "./http/auth/Limits.ts"
 import { managed } from "./http/auth/ManagementAuth.ts"
-import { hotMe } from "./http/handlers/MeHandlers.ts"
+import { fastMe } from "./http/handlers/MeHandlers.ts"
 import { notifications } from "./http/handlers/NotificationsHandlers.ts"
 import { Server } from "./http/Server.ts"
 import { system } from "./http/handlers/SystemHandlers.ts"
@@ -262,7 +262,7 @@ const api = (config: AppConfig, places: BackingServices) => {
   const publicUrl = publicUrlOf(config)
   const rates = { reads: config.managementReadRate, writes: config.managementWriteRate }
   const routes = Layer.mergeAll(
-    hotMe(rates),
+    fastMe(rates),
     (config.transfersEnabled
       ? Layer.provide(HttpApiBuilder.layer(Api), transfers)
       : HttpApiBuilder.layer(ApiWithoutTransfers)).pipe(

@@ -9,7 +9,7 @@
 import { Context, Deferred, Effect, Layer, Random } from "effect"
 import { HttpRouter, HttpServer } from "effect/http"
 import * as Edge from "./edge/RequestPipeline.ts"
-import { FastReads, type HotRead } from "./edge/FastReads.ts"
+import { type FastRead, FastReads } from "./edge/FastReads.ts"
 import { hosts } from "./edge/HostHeader.ts"
 import type { Flows } from "./edge/StreamingResponse.ts"
 import * as Routes from "./edge/Routes.ts"
@@ -62,9 +62,9 @@ export class Server extends Context.Service<Server, {
       Effect.gen(function* () {
         const routes = yield* Routes.make
         const { host } = options
-        const hot = new Map<string, HotRead>()
+        const fastReads = new Map<string, FastRead>()
         const served = Layer.provide(app, [
-          Layer.succeed(FastReads, hot),
+          Layer.succeed(FastReads, fastReads),
           Layer.succeed(HttpRouter.HttpRouter, routes.router),
           HttpServer.layerServices,
           Validate.layer,
@@ -76,7 +76,7 @@ export class Server extends Context.Service<Server, {
         const stopping = yield* Deferred.make<void>()
         const edge = yield* Edge.make({
           routes,
-          hot,
+          fastReads,
           running,
           stopping: Deferred.await(stopping),
           stops: () => Deferred.isDoneUnsafe(stopping),

@@ -80,6 +80,13 @@ describe("hot reads", () => {
         `${page}?limit=0`,
         `${page}?page=-1&limit=abc`,
         `${page}?limit=3&limit=4`,
+        `${page}?page=%2B1&limit=1_0`,
+        `${page}?limit=x&limit=4`,
+        `${page}?status=`,
+        `${page}?status=no%20status`,
+        `${page}?status=%00`,
+        `${page}?page=%00`,
+        `${page}?limit=101&page=&status=x`,
         `/v1/webhooks/${foreign.json.id}/deliveries`,
         `/v1/webhooks/${randomUUID()}/deliveries`,
         "/v1/webhooks/no-id/deliveries",
@@ -88,7 +95,8 @@ describe("hot reads", () => {
       ]
       for (const path of paths) yield* same(path, key)
       const statuses = paths.map((path) => seen.get(path))
-      assert.deepStrictEqual(statuses, [200, 200, 200, 200, 200, 422, 422, 200, 404, 404, 404, 200, 200])
+      const queries = [200, 200, 200, 200, 200, 422, 422, 200, 200, 200, 200, 200, 200, 422, 422]
+      assert.deepStrictEqual(statuses, [...queries, 404, 404, 404, 200, 200])
       const refused: ReadonlyArray<readonly [Readonly<Record<string, string>>, number]> = [
         [{}, 401],
         [{ authorization: "Bearer mail_k_" }, 401],

@@ -1,13 +1,17 @@
-/** Layers of the contract's `Authenticated` and `Presented` (described in schemas/api/CredentialsApi.ts). */
+/**
+ * Layers of the contract's `Authenticated` and `Presented` (described in schemas/api/CredentialsApi.ts), and the
+ * authentication of fast reads.
+ */
 import { Effect, Layer, Predicate } from "effect"
 import { HttpServerRequest, type HttpServerResponse } from "effect/http"
 import { Authenticated, Credential, Presented, Principal, sessionCookie } from "../../../schemas/api/CredentialsApi.ts"
-import { CsrfRejected, InvalidCredentials } from "../../../schemas/problems/HttpProblems.ts"
+import { CsrfRejected, InvalidCredentials, type RateLimited } from "../../../schemas/problems/HttpProblems.ts"
 import { Principals } from "../../../services/authentication/Principals.ts"
 import { passesCsrf } from "./Csrf.ts"
 import { respond } from "../edge/ErrorMapping.ts"
+import type { Presenting } from "../edge/FastReads.ts"
 import { accepted, actsAs } from "../edge/RequestActor.ts"
-import { AccountLimits } from "./Limits.ts"
+import { AccountLimits, type Accounts } from "./Limits.ts"
 
 /** The request's credential of this scheme. A request with an Authorization header is judged by that header alone. */
 const present = Effect.fnUntraced(function* (scheme: "bearer" | "cookie") {
@@ -88,3 +92,37 @@ export const presented = (publicUrl: URL) =>
       return Presented.of({ bearer: by("bearer"), cookie: by("cookie") })
     }),
   )
+
+/**
+ * The answer of a fast read of the mail API. `read` gets the credential, which its own statement checks, once the limits
+ * of the account are applied. Where it fails, the ordinary path runs the request again and answers, except for a
+ * refused credential.
+ */
+export const answerAccount = <Asked extends Presenting>(
+  principals: Principals["Service"],
+  limits: Accounts,
+  read: (
+    credential: Credential["Service"],
+    asked: Asked,
+  ) => Effect.Effect<string, InvalidCredentials | { readonly _tag: string }>,
+) =>
+(asked: Asked) =>
+  Effect.flatMap(principals.present({ authorization: asked.authorization, cookie: undefined }), (credential) => {
+    const { request } = asked
+    const answered = Effect.catch(
+      read(credential, asked),
+      (error): Effect.Effect<undefined, InvalidCredentials> => {
+        if (error._tag === "InvalidCredentials") {
+          limits.forget(credential)
+          return Effect.fail(error as InvalidCredentials)
+        }
+        limits.counted(request)
+        return Effect.succeed(undefined)
+      },
+    )
+    return Effect.flatMap(
+      limits.countFor(credential, request),
+      (beyond): Effect.Effect<string | undefined, InvalidCredentials | RateLimited> =>
+        beyond === undefined ? answered : Effect.fail(beyond),
+    )
+  })

@@ -1,6 +1,6 @@
 /** The layer of the contract's `Managed` (described in schemas/api/ManagementApi.ts). */
 import { Cause, Context, Effect, Exit, Layer } from "effect"
-import { HttpServerRequest, HttpServerResponse } from "effect/http"
+import { HttpServerRequest, type HttpServerResponse } from "effect/http"
 import type { HttpApiEndpoint } from "effect/http-api"
 import { Caller, Managed, RecognisedByCommand } from "../../../schemas/api/ManagementApi.ts"
 import type { AccessToken } from "../../../services/people/AccessTokens.ts"
@@ -8,8 +8,7 @@ import { CallerAuthentication, type Found, NotRecognised } from "../../../servic
 import type { Origin } from "../../../services/people/SessionActivity.ts"
 import { RateLimits } from "../../../services/platform/security/RateLimits.ts"
 import { Clients } from "../edge/Clients.ts"
-import { type HotRead, json } from "../edge/FastReads.ts"
-import { accepts } from "../edge/MediaTypes.ts"
+import type { Presenting } from "../edge/FastReads.ts"
 import { actsAs } from "../edge/RequestActor.ts"
 import { Presumption } from "./Presumption.ts"
 import { type Rates, spending } from "./Limits.ts"
@@ -81,10 +80,10 @@ export const managed = (rates: Rates) =>
   )
 
 /**
- * A fast read of the caller's own data: the reading statement also recognises a person's token, and the rest of
- * `managed` is done here. Requests with a query, and those of services, take the ordinary path.
+ * The answer of a fast read of the caller's own data: the reading statement also recognises a person's token, and the
+ * rest of `managed` is done here. Requests of services take the ordinary path.
  */
-export const hotOwn = (
+export const answerPerson = (
   rates: Rates,
   read: (token: AccessToken) => Effect.Effect<{ readonly found: Found | undefined; readonly body: string }>,
 ) =>
@@ -92,16 +91,13 @@ export const hotOwn = (
     const callers = yield* CallerAuthentication
     const originOf = yield* origins
     const spend = spending(yield* RateLimits, rates)
-    const own: HotRead = Effect.fnUntraced(function* (request) {
-      const { accept, authorization } = request.headers
-      if (authorization === undefined || request.url.includes("?") || !accepts(accept, json)) return undefined
+    return Effect.fnUntraced(function* ({ authorization, request }: Presenting) {
       const token = yield* callers.present(authorization)
       if (token.via === "service") return undefined
       const { body, found } = yield* read(token)
       const caller = yield* callers.seen(token, found, originOf(request))
       yield* actsAs(caller.principal)
       yield* spend(caller.principal, request)
-      return HttpServerResponse.text(body, { contentType: "application/json" })
+      return body
     })
-    return own
   })

@@ -101,15 +101,24 @@ const mediaTypes = (schema: Schema.Top): ReadonlyArray<string> => {
   return schema.ast._tag === "Void" ? [] : ["application/json"]
 }
 
-const make = (endpoint: HttpApiEndpoint.Top, group: HttpApiGroup.Top): RequestDecoders => {
+/** Of a group its annotations count. */
+export type Annotated = Pick<HttpApiGroup.Top, "annotations">
+
+/** The parse options of an endpoint's sections, as HttpApi resolves them. */
+export const optionsOf = (endpoint: HttpApiEndpoint.Top, group: Annotated) => {
   const annotations = Context.merge(group.annotations, endpoint.annotations)
   const shared = Context.getOrUndefined(annotations, HttpApi.ParseOptions)
-  const options = {
+  return {
     params: Context.getOrUndefined(annotations, HttpApi.ParamsParseOptions) ?? shared,
     query: Context.getOrUndefined(annotations, HttpApi.QueryParseOptions) ?? shared,
     headers: Context.getOrUndefined(annotations, HttpApi.HeadersParseOptions) ?? shared,
     payload: Context.getOrUndefined(annotations, HttpApi.PayloadParseOptions) ?? shared,
   }
+}
+
+const make = (endpoint: HttpApiEndpoint.Top, group: Annotated): RequestDecoders => {
+  const annotations = Context.merge(group.annotations, endpoint.annotations)
+  const options = optionsOf(endpoint, group)
   const echo = !Context.get(annotations, SecretRequest)
   const json = endpoint.payload.get("application/json")
   const payload = json === undefined ? undefined : Schema.Union(json.schemas)
@@ -137,13 +146,28 @@ const make = (endpoint: HttpApiEndpoint.Top, group: HttpApiGroup.Top): RequestDe
 
 const cache = new WeakMap<HttpApiEndpoint.Top, RequestDecoders>()
 
-export const sectionsOf = (endpoint: HttpApiEndpoint.Top, group: HttpApiGroup.Top): RequestDecoders => {
+export const sectionsOf = (endpoint: HttpApiEndpoint.Top, group: Annotated): RequestDecoders => {
   const known = cache.get(endpoint)
   if (known) return known
   const sections = make(endpoint, group)
   cache.set(endpoint, sections)
   return sections
 }
+
+/** Replaces a filter's text that PostgreSQL cannot store; no row has this text either. */
+const nothingMeets = "\uFFFD"
+
+/** The query with one value for each field that takes one: the last, as in FastAPI. */
+export const singled = (
+  query: Readonly<Record<string, string | Array<string>>>,
+  { filters, lists }: RequestDecoders,
+) =>
+  Object.fromEntries(
+    Object.entries(query).map(([key, value]) => {
+      const one = Array.isArray(value) && !lists.has(key) ? value.at(-1) ?? "" : value
+      return [key, filters.has(key) && typeof one === "string" && unstorable(one) ? nothingMeets : one]
+    }),
+  )
 
 /**
  * Finds strings that PostgreSQL cannot store and numbers that are not finite, at any depth. The faults do not repeat

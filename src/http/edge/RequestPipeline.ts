@@ -29,7 +29,7 @@ import { maxBody } from "./Body.ts"
 import { Clients } from "./Clients.ts"
 import { maxHeaders } from "./Details.ts"
 import { completed, headed, problemIn } from "./ProblemResponse.ts"
-import type { HotRead } from "./FastReads.ts"
+import type { FastRead } from "./FastReads.ts"
 import { answer, dressed, respond } from "./ErrorMapping.ts"
 import { mediaTypeOf } from "./MediaTypes.ts"
 import { RefusedCredentials } from "./RefusedCredentials.ts"
@@ -41,7 +41,7 @@ import { instanceOf, type Matched, type Routes } from "./Routes.ts"
 export interface EdgeOptions {
   readonly routes: Routes
   /** Fast reads by route template. */
-  readonly hot: ReadonlyMap<string, HotRead>
+  readonly fastReads: ReadonlyMap<string, FastRead>
   /** Fibers of requests in flight; a stopping server interrupts those that take too long. */
   readonly running: Set<Fiber.Fiber<unknown, unknown>>
   /** Completes when the server begins to stop: streams end then. */
@@ -147,7 +147,7 @@ const away = Effect.map(
 const isRead = (method: string) => method === "GET" || method === "HEAD"
 
 /** Wraps a router's app; `isOurs` decides whether a Host header is one of ours. */
-export const make = Effect.fnUntraced(function* ({ hot, routes, running, stopping, stops }: EdgeOptions) {
+export const make = Effect.fnUntraced(function* ({ fastReads, routes, running, stopping, stops }: EdgeOptions) {
   const refusals = yield* RejectionAudit
   const refused = yield* RefusedCredentials
   const { addressOf } = yield* Clients
@@ -172,9 +172,11 @@ export const make = Effect.fnUntraced(function* ({ hot, routes, running, stoppin
       const beyond = yield* refused.refusal(request)
       if (beyond !== undefined) return yield* respond(beyond)
     }
-    const read = request.method === "GET" ? hot.get(matched?.template ?? "") : undefined
-    const handled = read === undefined ? app : Effect.flatMap(
-      read(request, matched?.params ?? {}),
+    const fast = matched !== undefined && request.method === "GET"
+      ? fastReads.get(matched.template)?.(request, matched)
+      : undefined
+    const handled = fast === undefined ? app : Effect.flatMap(
+      fast,
       (found) => found === undefined ? app : Effect.as(accepted, found),
     )
     return yield* (isRead(request.method) ? whileWanted(handled, running) : toTheEnd(handled, running)).pipe(

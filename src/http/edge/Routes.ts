@@ -9,6 +9,8 @@ export interface Matched {
   /** `/v1/webhooks/{webhook_id}`. */
   readonly template: string
   readonly params: Readonly<Record<string, string | undefined>>
+  /** The parsed query, not decoded by any contract yet. */
+  readonly query: Readonly<Record<string, string | Array<string>>>
 }
 
 export interface Routes {
@@ -30,7 +32,8 @@ const replaced = (path: string, parameter: (name: string) => string) =>
     (_, name: string | undefined) => name === undefined ? ":" : parameter(name),
   )
 
-const templateOf = (path: string) => replaced(path, (name) => `{${name}}`)
+/** `/v1/webhooks/{webhook_id}` of `/v1/webhooks/:webhook_id`. */
+export const templateOf = (path: string) => replaced(path, (name) => `{${name}}`)
 
 const uuid = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 
@@ -76,7 +79,7 @@ export const make = Effect.gen(function* () {
 
   const lookUp = (method: string, url: string): Matched | undefined => {
     const found = table.find(method, url)
-    return found && { template: found.handler, params: found.params }
+    return found && { template: found.handler, params: found.params, query: found.searchParams }
   }
   const routes: Routes = {
     router: recording(inner, ""),

@@ -11,23 +11,10 @@ import { HTTPValidationError } from "../../../schemas/Validation.ts"
 import { shortInput, toldOf } from "../../../schemas/Validation/Bounds.ts"
 import { type Fault, notFinite, valueError } from "../../../schemas/Validation/Fault.ts"
 import { parse } from "../../../schemas/Validation/Json.ts"
-import { unstorable } from "../../../schemas/Validation/Scalars.ts"
 import { Outbound } from "../../../services/platform/Outbound.ts"
 import { accepts, mediaTypeOf } from "./MediaTypes.ts"
 import { readText, withText } from "./Body.ts"
-import { brokenJson, missingBody, type RequestDecoders, sectionsOf, unstorableIn } from "./RequestDecoders.ts"
-
-/** Replaces a filter's text that PostgreSQL cannot store; no row has this text either. */
-const nothingMeets = "\uFFFD"
-
-/** The query with one value for each field that takes one: the last, as in FastAPI. */
-const singled = (query: Readonly<Record<string, string | Array<string>>>, { filters, lists }: RequestDecoders) =>
-  Object.fromEntries(
-    Object.entries(query).map(([key, value]) => {
-      const one = Array.isArray(value) && !lists.has(key) ? value.at(-1) ?? "" : value
-      return [key, filters.has(key) && typeof one === "string" && unstorable(one) ? nothingMeets : one]
-    }),
-  )
+import { brokenJson, missingBody, type RequestDecoders, sectionsOf, singled, unstorableIn } from "./RequestDecoders.ts"
 
 interface Body {
   /** The text that the contract's decoder reads instead of the body's bytes. */

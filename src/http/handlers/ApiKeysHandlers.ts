@@ -6,7 +6,8 @@ import { ApiKeysApi } from "../../../schemas/api/ApiKeysApi.ts"
 import { Credential, Principal } from "../../../schemas/api/CredentialsApi.ts"
 import { ApiKeys } from "../../../services/accounts/ApiKeys.ts"
 import { Principals } from "../../../services/authentication/Principals.ts"
-import { FastReads, hotRead } from "../edge/FastReads.ts"
+import { addFastRead } from "../edge/FastReads.ts"
+import { answerAccount } from "../auth/AccountAuth.ts"
 import { AccountLimits } from "../auth/Limits.ts"
 
 const Api = HttpApi.make("bailiwick").add(ApiKeysApi)
@@ -16,14 +17,10 @@ export const apiKeys = HttpApiBuilder.group(
   "api-keys",
   Effect.fn(function* (handlers) {
     const keys = yield* ApiKeys
-    const hot = yield* FastReads
-    hot.set(
-      "/v1/api-keys/",
-      hotRead(
-        yield* Principals,
-        yield* AccountLimits,
-        (credential, _, query) => query === "" ? keys.list(credential) : undefined,
-      ),
+    yield* addFastRead(
+      ApiKeysApi,
+      ApiKeysApi.endpoints.listApiKeys,
+      answerAccount(yield* Principals, yield* AccountLimits, (credential) => keys.list(credential)),
     )
     return handlers.handleAll({
       createApiKey: Effect.fnUntraced(function* ({ payload }) {

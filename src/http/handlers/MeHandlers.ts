@@ -9,10 +9,10 @@ import { CredentialActions, ProofRejected, wellFormed } from "../../../services/
 import { People } from "../../../services/people/People.ts"
 import { Sessions } from "../../../services/people/Sessions.ts"
 import { SessionActivity } from "../../../services/people/SessionActivity.ts"
-import { FastReads } from "../edge/FastReads.ts"
+import { addFastRead } from "../edge/FastReads.ts"
 import { keyed } from "./IdempotentResponse.ts"
 import type { Rates } from "../auth/Limits.ts"
-import { hotOwn } from "../auth/ManagementAuth.ts"
+import { answerPerson } from "../auth/ManagementAuth.ts"
 import { ApprovalMaxAge, personOf } from "../auth/PersonAuth.ts"
 
 const Api = HttpApi.make("bailiwick").add(MeApi)
@@ -79,9 +79,8 @@ export const me = HttpApiBuilder.group(
 )
 
 /** `GET /v1/me` as a fast read: a portal calls it with every page. */
-export const hotMe = (rates: Rates) =>
+export const fastMe = (rates: Rates) =>
   Layer.effectDiscard(Effect.gen(function* () {
     const people = yield* People
-    const hot = yield* FastReads
-    hot.set("/v1/me", yield* hotOwn(rates, people.own))
+    yield* addFastRead(MeApi, MeApi.endpoints.me, yield* answerPerson(rates, people.own))
   }))

@@ -10,10 +10,11 @@ import { isUuid } from "../../../schemas/Wire.ts"
 import { Principals } from "../../../services/authentication/Principals.ts"
 import { CurrentRequest } from "../../../services/platform/observability/CurrentRequest.ts"
 import { send } from "../../../services/platform/messaging/Mailbox.ts"
-import { DeliveryRecords, type PageRequest } from "../../../services/webhooks/DeliveryRecords.ts"
+import { DeliveryRecords } from "../../../services/webhooks/DeliveryRecords.ts"
 import { Replays } from "../../../services/webhooks/Replays.ts"
 import { Webhooks } from "../../../services/webhooks/Webhooks.ts"
-import { FastReads, hotRead } from "../edge/FastReads.ts"
+import { addFastRead } from "../edge/FastReads.ts"
+import { answerAccount } from "../auth/AccountAuth.ts"
 import { AccountLimits } from "../auth/Limits.ts"
 
 const Api = HttpApi.make("bailiwick").add(WebhooksApi)
@@ -23,22 +24,6 @@ const json = (body: string) => HttpServerResponse.text(body, { contentType: "app
 /** An id that is no UUID is not found at once, so that no actor is made for it. */
 const idOf = (id: string) => isUuid(id) ? Effect.succeed(id.toLowerCase()) : Effect.fail(new WebhookNotFound())
 
-/**
- * Reads the usual form of page, limit and status; undefined for any other query, which the contract's decoder reads or
- * refuses.
- */
-const plainPage = (query: string): PageRequest | undefined => {
-  const asked = new Map<string, string>()
-  for (const part of query === "" ? [] : query.split("&")) {
-    const [, key, value] = /^(page|limit)=(0|[1-9]\d{0,5})$/.exec(part) ?? /^(status)=([a-z_]{1,20})$/.exec(part) ?? []
-    if (key === undefined || value === undefined || asked.has(key)) return undefined
-    asked.set(key, value)
-  }
-  const limit = Number(asked.get("limit") ?? 20)
-  if (limit < 1 || limit > 100) return undefined
-  return { page: Number(asked.get("page") ?? 0), limit, status: asked.get("status") }
-}
-
 export const webhooks = HttpApiBuilder.group(
   Api,
   "webhooks",
@@ -47,13 +32,14 @@ export const webhooks = HttpApiBuilder.group(
     const records = yield* DeliveryRecords
     const replays = yield* Replays
     const actor = yield* WebhookActor.client
-    const hot = yield* FastReads
-    hot.set(
-      "/v1/webhooks/{webhook_id}/deliveries",
-      hotRead(yield* Principals, yield* AccountLimits, (credential, params, query) => {
-        const asked = plainPage(query)
-        return asked && records.page(credential, params["webhook_id"] ?? "", asked)
-      }),
+    yield* addFastRead(
+      WebhooksApi,
+      WebhooksApi.endpoints.listDeliveries,
+      answerAccount(
+        yield* Principals,
+        yield* AccountLimits,
+        (credential, { params, query }) => records.page(credential, params.webhook_id, query),
+      ),
     )
 
     return handlers.handleAll({

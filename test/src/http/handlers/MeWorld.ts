@@ -21,7 +21,7 @@ import { apiKeys } from "../../../../src/http/handlers/ApiKeysHandlers.ts"
 import { authenticated, presented } from "../../../../src/http/auth/AccountAuth.ts"
 import { RejectionAudit } from "../../../../src/http/edge/RejectionAudit.ts"
 import type { Rates } from "../../../../src/http/auth/Limits.ts"
-import { hotMe, me } from "../../../../src/http/handlers/MeHandlers.ts"
+import { fastMe, me } from "../../../../src/http/handlers/MeHandlers.ts"
 import { Server } from "../../../../src/http/Server.ts"
 import { identity } from "../../../support/TestIdentity.ts"
 import { bearer, managedBy, type TokenOptions } from "../../../support/TestTokens.ts"
@@ -48,7 +48,7 @@ const mailKeys = ApiKeys.layer.pipe(
 /** The server, with everything below it; `EmbeddedIssuer` is the only issuer. Passkeys are made for `at`. */
 export const world = (rates?: Rates, at = portal) =>
   Server.layer(
-    Layer.merge(HttpApiBuilder.layer(Api), hotMe(rates ?? { reads: 0, writes: 0 })).pipe(
+    Layer.merge(HttpApiBuilder.layer(Api), fastMe(rates ?? { reads: 0, writes: 0 })).pipe(
       Layer.provide([me, apiKeys]),
       Layer.provide([authenticated(publicUrl), presented(publicUrl)]),
     ),

@@ -3,6 +3,7 @@
  * projects, Access. A person who arrives brings to life what waited: Access and ownerships that named it before.
  */
 import { Effect } from "effect"
+import type { AccessId } from "../schemas/BrandedIds.ts"
 import { accessKinds } from "../services/access/AccessKinds.ts"
 import { AccessVersions } from "../services/access/AccessVersions.ts"
 import type { Kind } from "../services/directory/Directory.ts"
@@ -21,7 +22,7 @@ export const identityKinds = Effect.gen(function* () {
 
   const arrive = Effect.fnUntraced(function* (ids: ReadonlyArray<string>) {
     yield* settle("person_id", ids)
-    const waiting = yield* sql<{ id: string }>`
+    const waiting = yield* sql<{ id: AccessId }>`
       select a.id from access a
       where a.person_id = any(${[...ids]}::text[]) and not a.removed and not exists (
         select from access_versions v

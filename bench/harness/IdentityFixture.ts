@@ -4,6 +4,7 @@
  * evidence are made by the program's own services.
  */
 import { Effect, Layer, References } from "effect"
+import { AccessId, InstitutionId, PersonId } from "../../schemas/BrandedIds.ts"
 import { AccessReviews } from "../../services/access/AccessReviews.ts"
 import { AccessVersions } from "../../services/access/AccessVersions.ts"
 import { EventLog } from "../../services/lifecycle/EventLog.ts"
@@ -23,11 +24,11 @@ export const operators = 20
 /** People whose account is read, one a connection. */
 export const readers = 32
 /** The institution that is listed. */
-export const listed = "listed"
+export const listed = InstitutionId.make("listed")
 /** Its administrators. */
 export const listers = 8
 
-export const institutionId = (n: number): string => `institution-${n % institutions}`
+export const institutionId = (n: number): InstitutionId => InstitutionId.make(`institution-${n % institutions}`)
 /** One of the two of institution n. */
 export const projectId = (n: number): string => `project-${n % institutions}-${Math.floor(n / institutions) % 2}`
 export const sponsor = (n: number): string => `sponsor-${n % institutions}-${Math.floor(n / institutions) % seats}`
@@ -35,10 +36,10 @@ export const administrator = (n: number): string =>
   `administrator-${n % institutions}-${Math.floor(n / institutions) % seats}`
 /** Holder of the Access of number n; asks for a project of another institution. */
 export const user = (n: number): string => `user-${n}`
-export const accessId = (n: number): string => `access-${n}`
+export const accessId = (n: number): AccessId => AccessId.make(`access-${n}`)
 export const operator = (n: number): string => `operator-${n % operators}`
 export const reader = (n: number): string => `reader-${n % readers}`
-export const lister = (n: number): string => `lister-${n % listers}`
+export const lister = (n: number): PersonId => PersonId.make(`lister-${n % listers}`)
 
 const at = new Date("2025-01-01")
 const reason = "as the bench has it"
@@ -79,8 +80,8 @@ const projects = (owned: ReadonlyArray<readonly [institution: string, project: s
   })
 
 interface Granted {
-  readonly id: string
-  readonly institution: string
+  readonly id: AccessId
+  readonly institution: InstitutionId
   readonly project: string
   readonly person: string
 }
@@ -99,7 +100,7 @@ const granted = (rows: ReadonlyArray<Granted>) =>
   })
 
 const numbers = (count: number) => Array.from({ length: count }, (_, n) => n)
-const listedSponsor = (n: number) => `listed-sponsor-${n % seats}`
+const listedSponsor = (n: number) => PersonId.make(`listed-sponsor-${n % seats}`)
 const listedProject = (n: number) => `listed-project-${n % listedProjects}`
 
 /** Of ten proposals, three wait and five were approved, one of them revoked afterwards, and one was revoked before. */
@@ -133,7 +134,7 @@ const theListed = Effect.gen(function* () {
   yield* members("member", holders.map((id) => [listed, id]))
   yield* projects(numbers(listedProjects).map((n) => [listed, listedProject(n)]))
   const rows = holders.map((person, n): Granted => ({
-    id: `listed-access-${n}`,
+    id: AccessId.make(`listed-access-${n}`),
     institution: listed,
     project: listedProject(n),
     person,
@@ -158,7 +159,7 @@ const theReaders = Effect.gen(function* () {
   yield* members("member", ids.flatMap((id, n) => [0, 1, 2].map((k) => [institutionId(n + k), id] as const)))
   yield* granted(ids.flatMap((person, n) =>
     numbers(5).map((k): Granted => ({
-      id: `read-${n}-${k}`,
+      id: AccessId.make(`read-${n}-${k}`),
       institution: institutionId(n + k),
       project: projectId(n + k),
       person,

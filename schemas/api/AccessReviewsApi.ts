@@ -1,6 +1,7 @@
 /** `/v1/institutions/{institution_id}/access-grant-reviews` (docs/api/identity.md). */
 import { Schema } from "effect"
 import { HttpApi, HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
+import { AccessReviewId, InstitutionId } from "../BrandedIds.ts"
 import { GrantProposal, GrantReceipt, GrantReviewList } from "../identity/AccessReview.ts"
 import { keyed } from "../identity/IdempotencyKey.ts"
 import { ReasonBody } from "../identity/DecisionReason.ts"
@@ -9,10 +10,9 @@ import * as Problems from "../problems/IdentityProblems.ts"
 import { answerHeader } from "./AnswerHeader.ts"
 import { RequestValidation, strictBody } from "./RequestValidation.ts"
 import { Managed, RecognisedByCommand } from "./ManagementApi.ts"
-import { Id } from "../Wire.ts"
 
-const institution = { institution_id: Schema.String }
-const review = { ...institution, review_id: Id }
+const institution = { institution_id: InstitutionId }
+const review = { ...institution, review_id: AccessReviewId }
 
 /**
  * `If-Match: "<evidence_digest>"`, the ETag of the receipt that the decider saw: the decision applies to that evidence

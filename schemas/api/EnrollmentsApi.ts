@@ -1,6 +1,7 @@
 /** Membership of institutions: invitations and changes of roles (an extra). */
 import { Schema } from "effect"
 import { HttpApi, HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
+import { InstitutionId, RequestId } from "../BrandedIds.ts"
 import { keyed, optionallyKeyed } from "../identity/IdempotencyKey.ts"
 import {
   AcceptedEnrollment,
@@ -15,9 +16,8 @@ import { receiptProblems } from "../problems/IdempotencyProblems.ts"
 import * as Problems from "../problems/IdentityProblems.ts"
 import { RequestValidation, strictBody } from "./RequestValidation.ts"
 import { Managed, RecognisedByCommand } from "./ManagementApi.ts"
-import { Id } from "../Wire.ts"
 
-const institution = { institution_id: Schema.String }
+const institution = { institution_id: InstitutionId }
 
 export class EnrollmentsApi extends HttpApiGroup.make("enrollments")
   .add(
@@ -38,7 +38,7 @@ export class EnrollmentsApi extends HttpApiGroup.make("enrollments")
       error: [...receiptProblems, NotFound, Problems.Held, Problems.InvalidState, Problems.RequestExists],
     }).annotate(RecognisedByCommand, true).annotate(OpenApi.Summary, "Accept an invitation by the token of its mail"),
     HttpApiEndpoint.post("revokeEnrollment", "/v1/institutions/:institution_id/enrollments/:enrollment_id/revoke", {
-      params: { ...institution, enrollment_id: Id },
+      params: { ...institution, enrollment_id: RequestId },
       headers: optionallyKeyed,
       payload: ReasonBody,
       success: Enrollment,

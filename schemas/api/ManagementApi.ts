@@ -8,6 +8,7 @@
  */
 import { Context } from "effect"
 import { HttpApiMiddleware, HttpApiSecurity, OpenApi } from "effect/http-api"
+import type { PersonId } from "../BrandedIds.ts"
 import type { Assurance } from "../identity/Assurance.ts"
 import { DependencyUnavailable, RateLimited } from "../problems/HttpProblems.ts"
 import { InvalidToken } from "../problems/IdentityProblems.ts"
@@ -18,7 +19,7 @@ export class Caller extends Context.Service<Caller, {
   readonly principal: string
   readonly via: "person" | "service"
   /** The canonical person: after a merge, the person that remains. Null for a service. */
-  readonly personId: string | null
+  readonly personId: PersonId | null
   readonly issuer: string
   readonly subject: string
   readonly clientId: string

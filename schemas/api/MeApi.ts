@@ -1,6 +1,7 @@
 /** `/v1/me`: a person's own account, sessions, authenticators and credential actions (docs/api/identity.md). */
 import { Schema } from "effect"
 import { HttpApi, HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
+import { IntentId } from "../BrandedIds.ts"
 import { Freshness, OwnAccount, SessionList } from "../identity/IdentityAccount.ts"
 import {
   AuthenticatorList,
@@ -18,7 +19,6 @@ import { codePoints } from "../Validation/Scalars.ts"
 import { HTTPValidationError } from "../Validation.ts"
 import { RequestValidation, SecretRequest, strictBody } from "./RequestValidation.ts"
 import { Managed } from "./ManagementApi.ts"
-import { Id } from "../Wire.ts"
 
 /**
  * `x-portal-binding`: an opaque value of the portal's server session; an action that starts with it must complete with
@@ -56,7 +56,7 @@ export class MeApi extends HttpApiGroup.make("me")
       error: acting,
     }).annotate(OpenApi.Summary, "Start a credential action; its challenge can be answered for ten minutes"),
     HttpApiEndpoint.post("completeCredentialAction", "/v1/me/credential-actions/:intent_id/complete", {
-      params: { intent_id: Id },
+      params: { intent_id: IntentId },
       headers: bound,
       payload: FinishAction,
       success: FinishedAction,

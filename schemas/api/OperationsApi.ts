@@ -1,6 +1,7 @@
 /** Operations, diagnostics and jobs (docs/api/identity.md). */
 import { Schema } from "effect"
 import { HttpApi, HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
+import { ProjectId, ProviderJobId } from "../BrandedIds.ts"
 import { optionallyKeyed } from "../identity/IdempotencyKey.ts"
 import { Diagnostics, Job, Jobs, OperationsSummary } from "../identity/Operation.ts"
 import { DecisionReason, ReasonBody } from "../identity/DecisionReason.ts"
@@ -10,7 +11,6 @@ import { InvalidState, OutcomeUnknown, RoleRequired } from "../problems/Identity
 import { Text } from "../Validation/Scalars.ts"
 import { RequestValidation, SecretRequest, strictBody } from "./RequestValidation.ts"
 import { Managed } from "./ManagementApi.ts"
-import { Id } from "../Wire.ts"
 
 /** The client at the provider, as the provider's operator finds it there. */
 export const JobRepair = Schema.Struct({
@@ -20,7 +20,7 @@ export const JobRepair = Schema.Struct({
   reason: DecisionReason,
 }).annotate({ identifier: "JobRepair" })
 
-const job = { job_id: Id }
+const job = { job_id: ProviderJobId }
 const reviewed = [NotFound, RoleRequired, InvalidState, ...receiptProblems] as const
 
 export class OperationsApi extends HttpApiGroup.make("operations")
@@ -32,7 +32,7 @@ export class OperationsApi extends HttpApiGroup.make("operations")
       error: RoleRequired,
     }).annotate(OpenApi.Summary, "Failed and ambiguous work, workers, drift and lag, for operators"),
     HttpApiEndpoint.get("projectDiagnostics", "/v1/projects/:project_id/operations/diagnostics", {
-      params: { project_id: Schema.String },
+      params: { project_id: ProjectId },
       success: Diagnostics,
       error: [NotFound, RoleRequired],
     }).annotate(OpenApi.Summary, "Diagnostics of one project"),

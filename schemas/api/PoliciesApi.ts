@@ -1,6 +1,7 @@
 /** `/v1/policies/reviews`: holders of the required roles decide requests (docs/api/identity.md). */
 import { Effect, Schema } from "effect"
 import { HttpApi, HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
+import { PolicyReviewId } from "../BrandedIds.ts"
 import { keyed, optionallyKeyed } from "../identity/IdempotencyKey.ts"
 import { Approval, PolicyReview, PolicyReviews, PolicyReviewState } from "../identity/PolicyReview.ts"
 import { receiptProblems } from "../problems/IdempotencyProblems.ts"
@@ -8,9 +9,8 @@ import * as Problems from "../problems/IdentityProblems.ts"
 import { QueryOneOf, QueryUuid } from "../Validation/Scalars.ts"
 import { RequestValidation, strictBody } from "./RequestValidation.ts"
 import { Managed, RecognisedByCommand } from "./ManagementApi.ts"
-import { Id } from "../Wire.ts"
 
-const review = { review_id: Id }
+const review = { review_id: PolicyReviewId }
 
 const refusals = [
   ...Problems.roleProblems,

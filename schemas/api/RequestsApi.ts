@@ -1,6 +1,7 @@
 /** Requests of people on their own account, and people themselves (docs/api/identity.md). */
 import { Effect, Schema } from "effect"
 import { HttpApi, HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
+import { RequestId } from "../BrandedIds.ts"
 import { keyed, optionallyKeyed } from "../identity/IdempotencyKey.ts"
 import {
   AccessRequest,
@@ -22,7 +23,6 @@ import * as Problems from "../problems/IdentityProblems.ts"
 import { QueryUuid } from "../Validation/Scalars.ts"
 import { RequestValidation, SecretRequest, strictBody } from "./RequestValidation.ts"
 import { Managed, RecognisedByCommand } from "./ManagementApi.ts"
-import { Id } from "../Wire.ts"
 
 export class RequestsApi extends HttpApiGroup.make("requests")
   .add(
@@ -90,7 +90,7 @@ export class RequestsApi extends HttpApiGroup.make("requests")
       "Ask for two identities to become one; an operator decides, the other side may object",
     ),
     HttpApiEndpoint.post("objectToLinkRequest", "/v1/link-requests/:link_request_id/object", {
-      params: { link_request_id: Id },
+      params: { link_request_id: RequestId },
       headers: optionallyKeyed,
       payload: Objection,
       success: LinkRequest,

@@ -1,6 +1,7 @@
 /** `/v1/projects/{project_id}/lifecycle-service-grants` (docs/api/identity.md). */
 import { Effect, Schema } from "effect"
 import { HttpApi, HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
+import { ProjectId, ServiceGrantId } from "../BrandedIds.ts"
 import { keyed } from "../identity/IdempotencyKey.ts"
 import { ReasonBody } from "../identity/DecisionReason.ts"
 import { GrantRead, LifecycleServiceApproval, LifecycleServiceProposal } from "../identity/ServiceGrant.ts"
@@ -10,10 +11,9 @@ import { QueryUuid } from "../Validation/Scalars.ts"
 import { answerHeader } from "./AnswerHeader.ts"
 import { RequestValidation, strictBody } from "./RequestValidation.ts"
 import { Managed } from "./ManagementApi.ts"
-import { Id } from "../Wire.ts"
 
-const project = { project_id: Schema.String }
-const grant = { ...project, grant_id: Id }
+const project = { project_id: ProjectId }
+const grant = { ...project, grant_id: ServiceGrantId }
 
 const path = "/v1/projects/:project_id/lifecycle-service-grants"
 

@@ -1,6 +1,7 @@
 /** Websites of an institution, which are projects (docs/api/identity.md). */
 import { Effect, Schema } from "effect"
 import { HttpApi, HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
+import { InstitutionId, ProjectId } from "../BrandedIds.ts"
 import { keyed } from "../identity/IdempotencyKey.ts"
 import {
   LaunchCreate,
@@ -20,8 +21,8 @@ import { ForeignId } from "../Wire.ts"
 import { RequestValidation, strictBody } from "./RequestValidation.ts"
 import { Managed } from "./ManagementApi.ts"
 
-const institution = { institution_id: Schema.String }
-const project = { project_id: Schema.String }
+const institution = { institution_id: InstitutionId }
+const project = { project_id: ProjectId }
 
 const page = {
   /** A decimal integer from 1 to 100 without leading zeros. */

@@ -3,6 +3,7 @@
  * list shows whether the decision still counts, and its effect.
  */
 import { Schema } from "effect"
+import { AccessId, AccessReviewId, InstitutionId, PersonId, ProjectId } from "../BrandedIds.ts"
 import { BodyInt } from "../Validation/Scalars.ts"
 import { Id, Timestamp } from "../Wire.ts"
 import { Acknowledgement, Delivery, Effective } from "./LifecycleBodies.ts"
@@ -12,7 +13,7 @@ const orNull = Schema.NullOr
 const Digest = Schema.String.check(Schema.isPattern(/^sha256:[0-9a-f]{64}$/u)).annotate({ identifier: "Digest" })
 
 export const GrantProposal = Schema.Struct({
-  access_id: Schema.String,
+  access_id: AccessId,
   access_version: BodyInt({ min: 1 }),
   /** The event that granted this version; found by the service where it is left out. */
   grant_event_id: Schema.optionalKey(orNull(Schema.String)),
@@ -23,10 +24,10 @@ export type GrantProposal = typeof GrantProposal.Type
 export const ReviewState = Schema.Literals(["proposed", "approved", "revoked"])
 export type ReviewState = typeof ReviewState.Type
 
-const ReviewedAccess = Schema.Struct({ access_id: Schema.String, version: Schema.Int, digest: Digest })
+const ReviewedAccess = Schema.Struct({ access_id: AccessId, version: Schema.Int, digest: Digest })
 const SponsorDecision = Schema.Struct({
   decision_id: Id,
-  person_id: Schema.String,
+  person_id: PersonId,
   decided_at: Timestamp,
   digest: Digest,
   locked: Schema.Literal(true),
@@ -35,16 +36,16 @@ const GrantEvent = Schema.Struct({ event_id: Id, position: Schema.Int, digest: D
 
 export const GrantReceipt = Schema.Struct({
   receipt_id: Id,
-  review_id: Id,
-  institution_id: Schema.String,
+  review_id: AccessReviewId,
+  institution_id: InstitutionId,
   action: Schema.Literals(["propose", "approve", "revoke"]),
   state: ReviewState,
   access: ReviewedAccess,
   sponsor_decision: SponsorDecision,
   grant_event: GrantEvent,
-  approval: orNull(Schema.Struct({ person_id: Schema.String, approved_at: Timestamp, digest: Digest })),
-  revocation: orNull(Schema.Struct({ person_id: Schema.String, revoked_at: Timestamp, digest: Digest })),
-  actor_person_id: Schema.String,
+  approval: orNull(Schema.Struct({ person_id: PersonId, approved_at: Timestamp, digest: Digest })),
+  revocation: orNull(Schema.Struct({ person_id: PersonId, revoked_at: Timestamp, digest: Digest })),
+  actor_person_id: PersonId,
   recorded_at: Timestamp,
   /** A review assigns nothing: always null. */
   issuer_assignment: Schema.Null,
@@ -67,10 +68,10 @@ export const ValidityReason = Schema.Literals([
 export type ValidityReason = typeof ValidityReason.Type
 
 export const Review = Schema.Struct({
-  review_id: Id,
-  institution_id: Schema.String,
-  project_id: Schema.String,
-  person_id: Schema.String,
+  review_id: AccessReviewId,
+  institution_id: InstitutionId,
+  project_id: ProjectId,
+  person_id: PersonId,
   access: ReviewedAccess,
   sponsor_decision: SponsorDecision,
   grant_event: GrantEvent,
@@ -88,10 +89,10 @@ export type Review = typeof Review.Type
 
 /** An active Access version without an open or approved review. */
 export const Candidate = Schema.Struct({
-  access_id: Schema.String,
+  access_id: AccessId,
   access_version: Schema.Int,
-  person_id: Schema.String,
-  project_id: Schema.String,
+  person_id: PersonId,
+  project_id: ProjectId,
   role: Schema.String,
   granted_at: Timestamp,
   grant_event_id: Id,
@@ -104,7 +105,7 @@ export const Candidate = Schema.Struct({
 export type Candidate = typeof Candidate.Type
 
 export const GrantReviewList = Schema.Struct({
-  institution_id: Schema.String,
+  institution_id: InstitutionId,
   as_of: Timestamp,
   reviews: Schema.Array(Review),
   candidates: Schema.Array(Candidate),

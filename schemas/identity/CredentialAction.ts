@@ -1,8 +1,9 @@
 /** Authenticators, and the actions that change them and sessions (docs/api/identity.md). */
 import { Schema } from "effect"
+import { AuthenticatorId, IntentId } from "../BrandedIds.ts"
 import { complains, notOneOf } from "../Validation/Fault.ts"
 import { maxCodePoints, Text } from "../Validation/Scalars.ts"
-import { Id, Timestamp } from "../Wire.ts"
+import { Timestamp } from "../Wire.ts"
 
 export const AuthenticatorKind = Schema.Literals(["passkey", "security_key", "totp", "recovery_codes", "password"])
 export type AuthenticatorKind = typeof AuthenticatorKind.Type
@@ -13,7 +14,7 @@ export type CredentialType = typeof CredentialType.Type
 
 /** The public view of an authenticator, without its secrets. */
 export const AuthenticatorView = Schema.Struct({
-  authenticator_id: Id,
+  authenticator_id: AuthenticatorId,
   kind: AuthenticatorKind,
   credential_type: CredentialType,
   label: Schema.String,
@@ -105,7 +106,7 @@ export const Challenge = Schema.Union([
 export type Challenge = typeof Challenge.Type
 
 export const StartedAction = Schema.Struct({
-  intent_id: Id,
+  intent_id: IntentId,
   kind: ActionKind,
   state: Schema.Literal("pending"),
   expires_at: Timestamp,
@@ -159,7 +160,7 @@ export type Proof = typeof Proof.Type
 export const FinishAction = Schema.Struct({ proof: Proof }).annotate({ identifier: "FinishAction" })
 
 export const FinishedAction = Schema.Struct({
-  intent_id: Id,
+  intent_id: IntentId,
   kind: ActionKind,
   state: Schema.Literal("completed"),
   completed_at: Timestamp,

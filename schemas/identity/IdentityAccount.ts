@@ -1,10 +1,11 @@
 /** A person's own account, as the person sees it (docs/api/identity.md). */
 import { Schema } from "effect"
-import { Id, Timestamp } from "../Wire.ts"
+import { InstitutionId, PersonId, ProjectId, SessionId } from "../BrandedIds.ts"
+import { Timestamp } from "../Wire.ts"
 import { Assurance } from "./Assurance.ts"
 
 export const OwnAccount = Schema.Struct({
-  person_id: Schema.String,
+  person_id: PersonId,
   /** The person's first identity. */
   issuer: Schema.String,
   subject: Schema.String,
@@ -19,14 +20,14 @@ export const OwnAccount = Schema.Struct({
     Schema.Struct({ issuer: Schema.String, subject: Schema.String, linked_at: Timestamp }),
   ),
   memberships: Schema.Array(Schema.Struct({
-    institution_id: Schema.String,
+    institution_id: InstitutionId,
     institution_name: Schema.NullOr(Schema.String),
     role: Schema.Literals(["sponsor", "administrator", "member"]),
     state: Schema.Literals(["invited", "active", "suspended", "ended"]),
     effective: Schema.Boolean,
   })),
   projects: Schema.Array(Schema.Struct({
-    project_id: Schema.String,
+    project_id: ProjectId,
     name: Schema.NullOr(Schema.String),
     relation: Schema.Literals(["owner", "user"]),
     access_state: Schema.Literals(["none", "active", "revoked"]),
@@ -57,7 +58,7 @@ export type Freshness = typeof Freshness.Type
 
 export const SessionList = Schema.Struct({
   items: Schema.Array(Schema.Struct({
-    session_id: Id,
+    session_id: SessionId,
     current: Schema.Boolean,
     state: Schema.Literals(["active", "expired", "revoked"]),
     issued_at: Timestamp,

@@ -1,6 +1,7 @@
 /** Background jobs and their state (docs/api/identity.md). */
 import { Schema } from "effect"
-import { Id, Timestamp } from "../Wire.ts"
+import { ProjectId, ProviderJobId } from "../BrandedIds.ts"
+import { Timestamp } from "../Wire.ts"
 import { BrokerSubscriber, LifecycleDrift, LifecycleLag, LifecycleStream } from "./LagReport.ts"
 
 const orNull = Schema.NullOr
@@ -10,9 +11,9 @@ export type JobState = typeof JobState.Type
 
 /** A job without payload or secret. */
 const job = {
-  job_id: Id,
+  job_id: ProviderJobId,
   kind: Schema.String,
-  project_id: orNull(Schema.String),
+  project_id: orNull(ProjectId),
   state: JobState,
   attempts: Schema.Int,
   max_attempts: Schema.Int,
@@ -64,7 +65,7 @@ export const Diagnostics = Schema.Struct({
     backlog: orNull(Schema.Int),
   })),
   client_drift: Schema.Array(Schema.Struct({
-    project_id: Schema.String,
+    project_id: ProjectId,
     client_id: Schema.String,
     field: Schema.String,
     expected_digest: Schema.String,

@@ -3,7 +3,8 @@
  * different person, none of them its author.
  */
 import { Schema } from "effect"
-import { Id, Timestamp } from "../Wire.ts"
+import { InstitutionId, PersonId, PolicyReviewId, ProjectId, RequestId } from "../BrandedIds.ts"
+import { Timestamp } from "../Wire.ts"
 import { DecisionReason } from "./DecisionReason.ts"
 
 export const Approval = Schema.Struct({ reason: DecisionReason, role: Schema.String }).annotate({
@@ -15,11 +16,11 @@ export const PolicyReviewState = Schema.Literals(["open", "applied", "declined",
 export type PolicyReviewState = typeof PolicyReviewState.Type
 
 export const PolicyReview = Schema.Struct({
-  review_id: Id,
+  review_id: PolicyReviewId,
   state: PolicyReviewState,
   required_roles: Schema.Array(Schema.String),
   approvals: Schema.Array(
-    Schema.Struct({ role: Schema.String, person_id: Schema.String, approved_at: Timestamp }),
+    Schema.Struct({ role: Schema.String, person_id: PersonId, approved_at: Timestamp }),
   ),
 }).annotate({ identifier: "PolicyReview" })
 export type PolicyReview = typeof PolicyReview.Type
@@ -29,10 +30,10 @@ export const ListedPolicyReview = Schema.Struct({
   ...PolicyReview.fields,
   kind: Schema.String,
   /** The request, project or enrollment under review. */
-  request_id: Id,
-  institution_id: Schema.NullOr(Schema.String),
-  project_id: Schema.NullOr(Schema.String),
-  author_person_id: Schema.String,
+  request_id: RequestId,
+  institution_id: Schema.NullOr(InstitutionId),
+  project_id: Schema.NullOr(ProjectId),
+  author_person_id: PersonId,
   /** The author's reason. */
   reason: Schema.String,
   /** The request's own fields, or a website as it was registered; a recipient is masked. */

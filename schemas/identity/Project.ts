@@ -1,7 +1,8 @@
 /** Websites, which are projects: registered, launched, owned, withdrawn (docs/requests.md). */
 import { Effect, Schema } from "effect"
+import { InstitutionId, PersonId, ProjectId, RequestId } from "../BrandedIds.ts"
 import { BodyBooleanOr, BodyInt, maxCodePoints, minCodePoints, Text } from "../Validation/Scalars.ts"
-import { Id, Timestamp } from "../Wire.ts"
+import { Timestamp } from "../Wire.ts"
 import { isLocal, plain, PlainUri } from "./Addresses.ts"
 import { ConnectorKind, Environment, ProjectState } from "./IdentityDirectory.ts"
 import { DecisionReason } from "./DecisionReason.ts"
@@ -40,7 +41,7 @@ export const WebsiteRegistration = Schema.Struct({
   ),
   connector_product: orAbsent(Schema.String),
   preview_digest: orAbsent(Schema.String),
-  owner_person_id: Schema.String.check(minCodePoints(1)),
+  owner_person_id: PersonId.check(minCodePoints(1)),
   environment: Environment,
   redirect_uris: Schema.optionalKey(Uris),
   post_logout_redirect_uris: Schema.optionalKey(Uris),
@@ -65,14 +66,14 @@ export type LaunchCreate = typeof LaunchCreate.Type
 
 export const OwnerChange = Schema.Struct({
   reason: DecisionReason,
-  person_id: Schema.String,
+  person_id: PersonId,
   active: BodyBooleanOr(true),
 }).annotate({ identifier: "OwnerChange" })
 export type OwnerChange = typeof OwnerChange.Type
 
 const described = {
-  project_id: Schema.String,
-  institution_id: Schema.String,
+  project_id: ProjectId,
+  institution_id: InstitutionId,
   /** The provider's client, once it has one. */
   client_id: orNull(Schema.String),
   name: Schema.String,
@@ -92,7 +93,7 @@ const described = {
 
 const website = { ...described, reason: Schema.String }
 
-export const Website = Schema.Struct({ ...website, owner_person_id: Schema.String, ...filed })
+export const Website = Schema.Struct({ ...website, owner_person_id: PersonId, ...filed })
   .annotate({ identifier: "Website" })
 export type Website = typeof Website.Type
 
@@ -106,8 +107,8 @@ export const WithdrawnWebsite = Schema.Struct({
 export type WithdrawnWebsite = typeof WithdrawnWebsite.Type
 
 export const LaunchProposal = Schema.Struct({
-  launch_id: Id,
-  project_id: Schema.String,
+  launch_id: RequestId,
+  project_id: ProjectId,
   launch_url: Schema.String,
   reason: Schema.String,
   /** The project's version that the proposal is bound to. */
@@ -120,10 +121,10 @@ export const LaunchProposal = Schema.Struct({
 export type LaunchProposal = typeof LaunchProposal.Type
 
 export const ProjectOwners = Schema.Struct({
-  project_id: Schema.String,
+  project_id: ProjectId,
   version: Schema.Int,
   owners: Schema.Array(
-    Schema.Struct({ person_id: Schema.String, active: Schema.Boolean, since: orNull(Timestamp) }),
+    Schema.Struct({ person_id: PersonId, active: Schema.Boolean, since: orNull(Timestamp) }),
   ),
 }).annotate({ identifier: "ProjectOwners" })
 export type ProjectOwners = typeof ProjectOwners.Type
@@ -158,13 +159,13 @@ export const ListedProjects = Schema.Struct({ items: Schema.Array(ListedProject)
 export type ListedProjects = typeof ListedProjects.Type
 
 const decided = {
-  author_person_id: Schema.String,
+  author_person_id: PersonId,
   created_at: Timestamp,
   decided_at: orNull(Timestamp),
 }
 
 export const ProjectRegistration = Schema.Struct({
-  request_id: Id,
+  request_id: RequestId,
   state: Schema.Literals(["submitted", "approved", "declined", "superseded"]),
   reason: Schema.String,
   ...filed,

@@ -3,6 +3,16 @@
  * the tables is accepted.
  */
 import { Schema } from "effect"
+import {
+  AccessId,
+  InstitutionId,
+  LinkProofId,
+  PersonId,
+  PolicyReviewId,
+  ProjectId,
+  ProviderJobId,
+  RequestId,
+} from "../BrandedIds.ts"
 import { minCodePoints, Text } from "../Validation/Scalars.ts"
 import { Id, Timestamp } from "../Wire.ts"
 import { DomainName } from "./Addresses.ts"
@@ -37,8 +47,8 @@ export type RequestFields = typeof RequestFields.Type
 /** An access request. */
 export const RequestCreate = Schema.Struct({
   reason: DecisionReason,
-  institution_id: Schema.String,
-  project_id: Schema.String,
+  institution_id: InstitutionId,
+  project_id: ProjectId,
 }).annotate({ identifier: "RequestCreate" })
 export type RequestCreate = typeof RequestCreate.Type
 
@@ -56,13 +66,13 @@ export type EnrollmentCreate = typeof EnrollmentCreate.Type
 
 export const MembershipChange = Schema.Struct({
   reason: DecisionReason,
-  person_id: Schema.String,
+  person_id: PersonId,
   role: MembershipRole,
   state: MembershipState,
 }).annotate({ identifier: "MembershipChange" })
 export type MembershipChange = typeof MembershipChange.Type
 
-export const LinkCreate = Schema.Struct({ reason: DecisionReason, proof_id: Id })
+export const LinkCreate = Schema.Struct({ reason: DecisionReason, proof_id: LinkProofId })
   .annotate({ identifier: "LinkCreate" })
 export type LinkCreate = typeof LinkCreate.Type
 
@@ -72,7 +82,7 @@ export const LinkProofCreate = Schema.Struct({ token: Schema.String }).annotate(
 export const Objection = Schema.Struct({ reason: orAbsent(DecisionReason) }).annotate({ identifier: "Objection" })
 
 /** The review that the request waits for. */
-export const OpenedReview = Schema.Struct({ review_id: Id, required_roles: Schema.Array(Schema.String) })
+export const OpenedReview = Schema.Struct({ review_id: PolicyReviewId, required_roles: Schema.Array(Schema.String) })
   .annotate({ identifier: "OpenedPolicyReview" })
 export type OpenedReview = typeof OpenedReview.Type
 
@@ -83,12 +93,12 @@ export const filed = {
   /** The lifecycle event of the request, if any. */
   event_id: orNull(Id),
   /** The provider's job of the request, if any. */
-  job_id: orNull(Id),
+  job_id: orNull(ProviderJobId),
   policy_review: orNull(OpenedReview),
 }
 
 export const OrganizationRequest = Schema.Struct({
-  request_id: Id,
+  request_id: RequestId,
   name: Schema.String,
   organization_type: Schema.String,
   website: Schema.String,
@@ -97,19 +107,19 @@ export const OrganizationRequest = Schema.Struct({
   contacts: Schema.Array(Contact),
   reason: Schema.String,
   /** The institution that the approval created. */
-  institution_id: orNull(Schema.String),
+  institution_id: orNull(InstitutionId),
   state: Schema.Literals(["submitted", "approved", "declined"]),
   ...filed,
 }).annotate({ identifier: "OrganizationRequest" })
 export type OrganizationRequest = typeof OrganizationRequest.Type
 
 export const AccessRequest = Schema.Struct({
-  request_id: Id,
-  institution_id: Schema.String,
-  project_id: Schema.String,
+  request_id: RequestId,
+  institution_id: InstitutionId,
+  project_id: ProjectId,
   reason: Schema.String,
   /** The Access that the approval created. */
-  access_id: orNull(Schema.String),
+  access_id: orNull(AccessId),
   expires_at: Timestamp,
   state: Schema.Literals(["submitted", "approved", "declined", "expired"]),
   ...filed,
@@ -117,7 +127,7 @@ export const AccessRequest = Schema.Struct({
 export type AccessRequest = typeof AccessRequest.Type
 
 export const CreatedPerson = Schema.Struct({
-  person_id: Schema.String,
+  person_id: PersonId,
   issuer: Schema.String,
   subject: Schema.String,
   reason: Schema.String,
@@ -134,8 +144,8 @@ export const MailDelivery = Schema.Struct({
 export type MailDelivery = typeof MailDelivery.Type
 
 export const Enrollment = Schema.Struct({
-  enrollment_id: Id,
-  institution_id: Schema.String,
+  enrollment_id: RequestId,
+  institution_id: InstitutionId,
   /** Masked, but recognisable. */
   recipient: Schema.String,
   reason: Schema.String,
@@ -147,8 +157,8 @@ export const Enrollment = Schema.Struct({
 export type Enrollment = typeof Enrollment.Type
 
 export const AcceptedEnrollment = Schema.Struct({
-  enrollment_id: Id,
-  institution_id: Schema.String,
+  enrollment_id: RequestId,
+  institution_id: InstitutionId,
   /** `invited`: an administrator has to agree first, since the invitation went to another address. */
   state: Schema.Literals(["invited", "accepted"]),
   membership: orNull(Schema.Struct({ role: MembershipRole, state: MembershipState })),
@@ -158,10 +168,10 @@ export const AcceptedEnrollment = Schema.Struct({
 export type AcceptedEnrollment = typeof AcceptedEnrollment.Type
 
 export const MembershipRequest = Schema.Struct({
-  request_id: Id,
-  institution_id: Schema.String,
+  request_id: RequestId,
+  institution_id: InstitutionId,
   /** The requested membership. */
-  membership: Schema.Struct({ person_id: Schema.String, role: MembershipRole, state: MembershipState }),
+  membership: Schema.Struct({ person_id: PersonId, role: MembershipRole, state: MembershipState }),
   reason: Schema.String,
   expires_at: Timestamp,
   state: Schema.Literals(["submitted", "approved", "declined", "expired"]),
@@ -169,14 +179,14 @@ export const MembershipRequest = Schema.Struct({
 }).annotate({ identifier: "MembershipRequest" })
 export type MembershipRequest = typeof MembershipRequest.Type
 
-export const LinkProof = Schema.Struct({ proof_id: Id, expires_at: Timestamp })
+export const LinkProof = Schema.Struct({ proof_id: LinkProofId, expires_at: Timestamp })
   .annotate({ identifier: "LinkProof" })
 export type LinkProof = typeof LinkProof.Type
 
 export const LinkRequest = Schema.Struct({
-  link_request_id: Id,
+  link_request_id: RequestId,
   /** Null for one of an earlier release. */
-  proof_id: orNull(Id),
+  proof_id: orNull(LinkProofId),
   issuer: Schema.String,
   subject: Schema.String,
   reason: Schema.String,
@@ -190,10 +200,10 @@ export type LinkRequest = typeof LinkRequest.Type
 
 /** One of the caller's own requests, of any kind, or a link of the caller's identity that another person requests. */
 export const OwnRequest = Schema.Struct({
-  id: Id,
+  id: RequestId,
   kind: Schema.Literals(["organization", "website", "access", "enrollment", "launch", "link", "membership"]),
   /** Where this is another person than the caller: a link that the caller may object to. */
-  author_person_id: Schema.String,
+  author_person_id: PersonId,
   /** The states of all kinds. */
   state: Schema.Literals([
     "submitted",
@@ -210,8 +220,8 @@ export const OwnRequest = Schema.Struct({
     "pending_review",
     "linked",
   ]),
-  institution_id: orNull(Schema.String),
-  project_id: orNull(Schema.String),
+  institution_id: orNull(InstitutionId),
+  project_id: orNull(ProjectId),
   reason: Schema.String,
   expires_at: orNull(Timestamp),
   decided_at: orNull(Timestamp),

@@ -1,7 +1,8 @@
 /** Lifecycle service grants: which service may read a project's lifecycle (docs/api/identity.md). */
 import { Schema } from "effect"
+import { PersonId, ProjectId, ServiceGrantId } from "../BrandedIds.ts"
 import { BodyInt, Text } from "../Validation/Scalars.ts"
-import { AskedTime, Id, Timestamp } from "../Wire.ts"
+import { AskedTime, Timestamp } from "../Wire.ts"
 import { Acknowledgement, Delivery, Effective } from "./LifecycleBodies.ts"
 import { DecisionReason } from "./DecisionReason.ts"
 
@@ -33,8 +34,8 @@ export const ServiceGrantState = Schema.Literals(["proposed", "approved", "revok
 export type ServiceGrantState = typeof ServiceGrantState.Type
 
 export const GrantRead = Schema.Struct({
-  id: Id,
-  project_id: Schema.String,
+  id: ServiceGrantId,
+  project_id: ProjectId,
   service_id: Schema.String,
   service_issuer: Schema.String,
   capabilities: Schema.Array(Capability),
@@ -42,11 +43,11 @@ export const GrantRead = Schema.Struct({
   state: ServiceGrantState,
   version: Schema.Int,
   reason: Schema.String,
-  proposed_by: Schema.String,
+  proposed_by: PersonId,
   proposed_at: Timestamp,
-  approved_by: orNull(Schema.String),
+  approved_by: orNull(PersonId),
   approved_at: orNull(Timestamp),
-  revoked_by: orNull(Schema.String),
+  revoked_by: orNull(PersonId),
   revoked_at: orNull(Timestamp),
   expires_at: orNull(Timestamp),
   delivery: Delivery,

@@ -3,13 +3,14 @@
  * here.
  */
 import { Effect, Schema } from "effect"
+import { AccessId, PersonId } from "../../schemas/BrandedIds.ts"
 import * as Feed from "../../schemas/identity/IdentityDirectory.ts"
 import type { Kind } from "../directory/Directory.ts"
 import { persons } from "../people/PersonAudience.ts"
 import { Database } from "../platform/database/Database.ts"
 import { AccessVersions } from "./AccessVersions.ts"
 
-const written = Schema.decodeUnknownSync(Schema.Struct({ id: Schema.String }))
+const written = Schema.decodeUnknownSync(Schema.Struct({ id: AccessId }))
 
 /** Registers with `Directory.layer`, after people and projects. */
 export const accessKinds = Effect.gen(function* () {
@@ -35,7 +36,8 @@ export const accessKinds = Effect.gen(function* () {
     history: {
       guard: "kind",
       decided: "state",
-      lock: (lines) => people.lock(lines.flatMap(({ fields }) => fields === null ? [] : [String(fields["person_id"])])),
+      lock: (lines) =>
+        people.lock(lines.flatMap(({ fields }) => fields === null ? [] : [PersonId.make(String(fields["person_id"]))])),
       changed: (_, after) => versions.settle(written(after).id),
     },
   }]

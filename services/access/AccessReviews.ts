@@ -7,6 +7,7 @@
  */
 import { Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
+import type { AccessReviewId, InstitutionId, PersonId } from "../../schemas/BrandedIds.ts"
 import type { GrantReceipt } from "../../schemas/identity/AccessReview.ts"
 import type { NotFound } from "../../schemas/problems/HttpProblems.ts"
 import type * as Problems from "../../schemas/problems/IdentityProblems.ts"
@@ -33,8 +34,8 @@ export class AccessReviews extends Context.Service<AccessReviews, {
    * JSON of a `GrantReviewList`.
    */
   readonly list: (
-    personId: string,
-    institutionId: string,
+    personId: PersonId,
+    institutionId: InstitutionId,
   ) => Effect.Effect<Uint8Array, RoleFault | SqlError.SqlError>
   readonly propose: (
     proposal: Proposal,
@@ -56,7 +57,7 @@ export class AccessReviews extends Context.Service<AccessReviews, {
     decision: ReviewDecision,
   ) => Effect.Effect<GrantReceipt, Fault | Problems.PreconditionFailed | Problems.InvalidState>
   /** Ends a review again, during recovery, whose end was lost; returns whether it was open. */
-  readonly end: (reviewId: string, reason: string) => Effect.Effect<boolean, SqlError.SqlError>
+  readonly end: (reviewId: AccessReviewId, reason: string) => Effect.Effect<boolean, SqlError.SqlError>
 }>()("bailiwick/services/access/AccessReviews") {
   static readonly layer = Layer.effect(
     AccessReviews,

@@ -12,6 +12,7 @@
  */
 import { Clock, Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
+import type { AccessId, InstitutionId, PersonId, ProjectId } from "../../schemas/BrandedIds.ts"
 import type { FactKind } from "../../schemas/identity/FactKinds.ts"
 import { EventLog, type Fact } from "../lifecycle/EventLog.ts"
 import { type Person, personOf, persons, standingOf } from "../people/PersonAudience.ts"
@@ -24,21 +25,21 @@ type State = "active" | "revoked"
 
 /** A person's right to use a project in a role. */
 interface Grant {
-  readonly institutionId: string
-  readonly projectId: string
-  readonly personId: string
+  readonly institutionId: InstitutionId
+  readonly projectId: ProjectId
+  readonly personId: PersonId
   readonly role: string
   readonly state: State
 }
 
 /** The maker and approvers of a change, as ids of people; changes of the feed have none. */
 interface Makers {
-  readonly madeBy: string | null
-  readonly approvedBy: ReadonlyArray<string>
+  readonly madeBy: PersonId | null
+  readonly approvedBy: ReadonlyArray<PersonId>
 }
 
 export interface AccessDecision extends Grant, Makers {
-  readonly accessId: string
+  readonly accessId: AccessId
 }
 
 export interface AccessVersion {
@@ -71,11 +72,11 @@ const kindOf = (last: Last | null, next: Grant) =>
  * The events of a new version, the grant Event first; `standing`: the event for the person's status, where one is due.
  */
 const factsOf = (
-  accessId: string,
+  accessId: AccessId,
   last: Last | null,
   next: Grant,
   person: Person,
-  madeBy: string | null,
+  madeBy: PersonId | null,
   standing: FactKind | null,
 ) => {
   const kind = kindOf(last, next)
@@ -119,7 +120,7 @@ const versionColumns = {
 
 /** A version as its row will be. */
 const versionOf = (
-  accessId: string,
+  accessId: AccessId,
   accessVersion: number,
   { institutionId, personId, projectId, role, state }: Grant,
   { approvedBy, madeBy }: Makers,
@@ -144,7 +145,7 @@ const versionOf = (
 
 /** An active person who was not merged into another, as projects know them. */
 export interface Holder {
-  readonly id: string
+  readonly id: PersonId
   readonly issuer: string
   readonly subject: string
 }
@@ -165,7 +166,7 @@ export class AccessVersions extends Context.Service<AccessVersions, {
    * Writes the missing version of an Access whose row the caller has locked; returns the current version, or null where
    * the Access has none and needs none yet.
    */
-  readonly settle: (accessId: string, makers?: Makers) => Effect.Effect<AccessVersion | null, SqlError.SqlError>
+  readonly settle: (accessId: AccessId, makers?: Makers) => Effect.Effect<AccessVersion | null, SqlError.SqlError>
 }>()("bailiwick/services/access/AccessVersions") {
   static readonly layer = Layer.effect(
     AccessVersions,
@@ -219,7 +220,7 @@ export class AccessVersions extends Context.Service<AccessVersions, {
       })
 
       const write = Effect.fnUntraced(function* (
-        accessId: string,
+        accessId: AccessId,
         last: Last | null,
         next: Grant,
         person: Person,
@@ -245,7 +246,7 @@ export class AccessVersions extends Context.Service<AccessVersions, {
         return { ...next, accessVersion, eventId: eventId!, digest: row.digest }
       })
 
-      const settle = Effect.fn("AccessVersions.settle")(function* (accessId: string, makers: Makers = ofFeed) {
+      const settle = Effect.fn("AccessVersions.settle")(function* (accessId: AccessId, makers: Makers = ofFeed) {
         const [found] = yield* sql<Grant & { readonly removed: boolean; readonly last: Last | null }>`
           select a.institution_id as "institutionId", a.project_id as "projectId", a.person_id as "personId", a.role,
             case when a.removed then 'revoked' else a.state end as state, a.removed,

@@ -1,5 +1,6 @@
 /** The row of a service grant, and its view for the API. */
 import { Effect } from "effect"
+import type { InstitutionId, PersonId, ProjectId, ServiceGrantId } from "../../schemas/BrandedIds.ts"
 import { acknowledgementOf, deliveryOf, type FactRow } from "../lifecycle/DeliveryStatus.ts"
 import { EnvironmentMismatch, InvalidState } from "../../schemas/problems/IdentityProblems.ts"
 import type { Capability, GrantRead, ServiceGrantState } from "../../schemas/identity/ServiceGrant.ts"
@@ -9,8 +10,8 @@ const day = 86_400_000
 const longest = 365 * day
 
 export interface GrantRow {
-  readonly id: string
-  readonly project_id: string
+  readonly id: ServiceGrantId
+  readonly project_id: ProjectId
   readonly service_id: string
   readonly service_issuer: string
   readonly capabilities: ReadonlyArray<Capability>
@@ -18,13 +19,13 @@ export interface GrantRow {
   readonly state: Exclude<ServiceGrantState, "expired">
   readonly revision: number
   readonly reason: string
-  readonly proposed_by: string
+  readonly proposed_by: PersonId
   readonly proposed_at: Date
-  readonly approved_by: string | null
+  readonly approved_by: PersonId | null
   readonly approved_at: Date | null
   /** The event of the newest decision; null where the grant never had an event. */
   readonly decision_event_id: string | null
-  readonly revoked_by: string | null
+  readonly revoked_by: PersonId | null
   readonly revoked_at: Date | null
   readonly expires_at: Date | null
 }
@@ -34,7 +35,7 @@ export interface ProjectRow {
   readonly state: string
   readonly rollout: string | null
   readonly environment: GrantRow["environment"]
-  readonly institution_id: string
+  readonly institution_id: InstitutionId
 }
 
 /** Refuses to propose a grant for a project that is withdrawn. */

@@ -8,6 +8,7 @@
  */
 import { Clock, Context, Effect, Layer } from "effect"
 import type { SqlError, Statement } from "effect/sql"
+import { type InstitutionId, type PersonId, type ProjectId, ServiceGrantId } from "../../schemas/BrandedIds.ts"
 import type { GrantRead, LifecycleServiceProposal } from "../../schemas/identity/ServiceGrant.ts"
 import { NotFound } from "../../schemas/problems/HttpProblems.ts"
 import * as Problems from "../../schemas/problems/IdentityProblems.ts"
@@ -33,15 +34,15 @@ type RoleFault =
 
 /** The caller of a command, and its grant. */
 export interface OnGrant {
-  readonly personId: string
-  readonly projectId: string
-  readonly grantId: string
+  readonly personId: PersonId
+  readonly projectId: ProjectId
+  readonly grantId: ServiceGrantId
   readonly reason: string
 }
 
 export class ServiceGrants extends Context.Service<ServiceGrants, {
   readonly propose: (
-    proposal: LifecycleServiceProposal & { readonly personId: string; readonly projectId: string },
+    proposal: LifecycleServiceProposal & { readonly personId: PersonId; readonly projectId: ProjectId },
   ) => Effect.Effect<
     GrantRead,
     RoleFault | Problems.EnvironmentMismatch | Problems.InvalidState | HTTPValidationError | SqlError.SqlError
@@ -63,14 +64,14 @@ export class ServiceGrants extends Context.Service<ServiceGrants, {
   >
   readonly revoke: (revocation: OnGrant) => Effect.Effect<GrantRead, RoleFault | SqlError.SqlError>
   /** Ends one grant again, during recovery, as `system`; returns whether it was live. */
-  readonly end: (grantId: string, reason: string) => Effect.Effect<boolean, SqlError.SqlError>
+  readonly end: (grantId: ServiceGrantId, reason: string) => Effect.Effect<boolean, SqlError.SqlError>
   /** Ends every live grant of a withdrawn project; `by` is a person, or null for the directory. Returns how many. */
-  readonly revokeAll: (projectId: string, by: string | null, reason: string) => Effect.Effect<number, SqlError.SqlError>
+  readonly revokeAll: (projectId: ProjectId, by: PersonId | null, reason: string) => Effect.Effect<number, SqlError.SqlError>
   /** At most `limit` grants, ascending, after the one of `afterId`. */
   readonly list: (
     page: {
-      readonly personId: string
-      readonly projectId: string
+      readonly personId: PersonId
+      readonly projectId: ProjectId
       readonly limit: number
       readonly afterId: string | null
     },
@@ -112,9 +113,9 @@ export class ServiceGrants extends Context.Service<ServiceGrants, {
             where ${where}`
           return rows.map((row) => viewOf(row, everybody || issuers.includes(row.service_issuer), now))
         })
-        const one = (id: string) => Effect.map(read(sql`g.id = ${id}::uuid`), ([grant]) => grant!)
+        const one = (id: ServiceGrantId) => Effect.map(read(sql`g.id = ${id}::uuid`), ([grant]) => grant!)
 
-        const recorded = (action: string, grantId: string, personId: string | null, projectId: string) =>
+        const recorded = (action: string, grantId: ServiceGrantId, personId: PersonId | null, projectId: ProjectId) =>
           audit.append({
             action: `service-grant.${action}`,
             actor: personId === null ? "system" : `person:${personId}`,
@@ -129,7 +130,7 @@ export class ServiceGrants extends Context.Service<ServiceGrants, {
             : needs(institution, "administrator")
 
         /** The project, which the caller's standing has locked. */
-        const projectOf = Effect.fnUntraced(function* (projectId: string) {
+        const projectOf = Effect.fnUntraced(function* (projectId: ProjectId) {
           const [project] = yield* sql<ProjectRow>`
             select state, rollout, environment, institution_id from projects where id = ${projectId} and not removed`
           return project ?? (yield* new NotFound())
@@ -151,10 +152,10 @@ export class ServiceGrants extends Context.Service<ServiceGrants, {
             : Effect.fail(HTTPValidationError.at(["body", "service_issuer"], "missing", "Field required"))
         }
 
-        const nextId = Effect.fnUntraced(function* (projectId: string) {
+        const nextId = Effect.fnUntraced(function* (projectId: ProjectId) {
           const [last] = yield* sql<{ id: string }>`
             select id::text as id from service_grants where project_id = ${projectId} order by id desc limit 1`
-          return after(yield* ids.next, last?.id)
+          return ServiceGrantId.make(after(yield* ids.next, last?.id))
         })
 
         const propose: ServiceGrants["Service"]["propose"] = Effect.fn("ServiceGrants.propose")(
@@ -181,8 +182,8 @@ export class ServiceGrants extends Context.Service<ServiceGrants, {
         const tell = (
           kind: "service-grant-approved" | "service-grant-revoked",
           grant: GrantRow,
-          institutionId: string,
-          personId: string | null,
+          institutionId: InstitutionId,
+          personId: PersonId | null,
         ) =>
           Effect.map(
             positions.append({
@@ -235,7 +236,7 @@ export class ServiceGrants extends Context.Service<ServiceGrants, {
         )
 
         const close = Effect.fnUntraced(
-          function* (grant: GrantRow, institutionId: string, personId: string | null, reason: string) {
+          function* (grant: GrantRow, institutionId: InstitutionId, personId: PersonId | null, reason: string) {
             const now = new Date(yield* Clock.currentTimeMillis)
             const told = grant.approved_at === null
               ? null
@@ -263,8 +264,8 @@ export class ServiceGrants extends Context.Service<ServiceGrants, {
         )
 
         const revokeAll = Effect.fn("ServiceGrants.revokeAll")(
-          function* (projectId: string, by: string | null, reason: string) {
-            const live = yield* sql<GrantRow & { readonly institution_id: string }>`
+          function* (projectId: ProjectId, by: PersonId | null, reason: string) {
+            const live = yield* sql<GrantRow & { readonly institution_id: InstitutionId }>`
               select ${columns}, p.institution_id from service_grants g join projects p on p.id = g.project_id
               where g.project_id = ${projectId} and g.state <> 'revoked' order by g.id for update of g`
             for (const { institution_id, ...grant } of live) yield* close(grant, institution_id, by, reason)
@@ -272,9 +273,9 @@ export class ServiceGrants extends Context.Service<ServiceGrants, {
           },
         )
 
-        const end = Effect.fn("ServiceGrants.end")(function* (grantId: string, reason: string) {
+        const end = Effect.fn("ServiceGrants.end")(function* (grantId: ServiceGrantId, reason: string) {
           const [live] = isUuid(grantId)
-            ? yield* sql<GrantRow & { readonly institution_id: string }>`
+            ? yield* sql<GrantRow & { readonly institution_id: InstitutionId }>`
               select ${columns}, p.institution_id from service_grants g join projects p on p.id = g.project_id
               where g.id = ${grantId}::uuid and g.state <> 'revoked' for update of g`
             : []

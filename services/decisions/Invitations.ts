@@ -1,6 +1,7 @@
 /** Mails invitations anew whose links a new epoch has voided, after a restore or failover. */
 import { Effect, Redacted } from "effect"
 import { Buffer } from "node:buffer"
+import type { RequestId } from "../../schemas/BrandedIds.ts"
 import { Audit } from "../platform/observability/Audit.ts"
 import { Database } from "../platform/database/Database.ts"
 import { Mails } from "../platform/mail/Mails.ts"
@@ -10,7 +11,7 @@ import { invitationKind, invitationToken } from "../requests/RequestMail.ts"
 const chunk = 100
 
 interface Invited {
-  readonly id: string
+  readonly id: RequestId
   readonly recipient: string
   readonly kid: string
   readonly nonce: Uint8Array

@@ -9,6 +9,7 @@
  */
 import { Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
+import type { RequestId } from "../../schemas/BrandedIds.ts"
 import type { PolicyReview, PolicyReviews as List } from "../../schemas/identity/PolicyReview.ts"
 import type { NotFound } from "../../schemas/problems/HttpProblems.ts"
 import type * as Problems from "../../schemas/problems/IdentityProblems.ts"
@@ -54,7 +55,7 @@ export class PolicyDecisions extends Context.Service<PolicyDecisions, {
   /** The open reviews that the person may act on; in other states, the reviews that the person could have acted on. */
   readonly list: (page: Page) => Effect.Effect<List, SqlError.SqlError>
   /** Applies due changes of a request, such as its expiry; called by its timers, in a transaction. */
-  readonly settle: (requestId: string) => Effect.Effect<void, SqlError.SqlError>
+  readonly settle: (requestId: RequestId) => Effect.Effect<void, SqlError.SqlError>
 }>()("bailiwick/services/decisions/PolicyDecisions") {
   static readonly layer = Layer.effect(
     PolicyDecisions,
@@ -66,7 +67,7 @@ export class PolicyDecisions extends Context.Service<PolicyDecisions, {
       const rows = requestRows(sql)
       const expire = yield* expiry
 
-      const settle = Effect.fn("Policies.settle")(function* (requestId: string) {
+      const settle = Effect.fn("Policies.settle")(function* (requestId: RequestId) {
         const row = yield* rows.byId(requestId)
         if (row === null) return yield* timers.set(requestId, [])
         if (row.kind === "launch") return yield* projects.settle(row)

@@ -8,6 +8,7 @@
  */
 import { Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
+import type { PersonId } from "../../schemas/BrandedIds.ts"
 import type * as Wire from "../../schemas/identity/RequestBodies.ts"
 import type { NotFound } from "../../schemas/problems/HttpProblems.ts"
 import type * as Problems from "../../schemas/problems/IdentityProblems.ts"
@@ -44,7 +45,7 @@ export class Requests extends Context.Service<Requests, {
     asked: MembershipAsked,
   ) => Effect.Effect<Wire.MembershipRequest, RoleFault | Problems.RequestExists | SqlError.SqlError>
   /** The person's own requests of every kind, newest first; by default the newest 100. */
-  readonly mine: (personId: string, page?: OwnPage) => Effect.Effect<Wire.OwnRequests, SqlError.SqlError>
+  readonly mine: (personId: PersonId, page?: OwnPage) => Effect.Effect<Wire.OwnRequests, SqlError.SqlError>
   /** Carries out a fully signed organization, access or membership request. */
   readonly carryOut: (
     decision: Decision,

@@ -6,6 +6,7 @@
 import type { PgClient } from "@effect/sql-pg"
 import { Clock, Context, Effect, Layer, type Redacted } from "effect"
 import type { SqlError, Statement } from "effect/sql"
+import { AuthenticatorId, type PersonId } from "../../schemas/BrandedIds.ts"
 import { decisionMessage } from "../../schemas/bus/Decisions.ts"
 import type { AuthenticatorKind, AuthenticatorView, CredentialType } from "../../schemas/identity/CredentialAction.ts"
 import { Database } from "../platform/database/Database.ts"
@@ -16,7 +17,7 @@ import { hashOf, newCodes } from "./Authenticators/RecoveryCodes.ts"
 import type { Registered } from "./Authenticators/Webauthn.ts"
 
 export interface Authenticator {
-  readonly id: string
+  readonly id: AuthenticatorId
   readonly kind: AuthenticatorKind
   readonly label: string
   readonly created_at: Date
@@ -77,25 +78,25 @@ type InTransaction<A> = Effect.Effect<A, SqlError.SqlError>
 
 export class Authenticators extends Context.Service<Authenticators, {
   /** All authenticators of a person, oldest first. */
-  readonly of: (personId: string) => InTransaction<ReadonlyArray<Authenticator>>
+  readonly of: (personId: PersonId) => InTransaction<ReadonlyArray<Authenticator>>
   /** The same, their rows locked to the end of the current transaction. */
-  readonly hold: (personId: string) => InTransaction<ReadonlyArray<Authenticator>>
+  readonly hold: (personId: PersonId) => InTransaction<ReadonlyArray<Authenticator>>
   /** Adds a registered credential, in the current transaction; null where a person has that credential already. */
-  readonly addWebauthn: (personId: string, label: string, made: Registered) => InTransaction<string | null>
+  readonly addWebauthn: (personId: PersonId, label: string, made: Registered) => InTransaction<AuthenticatorId | null>
   /** Adds an app that proved itself by the code of `step`. */
   readonly addTotp: (
-    personId: string,
+    personId: PersonId,
     label: string,
     secret: Redacted.Redacted,
     step: number,
-  ) => InTransaction<string>
+  ) => InTransaction<AuthenticatorId>
   /** Replaces the person's recovery codes by ten new ones; only this result ever shows the codes. */
   readonly replaceCodes: (
-    personId: string,
+    personId: PersonId,
     label: string,
-  ) => InTransaction<{ readonly id: string; readonly codes: ReadonlyArray<string> }>
-  readonly rename: (id: string, label: string) => InTransaction<void>
-  readonly remove: (id: string) => InTransaction<void>
+  ) => InTransaction<{ readonly id: AuthenticatorId; readonly codes: ReadonlyArray<string> }>
+  readonly rename: (id: AuthenticatorId, label: string) => InTransaction<void>
+  readonly remove: (id: AuthenticatorId) => InTransaction<void>
 }>()("bailiwick/services/people/Authenticators") {
   static readonly layer = Layer.effect(
     Authenticators,
@@ -107,12 +108,12 @@ export class Authenticators extends Context.Service<Authenticators, {
       /** Deletes authenticators and publishes on DIRECTORY that they are gone. */
       const remove = Effect.fnUntraced(function* (which: Statement.Fragment) {
         const removed_at = new Date(yield* Clock.currentTimeMillis).toISOString()
-        const gone = yield* sql<{ id: string; person_id: string }>`
+        const gone = yield* sql<{ id: string; person_id: PersonId }>`
           delete from authenticators where ${which} returning id::text as id, person_id`
         yield* outbox.add(...gone.map((one) => decisionMessage({ kind: "authenticator", ...one, removed_at })))
       })
 
-      const select = (personId: string, lock: boolean) =>
+      const select = (personId: PersonId, lock: boolean) =>
         sql<Authenticator>`
           select a.id::text, a.kind, a.label, a.created_at, a.last_used_at, a.credential_id, a.aaguid, a.transports,
             a.platform, a.backup_eligible, a.backup_state, case when a.kind = 'recovery_codes' then (
@@ -123,10 +124,10 @@ export class Authenticators extends Context.Service<Authenticators, {
           order by a.id ${sql.literal(lock ? "for update of a" : "")}`
 
       const fresh = Effect.gen(function* () {
-        return { id: yield* (yield* Ids).next, now: new Date(yield* Clock.currentTimeMillis) }
+        return { id: AuthenticatorId.make(yield* (yield* Ids).next), now: new Date(yield* Clock.currentTimeMillis) }
       })
 
-      const addWebauthn = Effect.fnUntraced(function* (personId: string, label: string, made: Registered) {
+      const addWebauthn = Effect.fnUntraced(function* (personId: PersonId, label: string, made: Registered) {
         const { id, now } = yield* fresh
         const added = yield* sql`
           insert into authenticators (id, person_id, kind, label, created_at, credential_id, public_key, sign_count,
@@ -140,7 +141,7 @@ export class Authenticators extends Context.Service<Authenticators, {
       })
 
       const addTotp = Effect.fnUntraced(
-        function* (personId: string, label: string, secret: Redacted.Redacted, step: number) {
+        function* (personId: PersonId, label: string, secret: Redacted.Redacted, step: number) {
           const { id, now } = yield* fresh
           const sealed = vault.seal(secret, { table: "authenticators", column: "secret", row: id })
           yield* sql`
@@ -151,7 +152,7 @@ export class Authenticators extends Context.Service<Authenticators, {
         },
       )
 
-      const replaceCodes = Effect.fnUntraced(function* (personId: string, label: string) {
+      const replaceCodes = Effect.fnUntraced(function* (personId: PersonId, label: string) {
         const { id, now } = yield* fresh
         yield* remove(
           sql`kind = 'recovery_codes'

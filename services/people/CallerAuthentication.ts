@@ -5,6 +5,7 @@
  */
 import type { PgClient } from "@effect/sql-pg"
 import { Context, Effect, Layer } from "effect"
+import type { PersonId } from "../../schemas/BrandedIds.ts"
 import type { Caller } from "../../schemas/api/ManagementApi.ts"
 import type { DependencyUnavailable } from "../../schemas/problems/HttpProblems.ts"
 import { InvalidToken } from "../../schemas/problems/IdentityProblems.ts"
@@ -17,7 +18,7 @@ const bearer = /^bearer +(\S+)$/i
 
 /** The row of the statement that finds a caller; no row is a refusal. */
 export interface Found {
-  readonly person_id: string
+  readonly person_id: PersonId
   /** The session has a row. */
   readonly known: boolean
   readonly revoked: boolean
@@ -56,7 +57,7 @@ export const who = (sql: PgClient.PgClient, token: AccessToken) =>
 
 /** A caller who was recognised by the same token within the last minute; the next statement has to check it again. */
 export interface Presumed {
-  readonly caller: Caller["Service"] & { readonly personId: string }
+  readonly caller: Caller["Service"] & { readonly personId: PersonId }
   /** The check that the first statement of a command makes. */
   readonly admission: Admission
   /** Whether the admission was checked and confirmed the caller. */
@@ -114,9 +115,9 @@ export class CallerAuthentication extends Context.Service<CallerAuthentication, 
       })
 
       // By the verified token object, which the token cache returns for a minute and then makes anew.
-      const persons = new WeakMap<AccessToken, string>()
+      const persons = new WeakMap<AccessToken, PersonId>()
 
-      const callerOf = (token: AccessToken, personId: string) => ({
+      const callerOf = (token: AccessToken, personId: PersonId) => ({
         ...token,
         principal: `person:${personId}`,
         personId,

@@ -5,14 +5,15 @@
  */
 import { Clock, Effect } from "effect"
 import type { SqlError } from "effect/sql"
+import type { InstitutionId, ProjectId } from "../../schemas/BrandedIds.ts"
 import { EventLog, type Fact } from "../lifecycle/EventLog.ts"
 import { Database } from "../platform/database/Database.ts"
 import { type JobKind, Jobs, worker } from "../platform/messaging/Jobs.ts"
 import { inTransaction } from "../platform/database/Transact.ts"
 
 interface Ending {
-  readonly projectId: string
-  readonly institutionId: string
+  readonly projectId: ProjectId
+  readonly institutionId: InstitutionId
   /** The reason's code in the product's event. */
   readonly reason: string
   readonly initiatedBy: Fact["initiatedBy"]

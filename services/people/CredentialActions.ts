@@ -9,6 +9,7 @@
  */
 import { Clock, Context, Effect, Layer } from "effect"
 import { SqlError } from "effect/sql"
+import { IntentId, type PersonId, SessionId } from "../../schemas/BrandedIds.ts"
 import type { Caller } from "../../schemas/api/ManagementApi.ts"
 import type { Freshness } from "../../schemas/identity/IdentityAccount.ts"
 import {
@@ -47,7 +48,7 @@ import { SecurityEventFanout } from "./SecurityEventFanout.ts"
 export { wellFormed } from "./CredentialActions/Challenges.ts"
 export { ProofRejected } from "./CredentialActions/Effects.ts"
 
-type Me = Caller["Service"] & { readonly personId: string }
+type Me = Caller["Service"] & { readonly personId: PersonId }
 
 /** The problem for an intent that has ended already. */
 const endedAs = (state: string) =>
@@ -65,7 +66,7 @@ export class CredentialActions extends Context.Service<CredentialActions, {
   /** Completes an action in the current transaction, which must be one of `Transact`. */
   readonly complete: (
     me: Me,
-    intentId: string,
+    intentId: IntentId,
     proof: Proof,
     binding: string | undefined,
   ) => Effect.Effect<
@@ -115,7 +116,7 @@ export class CredentialActions extends Context.Service<CredentialActions, {
             if (target === "none") return null
             const wanted = (id ?? "").toLowerCase()
             if (target === "session") {
-              yield* sessions.find(me.personId, wanted)
+              yield* sessions.find(me.personId, SessionId.make(wanted))
               return { id: wanted, authenticator: undefined }
             }
             const authenticator = owned.find((one) => one.id === wanted && fits(kind, one))
@@ -138,7 +139,7 @@ export class CredentialActions extends Context.Service<CredentialActions, {
             yield* check(me, demandOf(owned))
             const reason = unavailable(action.kind, owned, target?.authenticator)
             if (reason !== null) return yield* refusedFor(reason, target?.authenticator)
-            const id = yield* (yield* Ids).next
+            const id = IntentId.make(yield* (yield* Ids).next)
             const now = yield* Clock.currentTimeMillis
             const expiresAt = new Date(now + intentTtlSeconds * 1_000)
             const { challenge, secret, signed } = yield* challengeFor(me.personId, action, owned, target?.authenticator)
@@ -173,7 +174,7 @@ export class CredentialActions extends Context.Service<CredentialActions, {
 
         /** Records what an action did and appends its events. */
         const conclude = Effect.fnUntraced(
-          function* (me: Me, intentId: string, kind: StartAction["kind"], done: Effected) {
+          function* (me: Me, intentId: IntentId, kind: StartAction["kind"], done: Effected) {
             const now = new Date(yield* Clock.currentTimeMillis)
             yield* store.complete(intentId, now)
             yield* audit.append({
@@ -200,7 +201,7 @@ export class CredentialActions extends Context.Service<CredentialActions, {
         )
 
         const complete = Effect.fn("CredentialActions.complete")(
-          function* (me: Me, intentId: string, proof: Proof, binding: string | undefined) {
+          function* (me: Me, intentId: IntentId, proof: Proof, binding: string | undefined) {
             yield* alone(me)
             const intent = yield* store.hold(me.personId, intentId)
             if (intent === null) return yield* new NotFound()

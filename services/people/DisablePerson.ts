@@ -3,6 +3,7 @@
  * until the directory has sent that again. The events for products are appended in the same transaction.
  */
 import { Clock, Effect } from "effect"
+import type { PersonId } from "../../schemas/BrandedIds.ts"
 import { Database } from "../platform/database/Database.ts"
 import { type Identity, PersonEventFanout } from "./PersonEventFanout.ts"
 
@@ -15,7 +16,7 @@ export const disabling = Effect.gen(function* () {
    */
   const disable = Effect.fn("Disabling.disable")(function* ({ issuer, subject }: Identity) {
     const now = new Date(yield* Clock.currentTimeMillis)
-    const [person] = yield* sql<{ id: string }>`
+    const [person] = yield* sql<{ id: PersonId }>`
       update people p set status = 'disabled', status_decided = true, revision = p.revision + 1, updated_at = ${now}
       from identities i
       where i.issuer = ${issuer} and i.subject = ${subject} and p.id = i.person_id and not p.removed

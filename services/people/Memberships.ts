@@ -5,6 +5,7 @@
 import type { PgClient } from "@effect/sql-pg"
 import { Clock, Effect } from "effect"
 import type { SqlError, Statement } from "effect/sql"
+import type { InstitutionId, PersonId } from "../../schemas/BrandedIds.ts"
 import { decisionMessage, type MembershipDecided } from "../../schemas/bus/Decisions.ts"
 import type { MembershipRole, MembershipState } from "../../schemas/identity/IdentityDirectory.ts"
 import { answerTo, fence, load, newRow, one, type Question, unchanged } from "../platform/database/FencedCommand.ts"
@@ -12,13 +13,13 @@ import { Ids } from "../platform/Ids.ts"
 import type { Outbox } from "../platform/messaging/Outbox.ts"
 
 export interface Seat {
-  readonly institutionId: string
-  readonly personId: string
+  readonly institutionId: InstitutionId
+  readonly personId: PersonId
   readonly role: MembershipRole
   readonly state: MembershipState
   /** Ids of people. */
-  readonly madeBy: string
-  readonly approvedBy: ReadonlyArray<string>
+  readonly madeBy: PersonId
+  readonly approvedBy: ReadonlyArray<PersonId>
 }
 
 /**
@@ -170,7 +171,7 @@ export const memberships = (sql: PgClient.PgClient, outbox: Outbox["Service"]) =
   /** The same, with memberships that it loads itself, for the person into whom `personId` may have been merged. */
   const seat = Effect.fnUntraced(function* (to: Seat): Effect.fn.Return<string, SqlError.SqlError> {
     const asked = seatsOf(sql, sql`${to.institutionId}`, sql`${to.personId}`)
-    const { person, seats } = yield* load<{ person: string; seats: string }>(
+    const { person, seats } = yield* load<{ person: PersonId; seats: string }>(
       sql,
       sql`select canonical_person(${to.personId}) as person, ${answerTo(sql, asked)} as seats`,
     )

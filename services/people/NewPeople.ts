@@ -4,6 +4,7 @@
  */
 import { Clock, Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
+import { PersonId } from "../../schemas/BrandedIds.ts"
 import type { CreatedPerson, PersonCreate } from "../../schemas/identity/RequestBodies.ts"
 import { PersonExists, type RoleRequired } from "../../schemas/problems/IdentityProblems.ts"
 import { HTTPValidationError } from "../../schemas/Validation.ts"
@@ -18,7 +19,7 @@ import { isOperatorIn, operatorRow, roleRequired } from "./Roles.ts"
 /** The caller: a person, or a service by its issuer and client. */
 export interface Writer {
   readonly principal: string
-  readonly personId: string | null
+  readonly personId: PersonId | null
   readonly issuer: string
   readonly clientId: string
 }
@@ -26,7 +27,7 @@ export interface Writer {
 /** `id` and `status` are those of the person who has the identity; null where the identity is free. */
 interface Loaded {
   readonly operator: string
-  readonly id: string | null
+  readonly id: PersonId | null
   readonly status: string | null
 }
 
@@ -101,7 +102,7 @@ export class NewPeople extends Context.Service<NewPeople, {
             )
             yield* decide(loaded, by)
 
-            const id = yield* ids.next
+            const id = PersonId.make(yield* ids.next)
             const now = new Date(yield* Clock.currentTimeMillis)
             const at = now.toISOString()
             yield* fence(

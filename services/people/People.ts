@@ -4,13 +4,14 @@
  * effective: it is once the product has acknowledged the Access's current version.
  */
 import { Clock, Context, Effect, Layer } from "effect"
+import type { PersonId } from "../../schemas/BrandedIds.ts"
 import { Database } from "../platform/database/Database.ts"
 import type { AccessToken } from "./AccessTokens.ts"
 import { type Found, who } from "./CallerAuthentication.ts"
 
 export class People extends Context.Service<People, {
   /** A person's account as JSON text of `OwnAccount`; a defect where there is no such person. */
-  readonly account: (personId: string) => Effect.Effect<string>
+  readonly account: (personId: PersonId) => Effect.Effect<string>
   /** The same for the caller of a token, authenticated in the same statement: `found` is for `Callers.seen`. */
   readonly own: (
     token: AccessToken,
@@ -75,7 +76,7 @@ export class People extends Context.Service<People, {
             p.operator
           ) v)::text`
 
-      const account = Effect.fn("People.account")(function* (personId: string) {
+      const account = Effect.fn("People.account")(function* (personId: PersonId) {
         const now = new Date(yield* Clock.currentTimeMillis)
         const [row] = yield* reads<{ body: string }>`
           select ${bodyAt(now)} as body from people p ${names} where p.id = ${personId}`.pipe(Effect.orDie)

@@ -6,6 +6,7 @@
  * that hears of the person, in the same transaction.
  */
 import { Effect, Schema } from "effect"
+import { PersonId } from "../../schemas/BrandedIds.ts"
 import * as Feed from "../../schemas/identity/IdentityDirectory.ts"
 import { type Kind, LineRefused } from "../directory/Directory.ts"
 import { Database } from "../platform/database/Database.ts"
@@ -13,12 +14,12 @@ import { type Identity, PersonEventFanout } from "./PersonEventFanout.ts"
 import { standingOf } from "./PersonAudience.ts"
 
 const PersonRow = Schema.Struct({
-  id: Schema.String,
+  id: PersonId,
   removed: Schema.Boolean,
   issuer: Schema.NullOr(Schema.String),
   subject: Schema.NullOr(Schema.String),
   status: Schema.NullOr(Feed.PersonStatus),
-  merged_into: Schema.NullOr(Schema.String),
+  merged_into: Schema.NullOr(PersonId),
 })
 type PersonRow = typeof PersonRow.Type
 const rowOf = Schema.decodeUnknownSync(Schema.NullOr(PersonRow))
@@ -53,7 +54,7 @@ export const peopleKinds = Effect.gen(function* () {
     if (is === null) return yield* sql`delete from identities where person_id = ${after.id}`
     yield* sql`insert into identities (issuer, subject, person_id, linked_at)
       values (${is.issuer}, ${is.subject}, ${holder}, ${now}) on conflict do nothing`
-    const [held] = yield* sql<{ person_id: string }>`
+    const [held] = yield* sql<{ person_id: PersonId }>`
       select person_id from identities where issuer = ${is.issuer} and subject = ${is.subject} for update`
     if (held!.person_id !== holder) return yield* new LineRefused({ detail: "the identity is another person's" })
   })

@@ -6,14 +6,15 @@
 import type { PgClient } from "@effect/sql-pg"
 import type { Effect } from "effect"
 import type { SqlError } from "effect/sql"
+import type { InstitutionId, PersonId, ProjectId } from "../../schemas/BrandedIds.ts"
 import type { PersonStatus } from "../../schemas/identity/IdentityDirectory.ts"
 import type { Fact } from "../lifecycle/EventLog.ts"
 
 /** A person, as a product knows it. */
 export interface Person {
-  readonly id: string
+  readonly id: PersonId
   /** The id of the person into whom this one was merged, else its own. */
-  readonly canonical: string
+  readonly canonical: PersonId
   readonly issuer: string
   readonly subject: string
   /** Active only where the canonical person is active as well: both must be for a sign-in by this identity. */
@@ -22,8 +23,8 @@ export interface Person {
 }
 
 export interface Audience extends Person {
-  readonly projectId: string
-  readonly institutionId: string
+  readonly projectId: ProjectId
+  readonly institutionId: InstitutionId
 }
 
 /** Projects to which one transaction appends at most, and how many at a time where there are more. */
@@ -62,7 +63,7 @@ export const persons = (sql: PgClient.PgClient) => {
   const canonical = sql.literal("join people k on k.id = coalesce(p.merged_into, p.id)")
 
   /** Loads those of these people who are known, locked (`FOR SHARE`) to the end of the transaction. */
-  const lock = (ids: ReadonlyArray<string>): Effect.Effect<ReadonlyArray<Person>, SqlError.SqlError> => {
+  const lock = (ids: ReadonlyArray<PersonId>): Effect.Effect<ReadonlyArray<Person>, SqlError.SqlError> => {
     // A single id is compared with `=`: the planner assumes that an array is long, and plans the statement each time.
     const these = ids.length === 1 ? sql`= ${ids[0]!}` : sql`= any(${[...ids]}::text[])`
     return sql<Person>`select ${columns} from people p ${canonical}
@@ -70,7 +71,7 @@ export const persons = (sql: PgClient.PgClient) => {
   }
 
   /** Every project that has to hear of a person, once for each of the person's ids that it knows. */
-  const audienceOf = (id: string, nowMillis: number): Effect.Effect<ReadonlyArray<Audience>, SqlError.SqlError> =>
+  const audienceOf = (id: PersonId, nowMillis: number): Effect.Effect<ReadonlyArray<Audience>, SqlError.SqlError> =>
     sql<Audience>`
       with names as (select p.* from people p where (p.id = ${id} or p.merged_into = ${id}) and p.issuer is not null),
       heard as (

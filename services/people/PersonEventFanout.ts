@@ -5,6 +5,7 @@
  */
 import { Clock, Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
+import type { PersonId } from "../../schemas/BrandedIds.ts"
 import { EventLog, type Fact } from "../lifecycle/EventLog.ts"
 import { Database } from "../platform/database/Database.ts"
 import { type JobKind, Jobs, type JobWorker, worker } from "../platform/messaging/Jobs.ts"
@@ -27,7 +28,7 @@ export interface Identity {
 
 /** A change of a known person. */
 export interface PersonChange {
-  readonly personId: string
+  readonly personId: PersonId
   /** The person was disabled, enabled or purged. */
   readonly standing: boolean
   /** Set where the person has another identity now. */

@@ -9,6 +9,7 @@
 import type { PgClient } from "@effect/sql-pg"
 import { Clock, Context, Effect, Layer } from "effect"
 import type { SqlError, Statement } from "effect/sql"
+import type { InstitutionId, PersonId, ProjectId } from "../../schemas/BrandedIds.ts"
 import { NotFound } from "../../schemas/problems/HttpProblems.ts"
 import {
   AdministratorNotEffective,
@@ -29,8 +30,8 @@ export interface Held {
 
 /** A person's memberships and roles in an institution, now. */
 export interface Standing {
-  readonly institutionId: string
-  readonly personId: string
+  readonly institutionId: InstitutionId
+  readonly personId: PersonId
   /** Every membership that has not ended. */
   readonly held: ReadonlyArray<Held>
   /** An effective Sponsor. */
@@ -43,8 +44,8 @@ export interface Standing {
 
 /** A person's roles for a project. `institution` is null for a person without a membership there. */
 export interface ProjectStanding {
-  readonly projectId: string
-  readonly institutionId: string
+  readonly projectId: ProjectId
+  readonly institutionId: InstitutionId
   readonly owner: boolean
   readonly operator: boolean
   readonly institution: Standing | null
@@ -101,7 +102,7 @@ const ownWork = "The caller wrote or signed it already, by this or another ident
  * SQL of a person's memberships that have not ended (`Held`), of tables `p`, `i` and `m`; `institution` is SQL of its
  * id. Both decisions and reads check roles by it.
  */
-export const heldIn = (sql: PgClient.PgClient, personId: string, institution: Statement.Fragment, now: Date) =>
+export const heldIn = (sql: PgClient.PgClient, personId: PersonId, institution: Statement.Fragment, now: Date) =>
   sql`select m.role, (p.status = 'active' and not p.removed and p.merged_into is null
       and i.status = 'active' and m.state = 'active'
       and (m.role <> 'administrator' or m.accepted_at <= ${now})
@@ -111,18 +112,31 @@ export const heldIn = (sql: PgClient.PgClient, personId: string, institution: St
     where p.id = ${personId} and m.state <> 'ended'`
 
 /** The same as a question of a command. Its lock takes the rows in the order people, institutions, memberships. */
-export const standingIn = (sql: PgClient.PgClient, personId: string, institutionId: string, now: Date): Question => ({
+export const standingIn = (
+  sql: PgClient.PgClient,
+  personId: PersonId,
+  institutionId: InstitutionId,
+  now: Date,
+): Question => ({
   rows: sql`${heldIn(sql, personId, sql`${institutionId}`, now)} order by m.id`,
   lock: sql`for share`,
 })
 
 /** The standing in an answer to `standingIn`; NotFound where the person may not see the institution. */
-export const standingFrom = Effect.fnUntraced(function* (answer: string, personId: string, institutionId: string) {
+export const standingFrom = Effect.fnUntraced(function* (
+  answer: string,
+  personId: PersonId,
+  institutionId: InstitutionId,
+) {
   return standingOf(personId, institutionId, JSON.parse(answer) as ReadonlyArray<Held>) ?? (yield* new NotFound())
 })
 
 /** The standing of a person with these memberships; null for a person without one. */
-export const standingOf = (personId: string, institutionId: string, held: ReadonlyArray<Held>): Standing | null => {
+export const standingOf = (
+  personId: PersonId,
+  institutionId: InstitutionId,
+  held: ReadonlyArray<Held>,
+): Standing | null => {
   const is = (role: Role) => held.some((one) => one.role === role && one.effective)
   return held.length === 0 ? null : {
     institutionId,
@@ -135,7 +149,7 @@ export const standingOf = (personId: string, institutionId: string, held: Readon
 }
 
 /** Whether a person is an active operator, as a question of a command; null is no person. */
-export const operatorRow = (sql: PgClient.PgClient, personId: string | null): Question => ({
+export const operatorRow = (sql: PgClient.PgClient, personId: PersonId | null): Question => ({
   rows: sql`
     select operator from people
     where id = ${personId}::text and status = 'active' and not removed and merged_into is null`,
@@ -152,8 +166,8 @@ export class Roles extends Context.Service<Roles, {
    * locked (`FOR SHARE`) to its end. Reads take no lock (`none`): a lock is a write, and waits for the disk.
    */
   readonly inInstitution: (
-    personId: string,
-    institutionId: string,
+    personId: PersonId,
+    institutionId: InstitutionId,
     lock?: "share" | "none",
   ) => Effect.Effect<Standing, NotFound | SqlError.SqlError>
   /**
@@ -162,12 +176,12 @@ export class Roles extends Context.Service<Roles, {
    * later would deadlock.
    */
   readonly toProject: (
-    personId: string,
-    projectId: string,
+    personId: PersonId,
+    projectId: ProjectId,
     lock?: "share" | "update" | "none",
   ) => Effect.Effect<ProjectStanding, NotFound | SqlError.SqlError>
   /** Whether the person is an active operator; the row stays locked, unless `lock` is `none`. */
-  readonly isOperator: (personId: string, lock?: "share" | "none") => Effect.Effect<boolean, SqlError.SqlError>
+  readonly isOperator: (personId: PersonId, lock?: "share" | "none") => Effect.Effect<boolean, SqlError.SqlError>
   /**
    * Whether two people are independent: neither made or approved the other's person, identity or membership within 90
    * days, unless a third person approved it as well; and they are not the same person. Where one of them acts as an
@@ -175,15 +189,15 @@ export class Roles extends Context.Service<Roles, {
    * administrator who approved a sponsor's website stays independent of the sponsor.
    */
   readonly independent: (
-    one: string,
-    other: string,
-    ownersOf?: string | null,
+    one: PersonId,
+    other: PersonId,
+    ownersOf?: ProjectId | null,
   ) => Effect.Effect<boolean, SqlError.SqlError>
   /** The problem for two people who are not independent: it names the other person, and until when. */
   readonly fourEyes: (
-    one: string,
-    other: string,
-    ownersOf?: string | null,
+    one: PersonId,
+    other: PersonId,
+    ownersOf?: ProjectId | null,
   ) => Effect.Effect<FourEyesRequired, SqlError.SqlError>
 }>()("bailiwick/services/people/Roles") {
   static readonly layer = Layer.effect(
@@ -193,38 +207,38 @@ export class Roles extends Context.Service<Roles, {
 
       const unlocked = sql.literal("")
 
-      const standing = Effect.fnUntraced(function* (personId: string, institutionId: string, locks: boolean) {
+      const standing = Effect.fnUntraced(function* (personId: PersonId, institutionId: InstitutionId, locks: boolean) {
         const now = new Date(yield* Clock.currentTimeMillis)
         const { lock, rows } = standingIn(sql, personId, institutionId, now)
         const held = yield* sql<Held>`${rows} ${locks ? lock : unlocked}`
         return standingOf(personId, institutionId, held)
       })
 
-      const isOperator = Effect.fnUntraced(function* (personId: string, lock: "share" | "none" = "share") {
+      const isOperator = Effect.fnUntraced(function* (personId: PersonId, lock: "share" | "none" = "share") {
         const asked = operatorRow(sql, personId)
         const [row] = yield* sql<{ operator: boolean }>`${asked.rows} ${lock === "share" ? asked.lock : unlocked}`
         return row?.operator ?? false
       })
 
       const inInstitution = Effect.fn("Roles.inInstitution")(
-        function* (personId: string, institutionId: string, lock: "share" | "none" = "share") {
+        function* (personId: PersonId, institutionId: InstitutionId, lock: "share" | "none" = "share") {
           const found = yield* standing(personId, institutionId, lock === "share")
           return found ?? (yield* new NotFound())
         },
       )
 
       const toProject = Effect.fn("Roles.toProject")(function* (
-        personId: string,
-        projectId: string,
+        personId: PersonId,
+        projectId: ProjectId,
         lock: "share" | "update" | "none" = "share",
       ) {
         const locks = lock !== "none"
         const operator = yield* isOperator(personId, locks ? "share" : "none")
-        const [seen] = yield* sql<{ institution_id: string }>`
+        const [seen] = yield* sql<{ institution_id: InstitutionId }>`
           select institution_id from projects where id = ${projectId} and not removed`
         if (seen === undefined) return yield* new NotFound()
         const there = yield* standing(personId, seen.institution_id, locks)
-        const [project] = yield* sql<{ institution_id: string }>`
+        const [project] = yield* sql<{ institution_id: InstitutionId }>`
           select institution_id from projects where id = ${projectId} and not removed ${
           locks ? sql.literal(`for ${lock}`) : unlocked
         }`
@@ -242,9 +256,9 @@ export class Roles extends Context.Service<Roles, {
       })
 
       const independent = Effect.fn("Roles.independent")(function* (
-        one: string,
-        other: string,
-        ownersOf: string | null = null,
+        one: PersonId,
+        other: PersonId,
+        ownersOf: ProjectId | null = null,
       ) {
         const now = yield* Clock.currentTimeMillis
         const [row] = yield* sql<{ independent: boolean }>`
@@ -253,9 +267,9 @@ export class Roles extends Context.Service<Roles, {
       })
 
       const fourEyes = Effect.fn("Roles.fourEyes")(function* (
-        one: string,
-        other: string,
-        ownersOf: string | null = null,
+        one: PersonId,
+        other: PersonId,
+        ownersOf: ProjectId | null = null,
       ) {
         const since = provenanceSince(yield* Clock.currentTimeMillis)
         // The conditions are those of the function counts_as_two.

@@ -5,6 +5,7 @@
  */
 import { Clock, Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
+import type { PersonId } from "../../schemas/BrandedIds.ts"
 import type { CredentialType } from "../../schemas/identity/CredentialAction.ts"
 import { EventLog, type Fact } from "../lifecycle/EventLog.ts"
 import { Database } from "../platform/database/Database.ts"
@@ -39,7 +40,7 @@ const factOf = (happening: Happening): Pick<Fact, "kind" | "payload" | "session"
 }
 
 interface Args {
-  readonly personId: string
+  readonly personId: PersonId
   readonly happenings: ReadonlyArray<Happening>
   /** The last project that got its events, in the order of code units. */
   readonly cursor: string
@@ -55,7 +56,7 @@ const eventsAtOnce = 1_000
 
 /** Appends events by jobs only, which the current transaction adds: for changes outside a command. */
 export const tellLater = (jobs: Jobs["Service"], most = eventsAtOnce) =>
-  Effect.fnUntraced(function* (personId: string, happenings: ReadonlyArray<Happening>) {
+  Effect.fnUntraced(function* (personId: PersonId, happenings: ReadonlyArray<Happening>) {
     const at = yield* Clock.currentTimeMillis
     for (let from = 0; from < happenings.length; from += most) {
       yield* jobs.add(tellingsJob, { personId, happenings: happenings.slice(from, from + most), cursor: "", at })
@@ -68,7 +69,7 @@ export class SecurityEventFanout extends Context.Service<SecurityEventFanout, {
    * person. Returns the ids of the events that this transaction appends.
    */
   readonly tell: (
-    personId: string,
+    personId: PersonId,
     happenings: ReadonlyArray<Happening>,
   ) => Effect.Effect<ReadonlyArray<string>, SqlError.SqlError>
   /** For the worker of jobs. */
@@ -102,7 +103,7 @@ export class SecurityEventFanout extends Context.Service<SecurityEventFanout, {
           return { ids, last }
         })
 
-        const tell = Effect.fn("Tellings.tell")(function* (personId: string, happenings: ReadonlyArray<Happening>) {
+        const tell = Effect.fn("Tellings.tell")(function* (personId: PersonId, happenings: ReadonlyArray<Happening>) {
           if (happenings.length === 0) return []
           const first = happenings.slice(0, events)
           const args = { personId, happenings: first, cursor: "", at: yield* Clock.currentTimeMillis }

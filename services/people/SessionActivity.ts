@@ -9,6 +9,7 @@
  */
 import { Clock, Context, Effect, Layer, Schedule, Semaphore } from "effect"
 import { isIP } from "node:net"
+import type { PersonId } from "../../schemas/BrandedIds.ts"
 import { BoundedMap } from "../platform/BoundedMap.ts"
 import { Database } from "../platform/database/Database.ts"
 import { Ids } from "../platform/Ids.ts"
@@ -25,7 +26,7 @@ export interface Origin {
 
 interface Noted {
   readonly token: AccessToken
-  readonly personId: string
+  readonly personId: PersonId
   readonly origin: Origin
   readonly at: number
   readonly known: boolean
@@ -72,11 +73,11 @@ const keyOf = (token: AccessToken) => JSON.stringify([token.issuer, token.sid])
 
 export class SessionActivity extends Context.Service<SessionActivity, {
   /** Notes a session's token; `known`: it has a row. Never fails, never waits. Ignores a token without a session. */
-  readonly add: (token: AccessToken, personId: string, origin: Origin, known: boolean) => Effect.Effect<void>
+  readonly add: (token: AccessToken, personId: PersonId, origin: Origin, known: boolean) => Effect.Effect<void>
   /** Writes the noted sessions; on a failure they wait for the next time. Runs every 10 s and when the program ends. */
   readonly flush: Effect.Effect<void>
   /** Writes the noted sessions at once where one of them is this person's and has no row yet. */
-  readonly settle: (personId: string) => Effect.Effect<void>
+  readonly settle: (personId: PersonId) => Effect.Effect<void>
 }>()("bailiwick/services/people/SessionActivity") {
   static readonly layer = Layer.effect(
     SessionActivity,
@@ -94,7 +95,7 @@ export class SessionActivity extends Context.Service<SessionActivity, {
       }
 
       const add = Effect.fnUntraced(
-        function* (token: AccessToken, personId: string, origin: Origin, known: boolean) {
+        function* (token: AccessToken, personId: PersonId, origin: Origin, known: boolean) {
           if (token.sid === null) return
           const at = yield* Clock.currentTimeMillis
           // Truncated here, to save memory: a header is up to 8 KB, and the row takes 256 characters of it.
@@ -148,7 +149,7 @@ export class SessionActivity extends Context.Service<SessionActivity, {
        * Ends those new rows that the person has ended meanwhile. Rows that another process wrote first are not matched.
        */
       const endLate = Effect.fnUntraced(function* (rows: ReadonlyArray<{ readonly id: string; readonly since: Date }>) {
-        const ended = yield* sql<{ person_id: string; sid: string }>`
+        const ended = yield* sql<{ person_id: PersonId; sid: string }>`
           update sessions s set revoked_at = f.before
           from jsonb_to_recordset(${sql.json(rows)}) as late (id uuid, since timestamptz), people p, session_floors f
           where s.id = late.id and p.id = s.person_id and f.person_id = coalesce(p.merged_into, p.id)
@@ -188,7 +189,7 @@ export class SessionActivity extends Context.Service<SessionActivity, {
       })).pipe(Effect.withSpan("Sightings.flush"))
       const flush = one.withPermit(written)
 
-      const settle = (personId: string) =>
+      const settle = (personId: PersonId) =>
         one.withPermit(
           Effect.suspend(() =>
             [...noted.values()].some((seen) => seen.personId === personId && !seen.known) ? written : Effect.void

@@ -6,6 +6,7 @@
  */
 import { Clock, Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
+import type { PersonId, SessionId } from "../../schemas/BrandedIds.ts"
 import type { Caller } from "../../schemas/api/ManagementApi.ts"
 import type { SessionList } from "../../schemas/identity/IdentityAccount.ts"
 import { type Assurance, reaches } from "../../schemas/identity/Assurance.ts"
@@ -18,7 +19,7 @@ import { SessionActivity } from "./SessionActivity.ts"
 import type { Happening } from "./SecurityEventFanout.ts"
 
 interface Row {
-  readonly id: string
+  readonly id: SessionId
   readonly issuer: string
   readonly sid: string
   readonly client_id: string
@@ -34,7 +35,7 @@ interface Row {
   readonly total: number
 }
 
-type Me = Pick<Caller["Service"], "issuer" | "sid"> & { readonly personId: string }
+type Me = Pick<Caller["Service"], "issuer" | "sid"> & { readonly personId: PersonId }
 
 /** Methods (RFC 8176) that are a second factor, or both factors at once; any other method is a first factor. */
 const strong = new Set(["otp", "hwk", "swk", "sc", "mfa", "mca", "pop", "sms", "tel"])
@@ -74,11 +75,11 @@ export class Sessions extends Context.Service<Sessions, {
    */
   readonly list: (me: Me) => Effect.Effect<typeof SessionList.Type>
   /** Fails with NotFound unless it is a session of the person. */
-  readonly find: (personId: string, sessionId: string) => Effect.Effect<void, NotFound | SqlError.SqlError>
+  readonly find: (personId: PersonId, sessionId: SessionId) => Effect.Effect<void, NotFound | SqlError.SqlError>
   /** Ends one of the person's sessions in the current transaction; nothing happened where it had ended. */
   readonly revoke: (
-    personId: string,
-    sessionId: string,
+    personId: PersonId,
+    sessionId: SessionId,
   ) => Effect.Effect<ReadonlyArray<Happening>, NotFound | SqlError.SqlError>
   /** Ends all of the person's sessions but the present one, in the current transaction. */
   readonly revokeOthers: (
@@ -90,7 +91,7 @@ export class Sessions extends Context.Service<Sessions, {
     Effect.gen(function* () {
       const { sql } = yield* Database
       const sightings = yield* SessionActivity
-      const namesOf = (personId: string) =>
+      const namesOf = (personId: PersonId) =>
         sql`(select id from people where id = ${personId} or merged_into = ${personId})`
 
       const list = Effect.fn("Sessions.list")(function* (me: Me) {
@@ -110,7 +111,7 @@ export class Sessions extends Context.Service<Sessions, {
         return { items: rows.map((row) => shown(row, me, now)), total: rows[0]?.total ?? 0 }
       })
 
-      const find = Effect.fnUntraced(function* (personId: string, sessionId: string) {
+      const find = Effect.fnUntraced(function* (personId: PersonId, sessionId: SessionId) {
         const found = isUuid(sessionId)
           ? yield* sql`
             select from sessions where id = ${sessionId}::uuid and person_id in ${namesOf(personId)} for update`
@@ -118,7 +119,7 @@ export class Sessions extends Context.Service<Sessions, {
         if (found.length === 0) return yield* new NotFound()
       })
 
-      const revoke = Effect.fn("Sessions.revoke")(function* (personId: string, sessionId: string) {
+      const revoke = Effect.fn("Sessions.revoke")(function* (personId: PersonId, sessionId: SessionId) {
         yield* find(personId, sessionId)
         const now = new Date(yield* Clock.currentTimeMillis)
         return happened(

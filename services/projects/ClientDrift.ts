@@ -4,6 +4,7 @@
  */
 import { Clock, Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
+import type { ProjectId } from "../../schemas/BrandedIds.ts"
 import { digestOf } from "../platform/security/CanonicalJson.ts"
 import { Database } from "../platform/database/Database.ts"
 import { Vault } from "../platform/security/Vault.ts"
@@ -29,7 +30,7 @@ export class ClientDrift extends Context.Service<ClientDrift, {
 
       /** Notes the drift of the checked client, unless the client was changed or ended since. */
       const note = Effect.fnUntraced(function* (
-        projectId: string,
+        projectId: ProjectId,
         { client: { clientId }, expected }: Mine,
         found: ReturnType<typeof driftOf>,
       ) {
@@ -51,7 +52,7 @@ export class ClientDrift extends Context.Service<ClientDrift, {
             observed_digest = excluded.observed_digest`
       }, sql.withTransaction)
 
-      const examine = Effect.fnUntraced(function* (projectId: string) {
+      const examine = Effect.fnUntraced(function* (projectId: ProjectId) {
         const mine = yield* known.of(projectId)
         if (mine === null || mine.disabled) return
         const wholly = (observed: string) =>
@@ -72,7 +73,7 @@ export class ClientDrift extends Context.Service<ClientDrift, {
 
       const look = Effect.gen(function* () {
         const now = yield* Clock.currentTimeMillis
-        const due = yield* sql<{ project_id: string }>`
+        const due = yield* sql<{ project_id: ProjectId }>`
           update provider_clients set looked_at = ${new Date(now)} where project_id in (
             select c.project_id from provider_clients c
             where not c.disabled and coalesce(c.looked_at < ${new Date(now - restMillis)}, true)

@@ -4,6 +4,7 @@
  * project the provider's client is updated where the line changed it.
  */
 import { Effect, Schema } from "effect"
+import { InstitutionId, ProjectId } from "../../schemas/BrandedIds.ts"
 import { PolicyReviews } from "../requests/PolicyReviews.ts"
 import type { Kind } from "../directory/Directory.ts"
 import { EventLog } from "../lifecycle/EventLog.ts"
@@ -12,9 +13,9 @@ import { endings } from "./Projects/WithdrawCascade.ts"
 import { jobQueue } from "./ProviderJobs/Queue.ts"
 
 const Row = Schema.Struct({
-  id: Schema.String,
+  id: ProjectId,
   removed: Schema.Boolean,
-  institution_id: Schema.NullOr(Schema.String),
+  institution_id: Schema.NullOr(InstitutionId),
   state: Schema.NullOr(Schema.String),
   client_id: Schema.NullOr(Schema.String),
   name: Schema.NullOr(Schema.String),

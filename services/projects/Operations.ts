@@ -4,6 +4,7 @@
  */
 import { Clock, Context, Effect, Layer } from "effect"
 import type { SqlError, Statement } from "effect/sql"
+import type { PersonId, ProjectId } from "../../schemas/BrandedIds.ts"
 import type {
   AllowedAction,
   AmbiguousJob,
@@ -37,7 +38,7 @@ interface WorkerRow {
 }
 
 interface DriftRow {
-  readonly project_id: string
+  readonly project_id: ProjectId
   readonly client_id: string
   readonly field: string
   readonly expected_digest: string
@@ -61,16 +62,16 @@ export class Operations extends Context.Service<Operations, {
    * institutions where they have a membership that has not ended. `failure_diagnostics_available` is true where the
    * person may also read the diagnostics of a failed job.
    */
-  readonly summary: (personId: string) => Effect.Effect<OperationsSummary, SqlError.SqlError>
+  readonly summary: (personId: PersonId) => Effect.Effect<OperationsSummary, SqlError.SqlError>
   /** The newest 100 jobs; RoleRequired unless the person is an operator. */
-  readonly jobs: (personId: string) => Effect.Effect<ReadonlyArray<Job>, RoleRequired | SqlError.SqlError>
-  readonly diagnostics: (personId: string) => Effect.Effect<Diagnostics, RoleRequired | SqlError.SqlError>
+  readonly jobs: (personId: PersonId) => Effect.Effect<ReadonlyArray<Job>, RoleRequired | SqlError.SqlError>
+  readonly diagnostics: (personId: PersonId) => Effect.Effect<Diagnostics, RoleRequired | SqlError.SqlError>
   /**
    * Diagnostics of one project: for its active owner, and for an operator with an active membership in its institution.
    */
   readonly projectDiagnostics: (
-    personId: string,
-    projectId: string,
+    personId: PersonId,
+    projectId: ProjectId,
   ) => Effect.Effect<Diagnostics, NotFound | RoleRequired | SqlError.SqlError>
 }>()("bailiwick/services/projects/Operations") {
   static readonly layer = Layer.effect(
@@ -80,11 +81,11 @@ export class Operations extends Context.Service<Operations, {
       const bus = yield* Bus
       const roles = yield* Roles
 
-      const mustOperate = Effect.fnUntraced(function* (personId: string) {
+      const mustOperate = Effect.fnUntraced(function* (personId: PersonId) {
         if (!(yield* roles.isOperator(personId, "none"))) return yield* roleRequired("an active operator")
       })
 
-      const summary = Effect.fn("Operations.summary")(function* (personId: string) {
+      const summary = Effect.fn("Operations.summary")(function* (personId: PersonId) {
         const operator = yield* roles.isOperator(personId, "none")
         const [row] = yield* sql<{ pending: number; failed: number; told: boolean }>`
           select count(*) filter (where state = 'pending')::int as pending,
@@ -116,7 +117,7 @@ export class Operations extends Context.Service<Operations, {
         Effect.catch(() => Effect.succeed(null)),
       )
 
-      const read = Effect.fnUntraced(function* (of: Statement.Fragment, projectId: string | null) {
+      const read = Effect.fnUntraced(function* (of: Statement.Fragment, projectId: ProjectId | null) {
         const now = yield* Clock.currentTimeMillis
         const [jobs, workers, drift, lag, streams, folds, brokers, here] = yield* Effect.all([
           sql<JobRow>`
@@ -174,20 +175,20 @@ export class Operations extends Context.Service<Operations, {
         } satisfies Diagnostics
       })
 
-      const jobs = Effect.fn("Operations.jobs")(function* (personId: string) {
+      const jobs = Effect.fn("Operations.jobs")(function* (personId: PersonId) {
         yield* mustOperate(personId)
         const rows = yield* sql<JobRow>`
           select * from provider_jobs order by id desc limit ${newest}`
         return rows.map(viewOf)
       })
 
-      const diagnostics = Effect.fn("Operations.diagnostics")(function* (personId: string) {
+      const diagnostics = Effect.fn("Operations.diagnostics")(function* (personId: PersonId) {
         yield* mustOperate(personId)
         return yield* read(sql`true`, null)
       })
 
       const projectDiagnostics = Effect.fn("Operations.projectDiagnostics")(
-        function* (personId: string, projectId: string) {
+        function* (personId: PersonId, projectId: ProjectId) {
           const { institution, operator, owner } = yield* roles.toProject(personId, projectId, "none")
           if (!owner && !(operator && institution?.member === true)) {
             return yield* roleRequired(

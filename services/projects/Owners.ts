@@ -5,15 +5,16 @@
  */
 import type { PgClient } from "@effect/sql-pg"
 import { Effect } from "effect"
+import type { InstitutionId, PersonId, ProjectId } from "../../schemas/BrandedIds.ts"
 import type { EventLog, Fact } from "../lifecycle/EventLog.ts"
 import type { Person } from "../people/PersonAudience.ts"
 
 interface Untold extends Pick<Person, "id" | "issuer" | "subject"> {
   readonly ownerId: string
-  readonly projectId: string
-  readonly institutionId: string
+  readonly projectId: ProjectId
+  readonly institutionId: InstitutionId
   readonly active: boolean
-  readonly madeBy: string | null
+  readonly madeBy: PersonId | null
 }
 
 const factOf = ({ active, id, institutionId, issuer, madeBy, projectId, subject }: Untold): Fact => ({
@@ -43,7 +44,7 @@ export const owners = (sql: PgClient.PgClient, positions: EventLog["Service"]) =
   })
 
   /** Appends the event that a person no longer owns a project, because the row moved to another project or person. */
-  const leave = Effect.fnUntraced(function* (ownerId: string, projectId: string, personId: string) {
+  const leave = Effect.fnUntraced(function* (ownerId: string, projectId: ProjectId, personId: PersonId) {
     const [left] = yield* sql<Untold>`
       select o.id as "ownerId", j.id as "projectId", j.institution_id as "institutionId", false as active,
         o.made_by as "madeBy", p.id, p.issuer, p.subject

@@ -4,6 +4,7 @@
  * of its newest link.
  */
 import { Effect, Schema } from "effect"
+import { InstitutionId, PersonId, ProjectId } from "../../schemas/BrandedIds.ts"
 import * as Feed from "../../schemas/identity/IdentityDirectory.ts"
 import type { FactKind } from "../../schemas/identity/FactKinds.ts"
 import type { Kind, Told } from "../directory/Directory.ts"
@@ -13,9 +14,9 @@ import { Database } from "../platform/database/Database.ts"
 import { owners } from "./Owners.ts"
 
 const ProjectRow = Schema.Struct({
-  id: Schema.String,
+  id: ProjectId,
   removed: Schema.Boolean,
-  institution_id: Schema.NullOr(Schema.String),
+  institution_id: Schema.NullOr(InstitutionId),
   state: Schema.NullOr(Feed.ProjectState),
 })
 type ProjectRow = typeof ProjectRow.Type
@@ -24,11 +25,11 @@ const projectOf = Schema.decodeUnknownSync(Schema.NullOr(ProjectRow))
 const OwnerRow = Schema.Struct({
   id: Schema.String,
   removed: Schema.Boolean,
-  project_id: Schema.NullOr(Schema.String),
-  person_id: Schema.NullOr(Schema.String),
+  project_id: Schema.NullOr(ProjectId),
+  person_id: Schema.NullOr(PersonId),
 })
 const ownerOf = Schema.decodeUnknownSync(Schema.NullOr(OwnerRow))
-const linkOf = Schema.decodeUnknownSync(Schema.NullOr(Schema.Struct({ project_id: Schema.NullOr(Schema.String) })))
+const linkOf = Schema.decodeUnknownSync(Schema.NullOr(Schema.Struct({ project_id: Schema.NullOr(ProjectId) })))
 
 /** The phase of a project for its products: none, registered, launched or withdrawn. */
 const phaseOf = (row: ProjectRow | null) =>
@@ -146,7 +147,7 @@ export const projectKinds = Effect.gen(function* () {
       history: {
         guard: "kind",
         lock: Effect.fnUntraced(function* (lines) {
-          yield* people.lock(named(lines, "person_id"))
+          yield* people.lock(named(lines, "person_id").map((id) => PersonId.make(id)))
           yield* sql`select from projects where id = any(${named(lines, "project_id")}::text[])
             order by id collate "C" for share`
         }),

@@ -7,6 +7,7 @@
  */
 import { Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
+import type { InstitutionId, PersonId, ProjectId } from "../../schemas/BrandedIds.ts"
 import type * as Wire from "../../schemas/identity/Project.ts"
 import type { NotFound } from "../../schemas/problems/HttpProblems.ts"
 import type * as Problems from "../../schemas/problems/IdentityProblems.ts"
@@ -26,8 +27,8 @@ export type RoleFault =
   | Problems.RoleRequired
 
 interface OnProject {
-  readonly personId: string
-  readonly projectId: string
+  readonly personId: PersonId
+  readonly projectId: ProjectId
 }
 
 export class Projects extends Context.Service<Projects, {
@@ -39,19 +40,19 @@ export class Projects extends Context.Service<Projects, {
   /** At most `limit` projects after `afterId`, ascending; for a Sponsor, an effective administrator or an operator. */
   readonly list: (
     page: {
-      readonly personId: string
-      readonly institutionId: string
+      readonly personId: PersonId
+      readonly institutionId: InstitutionId
       readonly limit: number
       readonly afterId: string | null
     },
   ) => Effect.Effect<Wire.ListedProjects, RoleFault | SqlError.SqlError>
   /** By a Sponsor or an effective administrator. */
   readonly register: (
-    asked: Wire.WebsiteRegistration & { readonly personId: string; readonly institutionId: string },
+    asked: Wire.WebsiteRegistration & { readonly personId: PersonId; readonly institutionId: InstitutionId },
   ) => Effect.Effect<Wire.Website, RoleFault | Problems.OwnerNotActive | Problems.WebsiteExists | SqlError.SqlError>
   /** By an effective administrator or an active owner. The state is judged before the version. */
   readonly withdraw: (
-    asked: Wire.Transition & OnProject & { readonly institutionId: string },
+    asked: Wire.Transition & OnProject & { readonly institutionId: InstitutionId },
   ) => Effect.Effect<
     Wire.WithdrawnWebsite,
     RoleFault | Problems.InvalidState | Problems.VersionConflict | SqlError.SqlError
@@ -92,7 +93,7 @@ export class Projects extends Context.Service<Projects, {
     | SqlError.SqlError
   >
   /** Ends a registration (the project is withdrawn) or a launch that was declined by `personId`. */
-  readonly decline: (request: RequestRow, personId: string, reason: string) => Effect.Effect<void, SqlError.SqlError>
+  readonly decline: (request: RequestRow, personId: PersonId, reason: string) => Effect.Effect<void, SqlError.SqlError>
   /** Checks a held launch again; called by its timer. */
   readonly settle: (request: RequestRow) => Effect.Effect<void, SqlError.SqlError>
 }>()("bailiwick/services/projects/Projects") {

@@ -10,6 +10,7 @@
  */
 import { Clock, Context, Effect, Layer } from "effect"
 import type { SqlError, Statement } from "effect/sql"
+import type { ProjectId, ProviderJobId } from "../../schemas/BrandedIds.ts"
 import { Audit } from "../platform/observability/Audit.ts"
 import { digestOf } from "../platform/security/CanonicalJson.ts"
 import { Database } from "../platform/database/Database.ts"
@@ -44,12 +45,12 @@ type Done = Seen | "disabled" | "nothing to do" | "superseded"
 export class ProviderJobs extends Context.Service<ProviderJobs, {
   /** Adds a job in the current transaction; returns its id. A held job waits for `release`. */
   readonly add: (
-    job: { readonly kind: ProviderJobKind; readonly projectId: string; readonly held?: boolean },
-  ) => Effect.Effect<string, SqlError.SqlError>
+    job: { readonly kind: ProviderJobKind; readonly projectId: ProjectId; readonly held?: boolean },
+  ) => Effect.Effect<ProviderJobId, SqlError.SqlError>
   /** Releases a project's held jobs, in the current transaction. */
-  readonly release: (projectId: string) => Effect.Effect<void, SqlError.SqlError>
+  readonly release: (projectId: ProjectId) => Effect.Effect<void, SqlError.SqlError>
   /** Ends a project's jobs that have not begun, since they are no longer needed. */
-  readonly drop: (projectId: string, why: string) => Effect.Effect<void, SqlError.SqlError>
+  readonly drop: (projectId: ProjectId, why: string) => Effect.Effect<void, SqlError.SqlError>
   /** Does due jobs; returns whether there may be more. */
   readonly work: Effect.Effect<boolean, SqlError.SqlError>
   /** Frees claims whose lease ended: jobs that had begun become ambiguous. */

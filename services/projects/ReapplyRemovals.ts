@@ -3,6 +3,7 @@
  * had sent it, except that the directory cannot undo it until it has sent the same.
  */
 import { Effect } from "effect"
+import type { PersonId, ProjectId } from "../../schemas/BrandedIds.ts"
 import { EventLog } from "../lifecycle/EventLog.ts"
 import { Audit } from "../platform/observability/Audit.ts"
 import { Database } from "../platform/database/Database.ts"
@@ -18,7 +19,7 @@ export const removals = Effect.gen(function* () {
   const projects = projectRows(sql)
   const { settle: tellOwners } = owners(sql, positions)
 
-  const recorded = (action: string, projectId: string, version: number) =>
+  const recorded = (action: string, projectId: ProjectId, version: number) =>
     audit.append({
       action,
       actor: "system",
@@ -28,7 +29,7 @@ export const removals = Effect.gen(function* () {
     })
 
   /** Withdraws a project in the current transaction of `Transact`; returns whether it was not withdrawn before. */
-  const withdraw = Effect.fn("Removals.withdraw")(function* (projectId: string, reason: string) {
+  const withdraw = Effect.fn("Removals.withdraw")(function* (projectId: ProjectId, reason: string) {
     yield* projects.turn(projectId)
     const project = yield* projects.lock(projectId)
     if (project === null || project.state === "withdrawn") return false
@@ -58,7 +59,7 @@ export const removals = Effect.gen(function* () {
   /**
    * Removes an owner, even the last one, in the current transaction of `Transact`; returns whether the person was one.
    */
-  const disown = Effect.fn("Removals.disown")(function* (projectId: string, personId: string) {
+  const disown = Effect.fn("Removals.disown")(function* (projectId: ProjectId, personId: PersonId) {
     yield* projects.turn(projectId)
     const project = yield* projects.lock(projectId)
     if (project === null) return false

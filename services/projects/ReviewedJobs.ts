@@ -10,6 +10,7 @@
  */
 import { Clock, Context, Effect, Layer, type Redacted, type Scope } from "effect"
 import type { SqlError, Statement } from "effect/sql"
+import type { PersonId, ProjectId, ProviderJobId } from "../../schemas/BrandedIds.ts"
 import type { Job, JobState } from "../../schemas/identity/Operation.ts"
 import { NotFound } from "../../schemas/problems/HttpProblems.ts"
 import { InvalidState, OutcomeUnknown, type RoleRequired } from "../../schemas/problems/IdentityProblems.ts"
@@ -30,8 +31,8 @@ import { driftOf } from "./ProviderJobs/JobTargets.ts"
 export const unfindable = "unfindable"
 
 export interface Reviewed {
-  readonly personId: string
-  readonly jobId: string
+  readonly personId: PersonId
+  readonly jobId: ProviderJobId
   readonly reason: string
 }
 
@@ -77,18 +78,18 @@ export class ReviewedJobs extends Context.Service<ReviewedJobs, {
       const roles = yield* Roles
       const known = clients(sql, yield* Vault)
 
-      const operator = Effect.fnUntraced(function* (personId: string) {
+      const operator = Effect.fnUntraced(function* (personId: PersonId) {
         if (!(yield* roles.isOperator(personId))) return yield* roleRequired("an active operator")
       })
 
-      const find = Effect.fnUntraced(function* (jobId: string) {
+      const find = Effect.fnUntraced(function* (jobId: ProviderJobId) {
         if (!isUuid(jobId)) return yield* new NotFound()
         const [job] = yield* sql<JobRow>`select * from provider_jobs where id = ${jobId}::uuid`
         return job ?? (yield* new NotFound())
       })
 
       /** Claims an unclaimed job in one of the given states, until the scope closes or the job is settled. */
-      const take = Effect.fnUntraced(function* (jobId: string, ready: Statement.Fragment, allowed: JobState) {
+      const take = Effect.fnUntraced(function* (jobId: ProviderJobId, ready: Statement.Fragment, allowed: JobState) {
         const job = yield* find(jobId)
         const now = yield* Clock.currentTimeMillis
         const [taken] = yield* sql<Claimed>`
@@ -104,7 +105,7 @@ export class ReviewedJobs extends Context.Service<ReviewedJobs, {
           { log: true },
         )
 
-      const held = (jobId: string, ready: Statement.Fragment, allowed: JobState) =>
+      const held = (jobId: ProviderJobId, ready: Statement.Fragment, allowed: JobState) =>
         Effect.acquireRelease(take(jobId, ready, allowed), letGo)
 
       /** Disables a client that was found late: a job that should have disabled it found no client then. */
@@ -162,7 +163,7 @@ export class ReviewedJobs extends Context.Service<ReviewedJobs, {
        * Reads the client at the provider; a new management credential in the answer is stored whatever becomes of the
        * job.
        */
-      const read = Effect.fnUntraced(function* (projectId: string, client: KnownClient) {
+      const read = Effect.fnUntraced(function* (projectId: ProjectId, client: KnownClient) {
         const seen = yield* provider.read(client)
         if (seen !== null) yield* known.renew(projectId, client, seen.client)
         return seen

@@ -6,6 +6,7 @@
  */
 import { Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
+import type { ProjectId, ProviderJobId } from "../../schemas/BrandedIds.ts"
 import { NotFound } from "../../schemas/problems/HttpProblems.ts"
 import { InvalidState } from "../../schemas/problems/IdentityProblems.ts"
 import { EventLog } from "../lifecycle/EventLog.ts"
@@ -19,12 +20,12 @@ import { jobQueue } from "./ProviderJobs/Queue.ts"
 export type RolloutAction = "hold" | "fail" | "release"
 
 export interface RolloutChange {
-  readonly projectId: string
+  readonly projectId: ProjectId
   readonly state: ProjectRow["state"]
   readonly rollout: ProjectRow["rollout"]
   readonly version: number
   /** The job that disables the client. */
-  readonly jobId: string | null
+  readonly jobId: ProviderJobId | null
 }
 
 /** The change of a locked project; null where it is in that state already. */
@@ -56,7 +57,7 @@ const changeOf = (project: ProjectRow, action: RolloutAction): ProjectChange | n
 export class Rollouts extends Context.Service<Rollouts, {
   /** Runs in the current transaction of `Transact`. InvalidState: the project is withdrawn. Null: nothing to change. */
   readonly set: (
-    projectId: string,
+    projectId: ProjectId,
     action: RolloutAction,
     reason: string,
   ) => Effect.Effect<RolloutChange | null, NotFound | InvalidState | SqlError.SqlError>
@@ -72,7 +73,7 @@ export class Rollouts extends Context.Service<Rollouts, {
       const { end: endSessions } = yield* clientSessions
       const projects = projectRows(sql)
 
-      const set = Effect.fn("Rollouts.set")(function* (projectId: string, action: RolloutAction, reason: string) {
+      const set = Effect.fn("Rollouts.set")(function* (projectId: ProjectId, action: RolloutAction, reason: string) {
         yield* projects.turn(projectId)
         const project = yield* projects.lock(projectId)
         if (project === null) return yield* new NotFound()
@@ -83,7 +84,7 @@ export class Rollouts extends Context.Service<Rollouts, {
         const to = changeOf(project, action)
         if (to === null) return null
         const changed = yield* projects.change(project, to)
-        let jobId: string | null = null
+        let jobId: ProviderJobId | null = null
         if (action === "fail") {
           // A launch that was approved before the failure must not take effect at the release.
           yield* close(projectId, "launches")

@@ -6,6 +6,7 @@
 import { Effect, Option, Schema } from "effect"
 import type { SqlError } from "effect/sql"
 import { compactVerify, decodeJwt, decodeProtectedHeader, importJWK, type JWK } from "jose"
+import { ProjectId } from "../../schemas/BrandedIds.ts"
 import { type FactKind, factKinds } from "../../schemas/identity/FactKinds.ts"
 import { Uuid } from "../../schemas/Wire.ts"
 import { Bus, type PastMessage } from "../platform/messaging/Bus.ts"
@@ -18,7 +19,7 @@ type Value = ReturnType<typeof changesOf>[number]["value"]
 
 /** One key of a project's state as the lost history left it, and the event that last changed it. */
 export interface LostChange {
-  readonly projectId: string
+  readonly projectId: ProjectId
   readonly key: string
   readonly value: Value
   readonly event: Told & { readonly id: string }
@@ -35,7 +36,7 @@ export interface Lost {
   /** The highest epoch among the lost events. */
   readonly epoch: number
   /** Projects whose rollout failed since. */
-  readonly failedRollouts: ReadonlySet<string>
+  readonly failedRollouts: ReadonlySet<ProjectId>
   /** Keys that the lost history says are compromised. */
   readonly stolenKeys: ReadonlySet<string>
   /** Keys that signed lost events. */
@@ -71,7 +72,7 @@ const claimed = (token: string) => {
     const { lifecycle, ...payload } = told[1]
     const place = Option.getOrNull(placeOf(lifecycle))
     if (place === null) return null
-    const projectId = claims.aud.slice(audience.length)
+    const projectId = ProjectId.make(claims.aud.slice(audience.length))
     return { id: claims.jti, projectId, place, kind, subId: claims.sub_id, payload } as const
   } catch {
     return null
@@ -105,7 +106,7 @@ export const lostHistory = Effect.gen(function* () {
   const read = Effect.fn("LostHistory.read")(function* (sinceMillis: number) {
     const keys = yield* keyRing
     const changes = new Map<string, LostChange>()
-    const failedRollouts = new Set<string>()
+    const failedRollouts = new Set<ProjectId>()
     const stolenKeys = new Set<string>()
     const used = new Set<string>()
     const places = new Map<string, LostPlace>()

@@ -3,6 +3,14 @@
  * also appends the event in the new epoch and records it. May be repeated: what is gone already stays as it is.
  */
 import { Clock, Effect } from "effect"
+import {
+  AccessId,
+  AccessReviewId,
+  InstitutionId,
+  PersonId,
+  type ProjectId,
+  ServiceGrantId,
+} from "../../schemas/BrandedIds.ts"
 import { AccessReviews } from "../access/AccessReviews.ts"
 import { AccessVersions } from "../access/AccessVersions.ts"
 import { ServiceGrants } from "../access/ServiceGrants.ts"
@@ -35,9 +43,9 @@ const roleIn = (payload: Json): string => text(at(payload, "access", "role")) ??
 const nobody = ""
 
 interface Access {
-  readonly institution_id: string
-  readonly project_id: string
-  readonly person_id: string
+  readonly institution_id: InstitutionId
+  readonly project_id: ProjectId
+  readonly person_id: PersonId
   readonly role: string
   readonly state: "active" | "revoked"
 }
@@ -59,10 +67,15 @@ export const reapplying = Effect.gen(function* () {
     return issuer === null || subject === null ? null : { issuer, subject }
   }
 
+  const institutionOf = ({ subId }: LostChange["event"]) => {
+    const id = text(at(subId, "tenant", "id"))
+    return id === null ? null : InstitutionId.make(id)
+  }
+
   const personOf = Effect.fnUntraced(function* (event: LostChange["event"]) {
     const identity = identityOf(event)
     if (identity === null) return null
-    const [row] = yield* sql<{ id: string }>`
+    const [row] = yield* sql<{ id: PersonId }>`
       select id from people where issuer = ${identity.issuer} and subject = ${identity.subject}
       union all select person_id from identities
       where issuer = ${identity.issuer} and subject = ${identity.subject} limit 1`
@@ -74,9 +87,9 @@ export const reapplying = Effect.gen(function* () {
    * again, it stays revoked.
    */
   const foreclose = Effect.fnUntraced(function* (
-    accessId: string,
-    institutionId: string,
-    projectId: string,
+    accessId: AccessId,
+    institutionId: InstitutionId,
+    projectId: ProjectId,
     { payload }: LostChange["event"],
   ) {
     const now = new Date(yield* Clock.currentTimeMillis)
@@ -94,13 +107,13 @@ export const reapplying = Effect.gen(function* () {
    * roles is meant is for people to decide. An Access that was granted and revoked in the lost time is recorded as
    * revoked, lest the directory bring it back.
    */
-  const access = Effect.fnUntraced(function* (accessId: string, { event, projectId, value }: LostChange) {
+  const access = Effect.fnUntraced(function* (accessId: AccessId, { event, projectId, value }: LostChange) {
     const [row] = yield* sql<Access>`
       select institution_id, project_id, person_id, role, case when removed then 'revoked' else state end as state
       from access where id = ${accessId} and institution_id is not null for update`
     if (row === undefined && value !== null) return false
     if (row !== undefined && (row.state === "revoked" || value !== null && at(value, "role") === row.role)) return false
-    const institutionId = row?.institution_id ?? text(at(event.subId, "tenant", "id"))
+    const institutionId = row?.institution_id ?? institutionOf(event)
     const personId = row?.person_id ?? (yield* personOf(event))
     if (institutionId === null) return false
     if (personId === null) return yield* foreclose(accessId, institutionId, projectId, event)
@@ -124,17 +137,17 @@ export const reapplying = Effect.gen(function* () {
     const id = rest.join("/")
     switch (what) {
       case "access":
-        return yield* access(id, change)
+        return yield* access(AccessId.make(id), change)
       case "person": {
         const identity = value === null ? null : identityOf(event)
         return identity !== null && (yield* disable(identity)) !== null
       }
       case "owner":
-        return value === null && (yield* disown(projectId, id))
+        return value === null && (yield* disown(projectId, PersonId.make(id)))
       case "service_grant":
-        return value === null && (yield* grants.end(id, reason))
+        return value === null && (yield* grants.end(ServiceGrantId.make(id), reason))
       case "review":
-        return value === null && (yield* accessReviews.end(id, reason))
+        return value === null && (yield* accessReviews.end(AccessReviewId.make(id), reason))
       case "project":
         return at(value, "status") === "withdrawn" && (yield* withdraw(projectId, reason))
       default:
@@ -156,7 +169,7 @@ export const reapplying = Effect.gen(function* () {
   )
 
   /** Holds a project whose rollout failed in the lost time: it activates nothing until an operator has looked. */
-  const hold = Effect.fn("Reapplied.hold")((projectId: string) =>
+  const hold = Effect.fn("Reapplied.hold")((projectId: ProjectId) =>
     transact(Effect.gen(function* () {
       const held = yield* rollouts.set(projectId, "hold", reason).pipe(
         Effect.catchTags({ NotFound: () => Effect.succeed(null), InvalidState: () => Effect.succeed(null) }),

@@ -4,6 +4,13 @@
  */
 import { Clock, Context, DateTime, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
+import {
+  type InstitutionId,
+  type PersonId,
+  PolicyReviewId,
+  type ProjectId,
+  type RequestId,
+} from "../../schemas/BrandedIds.ts"
 import type { PolicyReviewState } from "../../schemas/identity/PolicyReview.ts"
 import type { OpenedReview } from "../../schemas/identity/RequestBodies.ts"
 import { Database } from "../platform/database/Database.ts"
@@ -17,12 +24,12 @@ export type PolicyRole = "sponsor" | "administrator" | "operator"
 export type ReviewKind = RequestKind | "enrollment_claim"
 
 export interface PolicyReviewRow {
-  readonly id: string
-  readonly request_id: string
+  readonly id: PolicyReviewId
+  readonly request_id: RequestId
   readonly kind: ReviewKind
-  readonly author: string
-  readonly institution_id: string | null
-  readonly project_id: string | null
+  readonly author: PersonId
+  readonly institution_id: InstitutionId | null
+  readonly project_id: ProjectId | null
   readonly required_roles: ReadonlyArray<PolicyRole>
   readonly state: PolicyReviewState
   readonly reason: string
@@ -31,7 +38,7 @@ export interface PolicyReviewRow {
 
 export interface Signature {
   readonly role: string
-  readonly person_id: string
+  readonly person_id: PersonId
   readonly approved_at: Date
 }
 
@@ -40,7 +47,7 @@ export interface Decision {
   readonly request: RequestRow
   readonly review: PolicyReviewRow
   /** Ids of people, in the order in which they signed. */
-  readonly approvedBy: ReadonlyArray<string>
+  readonly approvedBy: ReadonlyArray<PersonId>
 }
 
 /** SQL of the columns of a `PolicyReviewRow`, of a review `v`. */
@@ -55,10 +62,10 @@ export type ReviewName = Pick<PolicyReviewRow, "id" | "required_roles">
 
 /** The columns that `newestReview` joins to a request; null where it has no review. */
 export interface NewestReview {
-  readonly review_id: string | null
+  readonly review_id: PolicyReviewId | null
   readonly required_roles: ReadonlyArray<PolicyRole>
   readonly review_state: PolicyReviewState
-  readonly review_author: string
+  readonly review_author: PersonId
 }
 
 export const reviewIn = ({ required_roles, review_id }: NewestReview): ReviewName | null =>
@@ -80,7 +87,7 @@ export class PolicyReviews extends Context.Service<PolicyReviews, {
   readonly open: (
     request: RequestRow,
     roles: ReadonlyArray<PolicyRole>,
-    of?: { readonly kind: ReviewKind; readonly author: string; readonly reason: string },
+    of?: { readonly kind: ReviewKind; readonly author: PersonId; readonly reason: string },
   ) => Effect.Effect<PolicyReviewRow, SqlError.SqlError>
   /**
    * Closes the review of a request that no longer needs it, where it was open when it was loaded. Call it before the
@@ -88,7 +95,7 @@ export class PolicyReviews extends Context.Service<PolicyReviews, {
    */
   readonly close: (review: NewestReview) => Effect.Effect<void, SqlError.SqlError>
   /** Closes the open reviews of requests that no longer need them. */
-  readonly supersede: (...requestIds: ReadonlyArray<string>) => Effect.Effect<void, SqlError.SqlError>
+  readonly supersede: (...requestIds: ReadonlyArray<RequestId>) => Effect.Effect<void, SqlError.SqlError>
 }>()("bailiwick/services/requests/PolicyReviews") {
   static readonly layer = Layer.effect(
     PolicyReviews,
@@ -111,7 +118,7 @@ export class PolicyReviews extends Context.Service<PolicyReviews, {
 
       const open: PolicyReviews["Service"]["open"] = Effect.fnUntraced(function* (request, roles, of = request) {
         const row: PolicyReviewRow = {
-          id: yield* ids.next,
+          id: PolicyReviewId.make(yield* ids.next),
           request_id: request.id,
           kind: of.kind,
           author: of.author,
@@ -138,7 +145,7 @@ export class PolicyReviews extends Context.Service<PolicyReviews, {
         )
       })
 
-      const supersede = Effect.fnUntraced(function* (...requestIds: ReadonlyArray<string>) {
+      const supersede = Effect.fnUntraced(function* (...requestIds: ReadonlyArray<RequestId>) {
         // A single id is compared with `=`: the planner assumes that an array is long, and plans the statement each
         // time.
         const these = requestIds.length === 1 ? sql`= ${requestIds[0]!}::uuid` : sql`= any(${[...requestIds]}::uuid[])`

@@ -5,6 +5,7 @@
 import type { PgClient } from "@effect/sql-pg"
 import { Clock, Effect } from "effect"
 import type { SqlError } from "effect/sql"
+import type { InstitutionId, PersonId, ProjectId, ProviderJobId, RequestId } from "../../schemas/BrandedIds.ts"
 import { fence, newRow, one } from "../platform/database/FencedCommand.ts"
 import type { Fence } from "../platform/database/FencedWrite.ts"
 import type { IssuedToken } from "../platform/security/OneTimeTokens.ts"
@@ -28,14 +29,14 @@ export type RequestState =
   | "linked"
 
 export interface RequestRow {
-  readonly id: string
+  readonly id: RequestId
   readonly kind: RequestKind
   readonly state: RequestState
   readonly revision: number
-  readonly author: string
-  readonly institution_id: string | null
-  readonly project_id: string | null
-  readonly person_id: string | null
+  readonly author: PersonId
+  readonly institution_id: InstitutionId | null
+  readonly project_id: ProjectId | null
+  readonly person_id: PersonId | null
   readonly fields: Readonly<Record<string, unknown>>
   readonly reason: string
   readonly created_at: Date
@@ -45,20 +46,20 @@ export interface RequestRow {
   readonly held_reason: string | null
   readonly result_id: string | null
   readonly event_id: string | null
-  readonly job_id: string | null
+  readonly job_id: ProviderJobId | null
   readonly mail_id: string | null
   /** The row's `xmin`, which each change makes another; null for a row that was written and not read again. */
   readonly written: string | null
 }
 
 export interface NewRequest {
-  readonly id: string
+  readonly id: RequestId
   readonly kind: RequestKind
   readonly state: RequestState
-  readonly author: string
-  readonly institutionId?: string | null
-  readonly projectId?: string | null
-  readonly personId?: string | null
+  readonly author: PersonId
+  readonly institutionId?: InstitutionId | null
+  readonly projectId?: ProjectId | null
+  readonly personId?: PersonId | null
   readonly fields: object
   readonly reason: string
   readonly expiresAt?: Date | null
@@ -68,13 +69,13 @@ export interface NewRequest {
 /** The changes of a transition; members that are left out stay as they are. */
 export interface RequestChange {
   readonly state?: RequestState
-  readonly personId?: string
+  readonly personId?: PersonId
   readonly expiresAt?: Date
   readonly effectiveAt?: Date
   readonly heldReason?: string | null
   readonly resultId?: string
   readonly eventId?: string
-  readonly jobId?: string
+  readonly jobId?: ProviderJobId
   readonly mailId?: string
   readonly token?: IssuedToken
 }
@@ -215,12 +216,13 @@ export const requestRows = (sql: PgClient.PgClient) => {
     }),
 
     /** Reads a request without a lock: the caller checks it again under the lock. */
-    byId: (id: string) => first(sql<RequestRow>`select ${columns} from requests r where r.id = ${id}::uuid`),
+    byId: (id: RequestId) => first(sql<RequestRow>`select ${columns} from requests r where r.id = ${id}::uuid`),
 
-    lock: (id: string) => first(sql<RequestRow>`select ${columns} from requests r where r.id = ${id}::uuid for update`),
+    lock: (id: RequestId) =>
+      first(sql<RequestRow>`select ${columns} from requests r where r.id = ${id}::uuid for update`),
 
     /** Locks the undecided requests of a project. */
-    lockOpen: (projectId: string) =>
+    lockOpen: (projectId: ProjectId) =>
       sql<RequestRow>`
         select ${columns} from requests r
         where r.project_id = ${projectId} and r.state in ('submitted', 'proposed', 'held') order by r.id for update`,
@@ -252,7 +254,7 @@ export const requestRows = (sql: PgClient.PgClient) => {
 
     /** Ends locked rows; each is a decision of its own. */
     end: Effect.fnUntraced(function* (
-      ids: ReadonlyArray<string>,
+      ids: ReadonlyArray<RequestId>,
       state: "declined" | "superseded",
     ): Effect.fn.Return<void, SqlError.SqlError> {
       if (ids.length === 0) return

@@ -1,6 +1,7 @@
 /** `rollout`: lets an operator stop a project's rollout that goes wrong (docs/requests.md). */
 import { Console, Effect, Layer } from "effect"
 import { Command, Flag } from "effect/cli"
+import { ProjectId } from "../../schemas/BrandedIds.ts"
 import { PolicyReviews } from "../../services/requests/PolicyReviews.ts"
 import { EventLog } from "../../services/lifecycle/EventLog.ts"
 import { Audit } from "../../services/platform/observability/Audit.ts"
@@ -22,14 +23,18 @@ const services = Rollouts.layer.pipe(
 )
 
 const flags = {
-  project: Flag.String("project").pipe(Flag.withMetavar("ID"), Flag.withDescription("The project")),
+  project: Flag.String("project").pipe(
+    Flag.withSchema(ProjectId),
+    Flag.withMetavar("ID"),
+    Flag.withDescription("The project"),
+  ),
   reason: Flag.String("reason").pipe(
     Flag.withDescription("Why, for the audit: 8 to 500 characters"),
     Flag.filter((text) => [...text].length >= 8 && [...text].length <= 500, () => "a reason of 8 to 500 characters"),
   ),
 }
 
-const told = Effect.fnUntraced(function* (action: RolloutAction, project: string, reason: string) {
+const told = Effect.fnUntraced(function* (action: RolloutAction, project: ProjectId, reason: string) {
   const done = yield* transact((yield* Rollouts).set(project, action, reason)).pipe(
     Effect.catchTags({
       NotFound: () => new CliFault({ message: `there is no project ${printable(project)}` }),

@@ -4,6 +4,7 @@
  * machine's clock is far from the database's.
  */
 import { Effect, Layer } from "effect"
+import { RequestId } from "../../schemas/BrandedIds.ts"
 import { PolicyDecisions } from "../../services/decisions/PolicyDecisions.ts"
 import { requestTimers } from "../../services/requests/RequestRows.ts"
 import { Database } from "../../services/platform/database/Database.ts"
@@ -25,7 +26,7 @@ export const RequestTimers = {
     const rows = yield* Timers
 
     const fire = (timer: ClaimedTimer) =>
-      transact(policies.settle(timer.aggregate_id)).pipe(
+      transact(policies.settle(RequestId.make(timer.aggregate_id))).pipe(
         Effect.provideService(Database, database),
         // A changed request has rewritten its timers, and so has no claim left: only an unchanged request's timer is
         // retried.

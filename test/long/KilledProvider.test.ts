@@ -5,6 +5,7 @@
  */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
+import type { PersonId, ProjectId } from "../../schemas/BrandedIds.ts"
 import { Database } from "../../services/platform/database/Database.ts"
 import type { ProviderFault } from "../../services/platform/Failpoints.ts"
 import { Operations } from "../../services/projects/Operations.ts"
@@ -46,11 +47,11 @@ const environment = Effect.fnUntraced(function* (registrationEndpoint: string) {
 })
 
 /** Waits until no job needs an operator. */
-const settled = (oz: string) =>
+const settled = (oz: PersonId) =>
   Effect.flatMap(Operations, (operations) => Effect.map(operations.jobs(oz), (jobs) => jobs.map(({ state }) => state)))
 
 /** An operator's work on ambiguous jobs: look, and where the look cannot, name what the provider has. */
-const review = Effect.fnUntraced(function* (oz: string, made: ReadonlyArray<Made>) {
+const review = Effect.fnUntraced(function* (oz: PersonId, made: ReadonlyArray<Made>) {
   const reviewed = yield* ReviewedJobs
   const { ambiguous } = yield* (yield* Operations).diagnostics(oz)
   for (const { job_id: jobId, kind, project_id, provider_reference } of ambiguous) {
@@ -79,7 +80,7 @@ const killedAt = (point: string, hit: number) =>
       const env = yield* environment(registrationEndpoint)
       const { fern, oz } = yield* world
       const [one, two, three] = yield* Effect.all([project(fern), project(fern), project(fern)])
-      const projects: Readonly<Record<ProviderJobKind, string>> = {
+      const projects: Readonly<Record<ProviderJobKind, ProjectId>> = {
         "client.create": one!,
         "client.update": two!,
         "client.disable": three!,

@@ -6,6 +6,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import * as fc from "fast-check"
+import type { ProjectId } from "../../schemas/BrandedIds.ts"
 import { Directory } from "../../services/directory/Directory.ts"
 import { identityKinds } from "../../src/IdentityKinds.ts"
 import { Database } from "../../services/platform/database/Database.ts"
@@ -41,7 +42,7 @@ const refusals = [
   "version_conflict",
 ]
 
-const rollout = (id: string, action: RolloutAction) =>
+const rollout = (id: ProjectId, action: RolloutAction) =>
   codeOf(Effect.flatMap(Rollouts, ({ set }) => transact(set(id, action, reason))))
 
 const history = Effect.fnUntraced(function* (w: World, round: number) {

@@ -5,6 +5,7 @@
 import { assert, layer } from "@effect/vitest"
 import type { PgClient } from "@effect/sql-pg"
 import { Effect, Layer } from "effect"
+import { PersonId } from "../../schemas/BrandedIds.ts"
 import { LifecycleRetention as LifecycleRetention } from "../../services/lifecycle/LifecycleRetention.ts"
 import { NotificationRetention as NotificationRetention } from "../../services/notifications/NotificationRetention.ts"
 import { PeopleRetention as PeopleRetention } from "../../services/people/PeopleRetention.ts"
@@ -185,7 +186,7 @@ layer(services, { excludeTestServices: true })("tables that grow", (it) => {
           issuedAt: seconds,
           expiresAt: seconds + 60,
         },
-        "growth-2",
+        PersonId.make("growth-2"),
         { userAgent: null, address: null },
         false,
       )

@@ -4,6 +4,7 @@
  */
 import { Effect, Layer } from "effect"
 import { randomUUID } from "node:crypto"
+import { AccessId, InstitutionId, PersonId, ProjectId } from "../../schemas/BrandedIds.ts"
 import type { IdentityKindName } from "../../schemas/bus/DirectoryMessages.ts"
 import type * as Feed from "../../schemas/identity/IdentityDirectory.ts"
 import { AccessVersions } from "../../services/access/AccessVersions.ts"
@@ -53,7 +54,7 @@ export const tell = Effect.fnUntraced(function* (kind: IdentityKindName, line: R
 /** An active person of `issuer`, whose subject is its id. */
 export const person = (fields: Fields<typeof Feed.PersonFields> = {}) => {
   const { id = fresh(), version = 1, ...rest } = fields
-  return tell("person", {
+  const told = tell("person", {
     id,
     version,
     issuer,
@@ -64,11 +65,12 @@ export const person = (fields: Fields<typeof Feed.PersonFields> = {}) => {
     email_verified: true,
     ...rest,
   })
+  return Effect.map(told, (id) => PersonId.make(id))
 }
 
 export const institution = (fields: Fields<typeof Feed.InstitutionFields> = {}) => {
   const { id = fresh(), version = 1, ...rest } = fields
-  return tell("institution", {
+  const told = tell("institution", {
     id,
     version,
     name: "Fern",
@@ -76,12 +78,13 @@ export const institution = (fields: Fields<typeof Feed.InstitutionFields> = {}) 
     status: "active",
     ...rest,
   })
+  return Effect.map(told, (id) => InstitutionId.make(id))
 }
 
 /** An active membership that was accepted long ago. */
 export const member = (
-  institution: string,
-  person: string,
+  institution: InstitutionId,
+  person: PersonId,
   role: Feed.MembershipRole,
   fields: Fields<typeof Feed.InstitutionMembershipFields> = {},
 ) => {
@@ -101,9 +104,9 @@ export const member = (
 }
 
 /** A launched production project with a website of its own. */
-export const project = (institution: string, fields: Fields<typeof Feed.ProjectFields> = {}) => {
+export const project = (institution: InstitutionId, fields: Fields<typeof Feed.ProjectFields> = {}) => {
   const { id = fresh(), version = 1, ...rest } = fields
-  return tell("project", {
+  const told = tell("project", {
     id,
     version,
     institution_id: institution,
@@ -115,23 +118,24 @@ export const project = (institution: string, fields: Fields<typeof Feed.ProjectF
     redirect_uris: [`https://${id}.example/callback`],
     ...rest,
   })
+  return Effect.map(told, (id) => ProjectId.make(id))
 }
 
 /** An active owner. */
-export const owner = (project: string, person: string, fields: Fields<typeof Feed.ProjectOwnerFields> = {}) => {
+export const owner = (project: ProjectId, person: PersonId, fields: Fields<typeof Feed.ProjectOwnerFields> = {}) => {
   const { id = fresh(), version = 1, ...rest } = fields
   return tell("project_owner", { id, version, project_id: project, person_id: person, active: true, ...rest })
 }
 
 /** An active Access as `user`; returns its id. */
 export const access = (
-  institution: string,
-  project: string,
-  person: string,
+  institution: InstitutionId,
+  project: ProjectId,
+  person: PersonId,
   fields: Fields<typeof Feed.AccessFields> = {},
 ) => {
   const { id = fresh(), version = 1, ...rest } = fields
-  return tell("access", {
+  const told = tell("access", {
     id,
     version,
     institution_id: institution,
@@ -141,8 +145,9 @@ export const access = (
     state: "active",
     ...rest,
   })
+  return Effect.map(told, (id) => AccessId.make(id))
 }
 
 /** Sets the version that the product of a project runs. */
-export const link = (project: string, installed_version: string, version = 1) =>
+export const link = (project: ProjectId, installed_version: string, version = 1) =>
   tell("project_link", { id: project, version, project_id: project, installed_version })

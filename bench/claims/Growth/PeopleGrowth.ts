@@ -1,5 +1,6 @@
 /** Ever more people with sessions and receipts, and as many rate limits. */
 import { Effect, Layer } from "effect"
+import { PersonId } from "../../../schemas/BrandedIds.ts"
 import { Sessions } from "../../../services/people/Sessions.ts"
 import { SessionActivity } from "../../../services/people/SessionActivity.ts"
 import { who } from "../../../services/people/CallerAuthentication.ts"
@@ -83,7 +84,7 @@ const statements: Area["statements"] = (world, run, rows) =>
         issuedAt: seconds,
         expiresAt: seconds + 300,
       })
-      const me = (n: number) => ({ issuer, sid: token(n).sid, personId: `person-${first + n}` })
+      const me = (n: number) => ({ issuer, sid: token(n).sid, personId: PersonId.make(`person-${first + n}`) })
       const asked = (n: number, key: string) => ({
         principal: `person:person-${first + n}`,
         method: "POST",

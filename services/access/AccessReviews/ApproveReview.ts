@@ -1,5 +1,6 @@
 /** An independent administrator approves exactly the Sponsor's decision. */
 import { Clock, Effect } from "effect"
+import type { AccessId, AccessReviewId, InstitutionId, PersonId } from "../../../schemas/BrandedIds.ts"
 import { NotFound } from "../../../schemas/problems/HttpProblems.ts"
 import {
   AccessVersionSuperseded,
@@ -19,9 +20,9 @@ import { type LoadedRow, receiptOf, reviewColumns, reviewedPerson } from "./Rows
 
 /** A decision on one review. */
 export interface ReviewDecision {
-  readonly personId: string
-  readonly institutionId: string
-  readonly reviewId: string
+  readonly personId: PersonId
+  readonly institutionId: InstitutionId
+  readonly reviewId: AccessReviewId
   readonly reason: string
   /** Digests of the evidence that the decider may have seen (If-Match); undefined where the request names none. */
   readonly seen?: ReadonlyArray<string> | undefined
@@ -47,7 +48,7 @@ export const mustBeSeen = ({ seen }: ReviewDecision, row: LoadedRow) =>
     }),
   )
 
-const movedAway = (accessId: string) =>
+const movedAway = (accessId: AccessId) =>
   new AccessVersionSuperseded({
     detail: `Access ${accessId} belongs to another institution by now: revoke this review.`,
   })

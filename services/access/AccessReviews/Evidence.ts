@@ -5,6 +5,7 @@
 import { Clock, Effect } from "effect"
 import type { PgClient } from "@effect/sql-pg"
 import type { Statement } from "effect/sql"
+import type { AccessId, AccessReviewId, PersonId } from "../../../schemas/BrandedIds.ts"
 import type { GrantReceipt } from "../../../schemas/identity/AccessReview.ts"
 import { digestOf, genesis } from "../../platform/security/CanonicalJson.ts"
 import { insertion, write } from "../../platform/database/Gathered.ts"
@@ -19,14 +20,14 @@ export interface EvidenceRow extends Evidence {
 
 /** The digest of the Sponsor's decision. */
 export const decisionDigest = (row: {
-  readonly id: string
+  readonly id: AccessReviewId
   readonly decision_id: string
-  readonly access_id: string
+  readonly access_id: AccessId
   readonly access_version: number
   readonly access_digest: string
   readonly grant_event_id: string
   readonly grant_event_digest: string
-  readonly proposed_by: string
+  readonly proposed_by: PersonId
   readonly proposed_at: Date
   readonly sponsor_reason: string
 }): string =>
@@ -91,7 +92,7 @@ export const evidence = (sql: PgClient.PgClient) => {
     entries: ReadonlyArray<EvidenceRow>,
     { action, personId, reason }: {
       readonly action: GrantReceipt["action"]
-      readonly personId: string
+      readonly personId: PersonId
       readonly reason: string
     },
   ) {
@@ -120,7 +121,7 @@ export const evidence = (sql: PgClient.PgClient) => {
   })
 
   /** Adds an entry in the current transaction (Gathered.ts). */
-  const add = (entry: EvidenceRow, reviewId: string) =>
+  const add = (entry: EvidenceRow, reviewId: AccessReviewId) =>
     write(sql, rows, [{ ...entry, at: entry.at.toISOString(), review_id: reviewId }])
 
   return { next, add }

@@ -4,6 +4,7 @@
  * read; no row is rewritten when a review grows old. A list whose rows have not changed is taken from memory (Seen.ts).
  */
 import { Clock, Effect } from "effect"
+import type { InstitutionId, PersonId } from "../../../schemas/BrandedIds.ts"
 import type { Candidate, Review, ValidityReason } from "../../../schemas/identity/AccessReview.ts"
 import {
   acknowledgementOf,
@@ -149,7 +150,7 @@ export const listing = Effect.gen(function* () {
     attemptsOf("(t.project_id, t.epoch, t.position) in (select told_in, told_epoch, told_position from reviews)"),
   )
 
-  const rows = (institutionId: string, now: Date) =>
+  const rows = (institutionId: InstitutionId, now: Date) =>
     sql<ListedRow>`
       with sponsors as materialized (
         select distinct m.person_id from institution_memberships m
@@ -214,7 +215,7 @@ export const listing = Effect.gen(function* () {
       from besides full join reviews r on false
       order by r.proposed_at desc, r.id desc`
 
-  return Effect.fn("AccessReviews.list")(function* (personId: string, institutionId: string) {
+  return Effect.fn("AccessReviews.list")(function* (personId: PersonId, institutionId: InstitutionId) {
     const standing = yield* roles.inInstitution(personId, institutionId, "none")
     yield* needs(standing, "sponsor", "administrator")
     const refusal = lacking(standing, "sponsor")

@@ -2,6 +2,7 @@
 import type { PgClient } from "@effect/sql-pg"
 import { Effect } from "effect"
 import type { Statement } from "effect/sql"
+import type { AccessId } from "../../../schemas/BrandedIds.ts"
 import { NotFound } from "../../../schemas/problems/HttpProblems.ts"
 import { AccessNotActive, AccessVersionSuperseded } from "../../../schemas/problems/IdentityProblems.ts"
 import type { Question } from "../../platform/database/FencedCommand.ts"
@@ -27,7 +28,7 @@ export const accessAt = (
 })
 
 /** The Access in an answer to `accessAt`; fails where it is not active at this version. */
-export const activeAt = Effect.fnUntraced(function* (answer: string, accessId: string, version: number) {
+export const activeAt = Effect.fnUntraced(function* (answer: string, accessId: AccessId, version: number) {
   const [access] = JSON.parse(answer) as ReadonlyArray<AccessRow>
   if (access === undefined) return yield* new NotFound()
   if (access.state !== "active") {

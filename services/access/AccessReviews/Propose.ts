@@ -1,5 +1,6 @@
 /** A Sponsor proposes a review of exactly one active Access version. */
 import { Clock, Effect } from "effect"
+import { AccessReviewId, type InstitutionId, type PersonId } from "../../../schemas/BrandedIds.ts"
 import type { GrantProposal } from "../../../schemas/identity/AccessReview.ts"
 import { GrantEventMismatch } from "../../../schemas/problems/IdentityProblems.ts"
 import { needs, standingFrom, standingIn } from "../../people/Roles.ts"
@@ -12,7 +13,7 @@ import { type Holder, lapses, placeOf } from "./ReviewExpiry.ts"
 import { recording, recordingExpiry } from "./Records.ts"
 import { receiptOf, type ReviewRow } from "./Rows.ts"
 
-export type Proposal = GrantProposal & { readonly personId: string; readonly institutionId: string }
+export type Proposal = GrantProposal & { readonly personId: PersonId; readonly institutionId: InstitutionId }
 
 /** The loaded state, with the review of this Access version that is in force. */
 interface Loaded extends Holder {
@@ -24,7 +25,7 @@ interface Loaded extends Holder {
 const decide = Effect.fnUntraced(function* (
   loaded: Loaded,
   { access_id, access_version, grant_event_id, institutionId, personId, reason }: Proposal,
-  ids: readonly [id: string, decisionId: string],
+  ids: readonly [id: AccessReviewId, decisionId: string],
   now: Date,
 ) {
   yield* needs(yield* standingFrom(loaded.standing, personId, institutionId), "sponsor")
@@ -116,7 +117,7 @@ export const proposing = Effect.gen(function* () {
     )
 
     const [id, decisionId] = yield* ids.batch(2)
-    const { expired, row } = yield* decide(loaded, asked, [id!, decisionId!], now)
+    const { expired, row } = yield* decide(loaded, asked, [AccessReviewId.make(id!), decisionId!], now)
     const entry = yield* chain.next(row, [], { action: "propose", personId, reason })
 
     const made = { ...row, evidence_digest: entry.digest }

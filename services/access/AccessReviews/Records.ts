@@ -1,17 +1,18 @@
 /** The audit record of a decision on a review, and its event for products. */
 import { Effect } from "effect"
+import { type AccessReviewId, PersonId } from "../../../schemas/BrandedIds.ts"
 import type { GrantReceipt } from "../../../schemas/identity/AccessReview.ts"
 import { EventLog } from "../../lifecycle/EventLog.ts"
 import { Audit } from "../../platform/observability/Audit.ts"
 import type { LoadedRow, ReviewRow } from "./Rows.ts"
 
 /** The revoker's id where the real one was lost in a restore: no person's id has a colon. */
-export const nobody = "system:recovery"
+export const nobody = PersonId.make("system:recovery")
 
 /** Records a decision in the audit; returns the record's id. */
 export const recording = Effect.map(
   Audit,
-  (audit) => (action: GrantReceipt["action"], row: ReviewRow, personId: string) =>
+  (audit) => (action: GrantReceipt["action"], row: ReviewRow, personId: PersonId) =>
     Effect.map(
       audit.append({
         action: `access-review.${action}`,
@@ -26,7 +27,7 @@ export const recording = Effect.map(
 
 export const recordingExpiry = Effect.map(
   Audit,
-  (audit) => (id: string) =>
+  (audit) => (id: AccessReviewId) =>
     audit.append({
       action: "access-review.expired",
       actor: "system",

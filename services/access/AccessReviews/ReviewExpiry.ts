@@ -4,6 +4,7 @@
  */
 import type { PgClient } from "@effect/sql-pg"
 import { Effect } from "effect"
+import type { AccessReviewId } from "../../../schemas/BrandedIds.ts"
 import { ReviewExists } from "../../../schemas/problems/IdentityProblems.ts"
 import { one } from "../../platform/database/FencedCommand.ts"
 import type { ReviewRow } from "./Rows.ts"
@@ -31,7 +32,7 @@ export const expiredAt = (sql: PgClient.PgClient, now: Date) =>
  * The proposed or approved review of an Access version, of which there is at most one; all null where there is none.
  */
 export interface Holder extends Dated {
-  readonly id: string | null
+  readonly id: AccessReviewId | null
   readonly state: "proposed" | "approved"
   readonly evidence_digest: string
 }

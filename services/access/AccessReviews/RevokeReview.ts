@@ -1,5 +1,6 @@
 /** Revokes a review: for its proposer, for an administrator, or during recovery. */
 import { Clock, Effect } from "effect"
+import type { AccessReviewId, PersonId } from "../../../schemas/BrandedIds.ts"
 import { NotFound } from "../../../schemas/problems/HttpProblems.ts"
 import { InvalidState } from "../../../schemas/problems/IdentityProblems.ts"
 import { isUuid } from "../../../schemas/Wire.ts"
@@ -36,7 +37,7 @@ export const revoking = Effect.gen(function* () {
   const entries = entriesOf(sql, sql`access_reviews.id`)
 
   /** Revokes the loaded review. */
-  const close = Effect.fnUntraced(function* (row: LoadedRow, personId: string, reason: string) {
+  const close = Effect.fnUntraced(function* (row: LoadedRow, personId: PersonId, reason: string) {
     const before = yield* wholeChain(row)
     const entry = yield* chain.next(row, before, { action: "revoke", personId, reason })
     const eventId = yield* tell("access-review-revoked", row)
@@ -68,7 +69,7 @@ export const revoking = Effect.gen(function* () {
     return yield* close(row, personId, reason)
   })
 
-  const end = Effect.fn("AccessReviews.end")(function* (reviewId: string, reason: string) {
+  const end = Effect.fn("AccessReviews.end")(function* (reviewId: AccessReviewId, reason: string) {
     if (!isUuid(reviewId)) return false
     const row = yield* load<LoadedRow>(
       sql,

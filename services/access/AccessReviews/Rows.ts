@@ -1,14 +1,15 @@
 /** The row of a review, and its views for the API. */
+import type { AccessId, AccessReviewId, InstitutionId, PersonId, ProjectId } from "../../../schemas/BrandedIds.ts"
 import type { GrantReceipt, ReviewState } from "../../../schemas/identity/AccessReview.ts"
 
 export interface ReviewRow {
-  readonly id: string
-  readonly institution_id: string
-  readonly project_id: string
-  readonly access_id: string
+  readonly id: AccessReviewId
+  readonly institution_id: InstitutionId
+  readonly project_id: ProjectId
+  readonly access_id: AccessId
   readonly access_version: number
   readonly access_digest: string
-  readonly person_id: string
+  readonly person_id: PersonId
   readonly grant_event_id: string
   readonly grant_event_position: bigint
   readonly grant_event_digest: string
@@ -18,13 +19,13 @@ export interface ReviewRow {
   readonly lapsed: boolean
   readonly decision_id: string
   readonly decision_digest: string
-  readonly proposed_by: string
+  readonly proposed_by: PersonId
   readonly proposed_at: Date
   readonly sponsor_reason: string
-  readonly approved_by: string | null
+  readonly approved_by: PersonId | null
   readonly approved_at: Date | null
   readonly approval_event_id: string | null
-  readonly revoked_by: string | null
+  readonly revoked_by: PersonId | null
   readonly revoked_at: Date | null
   readonly evidence_digest: string
   readonly evidence_count: number
@@ -42,8 +43,8 @@ export const reviewColumns = `id::text as id, institution_id, project_id, access
 export interface AccessRow {
   readonly state: string
   readonly access_version: number
-  readonly project_id: string
-  readonly person_id: string
+  readonly project_id: ProjectId
+  readonly person_id: PersonId
   readonly access_digest: string
   readonly event_id: string
   readonly position: number
@@ -85,7 +86,7 @@ export const identityOf = (row: ReviewRow, decidedAt = row.proposed_at.toISOStri
 export interface Evidence {
   readonly receipt_id: string
   readonly action: GrantReceipt["action"]
-  readonly person_id: string
+  readonly person_id: PersonId
   readonly at: Date
   readonly digest: string
 }

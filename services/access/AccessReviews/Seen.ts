@@ -11,9 +11,10 @@
  */
 import type { PgClient } from "@effect/sql-pg"
 import type { Statement } from "effect/sql"
+import type { InstitutionId } from "../../../schemas/BrandedIds.ts"
 
 /** SQL of the value at `now`, as one column. */
-export const seenOf = (sql: PgClient.PgClient, institutionId: string, now: Date): Statement.Fragment => {
+export const seenOf = (sql: PgClient.PgClient, institutionId: InstitutionId, now: Date): Statement.Fragment => {
   const rows = (alias: string) =>
     sql.literal(`count(*) || ' ' || coalesce(sum(hashtextextended(${alias}.xmin::text, 0)), 0)`)
   return sql`
@@ -90,7 +91,7 @@ export const writtenAt = ({ head, rest }: Pick<Written, "head" | "rest">, now: n
 }
 
 /** `members`: the members of the list without `institution_id` and `as_of`, which come first. */
-export const written = (institutionId: string, members: Readonly<Record<string, unknown>>) => ({
+export const written = (institutionId: InstitutionId, members: Readonly<Record<string, unknown>>) => ({
   head: encoder.encode(`{"institution_id":${JSON.stringify(institutionId)},"as_of":"`),
   rest: encoder.encode(`",${JSON.stringify(members).slice(1)}`),
 })

@@ -3,6 +3,7 @@
  * the link waits for an administrator.
  */
 import { Clock, Effect } from "effect"
+import type { PersonId } from "../../../schemas/BrandedIds.ts"
 import { NotFound } from "../../../schemas/problems/HttpProblems.ts"
 import { InvalidState, InvalidToken, RequestExists } from "../../../schemas/problems/IdentityProblems.ts"
 import { Database } from "../../platform/database/Database.ts"
@@ -17,13 +18,13 @@ import { admission, type Place, placeOf } from "./Admission.ts"
 import { recording } from "./Records.ts"
 
 export interface Acceptance {
-  readonly personId: string
+  readonly personId: PersonId
   readonly token: string
 }
 
 interface Holder {
   /** The caller, or the person into whom the caller was merged. */
-  readonly id: string
+  readonly id: PersonId
   readonly email: string | null
   readonly email_verified: boolean
 }
@@ -33,11 +34,11 @@ interface Loaded extends RequestRow, NewestReview, Place {
   readonly holder: string
   readonly held: boolean
   /** The persons who signed the invitation. */
-  readonly signed: ReadonlyArray<string>
+  readonly signed: ReadonlyArray<PersonId>
 }
 
 /** Returns the caller's canonical id, and whether the invitation went to an address of the caller. */
-const decide = Effect.fnUntraced(function* (loaded: Loaded, personId: string, now: number) {
+const decide = Effect.fnUntraced(function* (loaded: Loaded, personId: PersonId, now: number) {
   const [holder] = JSON.parse(loaded.holder) as ReadonlyArray<Holder>
   if (holder === undefined) return yield* new InvalidToken()
   if (loaded.held) return yield* heldMeanwhile()
@@ -62,13 +63,13 @@ export const accepting = Effect.gen(function* () {
   const admit = yield* admission
   const { change, columns } = requestRows(sql)
 
-  const holderRow = (personId: string): Question => ({
+  const holderRow = (personId: PersonId): Question => ({
     rows: sql`select coalesce(merged_into, id) as id, email, email_verified from people
       where id = ${personId} and status = 'active' and not removed`,
     lock: sql`for share`,
   })
 
-  const read = (personId: string, token: string) =>
+  const read = (personId: PersonId, token: string) =>
     load<Loaded>(
       sql,
       sql`
@@ -82,7 +83,7 @@ export const accepting = Effect.gen(function* () {
     )
 
   /** Opens the review of a person who holds the link of another person's invitation, or returns the open one. */
-  const claim = Effect.fnUntraced(function* (row: Loaded, personId: string) {
+  const claim = Effect.fnUntraced(function* (row: Loaded, personId: PersonId) {
     if (row.review_state === "open") return { version: row.revision, review: reviewIn(row)! }
     const claimed = yield* change(row, { personId })
     const of = { kind: "enrollment_claim", author: personId, reason: row.reason } as const

@@ -6,6 +6,7 @@
 import type { PgClient } from "@effect/sql-pg"
 import { Effect } from "effect"
 import type { Statement } from "effect/sql"
+import type { PersonId } from "../../../schemas/BrandedIds.ts"
 import { InvalidState } from "../../../schemas/problems/IdentityProblems.ts"
 import { barredBy, memberships, seatsIn, seatsOf } from "../../people/Memberships.ts"
 import { Database } from "../../platform/database/Database.ts"
@@ -24,8 +25,8 @@ export interface Place {
 /** The person to admit, and the approvers. */
 export interface Admitted {
   /** A person who is not merged into another. */
-  readonly personId: string
-  readonly approvedBy: ReadonlyArray<string>
+  readonly personId: PersonId
+  readonly approvedBy: ReadonlyArray<PersonId>
   /** The admission undoes ends of memberships before this time. */
   readonly signedAt: Date
 }
@@ -91,7 +92,7 @@ export const admission = Effect.gen(function* () {
   )
 
   /** Records the admitted person on the invitation, and `by` in the audit. */
-  const accept = Effect.fnUntraced(function* (row: RequestRow, personId: string, resultId: string, by: string) {
+  const accept = Effect.fnUntraced(function* (row: RequestRow, personId: PersonId, resultId: string, by: PersonId) {
     const accepted = yield* change(row, { state: "accepted", personId, resultId })
     yield* recorded(accepted, "accepted", by, { person: personId })
     return accepted

@@ -2,6 +2,7 @@
  * Carries out an invitation after its last signature: sends it, or admits the person who waited for an administrator.
  */
 import { Clock, Effect } from "effect"
+import type { PersonId } from "../../../schemas/BrandedIds.ts"
 import { InvalidState } from "../../../schemas/problems/IdentityProblems.ts"
 import { Database } from "../../platform/database/Database.ts"
 import { answerTo, fence, load, unchanged } from "../../platform/database/FencedCommand.ts"
@@ -28,7 +29,7 @@ export const carryingOut = Effect.gen(function* () {
   const admit = yield* admission
   const { change } = requestRows(sql)
 
-  const send = Effect.fnUntraced(function* ({ request }: Decision, by: string) {
+  const send = Effect.fnUntraced(function* ({ request }: Decision, by: PersonId) {
     const recipient = recipientOf(request)
     // A recipient that is no address cannot be mailed: the invitation stays held until it expires.
     if (parse(recipient) === null) return
@@ -39,7 +40,7 @@ export const carryingOut = Effect.gen(function* () {
     yield* recorded(invited, "invited", by)
   })
 
-  const letIn = Effect.fnUntraced(function* ({ approvedBy, request, review }: Decision, by: string) {
+  const letIn = Effect.fnUntraced(function* ({ approvedBy, request, review }: Decision, by: PersonId) {
     const person = activeRow(sql, review.author)
     const loaded = yield* load<Loaded>(
       sql,

@@ -1,5 +1,6 @@
 /** A Sponsor or an administrator writes an invitation, which waits for the other role's signature. */
 import { Clock, Effect } from "effect"
+import { type InstitutionId, type PersonId, RequestId } from "../../../schemas/BrandedIds.ts"
 import type { EnrollmentCreate } from "../../../schemas/identity/RequestBodies.ts"
 import { needs, standingFrom, standingIn } from "../../people/Roles.ts"
 import { Database } from "../../platform/database/Database.ts"
@@ -9,7 +10,7 @@ import { PolicyReviews } from "../../requests/PolicyReviews.ts"
 import { invitationWindow, newRequest, requestOf } from "../../requests/RequestRows.ts"
 import { recording, viewOf } from "./Records.ts"
 
-export type Invitation = EnrollmentCreate & { readonly personId: string; readonly institutionId: string }
+export type Invitation = EnrollmentCreate & { readonly personId: PersonId; readonly institutionId: InstitutionId }
 
 export const enrolling = Effect.gen(function* () {
   const { sql } = yield* Database
@@ -26,7 +27,7 @@ export const enrolling = Effect.gen(function* () {
     const standing = yield* standingFrom(loaded.held, personId, institutionId)
     yield* needs(standing, "sponsor", "administrator")
     const row = requestOf({
-      id: yield* ids.next,
+      id: RequestId.make(yield* ids.next),
       kind: "enrollment",
       state: "held",
       author: personId,

@@ -1,5 +1,6 @@
 /** The audit records and timers of an invitation, and its view for those who may invite. */
 import { Clock, Effect } from "effect"
+import type { PersonId } from "../../../schemas/BrandedIds.ts"
 import type { Enrollment } from "../../../schemas/identity/RequestBodies.ts"
 import { Audit } from "../../platform/observability/Audit.ts"
 import { Timers } from "../../platform/database/Timers.ts"
@@ -13,7 +14,7 @@ export const recording = Effect.gen(function* () {
   const timers = yield* Timers
 
   return Effect.fnUntraced(
-    function* (row: RequestRow, action: string, personId: string, more: Readonly<Record<string, string>> = {}) {
+    function* (row: RequestRow, action: string, personId: PersonId, more: Readonly<Record<string, string>> = {}) {
       yield* timers.set(row.id, timersOf(row, yield* Clock.currentTimeMillis))
       yield* audit.append({
         action: `enrollment.${action}`,

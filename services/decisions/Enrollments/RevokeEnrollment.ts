@@ -1,5 +1,6 @@
 /** A person who may invite revokes an invitation, until it is accepted. */
 import { Clock, Effect } from "effect"
+import type { InstitutionId, PersonId, RequestId } from "../../../schemas/BrandedIds.ts"
 import { NotFound } from "../../../schemas/problems/HttpProblems.ts"
 import { InvalidState } from "../../../schemas/problems/IdentityProblems.ts"
 import { isUuid } from "../../../schemas/Wire.ts"
@@ -12,9 +13,9 @@ import type { MailRow } from "../Requests/InvitationDelivery.ts"
 import { recording, viewOf } from "./Records.ts"
 
 export interface Revocation {
-  readonly personId: string
-  readonly institutionId: string
-  readonly enrollmentId: string
+  readonly personId: PersonId
+  readonly institutionId: InstitutionId
+  readonly enrollmentId: RequestId
   readonly reason: string
 }
 

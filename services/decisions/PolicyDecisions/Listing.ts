@@ -5,13 +5,14 @@
 import type { PgClient } from "@effect/sql-pg"
 import { Clock, Effect } from "effect"
 import type { SqlError, Statement } from "effect/sql"
+import type { PersonId } from "../../../schemas/BrandedIds.ts"
 import { type PolicyReviews, PolicyReviewState } from "../../../schemas/identity/PolicyReview.ts"
 import { provenanceSince } from "../../people/Roles.ts"
 import { policyReviewColumns, type PolicyReviewRow, type Signature, stamp } from "../../requests/PolicyReviews.ts"
 import { masked } from "../Requests/InvitationDelivery.ts"
 
 export interface Page {
-  readonly personId: string
+  readonly personId: PersonId
   /** Any text; the list is empty where it is no state. */
   readonly state: string
   readonly afterId: string | null
@@ -48,7 +49,7 @@ export const listing = (sql: PgClient.PgClient) => {
    * SQL of pairs of people who are not independent of each other, among the caller and all people of open reviews,
    * computed once for a page: the rule of `counts_as_two`, without the ownership of a project.
    */
-  const bound = (now: number, personId: string) =>
+  const bound = (now: number, personId: PersonId) =>
     sql`concerned as not materialized (
       select ${personId} as id
       union select person_id from standing where role = 'administrator'

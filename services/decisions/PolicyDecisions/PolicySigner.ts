@@ -5,6 +5,7 @@
 import type { PgClient } from "@effect/sql-pg"
 import { Clock, Effect } from "effect"
 import type { SqlError, Statement } from "effect/sql"
+import type { InstitutionId, PersonId, PolicyReviewId } from "../../../schemas/BrandedIds.ts"
 import { NotFound } from "../../../schemas/problems/HttpProblems.ts"
 import * as Problems from "../../../schemas/problems/IdentityProblems.ts"
 import { isUuid } from "../../../schemas/Wire.ts"
@@ -25,8 +26,8 @@ import { type RequestRow, requestRows, stateAt } from "../../requests/RequestRow
 import { holding, type Signed } from "./SignerEligibility.ts"
 
 export interface PolicyDecision {
-  readonly personId: string
-  readonly reviewId: string
+  readonly personId: PersonId
+  readonly reviewId: PolicyReviewId
   /** The role that the person signs in. */
   readonly role: string
   readonly reason: string
@@ -79,7 +80,7 @@ export interface Signature extends PolicyDecision {
   readonly keep: (approves: boolean) => Effect.Effect<void, SqlError.SqlError>
 }
 
-const institutionRow = (sql: PgClient.PgClient, personId: string, id: Statement.Fragment): Question => ({
+const institutionRow = (sql: PgClient.PgClient, personId: PersonId, id: Statement.Fragment): Question => ({
   rows: sql`select status, xmin::text as written, ${personId} = any(approved_by) as approver
     from institutions where id = ${id} and not removed`,
   lock: sql`for share`,
@@ -168,7 +169,7 @@ export const signing = Effect.gen(function* () {
   const ofInstitution = (
     loaded: Loaded,
     { institution_id, kind }: PolicyReviewRow,
-    personId: string,
+    personId: PersonId,
     approves: boolean,
   ) => {
     const [institution] = JSON.parse(loaded.institution) as ReadonlyArray<Institution>
@@ -219,7 +220,7 @@ export const signing = Effect.gen(function* () {
     const standsIn = yield* mayAct(loaded, review, standing, decision)
     const missing = yield* mustWait(loaded, review, decision.role, now)
     const [institution = null] = JSON.parse(loaded.institution) as ReadonlyArray<Institution>
-    const [project] = JSON.parse(loaded.project) as ReadonlyArray<{ readonly institution_id: string }>
+    const [project] = JSON.parse(loaded.project) as ReadonlyArray<{ readonly institution_id: InstitutionId }>
     return {
       ...decision,
       review,

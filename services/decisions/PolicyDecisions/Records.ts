@@ -1,6 +1,7 @@
 /** The audit records of policy reviews, their view, and the lock that orders the decisions about one project. */
 import type { PgClient } from "@effect/sql-pg"
 import { Effect } from "effect"
+import type { PolicyReviewId, ProjectId } from "../../../schemas/BrandedIds.ts"
 import type { PolicyReview } from "../../../schemas/identity/PolicyReview.ts"
 import { isUuid } from "../../../schemas/Wire.ts"
 import { Audit } from "../../platform/observability/Audit.ts"
@@ -40,9 +41,9 @@ export const isOfProject = ({ kind }: RequestRow) => kind === "website" || kind 
  * In a transaction, lets decisions about one project run one after another: each reads roles under shared locks and
  * then changes the project's row, so two at once would deadlock.
  */
-export const inProjectsTurn = Effect.fnUntraced(function* (sql: PgClient.PgClient, reviewId: string) {
+export const inProjectsTurn = Effect.fnUntraced(function* (sql: PgClient.PgClient, reviewId: PolicyReviewId) {
   if ((yield* isFenced) || !isUuid(reviewId)) return
-  const [review] = yield* sql<{ project_id: string | null }>`
+  const [review] = yield* sql<{ project_id: ProjectId | null }>`
     select project_id from policy_reviews where id = ${reviewId}::uuid`
   if (review === undefined || review.project_id === null) return
   yield* lockProject(sql, review.project_id)

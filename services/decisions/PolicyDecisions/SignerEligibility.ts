@@ -5,12 +5,13 @@
  */
 import type { PgClient } from "@effect/sql-pg"
 import { Effect } from "effect"
+import type { InstitutionId, PersonId } from "../../../schemas/BrandedIds.ts"
 import { needs, roleRequired, type Roles, type Standing } from "../../people/Roles.ts"
 import type { PolicyReviewRow, Signature } from "../../requests/PolicyReviews.ts"
 
 /** The person who is about to sign, as loaded. */
 export interface Signer {
-  readonly personId: string
+  readonly personId: PersonId
   readonly operator: boolean
   /** Null without a membership in the review's institution. */
   readonly standing: Standing | null
@@ -29,15 +30,15 @@ export interface Signed extends Omit<Signature, "approved_at"> {
 const ownersOf = ({ kind, project_id }: PolicyReviewRow) => kind === "launch" ? project_id : null
 
 export const holding = (sql: PgClient.PgClient, roles: Roles["Service"]) => {
-  const administrators = (institutionId: string) =>
-    sql<{ person_id: string }>`
+  const administrators = (institutionId: InstitutionId) =>
+    sql<{ person_id: PersonId }>`
       select distinct m.person_id from institution_memberships m
       where m.institution_id = ${institutionId} and m.role = 'administrator' and m.state = 'active' and not m.removed`
 
   const countsBeside = Effect.fnUntraced(function* (
     review: PolicyReviewRow,
-    personId: string,
-    others: ReadonlyArray<string>,
+    personId: PersonId,
+    others: ReadonlyArray<PersonId>,
   ) {
     for (const other of others) if (!(yield* roles.independent(personId, other, ownersOf(review)))) return false
     return true
@@ -82,7 +83,7 @@ export const holding = (sql: PgClient.PgClient, roles: Roles["Service"]) => {
 
   /** Fails where the person, who is not the author, is not independent of the author and all earlier signers. */
   const mustBeAnother = Effect.fnUntraced(function* (
-    personId: string,
+    personId: PersonId,
     review: PolicyReviewRow,
     signed: ReadonlyArray<Signed>,
     besideAuthor: boolean,

@@ -1,5 +1,6 @@
 /** A person requests Access to a project, which need not be visible to the person otherwise. */
 import { Clock, Effect } from "effect"
+import { type PersonId, RequestId } from "../../../schemas/BrandedIds.ts"
 import type * as Wire from "../../../schemas/identity/RequestBodies.ts"
 import { NotFound } from "../../../schemas/problems/HttpProblems.ts"
 import { InvalidState, InvalidToken } from "../../../schemas/problems/IdentityProblems.ts"
@@ -27,7 +28,7 @@ export const askingForAccess = Effect.gen(function* () {
   const added = newRequest(sql)
 
   /** The requested project, and whether the person has Access to it. */
-  const projectRow = (personId: string, { institution_id, project_id }: Wire.RequestCreate): Question => ({
+  const projectRow = (personId: PersonId, { institution_id, project_id }: Wire.RequestCreate): Question => ({
     rows: sql`
       select state, exists (
         select from access
@@ -62,7 +63,7 @@ export const askingForAccess = Effect.gen(function* () {
 
     yield* decide(loaded, now)
     const row = requestOf({
-      id: yield* ids.next,
+      id: RequestId.make(yield* ids.next),
       kind: "access",
       state: "submitted",
       author: personId,

@@ -1,5 +1,6 @@
 /** A Sponsor or an administrator requests a role and state of a member. */
 import { Clock, Effect } from "effect"
+import { type InstitutionId, RequestId } from "../../../schemas/BrandedIds.ts"
 import type * as Wire from "../../../schemas/identity/RequestBodies.ts"
 import { NotFound } from "../../../schemas/problems/HttpProblems.ts"
 import { needs, standingFrom, standingIn } from "../../people/Roles.ts"
@@ -11,7 +12,7 @@ import { knownIn, knownRow } from "./ActivePerson.ts"
 import { membershipOf } from "./RequestViews.ts"
 import { type By, filing, namesOf, openOf } from "./Filing.ts"
 
-export type MembershipAsked = Wire.MembershipChange & By & { readonly institutionId: string }
+export type MembershipAsked = Wire.MembershipChange & By & { readonly institutionId: InstitutionId }
 
 interface Loaded {
   readonly standing: string
@@ -51,7 +52,7 @@ export const askingForMembership = Effect.gen(function* () {
 
     const about = yield* decide(loaded, asked, now)
     const row = requestOf({
-      id: yield* ids.next,
+      id: RequestId.make(yield* ids.next),
       kind: "membership",
       state: "submitted",
       author: personId,

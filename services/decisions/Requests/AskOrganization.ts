@@ -1,5 +1,6 @@
 /** A person requests an institution, and becomes its Sponsor. */
 import { Clock, Effect } from "effect"
+import { RequestId } from "../../../schemas/BrandedIds.ts"
 import { domainName } from "../../../schemas/identity/Addresses.ts"
 import type * as Wire from "../../../schemas/identity/RequestBodies.ts"
 import { InvalidToken } from "../../../schemas/problems/IdentityProblems.ts"
@@ -26,7 +27,7 @@ export const askingForOrganization = Effect.gen(function* () {
     const domains = [...new Set(fields.domains.map((domain) => domainName(domain)!))]
     const contacts = [...new Map(fields.contacts.map((contact) => [canonical(contact), contact])).values()]
     const row = requestOf({
-      id: yield* ids.next,
+      id: RequestId.make(yield* ids.next),
       kind: "organization",
       state: "submitted",
       author: personId,

@@ -4,6 +4,7 @@
  * memberships, project, request.
  */
 import { Clock, Effect } from "effect"
+import { AccessId, InstitutionId, type ProjectId } from "../../../schemas/BrandedIds.ts"
 import type * as Wire from "../../../schemas/identity/RequestBodies.ts"
 import { InvalidState } from "../../../schemas/problems/IdentityProblems.ts"
 import { memberships } from "../../people/Memberships.ts"
@@ -64,7 +65,7 @@ export const carryingOut = Effect.gen(function* () {
     const founder = activeIn(active)
     if (founder === null) return yield* notActive()
 
-    const id = yield* ids.next
+    const id = InstitutionId.make(yield* ids.next)
     const at = new Date(yield* Clock.currentTimeMillis).toISOString()
     const { domains, name } = request.fields as { readonly domains: ReadonlyArray<string>; readonly name: string }
     const [made_by, approved_by] = [request.author, approvedBy]
@@ -87,12 +88,12 @@ export const carryingOut = Effect.gen(function* () {
     return { state: "approved", resultId: id } as const
   })
 
-  const projectRow = (projectId: string): Question => ({
+  const projectRow = (projectId: ProjectId): Question => ({
     rows: sql`select rollout, state from projects where id = ${projectId} and not removed`,
     lock: sql`for share`,
   })
 
-  const mayEnter = Effect.fnUntraced(function* (loaded: AccessLoaded, projectId: string) {
+  const mayEnter = Effect.fnUntraced(function* (loaded: AccessLoaded, projectId: ProjectId) {
     const holder = activeIn(loaded.active)
     if (holder === null) return yield* notActive()
     const [project] = JSON.parse(loaded.project) as ReadonlyArray<Project>
@@ -131,7 +132,7 @@ export const carryingOut = Effect.gen(function* () {
       unchanged(sql, project, loaded.project),
     )
     if (loaded.held !== null) return { state: "approved", resultId: loaded.held } as const
-    const accessId = yield* ids.next
+    const accessId = AccessId.make(yield* ids.next)
     const to = { accessId, institutionId: institutionId!, projectId, personId: holder.id, role: accessRole } as const
     const { eventId } = yield* versions.grant({ ...to, state: "active", madeBy: author, approvedBy }, holder)
     return { state: "approved", resultId: accessId, eventId } as const

@@ -2,6 +2,7 @@
 import type { PgClient } from "@effect/sql-pg"
 import { Clock, Effect } from "effect"
 import type { Statement } from "effect/sql"
+import type { PersonId, RequestId } from "../../../schemas/BrandedIds.ts"
 import { RequestExists } from "../../../schemas/problems/IdentityProblems.ts"
 import { Audit } from "../../platform/observability/Audit.ts"
 import { Database } from "../../platform/database/Database.ts"
@@ -12,11 +13,11 @@ import { type RequestRow, timersOf } from "../../requests/RequestRows.ts"
 import { expiry } from "./RequestExpiry.ts"
 
 export interface By {
-  readonly personId: string
+  readonly personId: PersonId
 }
 
 /** SQL of a person's own id and the ids that were merged into it. */
-export const namesOf = (sql: PgClient.PgClient, personId: string | Statement.Fragment) =>
+export const namesOf = (sql: PgClient.PgClient, personId: PersonId | Statement.Fragment) =>
   sql`(select id from people where id = ${personId} or merged_into = ${personId})`
 
 /** SQL of the open requests that meet a condition, as JSON. */
@@ -25,7 +26,7 @@ export const openOf = (sql: PgClient.PgClient, these: Statement.Fragment) =>
     rows: sql`select id::text as id, expires_at from requests where state = 'submitted' and ${these}`,
   })
 
-const requestExists = (id: string, expiresAt: Date) =>
+const requestExists = (id: RequestId, expiresAt: Date) =>
   new RequestExists({
     detail:
       `Request ${id} asks for the same and waits for its reviewers until ${expiresAt.toISOString()}: another one ` +
@@ -44,7 +45,7 @@ export const filing = Effect.gen(function* () {
    * it is first marked as expired, in a transaction of its own.
    */
   const mustBeNew = Effect.fnUntraced(function* (open: string, now: Date) {
-    for (const { expires_at, id } of JSON.parse(open) as ReadonlyArray<{ id: string; expires_at: string }>) {
+    for (const { expires_at, id } of JSON.parse(open) as ReadonlyArray<{ id: RequestId; expires_at: string }>) {
       const until = new Date(expires_at)
       if (until > now) return yield* requestExists(id, until)
       yield* Effect.provideService(apart(database.sql, expire(id)), Database, database)

@@ -5,6 +5,7 @@
 import type { PgClient } from "@effect/sql-pg"
 import { Clock, Effect } from "effect"
 import type { SqlError } from "effect/sql"
+import type { PersonId, PolicyReviewId } from "../../../schemas/BrandedIds.ts"
 import type { MailDelivery, OwnRequest, OwnRequests } from "../../../schemas/identity/RequestBodies.ts"
 import { filedOf, type PolicyReviewRow, stamp } from "../../requests/PolicyReviews.ts"
 import { newestReview, type RequestRow, requestRows, stateAt } from "../../requests/RequestRows.ts"
@@ -13,7 +14,7 @@ import { deliveryOf, type MailRow } from "./InvitationDelivery.ts"
 interface Row extends RequestRow {
   readonly mail_state: MailRow["state"] | null
   readonly client_id: string | null
-  readonly review_id: string | null
+  readonly review_id: PolicyReviewId | null
   readonly required_roles: PolicyReviewRow["required_roles"]
 }
 
@@ -52,7 +53,7 @@ const viewOf = (row: Row, now: number): OwnRequest => ({
 export const ownRequests = (reads: PgClient.PgClient) => {
   const { columns } = requestRows(reads)
   return Effect.fn("Requests.mine")(function* (
-    personId: string,
+    personId: PersonId,
     { afterId, limit }: OwnPage = newest,
   ): Effect.fn.Return<OwnRequests, SqlError.SqlError> {
     const rows = yield* reads<Row>`

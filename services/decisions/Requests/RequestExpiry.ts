@@ -3,6 +3,7 @@
  * Does nothing where the request has not expired. Order of locks: review, request.
  */
 import { Clock, Effect } from "effect"
+import type { RequestId } from "../../../schemas/BrandedIds.ts"
 import { Audit } from "../../platform/observability/Audit.ts"
 import { Database } from "../../platform/database/Database.ts"
 import { load } from "../../platform/database/FencedCommand.ts"
@@ -17,7 +18,7 @@ export const expiry = Effect.gen(function* () {
   const timers = yield* Timers
   const { change, columns } = requestRows(sql)
 
-  return Effect.fnUntraced(function* (requestId: string) {
+  return Effect.fnUntraced(function* (requestId: RequestId) {
     const row = yield* load<RequestRow & NewestReview>(
       sql,
       sql`select ${columns}, v.* from requests r ${newestReview(sql)} where r.id = ${requestId}::uuid`,

@@ -1,4 +1,5 @@
 /** The views of requests for their authors. A row's `fields` are as they were requested, so they have that type. */
+import { AccessId, InstitutionId } from "../../../schemas/BrandedIds.ts"
 import type * as Wire from "../../../schemas/identity/RequestBodies.ts"
 import { filedOf, type PolicyReviewRow, stamp } from "../../requests/PolicyReviews.ts"
 import type { RequestRow } from "../../requests/RequestRows.ts"
@@ -9,7 +10,7 @@ export const organizationOf = (row: RequestRow, review: Review): Wire.Organizati
   ...(row.fields as Omit<Wire.RequestFields, "reason">),
   request_id: row.id,
   reason: row.reason,
-  institution_id: row.result_id,
+  institution_id: row.result_id === null ? null : InstitutionId.make(row.result_id),
   state: row.state as Wire.OrganizationRequest["state"],
   ...filedOf(row, review),
 })
@@ -19,7 +20,7 @@ export const accessOf = (row: RequestRow, review: Review): Wire.AccessRequest =>
   institution_id: row.institution_id!,
   project_id: row.project_id!,
   reason: row.reason,
-  access_id: row.result_id,
+  access_id: row.result_id === null ? null : AccessId.make(row.result_id),
   expires_at: stamp(row.expires_at!),
   state: row.state as Wire.AccessRequest["state"],
   ...filedOf(row, review),

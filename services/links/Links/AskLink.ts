@@ -3,6 +3,7 @@
  * a trigger of `requests` refuses the second, which begins anew and is refused because of the first.
  */
 import { Clock, Effect } from "effect"
+import { type LinkProofId, type PersonId, RequestId } from "../../../schemas/BrandedIds.ts"
 import type * as Wire from "../../../schemas/identity/RequestBodies.ts"
 import { NotFound } from "../../../schemas/problems/HttpProblems.ts"
 import * as Problems from "../../../schemas/problems/IdentityProblems.ts"
@@ -18,10 +19,10 @@ import { type Held, held, holderIn, holderOf, isLinkable, rejected } from "./Hol
 import { noticeTo } from "./Objection.ts"
 import { recording } from "./Records.ts"
 
-export type Asking = Wire.LinkCreate & { readonly personId: string }
+export type Asking = Wire.LinkCreate & { readonly personId: PersonId }
 
 interface Open {
-  readonly id: string
+  readonly id: RequestId
   readonly mine: boolean
 }
 
@@ -43,7 +44,7 @@ const linkAsked = ({ id, mine }: Open) =>
       : "Another person asks for this identity: its holder can object to that, and it can be asked for once that is decided.",
   })
 
-const decide = Effect.fnUntraced(function* (loaded: Loaded, personId: string, now: number) {
+const decide = Effect.fnUntraced(function* (loaded: Loaded, personId: PersonId, now: number) {
   if (loaded.expires_at === null) return yield* new NotFound()
   if (loaded.consumed_at !== null) return yield* new Problems.ProofConsumed()
   if (loaded.expires_at.getTime() <= now) return yield* new Problems.ProofExpired()
@@ -62,7 +63,7 @@ export const asking = Effect.gen(function* () {
   const recorded = yield* recording
   const added = newRequest(sql)
 
-  const read = (personId: string, proofId: string, now: Date) => {
+  const read = (personId: PersonId, proofId: LinkProofId, now: Date) => {
     const { columns, join } = held(sql, sql`p.issuer`, sql`p.subject`)
     return load<Loaded>(
       sql,
@@ -87,7 +88,7 @@ export const asking = Effect.gen(function* () {
 
     const { issuer, subject } = loaded
     const row = requestOf({
-      id: yield* ids.next,
+      id: RequestId.make(yield* ids.next),
       kind: "link",
       state: "pending_review",
       author: personId,

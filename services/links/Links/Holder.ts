@@ -1,12 +1,13 @@
 /** The holder of an identity for which a link is requested, and whether it may be linked. */
 import type { PgClient } from "@effect/sql-pg"
 import type { Statement } from "effect/sql"
+import type { PersonId } from "../../../schemas/BrandedIds.ts"
 import { HTTPValidationError } from "../../../schemas/Validation.ts"
 import { answerTo, type Question } from "../../platform/database/FencedCommand.ts"
 import { isEntangled } from "./Merging.ts"
 
 interface Holder {
-  readonly id: string
+  readonly id: PersonId
   readonly active: boolean
   /** The address, only where it is verified. */
   readonly email: string | null
@@ -44,7 +45,7 @@ export const held = (sql: PgClient.PgClient, issuer: Statement.Fragment, subject
 })
 
 /** Whether an identity may be linked with a person: it has no holder, or another active holder who is not entangled. */
-export const isLinkable = (holder: Holder | null, entangled: boolean, personId: string): boolean =>
+export const isLinkable = (holder: Holder | null, entangled: boolean, personId: PersonId): boolean =>
   holder === null || holder.id !== personId && holder.active && !entangled
 
 export const rejected = (field: string) =>

@@ -4,6 +4,7 @@
  * should lock have to get it, a durable job appends the rest.
  */
 import { Clock, Effect } from "effect"
+import type { PersonId } from "../../../schemas/BrandedIds.ts"
 import type { RequestRow } from "../../requests/RequestRows.ts"
 import { EventLog, type Fact } from "../../lifecycle/EventLog.ts"
 import { Database } from "../../platform/database/Database.ts"
@@ -14,13 +15,13 @@ import { type Audience, type NewsLimits, newsLimits, personOf, persons, some } f
 
 /** The two identities that are linked, and their persons. */
 interface Pair {
-  readonly author: string
+  readonly author: PersonId
   /** The author's first identity. */
   readonly own: Identity
   /** The identity that is linked with it. */
   readonly linked: Identity
   /** Ids of the persons who are merged into the author; empty where the identity had no holder. */
-  readonly others: ReadonlyArray<string>
+  readonly others: ReadonlyArray<PersonId>
 }
 
 interface Args extends Pair {
@@ -55,7 +56,7 @@ export const linkNews = Effect.fnUntraced(function* (limits: NewsLimits = newsLi
     { author, fields, person_id: other }: Pick<RequestRow, "author" | "fields" | "person_id">,
   ) {
     const [own] = yield* sql<Identity>`select issuer, subject from people where id = ${author}`
-    const names = yield* sql<{ id: string }>`select id from people where id = ${other} or merged_into = ${other}`
+    const names = yield* sql<{ id: PersonId }>`select id from people where id = ${other} or merged_into = ${other}`
     return { author, own: own!, linked: fields as unknown as Identity, others: names.map(({ id }) => id) }
   })
 

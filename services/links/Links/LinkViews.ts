@@ -1,4 +1,5 @@
 /** The view of a link request, for its author and the other side. */
+import type { LinkProofId } from "../../../schemas/BrandedIds.ts"
 import type * as Wire from "../../../schemas/identity/RequestBodies.ts"
 import { filedOf, type ReviewName, stamp } from "../../requests/PolicyReviews.ts"
 import type { RequestRow } from "../../requests/RequestRows.ts"
@@ -7,7 +8,7 @@ export const viewOf = (row: RequestRow, review: ReviewName | null): Wire.LinkReq
   const { issuer, proof_id = null, subject } = row.fields as {
     readonly issuer: string
     readonly subject: string
-    readonly proof_id?: string
+    readonly proof_id?: LinkProofId
   }
   return {
     link_request_id: row.id,

@@ -6,11 +6,12 @@
 import type { PgClient } from "@effect/sql-pg"
 import { Effect } from "effect"
 import type { Statement } from "effect/sql"
+import type { PersonId } from "../../../schemas/BrandedIds.ts"
 
 interface Merge {
-  readonly from: string
-  readonly into: string
-  readonly approvedBy: ReadonlyArray<string>
+  readonly from: PersonId
+  readonly into: PersonId
+  readonly approvedBy: ReadonlyArray<PersonId>
   readonly now: Date
 }
 
@@ -30,22 +31,22 @@ export const isEntangled = (sql: PgClient.PgClient, id: Statement.Fragment): Sta
       or exists (select from service_grants g join names on names.id in (g.proposed_by, g.approved_by, g.revoked_by)))`
 
 export const merging = (sql: PgClient.PgClient) => {
-  const entangled = (id: string) =>
+  const entangled = (id: PersonId) =>
     Effect.map(
       sql<{ entangled: boolean }>`select ${isEntangled(sql, sql`${id}`)} as entangled`,
       ([row]) => row!.entangled,
     )
 
-  const decidedTogether = (one: string, other: string) =>
+  const decidedTogether = (one: PersonId, other: PersonId) =>
     Effect.map(
       sql<{ together: boolean }>`select decided_together(${one}, ${other}) as together`,
       ([row]) => row!.together,
     )
 
   /** Locks both rows, ids ascending; returns the ids of those that are active and not merged. */
-  const lockBoth = (ids: ReadonlyArray<string>) =>
+  const lockBoth = (ids: ReadonlyArray<PersonId>) =>
     Effect.map(
-      sql<{ id: string }>`
+      sql<{ id: PersonId }>`
         with locked as (
           select id, status, removed, merged_into from people where id = any(${[...ids]}::text[])
           order by id collate "C" for update)

@@ -1,5 +1,6 @@
 /** The other side of a link objects; possible until the link has taken effect. */
 import { Clock, Effect } from "effect"
+import type { PersonId, RequestId } from "../../../schemas/BrandedIds.ts"
 import { NotFound } from "../../../schemas/problems/HttpProblems.ts"
 import { InvalidState } from "../../../schemas/problems/IdentityProblems.ts"
 import { isUuid } from "../../../schemas/Wire.ts"
@@ -12,15 +13,15 @@ import { viewOf } from "./LinkViews.ts"
 import { recording } from "./Records.ts"
 
 export interface Objection {
-  readonly personId: string
-  readonly linkRequestId: string
+  readonly personId: PersonId
+  readonly linkRequestId: RequestId
   readonly reason: string | null
 }
 
 /** Columns are null where there is no such request. */
 interface Loaded extends RequestRow, NewestReview {}
 
-const decide = Effect.fnUntraced(function* (loaded: Loaded, personId: string, now: number) {
+const decide = Effect.fnUntraced(function* (loaded: Loaded, personId: PersonId, now: number) {
   if (loaded.id === null) return yield* new NotFound()
   if (loaded.author === personId) {
     return yield* roleRequired("the other side of the link: its author cannot object to it")

@@ -9,6 +9,7 @@
 import type { PgClient } from "@effect/sql-pg"
 import { Effect } from "effect"
 import type { SqlError } from "effect/sql"
+import type { RequestId } from "../../../schemas/BrandedIds.ts"
 import { linkNoticeKind } from "../../requests/RequestMail.ts"
 import { objectionWindow, type RequestRow } from "../../requests/RequestRows.ts"
 import type { Mails, NewMail } from "../../platform/mail/Mails.ts"
@@ -22,7 +23,7 @@ interface Notice {
 }
 
 /** The mail that notifies the other side. */
-export const noticeTo = (requestId: string, recipient: string): NewMail => ({
+export const noticeTo = (requestId: RequestId, recipient: string): NewMail => ({
   kind: linkNoticeKind,
   subjectId: requestId,
   recipient,

@@ -1,5 +1,6 @@
 /** Makes a proof from a fresh access token of another identity; each token counts once. */
 import { Clock, Effect } from "effect"
+import { LinkProofId, type PersonId } from "../../../schemas/BrandedIds.ts"
 import { ProofConsumed } from "../../../schemas/problems/IdentityProblems.ts"
 import { stamp } from "../../requests/PolicyReviews.ts"
 import { Audit } from "../../platform/observability/Audit.ts"
@@ -11,7 +12,7 @@ import { who } from "../../people/CallerAuthentication.ts"
 import { type Held, held, holderIn, holderOf, isLinkable, rejected } from "./Holder.ts"
 
 export interface Shown {
-  readonly personId: string
+  readonly personId: PersonId
   readonly token: string
 }
 
@@ -30,7 +31,7 @@ interface Loaded extends Held {
 }
 
 /** Decides; returns the id of the identity's person, null where it has none. */
-const decide = Effect.fnUntraced(function* (loaded: Loaded, personId: string, { issuer, subject }: AccessToken) {
+const decide = Effect.fnUntraced(function* (loaded: Loaded, personId: PersonId, { issuer, subject }: AccessToken) {
   const holder = holderIn(loaded.holder)
   // Rejects a token whose sign-in its person has ended (it may have leaked), and one of a person who may not sign in.
   if (loaded.revoked === null ? holder !== null : loaded.revoked) return yield* rejected("token")
@@ -75,7 +76,7 @@ export const proving = Effect.gen(function* () {
     const loaded = yield* read(said)
     const other = yield* decide(loaded, personId, said)
 
-    const id = yield* ids.next
+    const id = LinkProofId.make(yield* ids.next)
     const expiresAt = new Date(now + proofMillis)
     const made = { created_at: new Date(now).toISOString(), expires_at: expiresAt.toISOString() }
     yield* fence(

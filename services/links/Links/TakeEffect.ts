@@ -4,6 +4,7 @@
  * that knows either person, so a fenced write would do as much work in one longer statement.
  */
 import { Clock, Effect } from "effect"
+import type { PersonId } from "../../../schemas/BrandedIds.ts"
 import { FourEyesCollapsed } from "../../../schemas/problems/IdentityProblems.ts"
 import type { Decision } from "../../requests/PolicyReviews.ts"
 import { type RequestRow, requestRows, timersOf } from "../../requests/RequestRows.ts"
@@ -27,7 +28,7 @@ export const takingEffect = Effect.gen(function* () {
 
   const signers = ({ id }: RequestRow) =>
     Effect.map(
-      sql<{ person_id: string }>`
+      sql<{ person_id: PersonId }>`
         select a.person_id from policy_approvals a join policy_reviews v on v.id = a.review_id
         where v.request_id = ${id}::uuid`,
       (found) => found.map(({ person_id }) => person_id),
@@ -39,7 +40,7 @@ export const takingEffect = Effect.gen(function* () {
     const { issuer, subject } = row.fields as { readonly issuer: string; readonly subject: string }
     const other = row.person_id
     const active = yield* lockBoth([row.author, ...(other === null ? [] : [other])])
-    const [holder] = yield* sql<{ id: string }>`${holderOf(sql, sql`${issuer}`, sql`${subject}`).rows}`
+    const [holder] = yield* sql<{ id: PersonId }>`${holderOf(sql, sql`${issuer}`, sql`${subject}`).rows}`
     const sound = active.has(row.author) && (holder?.id ?? null) === other &&
       (other === null ||
         active.has(other) && !(yield* entangled(other)) && !(yield* decidedTogether(row.author, other)))

@@ -1,6 +1,7 @@
 /** Recovery codes: ten of 128 random bits, shown once; only an HMAC under a key of the Vault is stored. */
 import { Redacted } from "effect"
 import { createHmac, randomBytes } from "node:crypto"
+import type { AuthenticatorId } from "../../../schemas/BrandedIds.ts"
 import type { Vault } from "../../platform/security/Vault.ts"
 
 const purpose = "recovery-codes"
@@ -23,7 +24,7 @@ export const newCodes = (): ReadonlyArray<string> =>
   Array.from({ length: codesInSet }, () => encode(new Uint8Array(randomBytes(16))))
 
 /** The hash under which a code is stored; `kid` names the key of existing codes. */
-export const hashOf = (vault: Vault["Service"], authenticatorId: string, code: string, kid?: string) => {
+export const hashOf = (vault: Vault["Service"], authenticatorId: AuthenticatorId, code: string, kid?: string) => {
   const key = vault.derive(purpose, kid)
   const plain = code.toLowerCase().replaceAll(/[^a-z2-7]/g, "")
   const hash = createHmac("sha256", Redacted.value(key.key)).update(`${authenticatorId}\0${plain}`).digest()

@@ -4,6 +4,7 @@
  */
 import { Effect } from "effect"
 import { createHash } from "node:crypto"
+import type { PersonId } from "../../../schemas/BrandedIds.ts"
 import type { RegistrationResponse } from "../../../schemas/identity/CredentialAction.ts"
 
 /** The relying party: the portal that people see. */
@@ -31,7 +32,7 @@ export const relyingPartyAt = (portal: URL): RelyingParty => {
 const algorithms = [-8, -7, -257]
 
 export interface NewUser {
-  readonly personId: string
+  readonly personId: PersonId
   readonly name: string
   readonly displayName: string
 }

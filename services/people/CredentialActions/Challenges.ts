@@ -1,6 +1,7 @@
 /** The challenge of a new intent, and the members that a start needs for it. */
 import type { PgClient } from "@effect/sql-pg"
 import { Effect, Redacted } from "effect"
+import type { PersonId } from "../../../schemas/BrandedIds.ts"
 import { actionTable, type Challenge, type StartAction } from "../../../schemas/identity/CredentialAction.ts"
 import { HTTPValidationError } from "../../../schemas/Validation.ts"
 import type { Authenticator } from "../Authenticators.ts"
@@ -43,7 +44,7 @@ const summaryOf = ({ kind, label }: StartAction, about: Authenticator | undefine
 }
 
 export const challenges = (sql: PgClient.PgClient, party: RelyingParty) => {
-  const userOf = Effect.fnUntraced(function* (personId: string) {
+  const userOf = Effect.fnUntraced(function* (personId: PersonId) {
     const [person] = yield* sql<{ name: string; display_name: string | null }>`
       select coalesce(email, subject) as name, display_name from people where id = ${personId}`
     return { personId, name: person!.name, displayName: person!.display_name ?? person!.name }
@@ -53,7 +54,7 @@ export const challenges = (sql: PgClient.PgClient, party: RelyingParty) => {
    * The challenge, and the parts of it that the intent stores: an app's seed, or the bytes that an authenticator signs.
    */
   return Effect.fnUntraced(function* (
-    personId: string,
+    personId: PersonId,
     action: StartAction,
     owned: ReadonlyArray<Authenticator>,
     about: Authenticator | undefined,

@@ -1,6 +1,7 @@
 /** Checks the proof of an action and carries the action out, in the current transaction. */
 import { Clock, Effect, type Redacted, Schema } from "effect"
 import type { SqlError } from "effect/sql"
+import { type AuthenticatorId, IntentId, type PersonId, SessionId } from "../../../schemas/BrandedIds.ts"
 import type { Caller } from "../../../schemas/api/ManagementApi.ts"
 import type { Proof } from "../../../schemas/identity/CredentialAction.ts"
 import { NotFound } from "../../../schemas/problems/HttpProblems.ts"
@@ -15,7 +16,7 @@ import { fits, refusedFor, unavailable } from "./Rules.ts"
 
 /** The proof is not valid; its `member` is at fault. */
 export class ProofRejected extends Schema.TaggedError<ProofRejected>()("ProofRejected", {
-  intentId: Schema.String,
+  intentId: IntentId,
   member: Schema.String,
 }) {}
 
@@ -23,7 +24,7 @@ export interface Effected {
   /** The target of the action, as a typed id for the audit; null where the action has none. */
   readonly about: string | null
   /** The authenticator that was made or changed. */
-  readonly authenticatorId: string | null
+  readonly authenticatorId: AuthenticatorId | null
   readonly recoveryCodes: ReadonlyArray<string> | null
   readonly sessionsRevoked: number
   readonly happenings: ReadonlyArray<Happening>
@@ -35,7 +36,7 @@ export interface Means {
   readonly secretOf: (intent: Intent) => Redacted.Redacted
 }
 
-type Me = Caller["Service"] & { readonly personId: string }
+type Me = Caller["Service"] & { readonly personId: PersonId }
 
 const nothing: Effected = {
   about: null,
@@ -56,7 +57,7 @@ const changed = (
 })
 
 export const effectsOf = (party: RelyingParty, { authenticators, secretOf, sessions }: Means) => {
-  const added = (id: string, one: Pick<Authenticator, "kind" | "platform" | "aaguid">): Effected => ({
+  const added = (id: AuthenticatorId, one: Pick<Authenticator, "kind" | "platform" | "aaguid">): Effected => ({
     ...nothing,
     about: `authenticator:${id}`,
     authenticatorId: id,
@@ -162,7 +163,7 @@ export const effectsOf = (party: RelyingParty, { authenticators, secretOf, sessi
         return remove(intent, owned)
       case "session.revoke":
         return Effect.map(
-          sessions.revoke(me.personId, intent.target_id!),
+          sessions.revoke(me.personId, SessionId.make(intent.target_id!)),
           (happenings) => ended(`session:${intent.target_id}`, happenings),
         )
       case "sessions.revoke_others":

@@ -5,12 +5,13 @@
 import type { PgClient } from "@effect/sql-pg"
 import { Effect, type Redacted } from "effect"
 import { createHash, timingSafeEqual } from "node:crypto"
+import type { IntentId, PersonId } from "../../../schemas/BrandedIds.ts"
 import type { ActionKind } from "../../../schemas/identity/CredentialAction.ts"
 import { isUuid } from "../../../schemas/Wire.ts"
 import type { Sealed, Vault } from "../../platform/security/Vault.ts"
 
 export interface Intent {
-  readonly id: string
+  readonly id: IntentId
   readonly kind: ActionKind
   readonly target_id: string | null
   readonly label: string | null
@@ -31,8 +32,8 @@ export const isBound = ({ binding }: Pick<Intent, "binding">, brought: string | 
   binding === null || brought !== undefined && timingSafeEqual(binding, bindingOf(brought))
 
 export interface NewIntent {
-  readonly id: string
-  readonly personId: string
+  readonly id: IntentId
+  readonly personId: PersonId
   readonly kind: ActionKind
   readonly targetId: string | null
   readonly label: string | null
@@ -64,7 +65,7 @@ export const intents = (sql: PgClient.PgClient, vault: Vault["Service"]) => {
   })
 
   /** A person's intent, locked, or null. */
-  const hold = Effect.fnUntraced(function* (personId: string, id: string) {
+  const hold = Effect.fnUntraced(function* (personId: PersonId, id: IntentId) {
     if (!isUuid(id)) return null
     const [found] = yield* sql<Intent>`
       select id::text, kind, target_id, label, state, expires_at, binding, challenge, kid, secret
@@ -81,13 +82,13 @@ export const intents = (sql: PgClient.PgClient, vault: Vault["Service"]) => {
         select id from credential_intents where state = 'pending' and expires_at <= ${now} limit 10000 for update skip locked
       ) returning 1`
 
-  const complete = (id: string, now: Date) =>
+  const complete = (id: IntentId, now: Date) =>
     sql`update credential_intents
       set state = 'completed', ended_at = ${now}, challenge = null, kid = null, secret = null
       where id = ${id}::uuid and state = 'pending'`
 
   /** Counts an invalid proof; returns the state after it, and whether it counted: the intent may have ended before. */
-  const countBadProof = Effect.fnUntraced(function* (id: string, now: Date) {
+  const countBadProof = Effect.fnUntraced(function* (id: IntentId, now: Date) {
     const [row] = yield* sql<{ state: Intent["state"] }>`
       update credential_intents set bad_proofs = bad_proofs + 1,
         state = case when bad_proofs + 1 >= ${mostBadProofs} then 'failed' else state end,

@@ -1,5 +1,6 @@
 /** Closes the open requests on a project that are not to be decided any more, with their reviews and timers. */
 import { Effect } from "effect"
+import type { ProjectId } from "../../../schemas/BrandedIds.ts"
 import { PolicyReviews } from "../../requests/PolicyReviews.ts"
 import { requestRows } from "../../requests/RequestRows.ts"
 import { Database } from "../../platform/database/Database.ts"
@@ -12,7 +13,7 @@ export const closings = Effect.gen(function* () {
   const requests = requestRows(sql)
 
   /** Closes the launches, or all requests, of a locked project. */
-  const close = Effect.fnUntraced(function* (projectId: string, which: "launches" | "all") {
+  const close = Effect.fnUntraced(function* (projectId: ProjectId, which: "launches" | "all") {
     const open = (yield* requests.lockOpen(projectId)).filter(({ kind }) => which === "all" || kind === "launch")
     if (open.length === 0) return
     const [declined, superseded] = [true, false].map((access) =>

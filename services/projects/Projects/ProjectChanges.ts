@@ -1,5 +1,6 @@
 /** The changes that take effect at once: withdrawals, changes of owners, and the end of declined proposals. */
 import { Effect } from "effect"
+import type { InstitutionId, PersonId, ProjectId } from "../../../schemas/BrandedIds.ts"
 import type * as Wire from "../../../schemas/identity/Project.ts"
 import { NotFound } from "../../../schemas/problems/HttpProblems.ts"
 import { InvalidState, LastOwner, VersionConflict } from "../../../schemas/problems/IdentityProblems.ts"
@@ -40,7 +41,7 @@ export const changes = Effect.gen(function* () {
   // Only the audit keeps the reason: no row has a column for it.
   const recorded = (
     action: string,
-    personId: string,
+    personId: PersonId,
     project: ProjectRow,
     more: Readonly<Record<string, string | boolean>>,
   ) =>
@@ -53,7 +54,7 @@ export const changes = Effect.gen(function* () {
     })
 
   /** Withdraws a locked project, with everything that ends with it. */
-  const end = Effect.fnUntraced(function* (project: ProjectRow, personId: string, reason: string) {
+  const end = Effect.fnUntraced(function* (project: ProjectRow, personId: PersonId, reason: string) {
     const withdrawn = yield* projects.change(project, { state: "withdrawn" })
     const ending = {
       projectId: project.id,
@@ -80,9 +81,9 @@ export const changes = Effect.gen(function* () {
   const withdraw = Effect.fn("Projects.withdraw")(
     function* (
       { expected_version, institutionId, personId, projectId, reason }: Wire.Transition & {
-        readonly personId: string
-        readonly projectId: string
-        readonly institutionId: string
+        readonly personId: PersonId
+        readonly projectId: ProjectId
+        readonly institutionId: InstitutionId
       },
     ) {
       yield* projects.turn(projectId)
@@ -100,7 +101,7 @@ export const changes = Effect.gen(function* () {
     },
   )
 
-  const ownersOf = Effect.fnUntraced(function* (projectId: string, version: number) {
+  const ownersOf = Effect.fnUntraced(function* (projectId: ProjectId, version: number) {
     const list = yield* projects.owners(projectId)
     return {
       project_id: projectId,
@@ -116,8 +117,8 @@ export const changes = Effect.gen(function* () {
   const changeOwner = Effect.fn("Projects.changeOwner")(
     function* (
       { active, person_id, personId, projectId, reason }: Wire.OwnerChange & {
-        readonly personId: string
-        readonly projectId: string
+        readonly personId: PersonId
+        readonly projectId: ProjectId
       },
     ) {
       yield* projects.turn(projectId)
@@ -149,7 +150,7 @@ export const changes = Effect.gen(function* () {
     },
   )
 
-  const decline = Effect.fnUntraced(function* (request: RequestRow, personId: string, reason: string) {
+  const decline = Effect.fnUntraced(function* (request: RequestRow, personId: PersonId, reason: string) {
     const project = (yield* projects.lock(request.project_id!))!
     yield* requests.change(request, { state: "declined" })
     yield* timers.set(request.id, [])

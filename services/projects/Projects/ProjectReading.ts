@@ -4,6 +4,7 @@
  * moment may still read, and decides nothing.
  */
 import { Clock, Effect } from "effect"
+import type { InstitutionId, PersonId, ProjectId } from "../../../schemas/BrandedIds.ts"
 import { NotFound } from "../../../schemas/problems/HttpProblems.ts"
 import { newestReview, requestRows } from "../../requests/RequestRows.ts"
 import { type Held, heldIn, needs, standingOf } from "../../people/Roles.ts"
@@ -32,7 +33,7 @@ export const reading = Effect.gen(function* () {
   const { columns } = projectRows(reads)
   const requests = requestRows(reads)
 
-  const isOperator = (personId: string) =>
+  const isOperator = (personId: PersonId) =>
     reads`exists (select from people
       where id = ${personId} and operator and status = 'active' and not removed and merged_into is null)`
 
@@ -42,7 +43,7 @@ export const reading = Effect.gen(function* () {
       where r.project_id = j.id and r.kind = ${kind} order by r.id desc limit ${most}`
 
   const read = Effect.fn("Projects.read")(
-    function* ({ personId, projectId }: { readonly personId: string; readonly projectId: string }) {
+    function* ({ personId, projectId }: { readonly personId: PersonId; readonly projectId: ProjectId }) {
       const now = new Date(yield* Clock.currentTimeMillis)
       const [found] = yield* reads<FoundRow>`
         select ${columns}, installed_version, updated_at, operator, owns, uses, held,
@@ -75,8 +76,8 @@ export const reading = Effect.gen(function* () {
 
   const list = Effect.fn("Projects.list")(
     function* ({ afterId, institutionId, limit, personId }: {
-      readonly personId: string
-      readonly institutionId: string
+      readonly personId: PersonId
+      readonly institutionId: InstitutionId
       readonly limit: number
       readonly afterId: string | null
     }) {

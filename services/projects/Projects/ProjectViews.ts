@@ -1,4 +1,5 @@
 /** The views of projects and launches for clients. */
+import { PersonId, type PolicyReviewId, type ProviderJobId } from "../../../schemas/BrandedIds.ts"
 import type * as Wire from "../../../schemas/identity/Project.ts"
 import { filedOf, type ReviewName, stamp } from "../../requests/PolicyReviews.ts"
 import type { RequestRow } from "../../requests/RequestRows.ts"
@@ -16,7 +17,7 @@ type Dates = "created_at" | "decided_at" | "expires_at" | "effective_at"
 export type ReadRequest =
   & Omit<RequestRow, Dates>
   & { readonly [Name in Dates]: string | (Name extends "created_at" ? never : null) }
-  & { readonly review_id: string | null; readonly required_roles: ReviewName["required_roles"] }
+  & { readonly review_id: PolicyReviewId | null; readonly required_roles: ReviewName["required_roles"] }
 
 /** The decisions about a project, as PostgreSQL's JSON has them. */
 export interface Beside {
@@ -50,12 +51,12 @@ const common = (project: ProjectRow, reason: string) => ({ ...described(project)
 export const websiteOf = (project: ProjectRow, request: RequestRow, review: ReviewName): Wire.Website => ({
   ...filedOf(request, review),
   ...common(project, request.reason),
-  owner_person_id: String(request.fields["owner_person_id"]),
+  owner_person_id: PersonId.make(String(request.fields["owner_person_id"])),
 })
 
 export const withdrawnOf = (
   project: ProjectRow,
-  made: { readonly reason: string; readonly eventId: string; readonly jobId: string | null },
+  made: { readonly reason: string; readonly eventId: string; readonly jobId: ProviderJobId | null },
 ): Wire.WithdrawnWebsite => ({ ...common(project, made.reason), event_id: made.eventId, job_id: made.jobId })
 
 /** The fields of a launch's request: the project version and preview to which the launch is bound. */

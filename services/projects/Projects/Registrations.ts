@@ -1,5 +1,6 @@
 /** Registers websites and proposes their launches. */
 import { Effect } from "effect"
+import { type InstitutionId, type PersonId, ProjectId, RequestId } from "../../../schemas/BrandedIds.ts"
 import { isLocal } from "../../../schemas/identity/Addresses.ts"
 import type * as Wire from "../../../schemas/identity/Project.ts"
 import { InvalidState, LaunchUrlUnverified } from "../../../schemas/problems/IdentityProblems.ts"
@@ -37,7 +38,7 @@ export const registrations = Effect.gen(function* () {
   const requests = requestRows(sql)
   const { settle: tellOwners } = owners(sql, positions)
 
-  const recorded = (action: string, personId: string, projectId: string, institutionId: string) =>
+  const recorded = (action: string, personId: PersonId, projectId: ProjectId, institutionId: InstitutionId) =>
     audit.append({
       action,
       actor: `person:${personId}`,
@@ -47,7 +48,9 @@ export const registrations = Effect.gen(function* () {
     })
 
   const register = Effect.fn("Projects.register")(
-    function* (asked: Wire.WebsiteRegistration & { readonly personId: string; readonly institutionId: string }) {
+    function* (
+      asked: Wire.WebsiteRegistration & { readonly personId: PersonId; readonly institutionId: InstitutionId },
+    ) {
       const { environment, institutionId, owner_person_id, personId, reason } = asked
       const known = yield* people.lock([personId, owner_person_id])
       yield* needs(yield* roles.inInstitution(personId, institutionId), "sponsor", "administrator")
@@ -57,7 +60,7 @@ export const registrations = Effect.gen(function* () {
       }
       const [projectId, requestId] = yield* ids.batch(2)
       const project = yield* projects.insert({
-        id: projectId!,
+        id: ProjectId.make(projectId!),
         institution_id: institutionId,
         name: asked.name,
         website: asked.website,
@@ -83,7 +86,7 @@ export const registrations = Effect.gen(function* () {
       const ownerId = yield* projects.own(project.id, owner.id, true, personId)
       yield* tellOwners("id", [ownerId])
       const filed = (yield* requests.insert({
-        id: requestId!,
+        id: RequestId.make(requestId!),
         kind: "website",
         state: "submitted",
         author: personId,
@@ -123,8 +126,8 @@ export const registrations = Effect.gen(function* () {
   const proposeLaunch = Effect.fn("Projects.proposeLaunch")(
     function* (
       { launch_url, personId, projectId, reason }: Wire.LaunchCreate & {
-        readonly personId: string
-        readonly projectId: string
+        readonly personId: PersonId
+        readonly projectId: ProjectId
       },
     ) {
       yield* projects.turn(projectId)
@@ -156,7 +159,7 @@ export const registrations = Effect.gen(function* () {
       yield* close(projectId, "launches")
       const proposed = yield* projects.change(project, { state: "launch_proposed" })
       const request: RequestRow = (yield* requests.insert({
-        id: yield* ids.next,
+        id: RequestId.make(yield* ids.next),
         kind: "launch",
         state: "proposed",
         author: personId,

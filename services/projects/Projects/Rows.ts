@@ -4,14 +4,15 @@
 import type { PgClient } from "@effect/sql-pg"
 import { Clock, Effect } from "effect"
 import type { SqlError } from "effect/sql"
+import type { InstitutionId, PersonId, ProjectId } from "../../../schemas/BrandedIds.ts"
 import type { ConnectorKind, Environment, ProjectState } from "../../../schemas/identity/IdentityDirectory.ts"
 import { WebsiteExists } from "../../../schemas/problems/IdentityProblems.ts"
 import { Ids } from "../../platform/Ids.ts"
 import { lockProject } from "../../platform/database/AdvisoryLocks.ts"
 
 export interface ProjectRow {
-  readonly id: string
-  readonly institution_id: string
+  readonly id: ProjectId
+  readonly institution_id: InstitutionId
   readonly name: string
   readonly website: string
   readonly environment: Environment
@@ -45,7 +46,7 @@ export type NewProject =
     ProjectRow,
     "state" | "held_reason" | "held_from" | "rollout" | "client_id" | "launch_url" | "revision" | "created_at"
   >
-  & { readonly made_by: string }
+  & { readonly made_by: PersonId }
 
 const listed = `id, institution_id, name, website, environment, connector_kind, connector_product, preview_digest,
   redirect_uris, post_logout_redirect_uris, backchannel_logout_uri, requested_scopes, state, held_reason, held_from,
@@ -63,11 +64,11 @@ export const projectRows = (sql: PgClient.PgClient) => {
      * Lets commands on one project run one after another to the end of the transaction: each reads roles under shared
      * locks and then changes the project's row, so two at once would deadlock.
      */
-    turn: (id: string) => lockProject(sql, id),
+    turn: (id: ProjectId) => lockProject(sql, id),
 
-    byId: (id: string) => first(sql<ProjectRow>`select ${columns} from projects where id = ${id} and not removed`),
+    byId: (id: ProjectId) => first(sql<ProjectRow>`select ${columns} from projects where id = ${id} and not removed`),
 
-    lock: (id: string) =>
+    lock: (id: ProjectId) =>
       first(sql<ProjectRow>`select ${columns} from projects where id = ${id} and not removed for update`),
 
     /** Inserts a project; null where the institution has the website in that environment already. */
@@ -89,7 +90,7 @@ export const projectRows = (sql: PgClient.PgClient) => {
 
     /** The refusal that names the project which has the website already. */
     twin: Effect.fnUntraced(function* (
-      institutionId: string,
+      institutionId: InstitutionId,
       { environment, website }: Pick<ProjectRow, "environment" | "website">,
     ): Effect.fn.Return<WebsiteExists, SqlError.SqlError> {
       const [row] = yield* sql<Pick<ProjectRow, "id" | "state">>`
@@ -119,11 +120,11 @@ export const projectRows = (sql: PgClient.PgClient) => {
     }),
 
     /** Writes what a locked and held project waits for. */
-    explain: (id: string, heldReason: string) =>
+    explain: (id: ProjectId, heldReason: string) =>
       sql`update projects set held_reason = ${heldReason} where id = ${id} and held_reason is distinct from ${heldReason}`,
 
     /** Raises the version for a decision that does not change the state. */
-    touch: Effect.fnUntraced(function* (id: string): Effect.fn.Return<number, SqlError.SqlError> {
+    touch: Effect.fnUntraced(function* (id: ProjectId): Effect.fn.Return<number, SqlError.SqlError> {
       const [row] = yield* sql<{ revision: number }>`
         update projects set revision = revision + 1, updated_at = ${yield* now} where id = ${id} returning revision`
       return row!.revision
@@ -131,10 +132,10 @@ export const projectRows = (sql: PgClient.PgClient) => {
 
     /** Makes a person an owner, or ends that; returns the id of the row. */
     own: Effect.fnUntraced(function* (
-      projectId: string,
-      personId: string,
+      projectId: ProjectId,
+      personId: PersonId,
       active: boolean,
-      madeBy: string,
+      madeBy: PersonId,
     ): Effect.fn.Return<string, SqlError.SqlError> {
       const at = yield* now
       const [row] = yield* sql<{ id: string }>`
@@ -149,8 +150,8 @@ export const projectRows = (sql: PgClient.PgClient) => {
       return row!.id
     }),
 
-    owners: (projectId: string) =>
-      sql<{ person_id: string; active: boolean; since: Date | null; standing: boolean }>`
+    owners: (projectId: ProjectId) =>
+      sql<{ person_id: PersonId; active: boolean; since: Date | null; standing: boolean }>`
         select o.person_id, o.active, o.since,
           o.active and p.status = 'active' and not p.removed and p.merged_into is null as standing
         from project_owners o join people p on p.id = o.person_id

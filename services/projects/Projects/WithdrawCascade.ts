@@ -4,6 +4,7 @@
  */
 import { Effect } from "effect"
 import type { SqlError } from "effect/sql"
+import type { InstitutionId, PersonId, ProjectId } from "../../../schemas/BrandedIds.ts"
 import { ServiceGrants } from "../../access/ServiceGrants.ts"
 import type { Fact } from "../../lifecycle/EventLog.ts"
 import { clientSessions } from "../../people/ClientSessions.ts"
@@ -12,12 +13,12 @@ import { jobQueue } from "../ProviderJobs/Queue.ts"
 import { closings } from "./CloseRequests.ts"
 
 export interface Ending {
-  readonly projectId: string
-  readonly institutionId: string
+  readonly projectId: ProjectId
+  readonly institutionId: InstitutionId
   /** The provider's client, where the project has one. */
   readonly clientId: string | null
   /** The person who withdraws the project; null: the directory. */
-  readonly personId: string | null
+  readonly personId: PersonId | null
   readonly reason: string
 }
 

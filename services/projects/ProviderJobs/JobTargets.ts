@@ -1,9 +1,10 @@
 /** The target of a project's client at the provider, and the drift from it. */
+import type { ProjectId } from "../../../schemas/BrandedIds.ts"
 import { digestOf } from "../../platform/security/CanonicalJson.ts"
 import type { ClientTarget, Observed } from "../IdentityProvider.ts"
 
 export interface ProjectRow {
-  readonly id: string
+  readonly id: ProjectId
   readonly name: string
   readonly redirect_uris: ReadonlyArray<string>
   readonly post_logout_redirect_uris: ReadonlyArray<string>
@@ -12,7 +13,7 @@ export interface ProjectRow {
 }
 
 /** The reference by which a project's client can be found at the provider. */
-export const referenceOf = (projectId: string): string => `bailiwick:${projectId}`
+export const referenceOf = (projectId: ProjectId): string => `bailiwick:${projectId}`
 
 /**
  * The target of a project's client. A website signs people in by code and PKCE, without a secret; a connector without

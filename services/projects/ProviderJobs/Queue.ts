@@ -1,5 +1,6 @@
 /** Adds, releases and drops provider jobs, in the transaction that needs it. */
 import { Clock, Effect } from "effect"
+import { type ProjectId, ProviderJobId } from "../../../schemas/BrandedIds.ts"
 import { WakeUps } from "../../platform/messaging/WakeUps.ts"
 import { Database } from "../../platform/database/Database.ts"
 import { Ids } from "../../platform/Ids.ts"
@@ -18,11 +19,11 @@ export const jobQueue = Effect.gen(function* () {
     function* (
       { held = false, kind, projectId }: {
         readonly kind: ProviderJobKind
-        readonly projectId: string
+        readonly projectId: ProjectId
         readonly held?: boolean
       },
     ) {
-      const id = yield* ids.next
+      const id = ProviderJobId.make(yield* ids.next)
       const now = new Date(yield* Clock.currentTimeMillis)
       const reference = referenceOf(projectId)
       yield* sql`
@@ -33,14 +34,14 @@ export const jobQueue = Effect.gen(function* () {
     },
   )
 
-  const release = Effect.fn("ProviderJobs.release")(function* (projectId: string) {
+  const release = Effect.fn("ProviderJobs.release")(function* (projectId: ProjectId) {
     const now = new Date(yield* Clock.currentTimeMillis)
     // Leaves `updated_at` as it is: after a restore the job may have been released, and done, in the lost time.
     yield* sql`update provider_jobs set held = false, not_before = ${now} where project_id = ${projectId} and held`
     yield* sql.afterCommit(bells.ring(providerTopic))
   })
 
-  const drop = Effect.fn("ProviderJobs.drop")(function* (projectId: string, why: string) {
+  const drop = Effect.fn("ProviderJobs.drop")(function* (projectId: ProjectId, why: string) {
     const now = new Date(yield* Clock.currentTimeMillis)
     yield* sql`
       update provider_jobs set state = 'effective', held = false, last_error = ${why}, updated_at = ${now}

@@ -1,6 +1,7 @@
 /** The rows of provider jobs and of the clients that they make. */
 import type { PgClient } from "@effect/sql-pg"
 import { Clock, Effect, Redacted } from "effect"
+import type { ProjectId, ProviderJobId } from "../../../schemas/BrandedIds.ts"
 import type { Job, JobState } from "../../../schemas/identity/Operation.ts"
 import type { Vault } from "../../platform/security/Vault.ts"
 import type { ClientTarget, KnownClient } from "../IdentityProvider.ts"
@@ -13,9 +14,9 @@ export type ProviderJobKind = (typeof providerJobKinds)[number]
 export const maxAttempts = 8
 
 export interface JobRow {
-  readonly id: string
+  readonly id: ProviderJobId
   readonly kind: ProviderJobKind
-  readonly project_id: string
+  readonly project_id: ProjectId
   readonly state: Exclude<JobState, "running">
   readonly held: boolean
   readonly reference: string
@@ -47,9 +48,9 @@ const tokenOf = (token: Redacted.Redacted | null) => token === null ? null : Red
 
 /** The known clients, with their management credentials sealed. */
 export const clients = (sql: PgClient.PgClient, vault: Vault["Service"]) => {
-  const place = (projectId: string) => ({ table: "provider_clients", column: "management_token", row: projectId })
+  const place = (projectId: ProjectId) => ({ table: "provider_clients", column: "management_token", row: projectId })
 
-  const of = Effect.fnUntraced(function* (projectId: string) {
+  const of = Effect.fnUntraced(function* (projectId: ProjectId) {
     const [row] = yield* sql<{
       client_id: string
       management_uri: string | null
@@ -72,7 +73,7 @@ export const clients = (sql: PgClient.PgClient, vault: Vault["Service"]) => {
 
   /** Stores the client of an answer, and its id on the project. */
   const keep = Effect.fnUntraced(function* (
-    projectId: string,
+    projectId: ProjectId,
     reference: string,
     client: KnownClient,
     target: ClientTarget,
@@ -93,19 +94,21 @@ export const clients = (sql: PgClient.PgClient, vault: Vault["Service"]) => {
   })
 
   /** Deletes noted drift: the client was set to its target. */
-  const mended = (projectId: string) => sql`delete from client_drift where project_id = ${projectId}`
+  const mended = (projectId: ProjectId) => sql`delete from client_drift where project_id = ${projectId}`
 
   /** Stores the management credential of the last answer: with a new one the provider no longer accepts the old one. */
-  const renew = Effect.fnUntraced(function* (projectId: string, before: KnownClient, { managementToken }: KnownClient) {
-    if (managementToken === null || tokenOf(before.managementToken) === tokenOf(managementToken)) return
-    const { bytes, kid } = vault.seal(managementToken, place(projectId))
-    yield* sql`
+  const renew = Effect.fnUntraced(
+    function* (projectId: ProjectId, before: KnownClient, { managementToken }: KnownClient) {
+      if (managementToken === null || tokenOf(before.managementToken) === tokenOf(managementToken)) return
+      const { bytes, kid } = vault.seal(managementToken, place(projectId))
+      yield* sql`
       update provider_clients set management_token = ${bytes}, kid = ${kid}
       where project_id = ${projectId} and client_id = ${before.clientId} and not disabled`
-  })
+    },
+  )
 
   /** Marks the client as disabled, and deletes its management credential. */
-  const disabled = Effect.fnUntraced(function* (projectId: string) {
+  const disabled = Effect.fnUntraced(function* (projectId: ProjectId) {
     yield* sql`
       update provider_clients set disabled = true, management_token = null, kid = null where project_id = ${projectId}`
     yield* mended(projectId)

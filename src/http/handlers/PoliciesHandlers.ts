@@ -2,6 +2,7 @@
 import { Effect } from "effect"
 import { HttpApi, HttpApiBuilder } from "effect/http-api"
 import { PoliciesApi } from "../../../schemas/api/PoliciesApi.ts"
+import type { PolicyReviewId } from "../../../schemas/BrandedIds.ts"
 import { type Approval, PolicyReview } from "../../../schemas/identity/PolicyReview.ts"
 import { PolicyDecisions } from "../../../services/decisions/PolicyDecisions.ts"
 import { type IdempotentResponse, keyed, keyedFenced } from "./IdempotentResponse.ts"
@@ -16,7 +17,7 @@ export const policies = HttpApiBuilder.group(
   Effect.fn(function* (handlers) {
     const service = yield* PolicyDecisions
 
-    const decision = Effect.fnUntraced(function* (reviewId: string, { reason, role }: Approval) {
+    const decision = Effect.fnUntraced(function* (reviewId: PolicyReviewId, { reason, role }: Approval) {
       const { personId, principal } = yield* personIn
       return { principal, decision: { personId, reviewId, role, reason, stepUp: yield* approving } }
     })

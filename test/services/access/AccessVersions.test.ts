@@ -1,6 +1,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Clock, Effect, Stream } from "effect"
 import { createHash, randomUUID } from "node:crypto"
+import { AccessId, PersonId, ProjectId } from "../../../schemas/BrandedIds.ts"
 import { type AccessDecision, AccessVersions } from "../../../services/access/AccessVersions.ts"
 import { Directory, type RefusedLine } from "../../../services/directory/Directory.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
@@ -43,6 +44,8 @@ const scene = Effect.gen(function* () {
   return { fern, portal: yield* project(fern), pat: yield* person() }
 })
 
+const [ada, sam] = [PersonId.make("ada"), PersonId.make("sam")]
+
 const record = (decision: AccessDecision) =>
   Effect.flatMap(AccessVersions, ({ record }) => inTransaction(record(decision)))
 
@@ -50,14 +53,14 @@ const decision = (
   { fern, pat, portal }: Effect.Success<typeof scene>,
   fields: Partial<AccessDecision> = {},
 ): AccessDecision => ({
-  accessId: randomUUID(),
+  accessId: AccessId.make(randomUUID()),
   institutionId: fern,
   projectId: portal,
   personId: pat,
   role: "user",
   state: "active",
-  madeBy: "sam",
-  approvedBy: ["ada"],
+  madeBy: sam,
+  approvedBy: [ada],
   ...fields,
 })
 
@@ -134,7 +137,7 @@ layer(identity)("AccessVersions", (it) => {
       const asked = decision(set)
       const first = yield* record(asked)
       assert.deepStrictEqual(yield* record(asked), first)
-      const second = yield* record({ ...asked, state: "revoked", madeBy: "ada", approvedBy: [] })
+      const second = yield* record({ ...asked, state: "revoked", madeBy: ada, approvedBy: [] })
       assert.deepStrictEqual([first.accessVersion, second.accessVersion], [1, 2])
       const rows = yield* sql`
         select made_by, approved_by from access_versions where access_id = ${asked.accessId} order by access_version`
@@ -234,7 +237,7 @@ layer(identity)("AccessVersions", (it) => {
   it.effect("Access and ownerships wait for a person or project that the feed brings later", () =>
     Effect.gen(function* () {
       const fern = yield* institution()
-      const [portal, pat] = [randomUUID(), randomUUID()]
+      const [portal, pat] = [ProjectId.make(randomUUID()), PersonId.make(randomUUID())]
       const id = yield* access(fern, portal, pat)
       yield* owner(portal, pat)
       assert.deepStrictEqual(yield* versions(id), [])

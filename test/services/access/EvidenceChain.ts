@@ -2,6 +2,7 @@
 import { assert } from "@effect/vitest"
 import { Effect } from "effect"
 import { createHash } from "node:crypto"
+import type { AccessReviewId } from "../../../schemas/BrandedIds.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 
 type Row = Record<string, unknown> & { readonly [at: string]: unknown }
@@ -17,7 +18,7 @@ const hash = (text: string) => `sha256:${createHash("sha256").update(text).diges
 const stamp = (at: unknown) => (at as Date).toISOString()
 
 /** Fails where a digest of a review's evidence is wrong; returns the digests of its entries. */
-export const verified = Effect.fnUntraced(function* (reviewId: string) {
+export const verified = Effect.fnUntraced(function* (reviewId: AccessReviewId) {
   const { sql } = yield* Database
   const [review] = yield* sql<Row>`
     select *, id::text as id, decision_id::text as decision_id, grant_event_id::text as grant_event_id

@@ -1,6 +1,7 @@
 /** Independence of a review's approver from its Sponsor, as the service and as the database check it. */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Exit } from "effect"
+import type { PersonId } from "../../../schemas/BrandedIds.ts"
 import { Roles } from "../../../services/people/Roles.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { day, start, tagOf, timed } from "../../support/Fixtures.ts"
@@ -59,7 +60,7 @@ layer(services, { excludeTestServices: true })("Four eyes on reviews", (it) => {
       const counts = Effect.zipWith(independent(ada, sam), independent(alias, ada), (a, b) => [a, b])
       const rows = [["people", "id", "created_at"], ["institution_memberships", "person_id", "created_at"]]
       for (const [table, key, at] of [...rows, ["identities", "person_id", "linked_at"]]) {
-        const write = (whose: string, madeBy: string | null, approvedBy: ReadonlyArray<string>, millis: number) =>
+        const write = (whose: string, madeBy: PersonId | null, approvedBy: ReadonlyArray<PersonId>, millis: number) =>
           sql`update ${sql(table!)} set made_by = ${madeBy}, approved_by = ${[...approvedBy]}::text[],
             ${sql(at!)} = ${new Date(millis)} where ${sql(key!)} = ${whose}`
         const edge = start - 90 * day

@@ -4,6 +4,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { randomUUID } from "node:crypto"
+import type { AccessReviewId, PersonId } from "../../../schemas/BrandedIds.ts"
 import type { GrantReceipt } from "../../../schemas/identity/AccessReview.ts"
 import { AccessReviews } from "../../../services/access/AccessReviews.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
@@ -35,7 +36,7 @@ const decided = <E extends { readonly _tag: string }, R>(
 const stateOf = ({ accessId, portal }: World) =>
   Effect.gen(function* () {
     const { sql } = yield* Database
-    const reviews = yield* sql<{ id: string; state: string; approved_by: string | null }>`
+    const reviews = yield* sql<{ id: AccessReviewId; state: string; approved_by: PersonId | null }>`
       select id::text as id, state, approved_by from access_reviews where access_id = ${accessId} order by proposed_at, id`
     for (const { id } of reviews) yield* verified(id)
     const kinds = yield* sql<{ kind: string; position: bigint }>`
@@ -47,7 +48,7 @@ const stateOf = ({ accessId, portal }: World) =>
     return { states: reviews.map(({ state }) => state), kinds: kinds.map(({ kind }) => kind), audited }
   })
 
-type Decide = (w: World, reviewId: string) => Effect.Effect<string, never, Layer.Success<typeof all>>
+type Decide = (w: World, reviewId: AccessReviewId) => Effect.Effect<string, never, Layer.Success<typeof all>>
 
 const by = (who: "ada" | "abe" | "sam", what: "approve" | "revoke", key?: string): Decide => (w, reviewId) =>
   Effect.flatMap(AccessReviews, (reviews) => {

@@ -1,5 +1,6 @@
 /** A model of the reviews in one institution of a few people, and the random steps that it takes. */
 import * as fc from "fast-check"
+import type { AccessReviewId } from "../../../schemas/BrandedIds.ts"
 
 /** Numbers of people: 0 and 1 begin as Sponsors, 1 to 3 as administrators, 4 without a role. */
 export const people = 5
@@ -78,7 +79,7 @@ export const step: fc.Arbitrary<Step> = fc.oneof(
 ) as fc.Arbitrary<Step>
 
 export interface Reviewed {
-  readonly id: string
+  readonly id: AccessReviewId
   readonly version: number
   readonly proposer: number
   readonly digests: Array<string>

@@ -1,6 +1,7 @@
 /** Fixture: an institution with a Sponsor, two administrators and one Access, and their commands on its reviews. */
 import { assert } from "@effect/vitest"
 import { Effect, Layer } from "effect"
+import type { AccessId, AccessReviewId, InstitutionId, PersonId } from "../../../schemas/BrandedIds.ts"
 import type { GrantReviewList } from "../../../schemas/identity/AccessReview.ts"
 import { AccessReviews, type ReviewDecision } from "../../../services/access/AccessReviews.ts"
 import { listing } from "../../../services/access/AccessReviews/Listing.ts"
@@ -23,7 +24,7 @@ export const world = Effect.gen(function* () {
 })
 export type World = Effect.Success<typeof world>
 
-export const propose = ({ accessId, fern, sam }: World, more: { access_version?: number; personId?: string } = {}) =>
+export const propose = ({ accessId, fern, sam }: World, more: { access_version?: number; personId?: PersonId } = {}) =>
   Effect.flatMap(AccessReviews, (reviews) =>
     transact(reviews.propose({
       access_id: accessId,
@@ -36,8 +37,8 @@ export const propose = ({ accessId, fern, sam }: World, more: { access_version?:
 
 export const on = (
   { fern }: World,
-  personId: string,
-  reviewId: string,
+  personId: PersonId,
+  reviewId: AccessReviewId,
   ...seen: ReadonlyArray<string>
 ): ReviewDecision => ({
   personId,
@@ -53,16 +54,16 @@ export const revoke = (decision: ReviewDecision) =>
 const decoder = new TextDecoder()
 /** The list that was sent as these bytes. */
 export const said = (list: Uint8Array): GrantReviewList => JSON.parse(decoder.decode(list))
-export const list = ({ fern }: World, personId: string) =>
+export const list = ({ fern }: World, personId: PersonId) =>
   Effect.flatMap(AccessReviews, (reviews) => Effect.map(reviews.list(personId, fern), said))
 
 /** Asserts that a kept list equals a newly made one. */
-export const asAnew = Effect.fnUntraced(function* (personId: string, institutionId: string) {
+export const asAnew = Effect.fnUntraced(function* (personId: PersonId, institutionId: InstitutionId) {
   const written = said(yield* (yield* AccessReviews).list(personId, institutionId))
   const anew = yield* Effect.scoped(Effect.flatMap(listing, (list) => list(personId, institutionId)))
   assert.deepStrictEqual({ ...written, as_of: "" }, { ...said(anew), as_of: "" })
   return written
 })
 
-export const rawAccess = (accessId: string) =>
+export const rawAccess = (accessId: AccessId) =>
   Effect.flatMap(Database, ({ sql }) => sql`select * from access where id = ${accessId}`)

@@ -1,6 +1,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Deferred, Effect, Exit, Fiber, Layer } from "effect"
 import { TestClock } from "effect/testing"
+import { type PersonId, ServiceGrantId } from "../../../schemas/BrandedIds.ts"
 import type { LifecycleServiceProposal } from "../../../schemas/identity/ServiceGrant.ts"
 import { ServiceGrants } from "../../../services/access/ServiceGrants.ts"
 import { EnvironmentMismatch } from "../../../schemas/problems/IdentityProblems.ts"
@@ -34,13 +35,13 @@ const proposal: LifecycleServiceProposal = {
   reason,
 }
 
-const propose = ({ olga, portal }: World, more: Partial<LifecycleServiceProposal> & { personId?: string } = {}) =>
+const propose = ({ olga, portal }: World, more: Partial<LifecycleServiceProposal> & { personId?: PersonId } = {}) =>
   Effect.flatMap(
     ServiceGrants,
     (grants) => transact(grants.propose({ ...proposal, personId: olga, projectId: portal, ...more })),
   )
 
-const approve = ({ portal }: World, personId: string, grantId: string, expectedVersion = 1) =>
+const approve = ({ portal }: World, personId: PersonId, grantId: ServiceGrantId, expectedVersion = 1) =>
   Effect.flatMap(ServiceGrants, (grants) =>
     transact(grants.approve({
       personId,
@@ -51,10 +52,10 @@ const approve = ({ portal }: World, personId: string, grantId: string, expectedV
       stepUp: Effect.void,
     })))
 
-const revoke = ({ portal }: World, personId: string, grantId: string) =>
+const revoke = ({ portal }: World, personId: PersonId, grantId: ServiceGrantId) =>
   Effect.flatMap(ServiceGrants, (grants) => transact(grants.revoke({ personId, projectId: portal, grantId, reason })))
 
-const list = ({ portal }: World, personId: string, limit = 100, afterId: string | null = null) =>
+const list = ({ portal }: World, personId: PersonId, limit = 100, afterId: string | null = null) =>
   Effect.flatMap(ServiceGrants, (grants) => grants.list({ personId, projectId: portal, limit, afterId }))
 
 const told = ({ portal }: World) =>
@@ -136,7 +137,7 @@ layer(services, { excludeTestServices: true })("ServiceGrants", (it) => {
       assert.strictEqual(yield* tagOf(approve(w, w.olga, id)), "FourEyesRequired")
       assert.strictEqual(yield* tagOf(approve(w, w.oz, id)), "RoleRequired")
       assert.strictEqual(yield* tagOf(approve(w, w.ada, id, 2)), "VersionConflict")
-      assert.strictEqual(yield* tagOf(approve(w, w.ada, "no-uuid")), "NotFound")
+      assert.strictEqual(yield* tagOf(approve(w, w.ada, ServiceGrantId.make("no-uuid"))), "NotFound")
       assert.strictEqual(yield* tagOf(approve(yield* world, w.ada, id)), "NotFound")
       const { sql } = yield* Database
       const made = (at: number) =>

@@ -6,6 +6,7 @@ import { assert, layer } from "@effect/vitest"
 import { Clock, Effect, type Layer } from "effect"
 import { TestClock } from "effect/testing"
 import { randomUUID } from "node:crypto"
+import type { ProjectId } from "../../../schemas/BrandedIds.ts"
 import { Lists } from "../../../services/access/AccessReviews/Seen.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { day, start, timed } from "../../support/Fixtures.ts"
@@ -19,7 +20,7 @@ layer(services, { excludeTestServices: true })("A kept list of reviews", (it) =>
       const { owner: sql } = yield* Database
       const { review_id: reviewId } = yield* propose(w)
       yield* approve(on(w, w.ada, reviewId))
-      const [told] = yield* sql<{ project_id: string; epoch: number; position: bigint }>`
+      const [told] = yield* sql<{ project_id: ProjectId; epoch: number; position: bigint }>`
         select e.project_id, e.epoch, e.position from access_reviews r join lifecycle_events e on e.id = r.approval_event_id
         where r.id = ${reviewId}::uuid`
       const { epoch, position, project_id: project } = told!

@@ -1,6 +1,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
+import { type PersonId, RequestId } from "../../../schemas/BrandedIds.ts"
 import { requestTemplates } from "../../../services/requests/RequestMail.ts"
 import { Requests } from "../../../services/decisions/Requests.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
@@ -14,6 +15,7 @@ import {
   decline,
   enroll,
   fire,
+  founded,
   membershipsOf,
   organization,
   requestRow,
@@ -24,11 +26,11 @@ import {
   world,
 } from "./RequestWorld.ts"
 
-const deliveryOf = (personId: string) =>
+const deliveryOf = (personId: PersonId) =>
   Effect.map(Effect.flatMap(Requests, (requests) => requests.mine(personId)), ({ items }) => items[0]!.delivery)
 
 /** The mails of a request, as the mailer would render them. */
-const letters = Effect.fnUntraced(function* (requestId: string) {
+const letters = Effect.fnUntraced(function* (requestId: RequestId) {
   const { sql } = yield* Database
   const templates = yield* requestTemplates(new URL("https://portal.example/app"))
   const mails = yield* sql<{ id: string; kind: string; recipient: string }>`
@@ -207,7 +209,7 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Enrollment
       const other = yield* institution()
       yield* member(other, w.abe, "administrator")
       assert.strictEqual(yield* codeOf(revokeInvitation(other, sent.enrollment_id, w.abe)), "not_found")
-      assert.strictEqual(yield* codeOf(revokeInvitation(w.fern, "unknown", w.abe)), "not_found")
+      assert.strictEqual(yield* codeOf(revokeInvitation(w.fern, RequestId.make("unknown"), w.abe)), "not_found")
       const gone = yield* revokeInvitation(w.fern, sent.enrollment_id, w.sam)
       assert.deepInclude(gone, { state: "revoked", version: 3 })
       assert.strictEqual(gone.delivery.state, "queued")
@@ -236,7 +238,7 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Enrollment
       ])
       const founding = yield* organization(mo)
       yield* sign(founding, "operator", w.oz)
-      const moss = (yield* requestRow(founding.request_id)).result_id!
+      const moss = yield* founded(founding.request_id)
       const first = yield* enroll(moss, mo, "ann@moss.example")
       // Two invitations wait at once: both may be approved before either is accepted.
       const second = yield* enroll(moss, mo, "ben@moss.example")

@@ -4,6 +4,7 @@
  */
 import { assert, layer } from "@effect/vitest"
 import { Effect, type Layer } from "effect"
+import { type InstitutionId, type PersonId, PolicyReviewId } from "../../../schemas/BrandedIds.ts"
 import { Enrollments } from "../../../services/decisions/Enrollments.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { BeforeWrite } from "../../../services/platform/database/FencedWrite.ts"
@@ -15,7 +16,7 @@ import { acceptInvitation, codeOf, decided, decline, enroll, services, sign, tok
 
 type Services = Layer.Success<typeof services>
 
-const invitation = Effect.fnUntraced(function* (fern: string, sam: string, signer: string, email: string) {
+const invitation = Effect.fnUntraced(function* (fern: InstitutionId, sam: PersonId, signer: PersonId, email: string) {
   const { enrollment_id, policy_review } = yield* enroll(fern, sam, email)
   yield* sign(policy_review!.review_id, "administrator", signer)
   return { id: enrollment_id, token: yield* tokenOf(enrollment_id) }
@@ -42,10 +43,10 @@ type Place = Effect.Success<typeof place>
 const stateOf = (at: Place) =>
   Effect.gen(function* () {
     const { sql } = yield* Database
-    const names = new Map(Object.entries(at).map(([name, id]) => [id, name]))
+    const names = new Map<unknown, string>(Object.entries(at).map(([name, id]) => [id, name]))
     const named = (id: string | null) => id === null ? null : names.get(id)
     const these = [at.sent.id, at.waiting, at.first.id, at.second.id]
-    const requests = yield* sql<{ person_id: string | null }>`
+    const requests = yield* sql<{ person_id: PersonId | null }>`
       select r.state, r.revision, r.person_id, r.result_id is not null as result, r.mail_id is not null as mailed,
         exists (select from timers t where t.aggregate_id = r.id::text) as timed,
         (select json_agg(json_build_array(v.kind, v.state) order by v.id) from policy_reviews v
@@ -53,7 +54,7 @@ const stateOf = (at: Place) =>
         (select json_agg(a.action order by a.action) from audit_records a
           where a.subject = 'request:' || r.id) as audited
       from requests r join unnest(${these}::uuid[]) with ordinality o(id, nth) on o.id = r.id order by o.nth`
-    const seats = yield* sql<{ institution_id: string; person_id: string; id: string }>`
+    const seats = yield* sql<{ institution_id: InstitutionId; person_id: PersonId; id: string }>`
       select m.institution_id, m.person_id, m.role, m.state, m.revision, cardinality(m.approved_by) as signers,
         (select count(*)::int from outbox b where b.payload like '%"' || m.id || '"%') as told
       from institution_memberships m where m.institution_id in (${at.fern}, ${at.moss}) and not m.removed
@@ -93,9 +94,9 @@ const claimed = (act: typeof sign | typeof decline) =>
   atOnce((at) =>
     Effect.gen(function* () {
       const { sql } = yield* Database
-      const [open] = yield* sql<{ id: string }>`
+      const [open] = yield* sql<{ id: PolicyReviewId }>`
         select id::text as id from policy_reviews where request_id = ${at.sent.id}::uuid and state = 'open'`
-      yield* act(open?.id ?? "none", "administrator", at.ada)
+      yield* act(open?.id ?? PolicyReviewId.make("none"), "administrator", at.ada)
     })
   )
 const signs = atOnce(({ abe, review }) => sign(review, "administrator", abe))

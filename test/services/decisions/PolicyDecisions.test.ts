@@ -1,6 +1,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Deferred, Effect, Fiber } from "effect"
 import { TestClock } from "effect/testing"
+import type { PersonId } from "../../../schemas/BrandedIds.ts"
 import { PolicyDecisions } from "../../../services/decisions/PolicyDecisions.ts"
 import { InsufficientUserAuthentication } from "../../../schemas/problems/IdentityProblems.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
@@ -14,6 +15,7 @@ import {
   codeOf,
   decline,
   enroll,
+  founded,
   membershipsOf,
   organization,
   own,
@@ -27,7 +29,7 @@ import {
   world,
 } from "./RequestWorld.ts"
 
-const list = (personId: string, state = "open", afterId: string | null = null, limit = 100) =>
+const list = (personId: PersonId, state = "open", afterId: string | null = null, limit = 100) =>
   Effect.flatMap(PolicyDecisions, (policies) => policies.list({ personId, state, afterId, limit }))
 
 layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Policies", (it) => {
@@ -45,7 +47,7 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Policies",
     timed(Effect.gen(function* () {
       const w = yield* world
       const portal = yield* project(w.fern)
-      const mine = Effect.fnUntraced(function* (personId: string, state = "open") {
+      const mine = Effect.fnUntraced(function* (personId: PersonId, state = "open") {
         return (yield* list(personId, state)).items.filter((one) => one.institution_id === w.fern).map(({ kind }) =>
           kind
         )
@@ -172,7 +174,7 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Policies",
       const w = yield* world
       const founding = yield* organization(w.pat)
       yield* sign(founding, "operator", w.oz)
-      const moss = (yield* requestRow(founding.request_id)).result_id!
+      const moss = yield* founded(founding.request_id)
       const [one, two, three] = yield* Effect.all([
         enroll(moss, w.pat, "a@moss.example"),
         enroll(moss, w.pat, "b@moss.example"),
@@ -232,7 +234,7 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Policies",
       const portal = yield* project(w.fern)
       const asked = yield* askAccess(w.fern, portal, w.pat)
       const stepUp = Effect.fail(new InsufficientUserAuthentication({ max_age: 300 }))
-      const approve = (personId: string, role: string) =>
+      const approve = (personId: PersonId, role: string) =>
         codeOf(
           Effect.flatMap(PolicyDecisions, (policies) =>
             transact(policies.approve({ personId, reviewId: asked.policy_review!.review_id, role, reason, stepUp }))),

@@ -9,6 +9,7 @@ import { assert, layer } from "@effect/vitest"
 import { Clock, Effect, Layer } from "effect"
 import { TestClock } from "effect/testing"
 import * as fc from "fast-check"
+import type { PersonId, PolicyReviewId } from "../../../schemas/BrandedIds.ts"
 import { PolicyDecisions } from "../../../services/decisions/PolicyDecisions.ts"
 import { Requests } from "../../../services/decisions/Requests.ts"
 import { Links } from "../../../services/links/Links.ts"
@@ -81,9 +82,9 @@ const step = fc.oneof(
 type Step = typeof step extends fc.Arbitrary<infer S> ? S : never
 
 interface Made {
-  readonly person_id: string
-  readonly made_by: string | null
-  readonly approved_by: ReadonlyArray<string>
+  readonly person_id: PersonId
+  readonly made_by: PersonId | null
+  readonly approved_by: ReadonlyArray<PersonId>
   readonly at: Date
 }
 
@@ -118,22 +119,22 @@ const history = Effect.fnUntraced(function* (steps: ReadonlyArray<Step>) {
   const requests = yield* Requests
   const links = yield* Links
   const fern = yield* institution()
-  const ids: Array<string> = []
+  const ids: Array<PersonId> = []
   for (let i = 0; i < people; i++) ids.push(yield* person({ operator: i === 4 || i === 5 }))
   for (const [i, role] of [[0, "sponsor"], [1, "sponsor"], [1, "administrator"], [2, "administrator"]] as const) {
     yield* member(fern, ids[i]!, role)
   }
   yield* member(fern, ids[3]!, "administrator")
   const portal = yield* project(fern)
-  const reviews: Array<string> = []
-  const opened = ({ policy_review }: { readonly policy_review: { readonly review_id: string } | null }) => {
+  const reviews: Array<PolicyReviewId> = []
+  const opened = ({ policy_review }: { readonly policy_review: { readonly review_id: PolicyReviewId } | null }) => {
     reviews.push(policy_review!.review_id)
   }
 
-  const signs = Effect.fnUntraced(function* (reviewId: string, personId: string, role: string) {
-    const [review] = yield* sql<{ author: string; state: string }>`
+  const signs = Effect.fnUntraced(function* (reviewId: PolicyReviewId, personId: PersonId, role: string) {
+    const [review] = yield* sql<{ author: PersonId; state: string }>`
       select author, state from policy_reviews where id = ${reviewId}::uuid`
-    const signed = yield* sql<{ person_id: string }>`
+    const signed = yield* sql<{ person_id: PersonId }>`
       select person_id from policy_approvals where review_id = ${reviewId}::uuid`
     let another = true
     for (const other of [review!.author, ...signed.map(({ person_id }) => person_id)]) {
@@ -149,7 +150,7 @@ const history = Effect.fnUntraced(function* (steps: ReadonlyArray<Step>) {
     return { code, listed }
   })
 
-  const trySign = Effect.fnUntraced(function* (reviewId: string, personId: string, role: string) {
+  const trySign = Effect.fnUntraced(function* (reviewId: PolicyReviewId, personId: PersonId, role: string) {
     const { code, listed } = yield* signs(reviewId, personId, role)
     if (!listed || code === "done") return
     // What is listed can be signed in one role or another.
@@ -161,7 +162,7 @@ const history = Effect.fnUntraced(function* (steps: ReadonlyArray<Step>) {
     assert.fail(`listed, but refused: ${codes.join(", ")}`)
   })
 
-  const join = Effect.fnUntraced(function* (from: string, into: string) {
+  const join = Effect.fnUntraced(function* (from: PersonId, into: PersonId) {
     const request = yield* Effect.gen(function* () {
       const { proof_id } = yield* transact(links.prove({ personId: into, token: yield* tokenFor(from) }))
       return yield* transact(links.request({ personId: into, proof_id, reason }))
@@ -175,7 +176,7 @@ const history = Effect.fnUntraced(function* (steps: ReadonlyArray<Step>) {
 
   // A merged person signs in as the person that it was merged into.
   const as = Effect.fnUntraced(function* (i: number) {
-    const [row] = yield* sql<{ id: string }>`select canonical_person(${ids[i]!}) as id`
+    const [row] = yield* sql<{ id: PersonId }>`select canonical_person(${ids[i]!}) as id`
     return row!.id
   })
 
@@ -267,7 +268,7 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Policy rev
       yield* fire
       const policies = yield* PolicyDecisions
       const id = mo.policy_review!.review_id
-      const isListed = (personId: string) =>
+      const isListed = (personId: PersonId) =>
         Effect.map(
           policies.list({ personId, state: "open", afterId: null, limit: 10_000 }),
           ({ items }) => items.some(({ review_id }) => review_id === id),

@@ -1,6 +1,7 @@
 /** The `detail` of a refusal: which object, in which state, and what the caller can do. */
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
+import { PersonId, type RequestId } from "../../../schemas/BrandedIds.ts"
 import { NewPeople } from "../../../services/people/NewPeople.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { transact } from "../../../services/platform/database/Transact.ts"
@@ -40,7 +41,7 @@ layer(services, { excludeTestServices: true })("The detail of a refusal", (it) =
       ])
       const gone = yield* person({ status: "suspended" })
       for (
-        const [who, refused] of [[gone, website(w, gone)], ["nobody", website(w, "nobody")], [
+        const [who, refused] of [[gone, website(w, gone)], ["nobody", website(w, PersonId.make("nobody"))], [
           gone,
           own(id, w.ada, gone),
         ]] as const
@@ -75,7 +76,7 @@ layer(services, { excludeTestServices: true })("The detail of a refusal", (it) =
       const w = yield* world
       const portal = yield* project(w.fern)
       const until = new Date(start + 14 * day).toISOString()
-      const said = (requestId: string) => [
+      const said = (requestId: RequestId) => [
         "request_exists",
         `Request ${requestId} asks for the same and waits for its reviewers until ${until}: another one can be made once ` +
         "it is decided or has expired.",

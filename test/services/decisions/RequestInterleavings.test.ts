@@ -2,6 +2,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, type Layer } from "effect"
 import { randomUUID } from "node:crypto"
+import type { ProjectId } from "../../../schemas/BrandedIds.ts"
 import { Enrollments } from "../../../services/decisions/Enrollments.ts"
 import { Requests } from "../../../services/decisions/Requests.ts"
 import { NewPeople } from "../../../services/people/NewPeople.ts"
@@ -15,7 +16,7 @@ import { codeOf, decided, services, type World, world } from "./RequestWorld.ts"
 type Services = Layer.Success<typeof services>
 
 interface Place extends World {
-  readonly portal: string
+  readonly portal: ProjectId
   readonly subject: string
 }
 

@@ -2,6 +2,14 @@
 import { assert } from "@effect/vitest"
 import { Effect, Layer, Option, Redacted } from "effect"
 import { randomUUID } from "node:crypto"
+import {
+  InstitutionId,
+  type PersonId,
+  type PolicyReviewId,
+  type ProjectId,
+  type ProviderJobId,
+  RequestId,
+} from "../../../schemas/BrandedIds.ts"
 import { Enrollments } from "../../../services/decisions/Enrollments.ts"
 import { PolicyDecisions } from "../../../services/decisions/PolicyDecisions.ts"
 import { PolicyReviews } from "../../../services/requests/PolicyReviews.ts"
@@ -80,18 +88,18 @@ export const decided = <A, E extends object, R>(command: Effect.Effect<A, E, R>)
   })
 
 interface Opened {
-  readonly policy_review: { readonly review_id: string } | null
+  readonly policy_review: { readonly review_id: PolicyReviewId } | null
 }
 
-const reviewIdOf = (of: Opened | string) => typeof of === "string" ? of : of.policy_review!.review_id
+const reviewIdOf = (of: Opened | PolicyReviewId) => typeof of === "string" ? of : of.policy_review!.review_id
 
-export const sign = (of: Opened | string, role: string, personId: string) =>
+export const sign = (of: Opened | PolicyReviewId, role: string, personId: PersonId) =>
   Effect.flatMap(
     PolicyDecisions,
     (policies) => decided(policies.approve({ personId, reviewId: reviewIdOf(of), role, reason, stepUp: Effect.void })),
   )
 
-export const decline = (of: Opened | string, role: string, personId: string) =>
+export const decline = (of: Opened | PolicyReviewId, role: string, personId: PersonId) =>
   Effect.flatMap(
     PolicyDecisions,
     (policies) => decided(policies.decline({ personId, reviewId: reviewIdOf(of), role, reason, stepUp: Effect.void })),
@@ -102,7 +110,7 @@ export const fire = Effect.gen(function* () {
   const timers = yield* Timers
   const policies = yield* PolicyDecisions
   const due = yield* timers.claim(["request-expire", "link-effective", "launch-check"], 1_000)
-  for (const timer of due) yield* transact(policies.settle(timer.aggregate_id))
+  for (const timer of due) yield* transact(policies.settle(RequestId.make(timer.aggregate_id)))
   yield* timers.giveBack(due)
   return due.length
 })
@@ -114,7 +122,7 @@ export const requestRow = Effect.fnUntraced(function* (id: string) {
     revision: number
     result_id: string | null
     event_id: string | null
-    job_id: string | null
+    job_id: ProviderJobId | null
     mail_id: string | null
     effective_at: Date | null
     held_reason: string | null
@@ -123,23 +131,27 @@ export const requestRow = Effect.fnUntraced(function* (id: string) {
   return row!
 })
 
+/** The institution that an approved request founded. */
+export const founded = (requestId: RequestId) =>
+  Effect.map(requestRow(requestId), ({ result_id }) => InstitutionId.make(result_id!))
+
 /** Kinds of a project's events, in order. */
-export const told = Effect.fnUntraced(function* (projectId: string) {
+export const told = Effect.fnUntraced(function* (projectId: ProjectId) {
   const { sql } = yield* Database
   const rows = yield* sql<{ kind: string }>`
     select kind from lifecycle_events where project_id = ${projectId} order by position`
   return rows.map(({ kind }) => kind)
 })
 
-export const membershipsOf = Effect.fnUntraced(function* (institutionId: string, personId: string) {
+export const membershipsOf = Effect.fnUntraced(function* (institutionId: InstitutionId, personId: PersonId) {
   const { sql } = yield* Database
-  return yield* sql<{ role: string; state: string; made_by: string | null; approved_by: ReadonlyArray<string> }>`
+  return yield* sql<{ role: string; state: string; made_by: PersonId | null; approved_by: ReadonlyArray<PersonId> }>`
     select role, state, made_by, approved_by from institution_memberships
     where institution_id = ${institutionId} and person_id = ${personId} and not removed order by role`
 })
 
 /** The token of an invitation, as its mail shows it. */
-export const tokenOf = Effect.fnUntraced(function* (enrollmentId: string) {
+export const tokenOf = Effect.fnUntraced(function* (enrollmentId: RequestId) {
   const { sql } = yield* Database
   const [row] = yield* sql<{ token_kid: string; token_nonce: Uint8Array }>`
     select token_kid, token_nonce from requests where id = ${enrollmentId}::uuid`
@@ -147,7 +159,7 @@ export const tokenOf = Effect.fnUntraced(function* (enrollmentId: string) {
   return Redacted.value((yield* OneTimeTokens).derive(place))
 })
 
-export const organization = (personId: string) =>
+export const organization = (personId: PersonId) =>
   Effect.flatMap(Requests, (requests) =>
     decided(requests.organization({
       personId,
@@ -163,8 +175,8 @@ export const organization = (personId: string) =>
 /** Asks for a change of a member's role and state. */
 export const changeMembership = (
   { fern }: Pick<World, "fern">,
-  personId: string,
-  person_id: string,
+  personId: PersonId,
+  person_id: PersonId,
   role: "sponsor" | "administrator" | "member",
   state: "invited" | "active" | "suspended" | "ended",
 ) =>
@@ -173,23 +185,23 @@ export const changeMembership = (
     (requests) => decided(requests.membership({ institutionId: fern, personId, person_id, role, state, reason })),
   )
 
-export const enroll = (institutionId: string, personId: string, recipient: string) =>
+export const enroll = (institutionId: InstitutionId, personId: PersonId, recipient: string) =>
   Effect.flatMap(
     Enrollments,
     (enrollments) => decided(enrollments.enroll({ institutionId, personId, recipient, reason })),
   )
 
-export const acceptInvitation = (personId: string, token: string) =>
+export const acceptInvitation = (personId: PersonId, token: string) =>
   Effect.flatMap(Enrollments, (enrollments) => decided(enrollments.accept({ personId, token })))
 
-export const revokeInvitation = (institutionId: string, enrollmentId: string, personId: string) =>
+export const revokeInvitation = (institutionId: InstitutionId, enrollmentId: RequestId, personId: PersonId) =>
   Effect.flatMap(
     Enrollments,
     (enrollments) => decided(enrollments.revoke({ institutionId, enrollmentId, personId, reason })),
   )
 
 /** The audit records of a request, in order. */
-export const auditOf = Effect.fnUntraced(function* (requestId: string) {
+export const auditOf = Effect.fnUntraced(function* (requestId: RequestId) {
   const { sql } = yield* Database
   return yield* sql<{ action: string; actor: string }>`
     select action, actor from audit_records where subject = ${`request:${requestId}`} order by id`
@@ -197,8 +209,8 @@ export const auditOf = Effect.fnUntraced(function* (requestId: string) {
 
 export const website = (
   { fern, sam }: Pick<World, "fern" | "sam">,
-  ownerId: string,
-  more: { readonly environment?: "staging" | "production"; readonly website?: string; readonly by?: string } = {},
+  ownerId: PersonId,
+  more: { readonly environment?: "staging" | "production"; readonly website?: string; readonly by?: PersonId } = {},
   uris: ReadonlyArray<string> = ["https://portal.fern.example/callback"],
 ) =>
   Effect.flatMap(Projects, (projects) =>
@@ -215,16 +227,21 @@ export const website = (
       reason,
     })))
 
-export const propose = (projectId: string, personId: string, launch_url = "https://portal.fern.example/") =>
+export const propose = (projectId: ProjectId, personId: PersonId, launch_url = "https://portal.fern.example/") =>
   Effect.flatMap(Projects, (projects) => transact(projects.proposeLaunch({ projectId, personId, launch_url, reason })))
 
-export const withdraw = (institutionId: string, projectId: string, personId: string, expected_version: number) =>
+export const withdraw = (
+  institutionId: InstitutionId,
+  projectId: ProjectId,
+  personId: PersonId,
+  expected_version: number,
+) =>
   Effect.flatMap(
     Projects,
     (projects) => transact(projects.withdraw({ institutionId, projectId, personId, expected_version, reason })),
   )
 
-export const own = (projectId: string, personId: string, person_id: string, active = true) =>
+export const own = (projectId: ProjectId, personId: PersonId, person_id: PersonId, active = true) =>
   Effect.flatMap(
     Projects,
     (projects) => transact(projects.changeOwner({ projectId, personId, person_id, active, reason })),
@@ -232,7 +249,7 @@ export const own = (projectId: string, personId: string, person_id: string, acti
 
 export const workJobs = Effect.flatMap(ProviderJobs, ({ work }) => Effect.repeat(work, { while: (more) => more }))
 
-export const askAccess = (institution_id: string, project_id: string, personId: string) =>
+export const askAccess = (institution_id: InstitutionId, project_id: ProjectId, personId: PersonId) =>
   Effect.flatMap(Requests, (requests) => decided(requests.access({ institution_id, project_id, personId, reason })))
 
 export const projectRow = Effect.fnUntraced(function* (id: string) {

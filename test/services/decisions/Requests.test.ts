@@ -1,6 +1,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
+import { InstitutionId, PersonId, PolicyReviewId, ProjectId } from "../../../schemas/BrandedIds.ts"
 import { Requests } from "../../../services/decisions/Requests.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { day, reason, timed } from "../../support/Fixtures.ts"
@@ -14,6 +15,7 @@ import {
   decline,
   enroll,
   fire,
+  founded,
   membershipsOf,
   organization,
   requestRow,
@@ -24,7 +26,7 @@ import {
   world,
 } from "./RequestWorld.ts"
 
-const mine = (personId: string) => Effect.flatMap(Requests, (requests) => requests.mine(personId))
+const mine = (personId: PersonId) => Effect.flatMap(Requests, (requests) => requests.mine(personId))
 
 layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Requests", (it) => {
   it.effect("an operator's approval of an organization request makes an institution and its first Sponsor", () =>
@@ -54,7 +56,7 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Requests",
       })
       const row = yield* requestRow(asked.request_id)
       assert.deepInclude(row, { state: "approved", revision: 2 })
-      assert.deepStrictEqual(yield* membershipsOf(row.result_id!, mo), [
+      assert.deepStrictEqual(yield* membershipsOf(yield* founded(asked.request_id), mo), [
         { role: "sponsor", state: "active", made_by: mo, approved_by: [w.oz] },
       ])
       const { sql } = yield* Database
@@ -80,8 +82,8 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Requests",
       assert.deepStrictEqual(asked.policy_review!.required_roles, ["sponsor", "administrator"])
       assert.strictEqual(asked.expires_at, "2026-03-15T12:00:00.000Z")
       assert.strictEqual(yield* codeOf(askAccess(w.fern, portal, w.pat)), "request_exists")
-      assert.strictEqual(yield* codeOf(askAccess("elsewhere", portal, w.ada)), "not_found")
-      assert.strictEqual(yield* codeOf(askAccess(w.fern, "unknown", w.pat)), "not_found")
+      assert.strictEqual(yield* codeOf(askAccess(InstitutionId.make("elsewhere"), portal, w.ada)), "not_found")
+      assert.strictEqual(yield* codeOf(askAccess(w.fern, ProjectId.make("unknown"), w.pat)), "not_found")
       assert.strictEqual((yield* sign(asked, "administrator", w.ada)).state, "open")
       assert.strictEqual(yield* codeOf(sign(asked, "administrator", w.abe)), "invalid_state")
       assert.strictEqual(yield* codeOf(sign(asked, "sponsor", w.abe)), "role_required")
@@ -123,8 +125,11 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Requests",
       assert.strictEqual(yield* codeOf(sign(own, "sponsor", w.sam)), "invalid_state")
       assert.strictEqual(yield* codeOf(sign(asked, "operator", w.oz)), "invalid_state")
       assert.strictEqual(yield* codeOf(sign(asked, "owner of everything", w.abe)), "invalid_state")
-      assert.strictEqual(yield* codeOf(sign("0199f3a2-7c1e-7d0a-9b55-0d5c2f3e8a11", "sponsor", w.sam)), "not_found")
-      assert.strictEqual(yield* codeOf(sign("nonsense", "sponsor", w.sam)), "not_found")
+      assert.strictEqual(
+        yield* codeOf(sign(PolicyReviewId.make("0199f3a2-7c1e-7d0a-9b55-0d5c2f3e8a11"), "sponsor", w.sam)),
+        "not_found",
+      )
+      assert.strictEqual(yield* codeOf(sign(PolicyReviewId.make("nonsense"), "sponsor", w.sam)), "not_found")
       // A declined request leaves room for a new one.
       assert.strictEqual((yield* askAccess(w.fern, portal, w.ada)).state, "submitted")
     })))
@@ -156,7 +161,7 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Requests",
       assert.strictEqual(yield* codeOf(change(w, w.pat, w.pat, "administrator", "active")), "not_found")
       yield* member(w.fern, w.pat, "member")
       assert.strictEqual(yield* codeOf(change(w, w.pat, w.pat, "administrator", "active")), "role_required")
-      assert.strictEqual(yield* codeOf(change(w, w.ada, "nobody", "member", "active")), "not_found")
+      assert.strictEqual(yield* codeOf(change(w, w.ada, PersonId.make("nobody"), "member", "active")), "not_found")
       const asked = yield* change(w, w.ada, w.pat, "administrator", "active")
       assert.deepStrictEqual(asked.membership, { person_id: w.pat, role: "administrator", state: "active" })
       assert.strictEqual(yield* codeOf(change(w, w.sam, w.pat, "administrator", "ended")), "request_exists")

@@ -4,6 +4,7 @@
  */
 import { assert, layer } from "@effect/vitest"
 import { Effect, type Layer } from "effect"
+import type { PersonId, PolicyReviewId } from "../../../schemas/BrandedIds.ts"
 import { Enrollments } from "../../../services/decisions/Enrollments.ts"
 import { PolicyDecisions } from "../../../services/decisions/PolicyDecisions.ts"
 import { Links } from "../../../services/links/Links.ts"
@@ -20,8 +21,8 @@ import {
   codeOf,
   decided,
   enroll,
+  founded,
   organization,
-  requestRow,
   services,
   sign,
   tokenOf,
@@ -30,7 +31,8 @@ import {
 
 type Services = Layer.Success<typeof services>
 
-const idOf = (of: { readonly policy_review: { readonly review_id: string } | null }) => of.policy_review!.review_id
+const idOf = (of: { readonly policy_review: { readonly review_id: PolicyReviewId } | null }) =>
+  of.policy_review!.review_id
 
 /** One request of each kind that waits for its signatures, and one of Access by another name of the same person. */
 const place = Effect.gen(function* () {
@@ -59,7 +61,7 @@ const place = Effect.gen(function* () {
   // The first two enrollments of an institution whose approver is oz.
   const grove = yield* organization(gil)
   yield* sign(grove, "operator", w.oz)
-  const moss = (yield* requestRow(grove.request_id)).result_id!
+  const moss = yield* founded(grove.request_id)
   const [first, second] = [yield* enroll(moss, gil, "a@moss.example"), yield* enroll(moss, gil, "b@moss.example")]
   const reviews = {
     access: idOf(access),
@@ -92,8 +94,8 @@ const stateOf = (at: Place) =>
   Effect.gen(function* () {
     const { sql } = yield* Database
     const names = new Map(Object.entries(at.people).map(([name, id]) => [id, name]))
-    const named = (id: string) => names.get(id) ?? "somebody"
-    const reviews = yield* sql<{ id: string; signed: ReadonlyArray<readonly [string, string]> | null }>`
+    const named = (id: PersonId) => names.get(id) ?? "somebody"
+    const reviews = yield* sql<{ id: string; signed: ReadonlyArray<readonly [string, PersonId]> | null }>`
       select v.state, v.declined_role, r.state as request, r.revision, r.result_id is not null as result,
         r.event_id is not null as event, r.effective_at is not null as effective,
         exists (select from timers t where t.aggregate_id = r.id::text) as timed,
@@ -111,7 +113,7 @@ const stateOf = (at: Place) =>
       where a.project_id = ${at.portal}`
     const kinds = yield* sql<{ kind: string }>`
       select kind, position::int from lifecycle_events where project_id = ${at.portal} order by position`
-    const seats = yield* sql<{ person_id: string }>`
+    const seats = yield* sql<{ person_id: PersonId }>`
       select person_id, role, state, revision, cardinality(approved_by) as signers from institution_memberships
       where institution_id in (${at.fern}, ${at.moss}) order by institution_id = ${at.fern}, role, person_id, id`
     const institutions = yield* sql`select name, status from institutions where made_by = ${at.mo} order by created_at`

@@ -3,6 +3,7 @@ import { Effect, Layer, Metric, Queue } from "effect"
 import { decodeJwt } from "jose"
 import { randomUUID } from "node:crypto"
 import type { IncomingMessage, ServerResponse } from "node:http"
+import type { ServiceGrantId } from "../../../schemas/BrandedIds.ts"
 import type { FactKind } from "../../../schemas/identity/FactKinds.ts"
 import type { StreamCreation } from "../../../schemas/identity/StreamBodies.ts"
 import type { Way } from "../../../services/lifecycle/LatencyMetrics.ts"
@@ -41,7 +42,7 @@ export const streaming = (options: Partial<RetryPolicy> = {}, deadlineMillis = 6
   ).pipe(Layer.provide(RateLimits.layer), Layer.provideMerge(ground(deadlineMillis)))
 
 export interface Receiving extends Scene {
-  readonly grantId: string
+  readonly grantId: ServiceGrantId
   readonly receiver: { readonly issuer: string; readonly clientId: string }
 }
 

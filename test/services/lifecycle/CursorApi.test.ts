@@ -1,5 +1,6 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Fiber, Tracer } from "effect"
+import type { InstitutionId, ProjectId } from "../../../schemas/BrandedIds.ts"
 import { encodeCursor } from "../../../schemas/identity/Cursor.ts"
 import { ServiceGrants } from "../../../services/access/ServiceGrants.ts"
 import { CursorApi } from "../../../services/lifecycle/CursorApi.ts"
@@ -13,7 +14,7 @@ import { measured } from "../event-streams/StreamWorld.ts"
 import { everything, grant, pinsFor, scene, signAll, transmitter } from "./LifecycleWorld.ts"
 
 /** Makes one more Access and signs its event. */
-const more = Effect.fnUntraced(function* (institution: string, project: string) {
+const more = Effect.fnUntraced(function* (institution: InstitutionId, project: ProjectId) {
   yield* access(institution, project, yield* person())
   yield* signAll
 })

@@ -2,6 +2,7 @@
 import { Effect, Layer } from "effect"
 import { exportJWK } from "jose"
 import { randomUUID } from "node:crypto"
+import type { InstitutionId, PersonId, ProjectId } from "../../../schemas/BrandedIds.ts"
 import { ServiceGrants } from "../../../services/access/ServiceGrants.ts"
 import { CursorApi } from "../../../services/lifecycle/CursorApi.ts"
 import { EventSigner, lifecycleIssuer } from "../../../services/lifecycle/EventSigner.ts"
@@ -35,10 +36,10 @@ export const transmitter = Layer.mergeAll(
 export const capabilities: ReadonlyArray<Capability> = ["events.read", "snapshot.read", "cursor.acknowledge"]
 
 export interface Scene {
-  readonly institution: string
-  readonly project: string
-  readonly owner: string
-  readonly administrator: string
+  readonly institution: InstitutionId
+  readonly project: ProjectId
+  readonly owner: PersonId
+  readonly administrator: PersonId
   /** The caller: a service and the project it asks about. */
   readonly asking: { readonly issuer: string; readonly clientId: string; readonly projectId: string }
 }

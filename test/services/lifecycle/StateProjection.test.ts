@@ -1,5 +1,6 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Random } from "effect"
+import { PersonId } from "../../../schemas/BrandedIds.ts"
 import { CursorApi } from "../../../services/lifecycle/CursorApi.ts"
 import { changesOf, type Fact, factsOf } from "../../../sdk/EventProjection.ts"
 import type { VerifiedEvent, VerifiedSnapshot } from "../../../sdk/Verify.ts"
@@ -48,7 +49,7 @@ layer(transmitter, { excludeTestServices: true })("Fold", (it) => {
           })
           const act = Effect.fnUntraced(function* () {
             const name = yield* one(people)
-            const who = idOf(name)
+            const who = PersonId.make(idOf(name))
             switch (yield* one(["person", "access", "access", "owner", "project"] as const)) {
               case "person":
                 return yield* say(name)

@@ -1,6 +1,7 @@
 /** Two concurrent commands on a link: in any order of their round trips the outcome is that of one after the other. */
 import { assert, layer } from "@effect/vitest"
 import { Effect, type Layer } from "effect"
+import type { PersonId } from "../../../schemas/BrandedIds.ts"
 import { Links } from "../../../services/links/Links.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { BeforeWrite } from "../../../services/platform/database/FencedWrite.ts"
@@ -32,7 +33,7 @@ const stateOf = (at: Place) =>
   Effect.gen(function* () {
     const { sql } = yield* Database
     const names = new Map(Object.entries(at).map(([name, id]) => [id, name]))
-    const requests = yield* sql<{ author: string; person_id: string }>`
+    const requests = yield* sql<{ author: PersonId; person_id: PersonId }>`
       select r.author, r.person_id, r.state, r.revision, r.effective_at is not null as approved,
         r.result_id is not null as result, exists (select from timers t where t.aggregate_id = r.id::text) as timed,
         (select json_agg(json_build_array(v.kind, v.state) order by v.id) from policy_reviews v
@@ -41,7 +42,7 @@ const stateOf = (at: Place) =>
         (select json_agg(a.action order by a.action) from audit_records a
           where a.subject = 'request:' || r.id) as audited
       from requests r where r.author in (${at.one}, ${at.third}) order by r.author = ${at.one}, r.created_at, r.id`
-    const proofs = yield* sql<{ person_id: string }>`
+    const proofs = yield* sql<{ person_id: PersonId }>`
       select person_id, consumed_at is not null as consumed,
         (select count(*)::int from audit_records a where a.subject = 'link-proof:' || p.id) as audited
       from link_proofs p where person_id in (${at.one}, ${at.third}) order by person_id = ${at.one}, created_at, id`

@@ -2,6 +2,7 @@ import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
 import { randomUUID } from "node:crypto"
+import { LinkProofId, type PersonId, RequestId } from "../../../schemas/BrandedIds.ts"
 import { linkNoticeKind, requestTemplates } from "../../../services/requests/RequestMail.ts"
 import { Requests } from "../../../services/decisions/Requests.ts"
 import { Roles } from "../../../services/people/Roles.ts"
@@ -15,6 +16,7 @@ import {
   codeOf,
   decline,
   fire,
+  founded,
   membershipsOf,
   organization,
   requestRow,
@@ -87,13 +89,13 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Links", (i
       const [one, other] = [yield* person(), yield* person()]
       const link = yield* asked(one, other)
       const { sql } = yield* Database
-      const receipt = (personId: string, key: string) =>
+      const receipt = (personId: PersonId, key: string) =>
         sql`insert into idempotency_receipts (principal, method, path, key, fingerprint, kid, created_at)
           values (${`person:${personId}`}, 'POST', '/v1/x', ${key}, ''::bytea, 'k1', ${new Date(0)})`
       yield* receipt(other, "mine")
       yield* receipt(one, "both")
       yield* receipt(other, "both")
-      const floor = (personId: string, before: number) =>
+      const floor = (personId: PersonId, before: number) =>
         sql`insert into session_floors (person_id, before, except_issuer, except_sid)
           values (${personId}, ${new Date(before)}, ${issuer}, ${`kept ${before}`})`
       yield* floor(one, 1_000)
@@ -137,7 +139,7 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Links", (i
       const [one, other, third] = [yield* person(), yield* person(), yield* person()]
       const first = yield* asked(one, other)
       assert.strictEqual(yield* codeOf(object(third, first.link_request_id)), "not_found")
-      assert.strictEqual(yield* codeOf(object(other, "nonsense")), "not_found")
+      assert.strictEqual(yield* codeOf(object(other, RequestId.make("nonsense"))), "not_found")
       assert.strictEqual(yield* codeOf(object(one, first.link_request_id)), "role_required")
       yield* sign(first, "operator", w.oz)
       assert.strictEqual((yield* object(other, first.link_request_id)).state, "declined")
@@ -163,7 +165,7 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Links", (i
       assert.strictEqual(proof.expires_at, "2026-03-01T12:10:00.000Z")
       assert.strictEqual(yield* codeOf(prove(third, token)), "proof_consumed")
       assert.strictEqual(yield* codeOf(ask(third, proof.proof_id)), "not_found")
-      assert.strictEqual(yield* codeOf(ask(one, "nonsense")), "not_found")
+      assert.strictEqual(yield* codeOf(ask(one, LinkProofId.make("nonsense"))), "not_found")
       yield* ask(one, proof.proof_id)
       assert.strictEqual(yield* codeOf(ask(one, proof.proof_id)), "proof_consumed")
       const open = yield* prove(third, yield* tokenFor(other))
@@ -241,7 +243,7 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Links", (i
       const { items } = yield* (yield* Requests).mine(one)
       assert.deepStrictEqual(items.map(({ kind }) => kind), ["link", "organization", "access"])
       yield* sign(founding, "operator", w.ola)
-      const moss = (yield* requestRow(founding.request_id)).result_id!
+      const moss = yield* founded(founding.request_id)
       assert.deepStrictEqual((yield* membershipsOf(moss, one)).map(({ role }) => role), ["sponsor"])
     })))
 

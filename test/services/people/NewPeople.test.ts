@@ -1,6 +1,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { randomUUID } from "node:crypto"
+import type { PersonId } from "../../../schemas/BrandedIds.ts"
 import { NewPeople } from "../../../services/people/NewPeople.ts"
 import { Roles } from "../../../services/people/Roles.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
@@ -20,7 +21,7 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("NewPeople"
     Effect.gen(function* () {
       const [oz, sam] = [yield* person({ operator: true }), yield* person()]
       const people = yield* NewPeople
-      const by = (personId: string | null, clientId: string = writer.clientId, from: string = writer.issuer) => ({
+      const by = (personId: PersonId | null, clientId: string = writer.clientId, from: string = writer.issuer) => ({
         principal: "somebody",
         personId,
         issuer: from,

@@ -1,5 +1,6 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
+import type { ProjectId } from "../../../schemas/BrandedIds.ts"
 import { PersonEventFanout } from "../../../services/people/PersonEventFanout.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { Jobs } from "../../../services/platform/messaging/Jobs.ts"
@@ -7,7 +8,7 @@ import { access, identityTelling, institution, person, project } from "../../sup
 
 const news = Effect.fnUntraced(function* (projects: ReadonlyArray<string>) {
   const { sql } = yield* Database
-  const rows = yield* sql<{ project_id: string; kind: string }>`
+  const rows = yield* sql<{ project_id: ProjectId; kind: string }>`
     select project_id, kind from lifecycle_events where kind like 'account-%' order by project_id, position`
   return projects.map((project) => rows.filter((row) => row.project_id === project).map(({ kind }) => kind))
 })

@@ -1,5 +1,6 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
+import type { PersonId, ProjectId } from "../../../schemas/BrandedIds.ts"
 import { SecurityEventFanout } from "../../../services/people/SecurityEventFanout.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { Jobs } from "../../../services/platform/messaging/Jobs.ts"
@@ -9,9 +10,9 @@ import { access, identity, institution, owner, person, project } from "../../sup
 const world = SecurityEventFanout.layer({ atOnce: 3, chunk: 2 }, 8).pipe(Layer.provideMerge(identity))
 
 layer(world, { excludeTestServices: true })("Tellings", (it) => {
-  const told = Effect.fnUntraced(function* (personId: string) {
+  const told = Effect.fnUntraced(function* (personId: PersonId) {
     const { sql } = yield* Database
-    const rows = yield* sql<{ id: string; project_id: string; kind: string }>`
+    const rows = yield* sql<{ id: string; project_id: ProjectId; kind: string }>`
       select id::text, project_id, kind from lifecycle_events
       where person_id = ${personId} and kind in ('credential-change', 'session-revoked') order by project_id, position`
     return rows
@@ -65,7 +66,7 @@ layer(world, { excludeTestServices: true })("Tellings", (it) => {
       assert.lengthOf(yield* transact(tell(me, sids.map((sid) => ({ kind: "session-revoked", sid })))), 8)
       while (yield* jobs.work([worker])) { /* as the upkeep worker does */ }
       const { sql } = yield* Database
-      const rows = yield* sql<{ project_id: string; sid: string; n: number }>`
+      const rows = yield* sql<{ project_id: ProjectId; sid: string; n: number }>`
         select project_id, sub_id -> 'session' ->> 'id' as sid, count(*) over (partition by xmin::text)::int as n
         from lifecycle_events where person_id = ${me} and kind = 'session-revoked'`
       assert.sameMembers(

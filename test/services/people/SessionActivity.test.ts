@@ -1,6 +1,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Fiber, Layer } from "effect"
 import { TestClock } from "effect/testing"
+import { PersonId } from "../../../schemas/BrandedIds.ts"
 import type { AccessToken } from "../../../services/people/AccessTokens.ts"
 import { Sessions } from "../../../services/people/Sessions.ts"
 import { prefixOf, SessionActivity } from "../../../services/people/SessionActivity.ts"
@@ -27,6 +28,7 @@ const token = (sid: string | null, more: Partial<AccessToken> = {}): AccessToken
   expiresAt: now + 600,
   ...more,
 })
+const [ada, eve] = [PersonId.make("ada"), PersonId.make("eve")]
 const here = { userAgent: "Portal/1", address: "192.0.2.77" }
 
 const world = Layer.merge(Sessions.layer, SecurityEventFanout.layer()).pipe(
@@ -47,8 +49,8 @@ layer(world, { excludeTestServices: true })(
       Effect.gen(function* () {
         const { add, flush } = yield* SessionActivity
         yield* TestClock.setTime(now * 1_000)
-        yield* add(token("a"), "ada", here, false)
-        yield* add(token(null), "ada", here, false)
+        yield* add(token("a"), ada, here, false)
+        yield* add(token(null), ada, here, false)
         yield* flush
         const first = yield* rowOf("a")
         assert.deepInclude(first, {
@@ -62,15 +64,15 @@ layer(world, { excludeTestServices: true })(
           revoked_at: null,
         })
         yield* TestClock.adjust("10 seconds")
-        yield* add(token("a"), "ada", { ...here, userAgent: "Portal/2" }, true)
+        yield* add(token("a"), ada, { ...here, userAgent: "Portal/2" }, true)
         yield* flush
         assert.deepStrictEqual(yield* rowOf("a"), first)
         // The session was stepped up; the older token is still used beside the new one.
         const stronger = { authTime: now + 10, issuedAt: now + 10, aal: "aal2", amr: ["pwd", "otp"] } as const
-        yield* add(token("a", { ...stronger, expiresAt: now + 700 }), "ada", here, true)
+        yield* add(token("a", { ...stronger, expiresAt: now + 700 }), ada, here, true)
         yield* flush
         yield* TestClock.adjust("40 seconds")
-        yield* add(token("a"), "ada", here, true)
+        yield* add(token("a"), ada, here, true)
         yield* flush
         assert.deepInclude(yield* rowOf("a"), {
           id: first!["id"],
@@ -88,13 +90,13 @@ layer(world, { excludeTestServices: true })(
         yield* TestClock.setTime(now * 1_000)
         yield* flush
         const agent = { ...here, userAgent: "x".repeat(8_000) }
-        for (let n = 0; n < 20_500; n++) yield* add(token(`crowd ${n}`), "ada", n === 20_499 ? agent : here, true)
+        for (let n = 0; n < 20_500; n++) yield* add(token(`crowd ${n}`), ada, n === 20_499 ? agent : here, true)
         assert.strictEqual(yield* sizeOf("seen sessions"), 20_000)
         yield* flush
         assert.strictEqual(yield* sizeOf("seen sessions"), 0)
         assert.isUndefined(yield* rowOf("crowd 499"))
         assert.deepInclude(yield* rowOf("crowd 20499"), { user_agent: "x".repeat(256) })
-        yield* add(token("crowd 0"), "ada", here, true)
+        yield* add(token("crowd 0"), ada, here, true)
         yield* flush
         assert.isDefined(yield* rowOf("crowd 0"))
       }).pipe(Effect.provide(TestClock.layer())))
@@ -104,12 +106,12 @@ layer(world, { excludeTestServices: true })(
         const { sql } = yield* Database
         const { add, flush } = yield* SessionActivity
         yield* TestClock.setTime(now * 1_000)
-        yield* add(token("r"), "ada", here, false)
+        yield* add(token("r"), ada, here, false)
         yield* flush
         yield* sql`update sessions set revoked_at = ${new Date(now * 1_000)} where sid = 'r'`
         const revoked = yield* rowOf("r")
         yield* TestClock.adjust("5 minutes")
-        yield* add(token("r", { issuedAt: now + 200, expiresAt: now + 900 }), "ada", here, true)
+        yield* add(token("r", { issuedAt: now + 200, expiresAt: now + 900 }), ada, here, true)
         yield* flush
         assert.deepStrictEqual(yield* rowOf("r"), revoked)
       }).pipe(Effect.provide(TestClock.layer())))
@@ -174,7 +176,7 @@ layer(world, { excludeTestServices: true })(
       Effect.gen(function* () {
         const { owner } = yield* Database
         const { add, flush } = yield* SessionActivity
-        yield* add(token("w"), "ada", here, false)
+        yield* add(token("w"), ada, here, false)
         yield* owner`alter table sessions rename to sessions_away`
         yield* flush
         yield* owner`alter table sessions_away rename to sessions`
@@ -186,12 +188,12 @@ layer(world, { excludeTestServices: true })(
       Effect.gen(function* () {
         const { owner } = yield* Database
         const { add, settle } = yield* SessionActivity
-        yield* add(token("seen"), "eve", here, false)
+        yield* add(token("seen"), eve, here, false)
         const { gone, looks } = yield* Effect.gen(function* () {
           yield* owner`lock table sessions in share row exclusive mode`
-          const first = yield* Effect.forkChild(settle("eve"))
+          const first = yield* Effect.forkChild(settle(eve))
           yield* waits(1)
-          const looks = yield* Effect.forkChild(Effect.andThen(settle("eve"), rowOf("seen")))
+          const looks = yield* Effect.forkChild(Effect.andThen(settle(eve), rowOf("seen")))
           return { looks, gone: yield* Effect.forkChild(Fiber.interrupt(first)) }
         }).pipe(owner.withTransaction)
         assert.isDefined(yield* Fiber.join(looks))

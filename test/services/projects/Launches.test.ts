@@ -3,6 +3,7 @@ import { assert, describe, it, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { TestClock } from "effect/testing"
 import { randomUUID } from "node:crypto"
+import type { InstitutionId } from "../../../schemas/BrandedIds.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { transact } from "../../../services/platform/database/Transact.ts"
 import { missingOf } from "../../../services/projects/Projects/Launches.ts"
@@ -130,7 +131,7 @@ layer(Rollouts.layer.pipe(Layer.provideMerge(services)), { excludeTestServices: 
         const launch = yield* propose(id, w.pat)
         yield* sign(launch, "administrator", w.ada)
         yield* workJobs
-        const becomes = Effect.fnUntraced(function* (preview: string, institutionId: string) {
+        const becomes = Effect.fnUntraced(function* (preview: string, institutionId: InstitutionId) {
           yield* sql`update projects set preview_digest = ${preview}, institution_id = ${institutionId} where id = ${id}`
           yield* TestClock.adjust(60_000)
           yield* fire

@@ -1,6 +1,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
+import { InstitutionId, PersonId, ProjectId } from "../../../schemas/BrandedIds.ts"
 import { ServiceGrants } from "../../../services/access/ServiceGrants.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { transact } from "../../../services/platform/database/Transact.ts"
@@ -25,7 +26,7 @@ import {
 import { reason, timed } from "../../support/Fixtures.ts"
 import { access, issuer, member, owner, person, tell } from "../../support/TestIdentity.ts"
 
-const jobsOf = Effect.fnUntraced(function* (projectId: string) {
+const jobsOf = Effect.fnUntraced(function* (projectId: ProjectId) {
   const { sql } = yield* Database
   return yield* sql<{ id: string; kind: string; state: string; held: boolean }>`
     select id::text as id, kind, state, held from provider_jobs where project_id = ${projectId} order by id`
@@ -84,7 +85,7 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Projects",
       assert.strictEqual((yield* sign(made, "administrator", w.abe)).state, "applied")
       const gone = yield* person({ status: "suspended" })
       assert.strictEqual(yield* codeOf(website(w, gone)), "owner_not_active")
-      assert.strictEqual(yield* codeOf(website(w, "nobody")), "owner_not_active")
+      assert.strictEqual(yield* codeOf(website(w, PersonId.make("nobody"))), "owner_not_active")
       assert.strictEqual(yield* codeOf(website(w, w.pat, { by: w.pat })), "not_found")
       yield* member(w.fern, w.pat, "member")
       assert.strictEqual(yield* codeOf(website(w, w.pat, { by: w.pat })), "role_required")
@@ -110,7 +111,7 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Projects",
       const { project_id: id } = made
       assert.strictEqual(yield* codeOf(propose(id, w.sam)), "role_required")
       assert.strictEqual(yield* codeOf(propose(id, yield* person())), "not_found")
-      assert.strictEqual(yield* codeOf(propose("unknown", w.pat)), "not_found")
+      assert.strictEqual(yield* codeOf(propose(ProjectId.make("unknown"), w.pat)), "not_found")
       assert.strictEqual(
         yield* codeOf(propose(id, w.pat, "https://fern.example.evil.example/")),
         "launch_url_unverified",
@@ -205,7 +206,7 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Projects",
       assert.strictEqual(yield* codeOf(own(id, w.sam, w.oz)), "role_required")
       assert.strictEqual(yield* codeOf(own(id, w.pat, w.oz)), "role_required")
       assert.strictEqual(yield* codeOf(own(id, yield* person(), w.oz)), "not_found")
-      assert.strictEqual(yield* codeOf(own(id, w.ada, "nobody")), "not_found")
+      assert.strictEqual(yield* codeOf(own(id, w.ada, PersonId.make("nobody"))), "not_found")
       assert.strictEqual(yield* codeOf(own(id, w.ada, yield* person({ status: "disabled" }))), "owner_not_active")
       assert.strictEqual(yield* codeOf(own(id, w.ada, w.pat, false)), "last_owner")
       const same = yield* own(id, w.ada, w.pat)
@@ -267,7 +268,7 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Projects",
         insert into sessions (id, issuer, sid, person_id, client_id, issued_at, last_seen_at, expires_at, aal, amr)
         values (gen_random_uuid(), ${issuer}, ${`sid of ${id}`}, ${w.ola}, ${client_id}, ${now}, ${now}, ${now}, 'aal1', '{}')`
       for (const one of [w.sam, w.oz]) assert.strictEqual(yield* codeOf(withdraw(w.fern, id, one, 1)), "role_required")
-      assert.strictEqual(yield* codeOf(withdraw("elsewhere", id, w.ada, revision)), "not_found")
+      assert.strictEqual(yield* codeOf(withdraw(InstitutionId.make("elsewhere"), id, w.ada, revision)), "not_found")
       assert.strictEqual(yield* codeOf(withdraw(w.fern, id, w.pat, revision + 1)), "version_conflict")
       const all = sql`
         select to_jsonb(j) from projects j where id = ${id} union all select to_jsonb(r) from requests r

@@ -1,6 +1,7 @@
 /** Fixture of provider jobs over either adapter, with the commands and queries of its tests. */
 import { assert } from "@effect/vitest"
 import { Effect, Exit, Layer, Redacted } from "effect"
+import type { PersonId, ProjectId } from "../../../schemas/BrandedIds.ts"
 import type { Job } from "../../../schemas/identity/Operation.ts"
 import { Roles } from "../../../services/people/Roles.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
@@ -40,16 +41,16 @@ export const world = Effect.gen(function* () {
   return { fern, oz, portal: yield* project(fern) }
 })
 
-export const add = (projectId: string, kind: ProviderJobKind = "client.create", held = false) =>
+export const add = (projectId: ProjectId, kind: ProviderJobKind = "client.create", held = false) =>
   Effect.flatMap(ProviderJobs, (jobs) => transact(jobs.add({ kind, projectId, held })))
 
 export const work = Effect.flatMap(ProviderJobs, (jobs) => jobs.work)
 
 /** The newest job as the API shows it. */
-export const newest = (operator: string) =>
+export const newest = (operator: PersonId) =>
   Effect.flatMap(Operations, (operations) => Effect.map(operations.jobs(operator), ([job]) => job!))
 
-export const clientOf = (projectId: string) =>
+export const clientOf = (projectId: ProjectId) =>
   Effect.flatMap(Database, ({ sql }) =>
     Effect.map(
       sql<{ client_id: string | null }>`select client_id from projects where id = ${projectId}`,
@@ -57,7 +58,7 @@ export const clientOf = (projectId: string) =>
     ))
 
 /** The clients that the embedded provider holds for a project. */
-export const held = (projectId: string) =>
+export const held = (projectId: ProjectId) =>
   Effect.flatMap(Database, ({ sql }) =>
     sql<{ client_id: string; disabled: boolean }>`
       select client_id, disabled from embedded_clients where reference = ${`bailiwick:${projectId}`}`)

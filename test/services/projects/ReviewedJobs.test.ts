@@ -1,6 +1,7 @@
 /** Actions of an operator on failed and ambiguous jobs, and the limits of those actions. */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Exit, Layer } from "effect"
+import type { ProviderJobId } from "../../../schemas/BrandedIds.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { transact } from "../../../services/platform/database/Transact.ts"
 import { embedded } from "../../../services/projects/IdentityProvider/EmbeddedProvider.ts"
@@ -23,7 +24,7 @@ import {
   world,
 } from "./ProviderWorld.ts"
 
-const fail = (jobId: string) =>
+const fail = (jobId: ProviderJobId) =>
   Effect.flatMap(
     Database,
     ({ sql }) => sql`update provider_jobs set state = 'failed', last_error = 'status_400' where id = ${jobId}::uuid`,

@@ -1,6 +1,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { TestClock } from "effect/testing"
+import { ProjectId } from "../../../schemas/BrandedIds.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { transact } from "../../../services/platform/database/Transact.ts"
 import { type RolloutAction, Rollouts } from "../../../services/projects/Rollouts.ts"
@@ -22,11 +23,11 @@ import {
   world,
 } from "../decisions/RequestWorld.ts"
 import { reason, timed } from "../../support/Fixtures.ts"
-import { access, person, tell } from "../../support/TestIdentity.ts"
+import { access, tell } from "../../support/TestIdentity.ts"
 
 const services = Layer.provideMerge(Rollouts.layer, below)
 
-const set = (projectId: string, action: RolloutAction) =>
+const set = (projectId: ProjectId, action: RolloutAction) =>
   Effect.flatMap(Rollouts, (rollouts) => transact(rollouts.set(projectId, action, reason)))
 
 /** A launched staging website that Pat owns. */
@@ -171,6 +172,6 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Rollouts",
       yield* set(id, "hold")
       yield* withdraw(w.fern, id, w.pat, (yield* projectRow(id)).revision)
       assert.strictEqual(yield* codeOf(set(id, "release")), "invalid_state")
-      assert.strictEqual(yield* codeOf(set(yield* person(), "hold")), "not_found")
+      assert.strictEqual(yield* codeOf(set(ProjectId.make("unknown"), "hold")), "not_found")
     })))
 })

@@ -5,6 +5,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Redacted, Schedule } from "effect"
 import { randomUUID } from "node:crypto"
+import type { ProjectId } from "../../../schemas/BrandedIds.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { ProviderJobs } from "../../../services/projects/ProviderJobs.ts"
 import { transact } from "../../../services/platform/database/Transact.ts"
@@ -49,7 +50,7 @@ const marked = () => {
 }
 
 /** An update with an unknown outcome, of a client whose management address does not answer. */
-const unclear = Effect.fnUntraced(function* (projectId: string) {
+const unclear = Effect.fnUntraced(function* (projectId: ProjectId) {
   const { sql } = yield* Database
   const now = new Date()
   const jobId = yield* transact((yield* ProviderJobs).add({ kind: "client.update", projectId }))

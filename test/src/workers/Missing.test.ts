@@ -3,6 +3,7 @@ import { assert, layer } from "@effect/vitest"
 import { jetstreamManager } from "@nats-io/jetstream"
 import { connect } from "@nats-io/transport-node"
 import { Effect, Redacted } from "effect"
+import { PersonId } from "../../../schemas/BrandedIds.ts"
 import { settleEpoch } from "../../../services/lifecycle/Epochs.ts"
 import { memberships } from "../../../services/people/Memberships.ts"
 import { Bus } from "../../../services/platform/messaging/Bus.ts"
@@ -16,6 +17,9 @@ import { until } from "../../e2e/support/Until.ts"
 import { TestBus } from "../../support/TestBus.ts"
 import { access, institution, person, project } from "../../support/TestIdentity.ts"
 import { management } from "../../support/TestManagement.ts"
+
+/** The maker and the approver of decisions. */
+const [sam, ada] = [PersonId.make("sam"), PersonId.make("ada")]
 
 type Stream = "LIFECYCLE" | "TRANSFERS" | "DIRECTORY"
 
@@ -52,7 +56,7 @@ const decided = Effect.gen(function* () {
   for (const _ of [1, 2, 3]) yield* access(fern, portal, yield* person())
   for (const role of ["sponsor", "administrator"] as const) {
     for (const state of ["active", "ended"] as const) {
-      yield* transact(seat({ institutionId: fern, personId: pat, role, state, madeBy: "sam", approvedBy: ["ada"] }))
+      yield* transact(seat({ institutionId: fern, personId: pat, role, state, madeBy: sam, approvedBy: [ada] }))
     }
   }
   const told = { id: crypto.randomUUID(), domain_id: crypto.randomUUID(), target_org_id: null }

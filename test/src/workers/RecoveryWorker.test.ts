@@ -4,6 +4,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { randomBytes, randomUUID } from "node:crypto"
+import { PersonId } from "../../../schemas/BrandedIds.ts"
 import type { Principal } from "../../../schemas/api/CredentialsApi.ts"
 import type { MembershipRole, MembershipState } from "../../../schemas/identity/IdentityDirectory.ts"
 import { ApiKeys } from "../../../services/accounts/ApiKeys.ts"
@@ -18,6 +19,9 @@ import { transact } from "../../../services/platform/database/Transact.ts"
 import { until } from "../../e2e/support/Until.ts"
 import { access, institution, member, person, project } from "../../support/TestIdentity.ts"
 import { management } from "../../support/TestManagement.ts"
+
+/** The maker and the approver of decisions. */
+const [sam, ada] = [PersonId.make("sam"), PersonId.make("ada")]
 
 const installation = Effect.flatMap(Database, ({ sql }) => readInstallation(sql))
 const comes = (what: string, good: (row: InstallationRow) => boolean) => until(what, installation, good)
@@ -78,8 +82,8 @@ layer(management({ ROLES: "api,lifecycle,relay" }), { excludeTestServices: true,
           const before = yield* sql`select from outbox where stream = 'DIRECTORY'`
           const [fern, gone, back, late] = yield* Effect.all([institution(), person(), person(), person()])
           const seats = [yield* member(fern, gone, "administrator"), yield* member(fern, back, "sponsor")]
-          const to = (personId: string, role: MembershipRole, state: MembershipState) =>
-            transact(seat({ institutionId: fern, personId, role, state, madeBy: "sam", approvedBy: ["ada"] }))
+          const to = (personId: PersonId, role: MembershipRole, state: MembershipState) =>
+            transact(seat({ institutionId: fern, personId, role, state, madeBy: sam, approvedBy: [ada] }))
           const keyId = randomUUID()
           const accountId = randomUUID()
           const authenticator = randomUUID()

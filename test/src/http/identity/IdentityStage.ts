@@ -1,5 +1,6 @@
 /** An institution and people of every role and of none; all from the feed, so all are independent of each other. */
 import { Effect } from "effect"
+import type { InstitutionId, PersonId, ProjectId } from "../../../../schemas/BrandedIds.ts"
 import { day } from "../../../support/Fixtures.ts"
 import { institution, member, owner, person, project } from "../../../support/TestIdentity.ts"
 
@@ -22,15 +23,15 @@ export const everybody = [
 export type Who = (typeof everybody)[number]
 
 export interface IdentityStage {
-  readonly institution: string
-  readonly project: string
-  readonly people: Readonly<Record<Who, string>>
+  readonly institution: InstitutionId
+  readonly project: ProjectId
+  readonly people: Readonly<Record<Who, PersonId>>
 }
 
 /** Fern with its project; the operator belongs to no institution, `elsewhere` administrates another one. */
 export const stage = Effect.gen(function* () {
   const [fern, other] = [yield* institution(), yield* institution({ name: "Moss" })]
-  const people = {} as Record<Who, string>
+  const people = {} as Record<Who, PersonId>
   for (const who of everybody) people[who] = yield* person({ operator: who === "operator" })
   yield* member(fern, people.sponsor, "sponsor")
   yield* member(fern, people.sponsor2, "sponsor")

@@ -5,6 +5,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Clock, Effect } from "effect"
 import { randomUUID } from "node:crypto"
+import { InstitutionId } from "../../../../schemas/BrandedIds.ts"
 import { Database } from "../../../../services/platform/database/Database.ts"
 import { codeOf, reason } from "../../../support/Fixtures.ts"
 import { member, person } from "../../../support/TestIdentity.ts"
@@ -103,7 +104,7 @@ layer(management({ MANAGEMENT_APPROVAL_MAX_AGE: "15 minutes", MANAGEMENT_WRITE_R
           ...(has("match") ? { "if-match": `"sha256:${"0".repeat(64)}"` } : {}),
           "content-type": has("type") ? "text/plain" : "application/json",
         }
-        const place = path(id, "approve", has("place") ? randomUUID() : undefined)
+        const place = path(id, "approve", has("place") ? InstitutionId.make(randomUUID()) : undefined)
         const answer = yield* send(has("method") ? "PUT" : "POST", place, headers, body)
         // The document has the operation's answers, not those of a method that does not exist.
         return answer.status === 405 ? answer : held(operation, answer)

@@ -1,0 +1,62 @@
+/**
+ * The ids of the identity API, a type for each kind: a call that swaps two of them does not compile. Four-eyes rules
+ * depend on the order of ids.
+ *
+ * A brand is a type only: it changes no value and no check, and the OpenAPI document does not show it. An id gets its
+ * brand where it enters the program: by the contract's decoder (path, query or body), by the type of the row that is
+ * read, or by the constructor, `PersonId.make(text)`, where the program makes the id.
+ */
+import { Schema } from "effect"
+import { Id } from "./Wire.ts"
+
+/** A person, from the directory or made here; also the id of a person who was merged into another. */
+export const PersonId = Schema.String.pipe(Schema.brand("PersonId"))
+export type PersonId = typeof PersonId.Type
+
+/** An institution, from the directory or made here. */
+export const InstitutionId = Schema.String.pipe(Schema.brand("InstitutionId"))
+export type InstitutionId = typeof InstitutionId.Type
+
+/** A project, from the directory or registered here. */
+export const ProjectId = Schema.String.pipe(Schema.brand("ProjectId"))
+export type ProjectId = typeof ProjectId.Type
+
+/** A person's Access to a project, from the directory or granted here. */
+export const AccessId = Schema.String.pipe(Schema.brand("AccessId"))
+export type AccessId = typeof AccessId.Type
+
+/** A review of one Access version. */
+export const AccessReviewId = Id.pipe(Schema.brand("AccessReviewId"))
+export type AccessReviewId = typeof AccessReviewId.Type
+
+/** The review of a request, which collects signatures. */
+export const PolicyReviewId = Id.pipe(Schema.brand("PolicyReviewId"))
+export type PolicyReviewId = typeof PolicyReviewId.Type
+
+/** A request of any kind: also an enrollment, a launch proposal and a link request. */
+export const RequestId = Id.pipe(Schema.brand("RequestId"))
+export type RequestId = typeof RequestId.Type
+
+/** A grant by which a service may read a project's lifecycle. */
+export const ServiceGrantId = Id.pipe(Schema.brand("ServiceGrantId"))
+export type ServiceGrantId = typeof ServiceGrantId.Type
+
+/** A proof that a person holds another identity. */
+export const LinkProofId = Id.pipe(Schema.brand("LinkProofId"))
+export type LinkProofId = typeof LinkProofId.Type
+
+/** A session of a person. */
+export const SessionId = Id.pipe(Schema.brand("SessionId"))
+export type SessionId = typeof SessionId.Type
+
+/** A passkey, a security key, an app or a set of recovery codes of a person. */
+export const AuthenticatorId = Id.pipe(Schema.brand("AuthenticatorId"))
+export type AuthenticatorId = typeof AuthenticatorId.Type
+
+/** A credential action that was started. */
+export const IntentId = Id.pipe(Schema.brand("IntentId"))
+export type IntentId = typeof IntentId.Type
+
+/** A job at the identity provider. */
+export const ProviderJobId = Id.pipe(Schema.brand("ProviderJobId"))
+export type ProviderJobId = typeof ProviderJobId.Type

@@ -1,0 +1,100 @@
+/**
+ * Branded ids. The calls that swap ids are compiled and never made: `deno task types` fails where one of them compiles,
+ * since its `@ts-expect-error` then expects nothing.
+ */
+import type { PgClient } from "@effect/sql-pg"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Schema } from "effect"
+import * as Ids from "../../schemas/BrandedIds.ts"
+import { Id } from "../../schemas/Wire.ts"
+import type { AccessReviews } from "../../services/access/AccessReviews.ts"
+import type { AccessVersions } from "../../services/access/AccessVersions.ts"
+import type { ServiceGrants } from "../../services/access/ServiceGrants.ts"
+import type { PolicyDecisions } from "../../services/decisions/PolicyDecisions.ts"
+import type { memberships } from "../../services/people/Memberships.ts"
+import { heldIn, type Roles, standingFrom, standingIn, standingOf } from "../../services/people/Roles.ts"
+import { reason } from "../support/Fixtures.ts"
+
+const [ada, sam] = [Ids.PersonId.make("ada"), Ids.PersonId.make("sam")]
+const [fern, portal] = [Ids.InstitutionId.make("fern"), Ids.ProjectId.make("portal")]
+const accessId = Ids.AccessId.make("access")
+const accessReview = Ids.AccessReviewId.make("access review")
+const policyReview = Ids.PolicyReviewId.make("policy review")
+
+const stepUp = Effect.void
+const now = new Date(0)
+
+const rolesSwapped = (sql: PgClient.PgClient, roles: Roles["Service"]) => [
+  // @ts-expect-error: the institution's id stands for the person's
+  roles.inInstitution(fern, ada),
+  // @ts-expect-error: the project's id stands for the person's
+  roles.toProject(portal, ada),
+  // @ts-expect-error: the institution's id stands for the project's
+  roles.toProject(ada, fern),
+  // @ts-expect-error: the project's id stands for the other person's
+  roles.independent(ada, portal),
+  // @ts-expect-error: the institution's id stands for the project's
+  roles.independent(ada, sam, fern),
+  // @ts-expect-error: the project's id stands for the person's
+  roles.fourEyes(portal, ada, sam),
+  // @ts-expect-error: a text that is not known to be an id
+  roles.isOperator("ada"),
+  // @ts-expect-error: the institution's id stands for the person's
+  standingIn(sql, fern, ada, now),
+  // @ts-expect-error: the institution's id stands for the person's
+  standingFrom("[]", fern, ada),
+  // @ts-expect-error: the institution's id stands for the person's
+  standingOf(fern, ada, []),
+  // @ts-expect-error: the institution's id stands for the person's
+  heldIn(sql, fern, sql`${fern}`, now),
+]
+
+const decisionsSwapped = (
+  reviews: AccessReviews["Service"],
+  grants: ServiceGrants["Service"],
+  policies: PolicyDecisions["Service"],
+) => [
+  // @ts-expect-error: the institution's id stands for the person's
+  reviews.approve({ personId: fern, institutionId: fern, reviewId: accessReview, reason, stepUp }),
+  // @ts-expect-error: the person's id stands for the institution's
+  reviews.approve({ personId: ada, institutionId: ada, reviewId: accessReview, reason, stepUp }),
+  // @ts-expect-error: a review of another kind
+  reviews.approve({ personId: ada, institutionId: fern, reviewId: policyReview, reason, stepUp }),
+  // @ts-expect-error: the institution's id stands for the person's
+  reviews.list(fern, ada),
+  // @ts-expect-error: a review of another kind
+  policies.approve({ personId: ada, reviewId: accessReview, role: "sponsor", reason, stepUp }),
+  // @ts-expect-error: the project's id stands for the grant's
+  grants.approve({ personId: ada, projectId: portal, grantId: portal, reason, expectedVersion: 1, stepUp }),
+  // @ts-expect-error: the project's id stands for the person's
+  grants.revokeAll(portal, portal, reason),
+]
+
+const makersSwapped = (versions: AccessVersions["Service"], { seat }: ReturnType<typeof memberships>) => {
+  const access = { accessId, institutionId: fern, projectId: portal, personId: ada, role: "user" } as const
+  const membership = { institutionId: fern, personId: ada, role: "sponsor", state: "active" } as const
+  return [
+    // @ts-expect-error: the institution's id stands for the maker's
+    versions.record({ ...access, state: "active", madeBy: fern, approvedBy: [sam] }),
+    // @ts-expect-error: the institution's id stands for an approver's
+    versions.record({ ...access, state: "active", madeBy: sam, approvedBy: [fern] }),
+    // @ts-expect-error: the Access's id stands for the person's
+    versions.record({ ...access, personId: accessId, state: "active", madeBy: sam, approvedBy: [] }),
+    // @ts-expect-error: the institution's id stands for an approver's
+    seat({ ...membership, madeBy: sam, approvedBy: [fern] }),
+  ]
+}
+
+describe("branded ids", () => {
+  it("of different kinds do not swap where four eyes depend on their order", () => {
+    for (const swapped of [rolesSwapped, decisionsSwapped, makersSwapped]) assert.isFunction(swapped)
+  })
+
+  it("are the same values and the same schemas as without their brands", () => {
+    const foreign = new Set<unknown>([Ids.PersonId, Ids.InstitutionId, Ids.ProjectId, Ids.AccessId])
+    for (const [name, id] of Object.entries(Ids)) {
+      assert.strictEqual(id.make("any text"), "any text", name)
+      assert.strictEqual(id.ast, (foreign.has(id) ? Schema.String : Id).ast, name)
+    }
+  })
+})

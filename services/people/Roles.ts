@@ -91,6 +91,12 @@ export const owns = ({ institution, owner }: ProjectStanding): Effect.Effect<
   )
 }
 
+/** Fails with the reason why a person who sees the project is not an effective administrator of its institution. */
+export const administers = ({ institution }: ProjectStanding): Effect.Effect<void, RoleFault> =>
+  institution === null
+    ? Effect.fail(roleRequired("an effective administrator of the project's institution"))
+    : needs(institution, "administrator")
+
 const provenanceMillis = 90 * 86_400_000
 
 /** Provenance older than 90 days does not block four eyes. */

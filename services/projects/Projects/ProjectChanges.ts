@@ -8,7 +8,7 @@ import { stamp } from "../../requests/PolicyReviews.ts"
 import { type RequestRow, requestRows } from "../../requests/RequestRows.ts"
 import { EventLog } from "../../lifecycle/EventLog.ts"
 import { persons } from "../../people/PersonAudience.ts"
-import { needs, type ProjectStanding, roleRequired, Roles } from "../../people/Roles.ts"
+import { administers, Roles } from "../../people/Roles.ts"
 import { Audit } from "../../platform/observability/Audit.ts"
 import { Database } from "../../platform/database/Database.ts"
 import { mustBeOpen } from "../../platform/database/Installation.ts"
@@ -20,11 +20,6 @@ import { endings } from "./WithdrawCascade.ts"
 import { type ProjectRow, projectRows } from "./Rows.ts"
 
 const live: ReadonlyArray<string> = ["registered", "launch_proposed", "launched", "held"]
-
-const administers = (standing: ProjectStanding) =>
-  standing.institution === null
-    ? Effect.fail(roleRequired("an effective administrator of the project's institution"))
-    : needs(standing.institution, "administrator")
 
 export const changes = Effect.gen(function* () {
   const { sql } = yield* Database

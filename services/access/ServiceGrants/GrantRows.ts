@@ -1,10 +1,10 @@
 /** The row of a service grant, and its view for the API. */
 import { Effect } from "effect"
-import type { InstitutionId, PersonId, ProjectId, ServiceGrantId } from "../../schemas/BrandedIds.ts"
-import { acknowledgementOf, deliveryOf, type FactRow } from "../lifecycle/DeliveryStatus.ts"
-import { EnvironmentMismatch, InvalidState } from "../../schemas/problems/IdentityProblems.ts"
-import type { Capability, GrantRead, ServiceGrantState } from "../../schemas/identity/ServiceGrant.ts"
-import { HTTPValidationError } from "../../schemas/Validation.ts"
+import type { InstitutionId, PersonId, ProjectId, ServiceGrantId } from "../../../schemas/BrandedIds.ts"
+import { acknowledgementOf, deliveryOf, type FactRow } from "../../lifecycle/DeliveryStatus.ts"
+import { EnvironmentMismatch, InvalidState } from "../../../schemas/problems/IdentityProblems.ts"
+import type { Capability, GrantRead, ServiceGrantState } from "../../../schemas/identity/ServiceGrant.ts"
+import { HTTPValidationError } from "../../../schemas/Validation.ts"
 
 const day = 86_400_000
 const longest = 365 * day

@@ -1,0 +1,50 @@
+/** The events of a new version of an Access. */
+import type { AccessId, PersonId } from "../../../schemas/BrandedIds.ts"
+import type { FactKind } from "../../../schemas/identity/FactKinds.ts"
+import type { Fact } from "../../lifecycle/EventLog.ts"
+import { type Person, personOf } from "../../people/PersonAudience.ts"
+import type { Grant, Last } from "./VersionRows.ts"
+
+const codes = {
+  "access-granted": "ACCESS_GRANTED",
+  "access-revoked": "ACCESS_REVOKED",
+  "token-claims-change": "ACCESS_ROLE_CHANGED",
+} as const
+
+export const kindOf = (last: Last | null, next: Grant) =>
+  next.state === "revoked" ? "access-revoked" : last?.state === "active" ? "token-claims-change" : "access-granted"
+
+/**
+ * The events of a new version, the grant Event first; `standing`: the event for the person's status, where one is due.
+ */
+export const factsOf = (
+  accessId: AccessId,
+  last: Last | null,
+  next: Grant,
+  person: Person,
+  madeBy: PersonId | null,
+  standing: FactKind | null,
+) => {
+  const kind = kindOf(last, next)
+  const access = {
+    access_id: accessId,
+    version: (last?.accessVersion ?? 0) + 1,
+    ...(last === null ? {} : { previous_version: last.accessVersion }),
+    role: next.role,
+  }
+  const reason = { reason_admin: { en: `${codes[kind]}_BY_${madeBy === null ? "DIRECTORY" : "ADMINISTRATOR"}` } }
+  const tell = (kind: FactKind, payload: NonNullable<Fact["payload"]> = {}): Fact => ({
+    kind,
+    projectId: next.projectId,
+    institutionId: next.institutionId,
+    person: personOf(person),
+    payload: { ...reason, ...payload },
+    initiatedBy: madeBy === null ? "system" : "admin",
+  })
+  // A revoked Access also ends the person's sessions there.
+  return [
+    tell(kind, kind === "token-claims-change" ? { access, claims: { role: next.role } } : { access }),
+    ...(kind === "access-revoked" && last?.state === "active" ? [tell("session-revoked")] : []),
+    ...(standing === null ? [] : [tell(standing)]),
+  ]
+}

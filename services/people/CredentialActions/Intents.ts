@@ -7,6 +7,7 @@ import { Effect, type Redacted } from "effect"
 import { createHash, timingSafeEqual } from "node:crypto"
 import type { IntentId, PersonId } from "../../../schemas/BrandedIds.ts"
 import type { ActionKind } from "../../../schemas/identity/CredentialAction.ts"
+import { IntentExpired, InvalidState } from "../../../schemas/problems/IdentityProblems.ts"
 import { isUuid } from "../../../schemas/Wire.ts"
 import type { Sealed, Vault } from "../../platform/security/Vault.ts"
 
@@ -22,6 +23,10 @@ export interface Intent {
   readonly kid: string | null
   readonly secret: Uint8Array | null
 }
+
+/** The problem for an intent that has ended already. */
+export const endedAs = (state: string) =>
+  state === "expired" ? new IntentExpired() : new InvalidState({ state, allowed: ["pending"] })
 
 export const mostBadProofs = 5
 
@@ -108,3 +113,4 @@ export const intents = (sql: PgClient.PgClient, vault: Vault["Service"]) => {
 
   return { add, hold, expire, complete, countBadProof, secretOf }
 }
+export type Intents = ReturnType<typeof intents>

@@ -21,7 +21,7 @@ import { Projects } from "../projects/Projects.ts"
 import { approving } from "./PolicyDecisions/ApprovePolicy.ts"
 import { declining } from "./PolicyDecisions/DeclinePolicy.ts"
 import { listing, type Page } from "./PolicyDecisions/Listing.ts"
-import type { PolicyDecision } from "./PolicyDecisions/PolicySigner.ts"
+import type { PolicyDecision } from "./PolicyDecisions/LoadPolicyReview.ts"
 import { requestRows } from "../requests/RequestRows.ts"
 import { expiry } from "./Requests/RequestExpiry.ts"
 

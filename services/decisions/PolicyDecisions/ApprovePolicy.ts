@@ -14,7 +14,8 @@ import type { Decision } from "../../requests/PolicyReviews.ts"
 import type { RequestRow } from "../../requests/RequestRows.ts"
 import { Requests } from "../Requests.ts"
 import { inProjectsTurn, recording, viewOf } from "./Records.ts"
-import { type PolicyDecision, type Signature, signing } from "./PolicySigner.ts"
+import { type Signature, signing } from "./PolicySigner.ts"
+import type { PolicyDecision } from "./LoadPolicyReview.ts"
 
 /** Whether the request only takes rights away: such a request is never held. */
 const takesAway = ({ fields, kind }: RequestRow) =>

@@ -7,7 +7,8 @@ import { Projects } from "../../projects/Projects.ts"
 import { type RequestRow, requestRows } from "../../requests/RequestRows.ts"
 import { mustBelong } from "./ApprovePolicy.ts"
 import { inProjectsTurn, isOfProject, recording, viewOf } from "./Records.ts"
-import { type PolicyDecision, signing } from "./PolicySigner.ts"
+import { signing } from "./PolicySigner.ts"
+import type { PolicyDecision } from "./LoadPolicyReview.ts"
 
 const declined: Readonly<Record<RequestRow["kind"], "declined" | "revoked">> = {
   organization: "declined",

@@ -8,7 +8,7 @@ import { Audit } from "../../platform/observability/Audit.ts"
 import { isFenced } from "../../platform/database/FencedCommand.ts"
 import { type PolicyReviewRow, type Signature, stamp } from "../../requests/PolicyReviews.ts"
 import type { RequestRow } from "../../requests/RequestRows.ts"
-import type { PolicyDecision } from "./PolicySigner.ts"
+import type { PolicyDecision } from "./LoadPolicyReview.ts"
 import { lockProject } from "../../platform/database/AdvisoryLocks.ts"
 
 export const recording = Effect.map(

@@ -4,16 +4,14 @@
  * safe, every change of an authenticator locks all rows of the person.
  */
 import type { PgClient } from "@effect/sql-pg"
-import { Clock, Context, Effect, Layer, type Redacted } from "effect"
-import type { SqlError, Statement } from "effect/sql"
-import { AuthenticatorId, type PersonId } from "../../schemas/BrandedIds.ts"
-import { decisionMessage } from "../../schemas/bus/Decisions.ts"
+import { Context, Effect, Layer, type Redacted } from "effect"
+import type { SqlError } from "effect/sql"
+import type { AuthenticatorId, PersonId } from "../../schemas/BrandedIds.ts"
 import type { AuthenticatorKind, AuthenticatorView, CredentialType } from "../../schemas/identity/CredentialAction.ts"
 import { Database } from "../platform/database/Database.ts"
-import { Ids } from "../platform/Ids.ts"
-import { Outbox } from "../platform/messaging/Outbox.ts"
-import { Vault } from "../platform/security/Vault.ts"
-import { hashOf, newCodes } from "./Authenticators/RecoveryCodes.ts"
+import { adding } from "./Authenticators/AddAuthenticator.ts"
+import { removing } from "./Authenticators/RemoveAuthenticators.ts"
+import { replacingCodes } from "./Authenticators/ReplaceCodes.ts"
 import type { Registered } from "./Authenticators/Webauthn.ts"
 
 export interface Authenticator {
@@ -102,16 +100,7 @@ export class Authenticators extends Context.Service<Authenticators, {
     Authenticators,
     Effect.gen(function* () {
       const { sql } = yield* Database
-      const vault = yield* Vault
-      const outbox = yield* Outbox
-
-      /** Deletes authenticators and publishes on DIRECTORY that they are gone. */
-      const remove = Effect.fnUntraced(function* (which: Statement.Fragment) {
-        const removed_at = new Date(yield* Clock.currentTimeMillis).toISOString()
-        const gone = yield* sql<{ id: string; person_id: PersonId }>`
-          delete from authenticators where ${which} returning id::text as id, person_id`
-        yield* outbox.add(...gone.map((one) => decisionMessage({ kind: "authenticator", ...one, removed_at })))
-      })
+      const remove = yield* removing
 
       const select = (personId: PersonId, lock: boolean) =>
         sql<Authenticator>`
@@ -123,62 +112,11 @@ export class Authenticators extends Context.Service<Authenticators, {
           where a.person_id in (select id from people where id = ${personId} or merged_into = ${personId})
           order by a.id ${sql.literal(lock ? "for update of a" : "")}`
 
-      const fresh = Effect.gen(function* () {
-        return { id: AuthenticatorId.make(yield* (yield* Ids).next), now: new Date(yield* Clock.currentTimeMillis) }
-      })
-
-      const addWebauthn = Effect.fnUntraced(function* (personId: PersonId, label: string, made: Registered) {
-        const { id, now } = yield* fresh
-        const added = yield* sql`
-          insert into authenticators (id, person_id, kind, label, created_at, credential_id, public_key, sign_count,
-            aaguid, transports, platform, backup_eligible, backup_state)
-          values (${id}::uuid, ${personId}, ${made.kind}, ${label}, ${now}, ${made.credentialId}, ${made.publicKey},
-            ${made.signCount}::bigint, ${made.aaguid}, array(select jsonb_array_elements_text(${
-          sql.json(made.transports)
-        })), ${made.platform}, ${made.backupEligible}, ${made.backupState})
-          on conflict (credential_id) do nothing returning 1`
-        return added.length === 0 ? null : id
-      })
-
-      const addTotp = Effect.fnUntraced(
-        function* (personId: PersonId, label: string, secret: Redacted.Redacted, step: number) {
-          const { id, now } = yield* fresh
-          const sealed = vault.seal(secret, { table: "authenticators", column: "secret", row: id })
-          yield* sql`
-            insert into authenticators (id, person_id, kind, label, created_at, last_used_at, kid, secret, last_step)
-            values (${id}::uuid, ${personId}, 'totp', ${label}, ${now}, ${now}, ${sealed.kid}, ${sealed.bytes},
-              ${step}::bigint)`
-          return id
-        },
-      )
-
-      const replaceCodes = Effect.fnUntraced(function* (personId: PersonId, label: string) {
-        const { id, now } = yield* fresh
-        yield* remove(
-          sql`kind = 'recovery_codes'
-            and person_id in (select id from people where id = ${personId} or merged_into = ${personId})`,
-        )
-        yield* sql`
-          insert into authenticators (id, person_id, kind, label, created_at)
-          values (${id}::uuid, ${personId}, 'recovery_codes', ${label}, ${now})`
-        const codes = newCodes()
-        const rows = codes.map((code) => {
-          const { hash, kid } = hashOf(vault, id, code)
-          return { kid, hash: Buffer.from(hash).toString("hex") }
-        })
-        yield* sql`
-          insert into recovery_codes (authenticator_id, kid, hash)
-          select ${id}::uuid, kid, decode(hash, 'hex')
-          from jsonb_to_recordset(${sql.json(rows)}) as code (kid text, hash text)`
-        return { id, codes }
-      })
-
       return Authenticators.of({
         of: (personId) => select(personId, false),
         hold: (personId) => select(personId, true),
-        addWebauthn,
-        addTotp,
-        replaceCodes,
+        ...(yield* adding),
+        replaceCodes: yield* replacingCodes(remove),
         rename: (id, label) => Effect.asVoid(sql`update authenticators set label = ${label} where id = ${id}::uuid`),
         remove: (id) => remove(sql`id = ${id}::uuid`),
       })

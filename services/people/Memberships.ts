@@ -97,33 +97,36 @@ const isSeated = (held: HeldSeat, { role, state }: Seat, now: Date): boolean => 
     (role !== "administrator" || state !== "active" || accepted)
 }
 
+const columns = {
+  id: "text",
+  institution_id: "text",
+  person_id: "text",
+  role: "text",
+  state: "text",
+  state_decided: "boolean",
+  accepted_at: "timestamptz",
+  made_by: "text",
+  approved_by: "text[]",
+  created_at: "timestamptz",
+  updated_at: "timestamptz",
+} as const
+
+/** The fence that sets the state of a membership, with its new makers. */
+const moved = (sql: PgClient.PgClient, id: string, { approvedBy, madeBy, state }: Seat, now: Date) => {
+  const active = state === "active"
+  return one((earlier) =>
+    sql`update institution_memberships t set state = ${state}, state_decided = true, revision = t.revision + 1,
+      made_by = ${madeBy}, approved_by = ${[...approvedBy]}::text[], created_at = ${now}, updated_at = ${now},
+      accepted_at = coalesce(${active ? now : null}, t.accepted_at),
+      effective_from = case when ${active} then null else t.effective_from end,
+      expires_at = case when ${active} then null else t.expires_at end
+    where t.id = ${id} and ${earlier} returning 1`
+  )
+}
+
 /** Changes memberships; each decision is also published on DIRECTORY. */
 export const memberships = (sql: PgClient.PgClient, outbox: Outbox["Service"]) => {
-  const added = newRow(sql, "institution_memberships", {
-    id: "text",
-    institution_id: "text",
-    person_id: "text",
-    role: "text",
-    state: "text",
-    state_decided: "boolean",
-    accepted_at: "timestamptz",
-    made_by: "text",
-    approved_by: "text[]",
-    created_at: "timestamptz",
-    updated_at: "timestamptz",
-  })
-
-  const moved = (id: string, { approvedBy, madeBy, state }: Seat, now: Date) => {
-    const active = state === "active"
-    return one((earlier) =>
-      sql`update institution_memberships t set state = ${state}, state_decided = true, revision = t.revision + 1,
-        made_by = ${madeBy}, approved_by = ${[...approvedBy]}::text[], created_at = ${now}, updated_at = ${now},
-        accepted_at = coalesce(${active ? now : null}, t.accepted_at),
-        effective_from = case when ${active} then null else t.effective_from end,
-        expires_at = case when ${active} then null else t.expires_at end
-      where t.id = ${id} and ${earlier} returning 1`
-    )
-  }
+  const added = newRow(sql, "institution_memberships", columns)
 
   /**
    * Sets the state of a membership and returns its id; a membership that has the state already keeps its makers and
@@ -142,7 +145,7 @@ export const memberships = (sql: PgClient.PgClient, outbox: Outbox["Service"]) =
     const id = held?.id ?? (yield* (yield* Ids).next)
     yield* fence(
       sql,
-      held !== undefined ? moved(id, to, now) : added({
+      held !== undefined ? moved(sql, id, to, now) : added({
         id,
         institution_id,
         person_id,

@@ -41,6 +41,16 @@ export const tooLong = (error: SqlError.SqlError): HTTPValidationError | null =>
     )
     : null
 
+const decide = Effect.fnUntraced(function* (loaded: Loaded, by: Writer, writers: ReadonlyArray<string>) {
+  const may = by.personId === null ? writers.includes(`${by.issuer} ${by.clientId}`) : isOperatorIn(loaded.operator)
+  if (!may) return yield* roleRequired("an active operator, or a service that DIRECTORY_WRITER_CLIENTS names")
+  if (loaded.id !== null) {
+    return yield* new PersonExists({
+      detail: `Person ${loaded.id} has this identity and is ${loaded.status}: use that id, or name another subject.`,
+    })
+  }
+})
+
 export class NewPeople extends Context.Service<NewPeople, {
   /**
    * Creates a person: a command of two round trips (FencedCommand.ts), refused by `tooLong`; or in the current
@@ -76,19 +86,6 @@ export class NewPeople extends Context.Service<NewPeople, {
           updated_at: "timestamptz",
         })
 
-        const decide = Effect.fnUntraced(function* (loaded: Loaded, by: Writer) {
-          const may = by.personId === null
-            ? writers.includes(`${by.issuer} ${by.clientId}`)
-            : isOperatorIn(loaded.operator)
-          if (!may) return yield* roleRequired("an active operator, or a service that DIRECTORY_WRITER_CLIENTS names")
-          if (loaded.id !== null) {
-            return yield* new PersonExists({
-              detail:
-                `Person ${loaded.id} has this identity and is ${loaded.status}: use that id, or name another subject.`,
-            })
-          }
-        })
-
         const create: NewPeople["Service"]["create"] = Effect.fn("NewPeople.create")(
           function* ({ by, issuer, reason, subject }) {
             const operator = operatorRow(sql, by.personId)
@@ -100,7 +97,7 @@ export class NewPeople extends Context.Service<NewPeople, {
                 left join people p on p.id = i.person_id
                 left join people c on c.id = coalesce(p.merged_into, p.id)`,
             )
-            yield* decide(loaded, by)
+            yield* decide(loaded, by, writers)
 
             const id = PersonId.make(yield* ids.next)
             const now = new Date(yield* Clock.currentTimeMillis)

@@ -13,13 +13,14 @@ import type { InstitutionId, PersonId, ProjectId } from "../../schemas/BrandedId
 import { NotFound } from "../../schemas/problems/HttpProblems.ts"
 import {
   AdministratorNotEffective,
-  FourEyesRequired,
+  type FourEyesRequired,
   MembershipNotActive,
   NotCurrentSponsor,
   RoleRequired,
 } from "../../schemas/problems/IdentityProblems.ts"
 import { Database } from "../platform/database/Database.ts"
 import type { Question } from "../platform/database/FencedCommand.ts"
+import { independence } from "./FourEyes.ts"
 
 export type Role = "sponsor" | "administrator" | "member"
 
@@ -96,13 +97,6 @@ export const administers = ({ institution }: ProjectStanding): Effect.Effect<voi
   institution === null
     ? Effect.fail(roleRequired("an effective administrator of the project's institution"))
     : needs(institution, "administrator")
-
-const provenanceMillis = 90 * 86_400_000
-
-/** Provenance older than 90 days does not block four eyes. */
-export const provenanceSince = (now: number) => new Date(now - provenanceMillis)
-
-const ownWork = "The caller wrote or signed it already, by this or another identity: another person has to do this."
 
 /**
  * SQL of a person's memberships that have not ended (`Held`), of tables `p`, `i` and `m`; `institution` is SQL of its
@@ -261,46 +255,7 @@ export class Roles extends Context.Service<Roles, {
         return { projectId, institutionId: project.institution_id, owner, operator, institution }
       })
 
-      const independent = Effect.fn("Roles.independent")(function* (
-        one: PersonId,
-        other: PersonId,
-        ownersOf: ProjectId | null = null,
-      ) {
-        const now = yield* Clock.currentTimeMillis
-        const [row] = yield* sql<{ independent: boolean }>`
-          select counts_as_two(${one}, ${other}, ${ownersOf}::text, ${new Date(now)}) as independent`
-        return row!.independent
-      })
-
-      const fourEyes = Effect.fn("Roles.fourEyes")(function* (
-        one: PersonId,
-        other: PersonId,
-        ownersOf: ProjectId | null = null,
-      ) {
-        const since = provenanceSince(yield* Clock.currentTimeMillis)
-        // The conditions are those of the function counts_as_two.
-        const [row] = yield* sql<{ same: boolean; last: Date | null }>`
-          with two as (
-            select canonical_person(${one}) as id union select canonical_person(${other})
-          ), names as (
-            select id, id as canonical from two
-            union all select p.id, two.id from people p join two on p.merged_into = two.id
-          )
-          select canonical_person(${one}) = canonical_person(${other}) as same, max(m.at) as last
-          from names x join names y on y.canonical <> x.canonical join provenance m on m.person_id = x.id
-          where m.at > ${since} and (m.project_id is null or m.project_id = ${ownersOf}::text)
-            and (m.made_by = y.id or y.id = any(m.approved_by))
-            and not exists (select from unnest(m.approved_by) a where a not in (select id from names))`
-        if (row!.same || row!.last === null) return new FourEyesRequired({ detail: ownWork })
-        const until = new Date(row!.last.getTime() + provenanceMillis).toISOString()
-        return new FourEyesRequired({
-          detail:
-            `Beside person ${other} the caller does not count until ${until}: one of the two made or approved the ` +
-            "other's person, identity, membership or ownership. Anybody who is independent of both may do it now.",
-        })
-      })
-
-      return Roles.of({ inInstitution, toProject, isOperator, independent, fourEyes })
+      return Roles.of({ inInstitution, toProject, isOperator, ...independence(sql) })
     }),
   )
 }

@@ -3,7 +3,6 @@
  */
 import { Clock, Effect } from "effect"
 import type { PersonId } from "../../../schemas/BrandedIds.ts"
-import { InvalidState } from "../../../schemas/problems/IdentityProblems.ts"
 import { Database } from "../../platform/database/Database.ts"
 import { answerTo, fence, load, unchanged } from "../../platform/database/FencedCommand.ts"
 import { parse } from "../../platform/mail/MailAddress.ts"
@@ -12,7 +11,7 @@ import { OneTimeTokens } from "../../platform/security/OneTimeTokens.ts"
 import type { Decision } from "../../requests/PolicyReviews.ts"
 import { invitationKind, invitationToken } from "../../requests/RequestMail.ts"
 import { invitationWindow, requestRows } from "../../requests/RequestRows.ts"
-import { activeIn, activeRow } from "../Requests/ActivePerson.ts"
+import { activeIn, activeRow, notActive } from "../Requests/ActivePerson.ts"
 import { recipientOf } from "../Requests/InvitationDelivery.ts"
 import { admission, type Place, placeOf } from "./Admission.ts"
 import { recording } from "./Records.ts"
@@ -49,7 +48,7 @@ export const carryingOut = Effect.gen(function* () {
       }`,
     )
     const claimant = activeIn(loaded.active)
-    if (claimant === null) return yield* new InvalidState({ state: "author_not_active", allowed: ["active"] })
+    if (claimant === null) return yield* notActive()
     yield* fence(sql, unchanged(sql, person, loaded.active))
     // The invitation's signers meant another person, so only the administrator's decision now counts.
     const signedAt = new Date(yield* Clock.currentTimeMillis)

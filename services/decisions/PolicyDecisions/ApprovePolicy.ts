@@ -44,26 +44,14 @@ export const mustBelong = Effect.suspend(() =>
   )
 )
 
-export const approving = Effect.gen(function* () {
-  const { sql } = yield* Database
+/** Carries out a fully signed request, by the service of its kind. */
+const carryingOut = Effect.gen(function* () {
   const enrollments = yield* Enrollments
   const links = yield* Links
   const projects = yield* Projects
   const requests = yield* Requests
-  const recorded = yield* recording
-  const sign = yield* signing
 
-  const signature = newRow(sql, "policy_approvals", {
-    review_id: "uuid",
-    author: "text",
-    role: "text",
-    person_id: "text",
-    stands_in: "boolean",
-    reason: "text",
-    approved_at: "timestamptz",
-  })
-
-  const carryOut = (decision: Decision) => {
+  return (decision: Decision) => {
     switch (decision.request.kind) {
       case "enrollment":
         return enrollments.carryOut(decision)
@@ -76,6 +64,23 @@ export const approving = Effect.gen(function* () {
         return requests.carryOut(decision)
     }
   }
+})
+
+export const approving = Effect.gen(function* () {
+  const { sql } = yield* Database
+  const carryOut = yield* carryingOut
+  const recorded = yield* recording
+  const sign = yield* signing
+
+  const signature = newRow(sql, "policy_approvals", {
+    review_id: "uuid",
+    author: "text",
+    role: "text",
+    person_id: "text",
+    stands_in: "boolean",
+    reason: "text",
+    approved_at: "timestamptz",
+  })
 
   return Effect.fn("Policies.approve")(function* (decision: PolicyDecision) {
     yield* inProjectsTurn(sql, decision.reviewId)

@@ -7,7 +7,7 @@ import { Clock, Effect } from "effect"
 import type { SqlError, Statement } from "effect/sql"
 import type { PersonId } from "../../../schemas/BrandedIds.ts"
 import { type PolicyReviews, PolicyReviewState } from "../../../schemas/identity/PolicyReview.ts"
-import { provenanceSince } from "../../people/Roles.ts"
+import { provenanceSince } from "../../people/FourEyes.ts"
 import { policyReviewColumns, type PolicyReviewRow, type Signature, stamp } from "../../requests/PolicyReviews.ts"
 import { masked } from "../Requests/InvitationDelivery.ts"
 

@@ -3,6 +3,7 @@
  */
 import type { PgClient } from "@effect/sql-pg"
 import type { PersonId } from "../../../schemas/BrandedIds.ts"
+import { InvalidState } from "../../../schemas/problems/IdentityProblems.ts"
 import type { Holder } from "../../access/AccessVersions.ts"
 import type { Question } from "../../platform/database/FencedCommand.ts"
 
@@ -16,6 +17,9 @@ export const activeRow = (sql: PgClient.PgClient, personId: PersonId): Question 
 
 /** The person in an answer to `activeRow`; null where it is not active. */
 export const activeIn = (answer: string): Holder | null => (JSON.parse(answer) as ReadonlyArray<Holder>)[0] ?? null
+
+/** The refusal to carry out a request whose author is no longer active. */
+export const notActive = () => new InvalidState({ state: "author_not_active", allowed: ["active"] })
 
 export const isActiveIn = (answer: string): boolean => activeIn(answer) !== null
 

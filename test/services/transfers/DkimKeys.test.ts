@@ -25,7 +25,7 @@ import {
   world,
 } from "./TransferWorld.ts"
 
-/** The key that a verifier makes of a DNS record's `p=`. */
+/** The public key that a verifier builds from a DNS record's `p=`. */
 const publicOf = (algorithm: DkimAlgorithm, p: string) => {
   const bytes = Buffer.from(p, "base64")
   const der = algorithm === "rsa" ? bytes : Buffer.concat([Buffer.from("302a300506032b6570032100", "hex"), bytes])
@@ -47,7 +47,7 @@ const keysOf = Effect.fnUntraced(function* (domainId: string) {
   ]
 })
 
-/** The mails of a transfer as they would leave now. */
+/** The mails of a transfer, rendered as they would be sent now. */
 const letters = Effect.fnUntraced(function* (transferId: string) {
   const { sql } = yield* Database
   const templates = yield* transferTemplates(new URL("https://mail.example"))
@@ -62,7 +62,7 @@ const letters = Effect.fnUntraced(function* (transferId: string) {
 })
 
 layer(world({ dkim: "rsa" }), { excludeTestServices: true })("DKIM keys", (it) => {
-  it.effect("what is published verifies what the private half signs, under a selector of its own", () =>
+  it.effect("a pair's published key verifies its private key's signature; each pair has its own selector", () =>
     Effect.gen(function* () {
       for (const algorithm of ["rsa", "ed25519"] as const) {
         const [one, two] = [yield* makePair(algorithm), yield* makePair(algorithm)]
@@ -75,7 +75,7 @@ layer(world({ dkim: "rsa" }), { excludeTestServices: true })("DKIM keys", (it) =
       assert.strictEqual(publicOf("rsa", publicKey).asymmetricKeyDetails?.modulusLength, 2048)
     }))
 
-  it.effect("a move keeps the private half sealed, and it is the published one's", () =>
+  it.effect("a move stores the sealed private key of the published key, and publishes only the public one", () =>
     Effect.gen(function* () {
       const { sql } = yield* Database
       const vault = yield* Vault
@@ -101,7 +101,7 @@ layer(world({ dkim: "rsa" }), { excludeTestServices: true })("DKIM keys", (it) =
       assert.notInclude(told!.payload, "PRIVATE")
     }).pipe(timed))
 
-  it.effect("is made only for what may move now: while nothing does, the timers come again and again", () =>
+  it.effect("no key is generated while transfers may not complete, since their timers fire again and again", () =>
     Effect.gen(function* () {
       const { sql } = yield* Database
       const transfers = yield* Transfers
@@ -112,7 +112,7 @@ layer(world({ dkim: "rsa" }), { excludeTestServices: true })("DKIM keys", (it) =
       yield* sql`update transfer_feature set enabled = false`
       const settling = Effect.map(transfers.settle(id), (moved) => assert.isFalse(moved))
       yield* settling
-      // Of this process, in microseconds, whatever else the machine does.
+      // CPU time of this process in microseconds, independent of other load on the machine.
       const costOf = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
         Effect.gen(function* () {
           const before = process.cpuUsage()
@@ -126,7 +126,7 @@ layer(world({ dkim: "rsa" }), { excludeTestServices: true })("DKIM keys", (it) =
       assert.isTrue(yield* transfers.settle(id))
     }).pipe(timed))
 
-  it.effect("is made at the acceptance, told to the recipient alone, and what the completion takes", () =>
+  it.effect("a key is generated at the acceptance, sent to the recipient alone, and used by the completion", () =>
     Effect.gen(function* () {
       const { sql } = yield* Database
       const transfers = yield* Transfers
@@ -147,7 +147,7 @@ layer(world({ dkim: "rsa" }), { excludeTestServices: true })("DKIM keys", (it) =
         rotateDkim: true,
       }
       yield* transfers.accept(acceptance)
-      // The answer was lost, and the command comes again.
+      // The answer was lost, and the command is sent again.
       yield* transfers.accept(acceptance)
       const [key, more] = yield* keysOf(domainId)
       assert.isUndefined(more)
@@ -186,7 +186,7 @@ layer(world({ dkim: "rsa" }), { excludeTestServices: true })("DKIM keys", (it) =
       assert.deepStrictEqual(completed.map(({ recipient }) => recipient), [bob.email])
     }).pipe(timed))
 
-  it.effect("is dropped with a transfer that is reversed, and told where a force makes it", () =>
+  it.effect("a key is deleted with a reversed transfer; a forced transfer's key goes to the recipient alone", () =>
     Effect.gen(function* () {
       const { sql } = yield* Database
       const [alice, bob, carol] = [yield* person({ plan: "pro" }), yield* person({ plan: "pro" }), yield* person()]
@@ -215,7 +215,7 @@ layer(world({ dkim: "rsa" }), { excludeTestServices: true })("DKIM keys", (it) =
       assert.deepStrictEqual(notices.map(({ account_id }) => account_id), [bob.id])
     }).pipe(timed))
 
-  it.effect("of a transfer that an older version accepted, without a key, is made at the completion", () =>
+  it.effect("a key missing since an older version accepted the transfer is generated at the completion", () =>
     Effect.gen(function* () {
       const { sql } = yield* Database
       const [alice, bob] = [yield* person(), yield* person()]

@@ -1,4 +1,6 @@
-/** The clock's hand does to many what it does to one, and nobody waits for whoever has trouble. */
+/**
+ * Due transitions written in batches: the same result as one by one, and no transfer waits for a failing or locked one.
+ */
 import { assert, layer } from "@effect/vitest"
 import { Deferred, Effect, Fiber } from "effect"
 import { TestClock } from "effect/testing"
@@ -45,16 +47,16 @@ const offered = Effect.gen(function* () {
 const accepted = (how: { readonly rotateDkim?: boolean } = {}) =>
   Effect.tap(offered, ({ bob, id }) => accept(bob.id, id, how))
 
-/** Everything that may be the matter with a transfer whose time has come. */
+/** The situations in which a transfer can be when its transition is due. */
 const cases: Readonly<Record<string, Effect.Effect<Case, unknown, Effect.Services<typeof offered>>>> = {
-  "an offer that nobody took": offered,
+  "an offer that was not accepted": offered,
   "accepted": accepted(),
   "accepted, with a new key": accepted({ rotateDkim: true }),
-  "accepted by who is disabled by now": Effect.tap(
+  "accepted by an account that is now disabled": Effect.tap(
     accepted(),
     ({ bob }) => feed(accountLine(bob.id, { plan: "pro", status: "disabled" })),
   ),
-  "accepted by who has another workspace by now": Effect.gen(function* () {
+  "accepted by an account that now has another workspace": Effect.gen(function* () {
     const { alice, bob, domainId, id } = yield* accepted()
     const other = randomUUID()
     yield* feed({ kind: "workspace", id: other, name: "W", created_at: "2024-01-01T00:00:00.000Z" })
@@ -62,11 +64,11 @@ const cases: Readonly<Record<string, Effect.Effect<Case, unknown, Effect.Service
     yield* feed({ kind: "workspace", id: bob.workspaceId, removed: true })
     return { id, domainId, alice, bob: { ...bob, workspaceId: other } }
   }),
-  "accepted by who has none": Effect.tap(
+  "accepted by an account that now has no workspace": Effect.tap(
     accepted(),
     ({ bob }) => feed({ kind: "workspace", id: bob.workspaceId, removed: true }),
   ),
-  "of a domain that is verified no more": Effect.tap(
+  "of a domain that is no longer verified": Effect.tap(
     accepted(),
     ({ alice, domainId }) => feed(domainLine(domainId, alice, { verified_at: null })),
   ),
@@ -75,7 +77,7 @@ const cases: Readonly<Record<string, Effect.Effect<Case, unknown, Effect.Service
 
 const lines = (rows: ReadonlyArray<{ readonly line: string }>) => rows.map(({ line }) => line)
 
-/** All that a transition leaves behind, with roles in place of ids. */
+/** All rows that a transition writes, with roles instead of ids. */
 const traces = Effect.fnUntraced(function* ({ alice, bob, domainId, id }: Case) {
   const { sql } = yield* Database
   const both = [alice.id, bob.id]
@@ -115,7 +117,7 @@ const traces = Effect.fnUntraced(function* ({ alice, bob, domainId, id }: Case) 
   ]] as const
   const text = JSON.stringify(Object.fromEntries(Object.entries(found).map(([what, rows]) => [what, lines(rows)])))
   const shown = JSON.parse(named.reduce((all, [id, name]) => all.replaceAll(id, name), text))
-  // Whose id is the smaller is chance.
+  // The order depends on random ids.
   for (const what of ["notices", "inboxes"]) shown[what].sort()
   return shown as Readonly<Record<string, ReadonlyArray<string>>>
 })
@@ -127,8 +129,8 @@ const statusOf = Effect.fnUntraced(function* (ids: ReadonlyArray<string>) {
   return Object.fromEntries(rows.map(({ n, status }) => [status, n]))
 })
 
-layer(world(), { excludeTestServices: true, timeout: "2 minutes" })("many settled at once", (it) => {
-  it.effect("leave exactly what each leaves that is settled by itself", () =>
+layer(world(), { excludeTestServices: true, timeout: "2 minutes" })("due transitions in a batch", (it) => {
+  it.effect("write exactly the rows that each would write by itself", () =>
     Effect.gen(function* () {
       const transfers = yield* Transfers
       const all = Effect.forEach(Object.values(cases), (one) => one)
@@ -147,7 +149,7 @@ layer(world(), { excludeTestServices: true, timeout: "2 minutes" })("many settle
       assert.deepStrictEqual(new Set(again.values()), new Set(["unmoved"]))
     }).pipe(timed))
 
-  it.effect("go on without the one that the database refuses, which fails alone", () =>
+  it.effect("one that the database refuses fails alone, and is shown as accepted", () =>
     Effect.gen(function* () {
       const { owner, sql } = yield* Database
       const made = yield* Effect.forEach(Array(9).keys().toArray(), (n) => n % 2 === 0 ? accepted() : offered)
@@ -162,7 +164,7 @@ layer(world(), { excludeTestServices: true, timeout: "2 minutes" })("many settle
       assert.deepStrictEqual(yield* statusOf(ids), { accepted: 1, completed: 4, expired: 4 })
       const left = yield* sql`select from timers where aggregate_id = any(${ids}::text[])`
       assert.strictEqual(left.length, 1)
-      // Nor is it in the way of whoever looks: it is shown as it stands.
+      // Lists and eligibility checks work: the failing transfer is shown as stored.
       const { bob } = made[4]!
       const { eligibility, incoming } = yield* Transfers
       const shown: ReadonlyArray<DomainTransfer> = JSON.parse(yield* incoming(session(bob.id)))
@@ -171,7 +173,7 @@ layer(world(), { excludeTestServices: true, timeout: "2 minutes" })("many settle
       yield* owner`drop trigger refuse on transfers`
     }).pipe(timed))
 
-  it.effect("with keys that were made at the acceptance go together, however many", () =>
+  it.effect("transfers with DKIM keys take the same number of statements, whether two or twelve", () =>
     Effect.gen(function* () {
       const transfers = yield* Transfers
       const { sql } = yield* Database
@@ -190,21 +192,21 @@ layer(world(), { excludeTestServices: true, timeout: "2 minutes" })("many settle
       assert.strictEqual(twelve, two)
     }).pipe(timed))
 
-  it.effect("do not wait for one in somebody else's hands, and it follows once it is free", () =>
+  it.effect("a transfer with a locked domain does not delay the others, and follows once it is unlocked", () =>
     Effect.gen(function* () {
       const { sql } = yield* Database
       const made = yield* Effect.forEach(Array(6).keys().toArray(), (n) => n % 2 === 0 ? accepted() : offered)
       const ids = made.map(({ id }) => id)
       yield* TestClock.adjust(7 * day)
-      const [held, free] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
+      const [locked, free] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
       const holder = yield* Effect.forkChild(
         sql`select from domains where id = ${made[0]!.domainId}::uuid for update`.pipe(
-          Effect.andThen(Deferred.succeed(held, undefined)),
+          Effect.andThen(Deferred.succeed(locked, undefined)),
           Effect.andThen(Deferred.await(free)),
           sql.withTransaction,
         ),
       )
-      yield* Deferred.await(held)
+      yield* Deferred.await(locked)
       const settling = yield* Effect.forkChild(Effect.flatMap(Transfers, (all) => all.settleMany(ids)))
       yield* Effect.repeat(statusOf(ids), { until: (found) => found["completed"] === 2 && found["expired"] === 3 })
       assert.strictEqual((yield* statusOf(ids))["accepted"], 1)
@@ -213,7 +215,7 @@ layer(world(), { excludeTestServices: true, timeout: "2 minutes" })("many settle
       assert.deepStrictEqual([...(yield* Fiber.join(settling)).values()], ids.map(() => "moved"))
     }).pipe(timed))
 
-  it.effect("by several hands, beside stops and reads, move once each", () =>
+  it.effect("several batches at once, beside single ones and stops, move each transfer once", () =>
     Effect.gen(function* () {
       const transfers = yield* Transfers
       const { sql } = yield* Database

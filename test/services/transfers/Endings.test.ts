@@ -37,7 +37,7 @@ const stop = Effect.fnUntraced(function* (transferId: string) {
 })
 
 layer(world(), { excludeTestServices: true, timeout: "2 minutes" })("how transfers end", (it) => {
-  it.effect("stop: until the last millisecond of the window, once", () =>
+  it.effect("stop: once, until the last millisecond of the window; after it a stop completes the transfer", () =>
     Effect.gen(function* () {
       const transfers = yield* Transfers
       const [alice, bob] = [yield* person(), yield* person()]
@@ -56,11 +56,11 @@ layer(world(), { excludeTestServices: true, timeout: "2 minutes" })("how transfe
       yield* accept(bob.id, second.id)
       yield* TestClock.adjust(day)
       assert.strictEqual(yield* codeOf(stop(second.id)), "not_stoppable")
-      // The command that came before the timer did the timer's work.
+      // The command came before the timer and wrote the due transition.
       assert.strictEqual((yield* domainRow(domainId)).account_id, bob.id)
     }).pipe(timed))
 
-  it.effect("whoever is refused before the transfer is looked at has settled it, too", () =>
+  it.effect("a command that is refused for its caller still writes the due transition", () =>
     Effect.gen(function* () {
       const transfers = yield* Transfers
       const [alice, bob, eve] = [yield* person(), yield* person(), yield* person()]
@@ -79,7 +79,7 @@ layer(world(), { excludeTestServices: true, timeout: "2 minutes" })("how transfe
       assert.strictEqual(yield* codeOf(offer(bob.id, completing, alice.email)), "done")
     }).pipe(timed))
 
-  it.effect("force: at once, whatever lives, and only what must be asked is asked", () =>
+  it.effect("force: moves at once, ends a live transfer, ignores the plan's limit; its refusals", () =>
     Effect.gen(function* () {
       const { sql } = yield* Database
       const [alice, bob, carol] = [yield* person(), yield* person(), yield* person({ platform_admin: true })]
@@ -98,7 +98,7 @@ layer(world(), { excludeTestServices: true, timeout: "2 minutes" })("how transfe
         ...{ kind: "smtp_credential", id: credentialId, domain_id: domainId, account_id: alice.id, username: "u" },
         revoked_at: null,
       })
-      // Bob's plan is full: a force does not ask.
+      // Bob's plan has no room: a forced transfer ignores that.
       const forced = yield* force(carol.id, domainId, bob.email)
       const at = new Date(yield* now).toISOString()
       assert.deepInclude(forced, {
@@ -139,7 +139,7 @@ layer(world(), { excludeTestServices: true, timeout: "2 minutes" })("how transfe
         select kind, recipient from mails where subject_id in (${forced.id}, ${pending.id}) order by kind, recipient`
       assert.sameDeepMembers(mails.map(({ kind, recipient }) => [kind, recipient]), [
         ["transfer.invitation", bob.email],
-        // Both are sides of the force as well: its letters tell them that the offer has ended.
+        // Both are parties of the forced transfer: its mails also inform them that the offer has ended.
         ["transfer.completed", alice.email],
         ["transfer.completed", bob.email],
       ])
@@ -153,7 +153,7 @@ layer(world(), { excludeTestServices: true, timeout: "2 minutes" })("how transfe
       assert.strictEqual((yield* outgoing(alice.id))[0]?.status, "reversed")
     }).pipe(timed))
 
-  it.effect("the feed takes the domain away: the transfer ends in the feed's own transaction, both sides told", () =>
+  it.effect("the directory moves or removes the domain: its live transfer ends, and both sides get a mail", () =>
     Effect.gen(function* () {
       const { sql } = yield* Database
       const [alice, bob, eve] = [yield* person({ plan: "pro" }), yield* person({ plan: "pro" }), yield* person()]
@@ -181,7 +181,7 @@ layer(world(), { excludeTestServices: true, timeout: "2 minutes" })("how transfe
       assert.strictEqual(yield* codeOf(accept(bob.id, ids[0]!)), "not_pending")
     }).pipe(timed))
 
-  it.effect("what the feed took away and gave back in one batch was away", () =>
+  it.effect("a domain that one batch takes away and gives back still ends its transfer", () =>
     Effect.gen(function* () {
       const [alice, bob, eve] = [yield* person({ plan: "pro" }), yield* person({ plan: "pro" }), yield* person()]
       const [sold, gone] = [yield* domain(alice), yield* domain(alice)]
@@ -197,7 +197,7 @@ layer(world(), { excludeTestServices: true, timeout: "2 minutes" })("how transfe
       assert.deepStrictEqual(statuses, [[gone, "reversed"], [sold, "cancelled"]])
     }).pipe(timed))
 
-  it.effect("after a completion the feed's old word does not bring the owner back, and ends no later transfer", () =>
+  it.effect("after a completion an old directory line does not restore the owner or end a later transfer", () =>
     Effect.gen(function* () {
       const [alice, bob] = [yield* person(), yield* person()]
       const domainId = yield* domain(alice)
@@ -211,7 +211,7 @@ layer(world(), { excludeTestServices: true, timeout: "2 minutes" })("how transfe
       assert.strictEqual((yield* outgoing(bob.id))[0]?.status, "pending")
     }).pipe(timed))
 
-  it.effect("a recipient who can not take it any more at the end: reversed, both told", () =>
+  it.effect("a recipient without a workspace or disabled at the end: reversed; with another workspace: completed", () =>
     Effect.gen(function* () {
       const { sql } = yield* Database
       const transfers = yield* Transfers

@@ -1,4 +1,4 @@
-/** DOMAIN_TRANSFERS_ENABLED over time: off, nothing completes; on again, everybody has another hour to stop. */
+/** DOMAIN_TRANSFERS_ENABLED over time: while off, nothing completes; when on again, stops are possible for an hour. */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { TestClock } from "effect/testing"
@@ -21,7 +21,7 @@ import {
   timed,
 } from "./TransferWorld.ts"
 
-/** A start of the service over the same database, with the switch as it is given. */
+/** Starts the service over the same database with this setting. */
 const started = (enabled: boolean) => Effect.provide(Transfers, Layer.fresh(Transfers.layer({ ...config, enabled })))
 
 const cooloffOf = Effect.fnUntraced(function* (id: string) {
@@ -34,7 +34,7 @@ const cooloffOf = Effect.fnUntraced(function* (id: string) {
 layer(Layer.provide(footing, Cookies.layer([])), { excludeTestServices: true, timeout: "2 minutes" })(
   "DOMAIN_TRANSFERS_ENABLED",
   (it) => {
-    it.effect("off over the end of a window, and on again", () =>
+    it.effect("off at the end of a window: nothing completes; on again: stoppable for another hour, once", () =>
       Effect.gen(function* () {
         const { sql } = yield* Database
         const on = yield* started(true)
@@ -52,7 +52,7 @@ layer(Layer.provide(footing, Cookies.layer([])), { excludeTestServices: true, ti
 
         const off = yield* started(false)
         yield* TestClock.adjust(4 * hour)
-        // Neither a process that knows, nor one that was started before and does not.
+        // Neither the process with the new setting nor the one with the old setting completes it.
         for (const service of [off, on]) {
           assert.isFalse(yield* service.settle(short.id))
           assert.strictEqual(yield* codeOf(service.stop({ ...command(), transferId: short.id })), "not_stoppable")
@@ -70,7 +70,7 @@ layer(Layer.provide(footing, Cookies.layer([])), { excludeTestServices: true, ti
         assert.deepStrictEqual(mails.map(({ recipient }) => recipient), [alice.email])
         yield* TestClock.adjust(hour - 1)
         assert.isFalse(yield* again.settle(short.id))
-        // Another start changes nothing: it was on.
+        // Another start with the same setting changes nothing.
         yield* started(true)
         assert.strictEqual(yield* cooloffOf(short.id), until)
         yield* TestClock.adjust(1)
@@ -79,7 +79,7 @@ layer(Layer.provide(footing, Cookies.layer([])), { excludeTestServices: true, ti
         yield* TestClock.adjust(day)
       }).pipe(timed))
 
-    it.effect("on again by a process that ends halfway, and a long time later by the next", () =>
+    it.effect("on again in a process that ends halfway: a much later start grants a full hour", () =>
       Effect.gen(function* () {
         const { sql } = yield* Database
         const on = yield* started(true)
@@ -92,7 +92,7 @@ layer(Layer.provide(footing, Cookies.layer([])), { excludeTestServices: true, ti
         yield* Effect.provideService(accept(bob.id, id), Transfers, on)
         yield* started(false)
         yield* TestClock.adjust(2 * day)
-        // It had come to others, and not to this one.
+        // The ended process had extended other transfers, but not this one.
         yield* sql`update transfer_feature set resuming_until = ${new Date((yield* now) + hour)}`
         yield* TestClock.adjust(2 * hour)
         const again = yield* started(true)

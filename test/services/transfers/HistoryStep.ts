@@ -1,4 +1,4 @@
-/** One step of a history: done by the model and by the real service, compared in its answer and in every row. */
+/** One step of a history, run on the model and on the real service; compares the answers and all rows. */
 import { assert } from "@effect/vitest"
 import { Effect, type Layer } from "effect"
 import type fc from "fast-check"
@@ -21,7 +21,7 @@ export interface Real {
 
 export interface Asked {
   readonly name: string
-  /** What the model says, or undefined where there is nothing to do it on. */
+  /** The model's answer, or undefined if the step does not apply. */
   readonly model: (model: Model) => string | undefined
   readonly real: (real: Real, model: Model) => Effect.Effect<string, unknown, Services>
 }
@@ -39,23 +39,23 @@ interface Row {
 interface Seen {
   readonly transfers: ReadonlyArray<Row>
   readonly domains: ReadonlyArray<unknown>
-  /** Domains with two messages in one place of their order. */
+  /** Domains with two messages at one position of their order. */
   readonly disordered: number
 }
 
 const isLive = (status: string) => status === "pending" || status === "accepted"
 
-/** The rows of a history, in one statement: 10,000 histories look some 100,000 times. */
-const look = Effect.fnUntraced(function* ({ domains }: Real) {
+/** The rows of a history, in one statement, since 10,000 histories read them about 100,000 times. */
+const readRows = Effect.fnUntraced(function* ({ domains }: Real) {
   const { sql } = yield* Database
   const audits = (side: string) =>
     sql`(select count(*)::int from audit_records a where a.subject = 'account:' || ${sql.literal(`t.${side}_user_id`)}
       and a.details->>'transfer_id' = t.id::text and a.details->>'side' = ${side})`
-  const place = sql`(select id::text as domain_id from unnest(${[...domains]}::uuid[]) d(id)) d
+  const unpublished = sql`(select id::text as domain_id from unnest(${[...domains]}::uuid[]) d(id)) d
     join outbox o on o.aggregate_id = d.domain_id and o.lane = (hashtext(d.domain_id) & 15) and o.published_at is null`
   const [row] = yield* sql<Seen>`
     with messages as materialized (
-      select d.domain_id, o.seq, o.payload::json->>'id' as id from ${place}
+      select d.domain_id, o.seq, o.payload::json->>'id' as id from ${unpublished}
     )
     select (
       select coalesce(json_agg(json_build_object('id', t.id, 'status', t.status, 'target_org_id', t.target_org_id,
@@ -75,7 +75,7 @@ const look = Effect.fnUntraced(function* ({ domains }: Real) {
   return row!
 })
 
-/** Everything that must hold after every step. */
+/** Asserts everything that must hold after each step. */
 const check = (model: Model, real: Real, { disordered, domains, transfers }: Seen) => {
   const expected = model.transfers.map((t): Row => ({
     id: t.id,
@@ -113,13 +113,13 @@ export class Step implements fc.AsyncCommand<Model, Real> {
     const { asked } = this
     return real.run(Effect.gen(function* () {
       const past = new Map(model.transfers.map(({ id, status }) => [id, status]))
-      // What is real is asked first of what the model says now, and done unless the model has nothing to do it on.
+      // The effect is built before the model changes, and run unless the step does not apply.
       const effect = asked.real(real, model)
       const expected = asked.model(model)
       if (expected === undefined) return
       assert.strictEqual(yield* effect, expected, asked.name)
-      const seen = yield* look(real)
-      // The model learns the ids of what was made.
+      const seen = yield* readRows(real)
+      // Copies the ids of new transfers into the model.
       model.transfers.forEach((t, n) => t.id = t.id === "" ? seen.transfers[n]?.id ?? "" : t.id)
       for (const { id, status } of model.transfers) {
         const was = past.get(id)

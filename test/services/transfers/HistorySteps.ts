@@ -1,4 +1,4 @@
-/** What may happen in a history. */
+/** The steps of random histories. */
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
 import fc from "fast-check"
@@ -24,7 +24,7 @@ export const line = (
   { active, limit, plan }: Pick<Model["people"][number], "active" | "limit" | "plan">,
 ) => accountLine(id, { plan, domain_limit: limit, status: active ? "active" : "disabled" })
 
-/** The newest first, live ones before the others: those are the interesting ones. */
+/** Picks a transfer: live ones first, then the others, newest first. */
 const at = (model: Model, pick: number): Transfer | undefined => {
   const isLive = ({ status }: Transfer) => status === "pending" || status === "accepted"
   const newest = model.transfers.toReversed()
@@ -64,7 +64,7 @@ const changed = (name: string, model: (model: Model) => void, real: Asked["real"
     real,
   })
 
-/** The feed's word on an account; what is real is told what the model says of it by then. */
+/** A directory line about an account, built from the model's state at that step. */
 const account = (name: string, n: number, change: (person: Model["people"][number]) => void) =>
   new Step({
     name,
@@ -111,7 +111,7 @@ export const steps: ReadonlyArray<fc.Arbitrary<Step>> = [
         codeOf(accept(people[who]!.id, id, { byToken, orgId: org === null ? null : people[org]!.workspaceId })),
     )
   ),
-  // The right person, so that histories get somewhere.
+  // With the right account, so that many histories reach later states.
   ...Array(4).fill(
     fc.tuple(where, who).map(([d, to]) =>
       new Step({
@@ -164,7 +164,7 @@ export const steps: ReadonlyArray<fc.Arbitrary<Step>> = [
   ),
   fc.boolean().map((together) =>
     changed(
-      together ? "timers fire at once" : "timers fire one by one",
+      together ? "timers fire in a batch" : "timers fire one by one",
       (model) => model.transfers.forEach((t) => model.settle(t)),
       (_, model) =>
         Effect.gen(function* () {
@@ -201,7 +201,7 @@ export const steps: ReadonlyArray<fc.Arbitrary<Step>> = [
   ),
   fc.tuple(where, who, fc.constantFrom(true, true, false)).map(([d, owner, verified]) =>
     changed(
-      `the feed gives ${d} to ${owner}, ${verified ? "verified" : "unverified"}`,
+      `the directory gives ${d} to ${owner}, ${verified ? "verified" : "unverified"}`,
       (model) => model.feed(d, owner, verified),
       ({ domains, people }) =>
         Effect.as(feed(domainLine(domains[d]!, people[owner]!, verified ? {} : { verified_at: null })), "done"),

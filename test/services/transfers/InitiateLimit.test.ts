@@ -1,4 +1,6 @@
-/** The limit of initiations: exact over all requests, counted by the write itself or, where there is none, beside it. */
+/**
+ * The limit of initiations: exact over all requests, counted by the write itself or, after a refusal, by its own write.
+ */
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
@@ -13,7 +15,7 @@ const together = <A, E, R>(effects: ReadonlyArray<Effect.Effect<A, E, R>>) =>
 const sorted = (codes: ReadonlyArray<string>) => [...codes].sort()
 
 layer(world({ initiateLimit: 5 }), { excludeTestServices: true, timeout: "2 minutes" })("the limit", (it) => {
-  it.effect("what reaches it counts, whatever comes of it; what does not, does not", () =>
+  it.effect("requests that reach the check count, also when refused; others do not", () =>
     Effect.gen(function* () {
       const [alice, bob, member] = [yield* person(), yield* person(), yield* person()]
       yield* seat(alice.workspaceId, member.id, "member")
@@ -39,7 +41,7 @@ layer(world({ initiateLimit: 5 }), { excludeTestServices: true, timeout: "2 minu
       assert.strictEqual(yield* code(alice.id, bob.email), "transfer_active")
     }).pipe(timed))
 
-  it.effect("is exact under 30 at once, of as many domains and of one", () =>
+  it.effect("is exact for 30 requests at once, for 30 domains and for one", () =>
     Effect.gen(function* () {
       const { sql } = yield* Database
       const bob = yield* person()
@@ -58,7 +60,7 @@ layer(world({ initiateLimit: 5 }), { excludeTestServices: true, timeout: "2 minu
       }
     }).pipe(timed))
 
-  it.effect("a command that comes a second time, its answer lost, counts once", () =>
+  it.effect("a command that is sent again after a lost answer counts once", () =>
     Effect.gen(function* () {
       const transfers = yield* Transfers
       const { sql } = yield* Database

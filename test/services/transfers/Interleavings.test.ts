@@ -1,7 +1,7 @@
 /**
- * Two commands at once, a force and the clock among them, their round trips in any order: what they answer and leave
- * behind is what they would have, one after the other in the order in which they ended. Each is stopped between its load
- * and its write; what is one transaction comes whole.
+ * Two commands at once (forced and due transitions among them), with their round trips in any order: their answers and
+ * rows are those of one after the other, in the order in which they ended. Each is stopped between its load and its
+ * write; a single transaction runs as a whole.
  */
 import { assert, layer } from "@effect/vitest"
 import { Deferred, Effect, Exit, Fiber, type Layer } from "effect"
@@ -35,10 +35,10 @@ type Name = (typeof names)[number]
 
 interface Stage {
   readonly people: Readonly<Record<Name, Person>>
-  /** Alice's. */
+  /** Two domains of Alice. */
   readonly domains: readonly [string, string]
   readonly seats: Readonly<Record<"bob" | "carol", string>>
-  /** What was offered of the domains before, if it was. */
+  /** The transfers that were offered before, if any. */
   readonly offered: ReadonlyArray<string>
 }
 
@@ -87,7 +87,7 @@ const accepts = Effect.fnUntraced(function* (set: Stage) {
   return set
 })
 
-/** Where it all begins. */
+/** The situations in which the two commands begin. */
 const setups: Readonly<Record<string, Effect.Effect<Stage, unknown, Services>>> = {
   fresh: stage,
   offered: Effect.flatMap(stage, offers),
@@ -120,7 +120,7 @@ const forcing = (n: number, to: Name, rotateDkim = false): Action => ({ domains,
 const settling = (n: number): Action => ({ offered }) =>
   Effect.flatMap(Transfers, (transfers) => Effect.as(Effect.orDie(transfers.settle(offered[n]!)), "settled"))
 
-/** Read, decide, write: two round trips. */
+/** Commands with two round trips: load, then write. */
 const ofFresh: Readonly<Record<string, Action>> = {
   "alice offers to bob": offering("alice", 0, "bob"),
   "carol offers to eve": offering("carol", 0, "eve"),
@@ -140,49 +140,55 @@ const ofOffered: Readonly<Record<string, Action>> = {
   "alice cancels": byParty("cancel", "alice", 0),
   "carol cancels": byParty("cancel", "carol", 0),
   stop: stopping,
-  "the clock": settling(0),
-  "the clock of the other": settling(1),
+  "the due transition": settling(0),
+  "the due transition of the other": settling(1),
 }
 
-const told = (line: (stage: Stage) => Record<string, unknown>): Action => (stage) =>
-  Effect.as(feed(line(stage)), "told")
+const byDirectory = (line: (stage: Stage) => Record<string, unknown>): Action => (stage) =>
+  Effect.as(feed(line(stage)), "applied")
 
-/** One transaction each: they come whole. */
+/** Changes that are one transaction each. */
 const whole: Readonly<Record<string, Action>> = {
-  "the domain is eve's": told(({ domains, people }) => domainLine(domains[0], people.eve)),
-  "the domain is not verified": told(({ domains, people }) =>
+  "the domain is eve's": byDirectory(({ domains, people }) => domainLine(domains[0], people.eve)),
+  "the domain is not verified": byDirectory(({ domains, people }) =>
     domainLine(domains[0], people.alice, { verified_at: null })
   ),
-  "the domain is removed": told(({ domains: [id] }) => ({ kind: "domain", id, removed: true })),
-  "bob is disabled": told(({ people }) => accountLine(people.bob.id, { ...limited, status: "disabled" })),
-  "bob has no room": told(({ people }) => accountLine(people.bob.id, { domain_limit: 0 })),
-  "bob has another address": told(({ people }) =>
+  "the domain is removed": byDirectory(({ domains: [id] }) => ({ kind: "domain", id, removed: true })),
+  "bob is disabled": byDirectory(({ people }) => accountLine(people.bob.id, { ...limited, status: "disabled" })),
+  "bob has no room": byDirectory(({ people }) => accountLine(people.bob.id, { domain_limit: 0 })),
+  "bob has another address": byDirectory(({ people }) =>
     accountLine(people.bob.id, { ...limited, email: "bob@else.example" })
   ),
-  "bob loses his seat": told(({ seats: { bob: id } }) => ({ kind: "workspace_membership", id, removed: true })),
-  "bob's workspace is removed": told(({ people }) => ({
+  "bob loses his seat": byDirectory(({ seats: { bob: id } }) => ({ kind: "workspace_membership", id, removed: true })),
+  "bob's workspace is removed": byDirectory(({ people }) => ({
     kind: "workspace",
     id: people.bob.workspaceId,
     removed: true,
   })),
-  "carol loses her seat": told(({ seats: { carol: id } }) => ({ kind: "workspace_membership", id, removed: true })),
-  "alice has another credential": told(({ domains, people }) => credentialLine(randomUUID(), domains[0], people.alice)),
-  "eve has a credential": told(({ domains, people }) => credentialLine(randomUUID(), domains[0], people.eve)),
-  "eve's workspace is removed": told(({ people }) => ({
+  "carol loses her seat": byDirectory(({ seats: { carol: id } }) => ({
+    kind: "workspace_membership",
+    id,
+    removed: true,
+  })),
+  "alice has another credential": byDirectory(({ domains, people }) =>
+    credentialLine(randomUUID(), domains[0], people.alice)
+  ),
+  "eve has a credential": byDirectory(({ domains, people }) => credentialLine(randomUUID(), domains[0], people.eve)),
+  "eve's workspace is removed": byDirectory(({ people }) => ({
     kind: "workspace",
     id: people.eve.workspaceId,
     removed: true,
   })),
-  "eve is disabled": told(({ people }) => accountLine(people.eve.id, { plan: "pro", status: "disabled" })),
-  "alice is disabled": told(({ people }) => accountLine(people.alice.id, { plan: "pro", status: "disabled" })),
+  "eve is disabled": byDirectory(({ people }) => accountLine(people.eve.id, { plan: "pro", status: "disabled" })),
+  "alice is disabled": byDirectory(({ people }) => accountLine(people.alice.id, { plan: "pro", status: "disabled" })),
 }
 const ofLive: Readonly<Record<string, Action>> = {
   ...whole,
-  "the clock, of many": ({ offered }) =>
+  "the due transitions, in a batch": ({ offered }) =>
     Effect.flatMap(Transfers, (transfers) => Effect.as(transfers.settleMany(offered), "settled")),
 }
 
-/** All that two commands leave behind, under names instead of ids. */
+/** All rows that two commands leave, with names instead of ids. */
 const remains = Effect.fnUntraced(function* ({ domains, offered, people, seats }: Stage) {
   const { sql } = yield* Database
   const d = sql`any(${[...domains]}::uuid[])`
@@ -217,12 +223,14 @@ const remains = Effect.fnUntraced(function* ({ domains, offered, people, seats }
     ...[...domains, ...offered, ...Object.values(seats)].map((id, i) => [id, `#${i}`] as const),
   ]
   const named = known.reduce((text, [id, name]) => text.replaceAll(id, name), row!.text)
-  // Ids differ from stage to stage, and so would an order by them.
+  // Ids are random, so rows are sorted by their text.
   const tables = JSON.parse(named) as ReadonlyArray<ReadonlyArray<unknown> | null>
   return JSON.stringify(tables.map((rows) => (rows ?? []).map((row) => JSON.stringify(row)).sort()))
 })
 
-/** Runs a command up to its write, then to its end. What has no such moment runs to its end at once. */
+/**
+ * Runs a command up to its write, and on the next call to its end. Without a fenced write it runs to its end at once.
+ */
 const stepped = (effect: Step) =>
   Effect.map(Effect.all([Deferred.make<void>(), Deferred.make<void>()]), ([reached, go]) => {
     let fiber: Fiber.Fiber<string, unknown> | null = null
@@ -238,7 +246,7 @@ const stepped = (effect: Step) =>
       }
       const running = fiber = yield* Effect.forkChild(run)
       yield* Deferred.await(reached)
-      // It is at its write, or at its end.
+      // The command is now at its write, or has ended.
       yield* Effect.yieldNow
       return running.pollUnsafe() === undefined ? null : yield* Fiber.join(running)
     })
@@ -246,7 +254,7 @@ const stepped = (effect: Step) =>
 
 type Order = ReadonlyArray<0 | 1>
 
-/** What a schedule comes to, and the order in which the two ended. */
+/** The outcome of a schedule, and the order in which the two commands ended. */
 const scene = Effect.fnUntraced(function* (setup: string, actions: readonly [Action, Action], schedule: Order) {
   const set = yield* setups[setup]!
   const both = yield* Effect.forEach(actions, (action) => stepped(action(set)))
@@ -276,11 +284,11 @@ const cases = fc.oneof(
   pair("due", ofOffered, ofLive),
 )
 
-const lanes = 4
+const parallel = 4
 const runs = 200
 
 layer(world(), { excludeTestServices: true, timeout: "5 minutes" })("interleavings", (it) => {
-  it.effect("of any two commands are their serial order", () =>
+  it.effect("of any two commands give the result of a serial order", () =>
     Effect.gen(function* () {
       const run = Effect.runPromiseExitWith(yield* Effect.context<Services>())
       const result = async (...of: Parameters<typeof scene>) => {
@@ -288,27 +296,27 @@ layer(world(), { excludeTestServices: true, timeout: "5 minutes" })("interleavin
         if (Exit.isFailure(exit)) throw new Error(String(exit.cause))
         return exit.value
       }
-      const lane = Effect.promise(() =>
+      const share = Effect.promise(() =>
         fc.assert(
           fc.asyncProperty(cases, async ({ first, schedule, second, setup }) => {
             const actions = [first[1], second[1]] as const
             const { ended, outcome } = await result(setup, actions, schedule)
             const order = ended.flatMap((n) => [n, n])
-            // A command that finds the clock overdue settles first, as the clock would: that is a command before both.
+            // A command that finds an overdue transition writes it first, as if a third command came before both.
             const serial = [(await result(setup, actions, order)).outcome]
             if (setup === "due") serial.push((await result("settled", actions, order)).outcome)
             assert.include(serial, outcome, `${first[0]} and ${second[0]}`)
           }),
-          { numRuns: Math.ceil(runs / lanes) },
+          { numRuns: Math.ceil(runs / parallel) },
         )
       )
-      yield* Effect.forEach(Array.from({ length: lanes }), () => lane, { concurrency: lanes, discard: true })
+      yield* Effect.forEach(Array.from({ length: parallel }), () => share, { concurrency: parallel, discard: true })
     }))
 
-  it.effect("whoever takes a domain revokes a credential that came between load and write", () =>
+  it.effect("a move also revokes a credential that was added between its load and its write", () =>
     Effect.gen(function* () {
       const credential = whole["alice has another credential"]!
-      for (const [setup, name] of [["fresh", "force to eve"], ["due", "the clock"]] as const) {
+      for (const [setup, name] of [["fresh", "force to eve"], ["due", "the due transition"]] as const) {
         const moves = [ofOffered[name]!, credential] as const
         const { outcome } = yield* scene(setup, moves, [0, 1, 0])
         assert.strictEqual(outcome, (yield* scene(setup, moves, [1, 0, 0])).outcome, name)

@@ -1,6 +1,6 @@
 /**
- * An acceptance that asks for a new DKIM key, cut off before and after its commit: key, notices and state are there
- * together or not at all, and the command that comes again finds or makes one key.
+ * An acceptance with a new DKIM key, cut off before and after its commit: key, notices and state are written together
+ * or not at all, and the repeated command leaves exactly one key.
  */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Exit } from "effect"
@@ -9,7 +9,7 @@ import { Failpoints, type FaultPoint } from "../../../services/platform/Failpoin
 import { Transfers } from "../../../services/transfers/Transfers.ts"
 import { command, domain, offer, person, timed, world } from "./TransferWorld.ts"
 
-const standing = Effect.fnUntraced(function* (id: string) {
+const writtenFor = Effect.fnUntraced(function* (id: string) {
   const { sql } = yield* Database
   const [row] = yield* sql<{ status: string; keys: ReadonlyArray<string>; mails: number; notices: number }>`
     select t.status, array(select k.selector from dkim_keys k where k.transfer_id = t.id) as keys,
@@ -22,7 +22,7 @@ const standing = Effect.fnUntraced(function* (id: string) {
 
 layer(world(), { excludeTestServices: true })("an acceptance with a new DKIM key, cut off", (it) => {
   for (const [point, done] of [["transfer.accept.written", false], ["transfer.accept.committed", true]] as const) {
-    it.effect(`at ${point}`, () =>
+    it.effect(`at ${point}: ${done ? "everything" : "nothing"} is written, and the repeated command leaves one key`, () =>
       Effect.gen(function* () {
         const transfers = yield* Transfers
         const [alice, bob] = [yield* person(), yield* person()]
@@ -37,7 +37,7 @@ layer(world(), { excludeTestServices: true })("an acceptance with a new DKIM key
         }
         const cut = yield* Effect.exit(Effect.provideService(transfers.accept(acceptance), Failpoints, { hit }))
         assert.isTrue(Exit.isFailure(cut))
-        const left = yield* standing(id)
+        const left = yield* writtenFor(id)
         assert.deepInclude(
           left,
           done ? { status: "accepted", mails: 1, notices: 1 } : { status: "pending", mails: 0, notices: 0 },
@@ -45,12 +45,12 @@ layer(world(), { excludeTestServices: true })("an acceptance with a new DKIM key
         assert.lengthOf(left.keys, done ? 1 : 0)
 
         assert.strictEqual((yield* transfers.accept(acceptance)).status, "accepted")
-        const after = yield* standing(id)
+        const after = yield* writtenFor(id)
         assert.deepInclude(after, { status: "accepted", mails: 1, notices: 1 })
         assert.lengthOf(after.keys, 1)
         if (done) assert.deepStrictEqual(after, left)
         yield* transfers.accept(acceptance)
-        assert.deepStrictEqual(yield* standing(id), after)
+        assert.deepStrictEqual(yield* writtenFor(id), after)
       }).pipe(timed))
   }
 })

@@ -1,6 +1,6 @@
 /**
- * Transfers as the specification and its decisions tell of them, in memory and in the plainest words: what histories of
- * the real service are compared with. It shares no code with the service.
+ * A simple model of transfers in memory, written from the specification and its decisions, with which histories of the
+ * real service are compared. It shares no code with the service.
  */
 export type Status = "pending" | "accepted" | "completed" | "declined" | "cancelled" | "reversed" | "expired"
 export type Role = "owner" | "admin" | "member"
@@ -22,7 +22,7 @@ export interface Transfer {
   cooloff: number
   acceptUsed: boolean
   stopUsed: boolean
-  /** Transitions so far. */
+  /** Number of transitions. */
   changes: number
 }
 
@@ -34,9 +34,9 @@ const planLimits: Readonly<Record<Plan, number>> = { free: 1, starter: 5, pro: 2
 interface Person {
   active: boolean
   plan: Plan
-  /** Instead of the plan's. */
+  /** Replaces the plan's limit. */
   limit: number | null
-  /** By workspace; workspace n is the older the smaller n is. */
+  /** Roles by workspace; a smaller n means an older workspace. */
   readonly seats: Map<number, Role>
 }
 
@@ -75,7 +75,7 @@ export class Model {
     return [...this.people[person]!.seats.keys()].sort((a, b) => a - b)[0]
   }
 
-  private stands(t: Transfer): boolean {
+  private isUnchanged(t: Transfer): boolean {
     const domain = this.domains[t.domain]!
     return domain.verified && domain.owner === t.source && domain.org === t.sourceOrg
   }
@@ -85,13 +85,13 @@ export class Model {
     Object.assign(this.domains[t.domain]!, { owner: t.target, org, held: true })
   }
 
-  /** What the clock decided. */
+  /** The due transition. */
   settle(t: Transfer | undefined): void {
     if (t?.status === "pending" && this.now >= t.expires) return this.become(t, "expired")
     if (t?.status !== "accepted" || this.now < t.cooloff) return
     const { active, seats } = this.people[t.target]!
     const org = seats.has(t.org!) ? t.org! : this.oldest(t.target)
-    if (!this.stands(t) || !active || org === undefined) return this.become(t, "reversed")
+    if (!this.isUnchanged(t) || !active || org === undefined) return this.become(t, "reversed")
     this.become(t, "completed")
     this.move(t, org)
   }
@@ -130,7 +130,7 @@ export class Model {
     if (who !== t.target) return "wrong_recipient"
     if (t.status === "expired") return "expired"
     if (t.status !== "pending") return "not_pending"
-    if (!this.stands(t)) {
+    if (!this.isUnchanged(t)) {
       this.become(t, "cancelled")
       return "not_pending"
     }
@@ -182,7 +182,7 @@ export class Model {
     return "done"
   }
 
-  /** The domain went another way. */
+  /** The domain was forced or changed by the directory. */
   private end(t: Transfer): void {
     this.become(t, t.status === "accepted" ? "reversed" : this.now >= t.expires ? "expired" : "cancelled")
   }
@@ -202,7 +202,7 @@ export class Model {
     return "done"
   }
 
-  /** A line of the feed: our own word on an owner holds until the feed repeats it. */
+  /** A line of the directory: a completed transfer's owner stays until the directory confirms it. */
   feed(d: number, owner: number, verified: boolean): void {
     const domain = this.domains[d]!
     domain.verified = verified

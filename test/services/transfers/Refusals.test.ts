@@ -34,7 +34,7 @@ const decline = Effect.fnUntraced(function* (accountId: string, transferId: stri
   return yield* (yield* Transfers).decline({ ...command(), accountId, transferId })
 })
 
-layer(world(), { excludeTestServices: true, timeout: "2 minutes" })("what is refused, in which order", (it) => {
+layer(world(), { excludeTestServices: true, timeout: "2 minutes" })("refusals", (it) => {
   it.effect("initiate: every refusal, in order", () =>
     Effect.gen(function* () {
       const [alice, bob, eve] = [yield* person(), yield* person(), yield* person()]
@@ -152,7 +152,7 @@ layer(world(), { excludeTestServices: true, timeout: "2 minutes" })("what is ref
       assert.strictEqual(yield* codeOf(accept(eve.id, id)), "wrong_recipient")
       yield* feed({ kind: "domain", id: owned[0]!, removed: true })
       assert.strictEqual((yield* accept(bob.id, second.id)).status, "accepted")
-      // Accepted by its id: the token was not used, and is of no use.
+      // Accepted by its id: the token is unused, and no longer works.
       assert.strictEqual(yield* codeOf(accept(bob.id, second.id, { byToken: true })), "not_pending")
       yield* TestClock.adjust(7 * day)
       assert.strictEqual(yield* codeOf(accept(eve.id, third.id)), "wrong_recipient")
@@ -162,7 +162,7 @@ layer(world(), { excludeTestServices: true, timeout: "2 minutes" })("what is ref
       assert.strictEqual(yield* codeOf(cancel(alice.id, third.id)), "not_pending")
     }).pipe(timed))
 
-  it.effect("accept needs the account that was found at initiation, under the same address", () =>
+  it.effect("accept needs the account that was found at the initiation, with the same address", () =>
     Effect.gen(function* () {
       const [alice, bob] = [yield* person(), yield* person()]
       const { id } = yield* offer(alice.id, yield* domain(alice), bob.email)
@@ -177,7 +177,7 @@ layer(world(), { excludeTestServices: true, timeout: "2 minutes" })("what is ref
       assert.strictEqual((yield* accept(bob.id, id)).status, "accepted")
     }).pipe(timed))
 
-  it.effect("a recipient without a workspace can not accept, and hears so before", () =>
+  it.effect("a recipient without a workspace cannot accept; the eligibility check considers the plan only", () =>
     Effect.gen(function* () {
       const transfers = yield* Transfers
       const [alice, bob] = [yield* person(), yield* person()]
@@ -185,13 +185,13 @@ layer(world(), { excludeTestServices: true, timeout: "2 minutes" })("what is ref
       const { sql } = yield* Database
       yield* sql`update workspace_memberships set removed = true where account_id = ${bob.id}::uuid`
       assert.strictEqual(yield* codeOf(accept(bob.id, id)), "org_access_lost")
-      // The check answers of the plan alone (specification, accept eligibility object).
+      // The check considers only the plan (specification, accept eligibility object).
       assert.deepInclude(yield* transfers.eligibility(bob.id), { can_accept: true, code: null, message: null })
       yield* seat(alice.workspaceId, bob.id, "member")
       assert.strictEqual((yield* accept(bob.id, id)).target_org_id, alice.workspaceId)
     }).pipe(timed))
 
-  it.effect("decline and cancel: who may, and who is not even told that there is something", () =>
+  it.effect("decline and cancel: allowed callers, refused ones, and 404 for strangers", () =>
     Effect.gen(function* () {
       const [alice, bob, eve] = [yield* person(), yield* person(), yield* person()]
       const [admin, member] = [yield* person(), yield* person()]

@@ -1,4 +1,4 @@
-/** `TRANSFER_HISTORIES` says how many; `task test:long` runs many more. */
+/** `TRANSFER_HISTORIES`: number of histories; `task test:long` runs many more. */
 import { layer } from "@effect/vitest"
 import process from "node:process"
 import { histories } from "./TransferHistories.ts"
@@ -8,7 +8,7 @@ const count = Number(process.env["TRANSFER_HISTORIES"] ?? 250)
 
 layer(world(), { excludeTestServices: true, timeout: "2 minutes" })("histories", (it) => {
   it.effect(
-    `${count} random histories: every answer and every row as the model has them`,
+    `${count} random histories give the model's answers and rows`,
     () => histories(count),
     { timeout: 120_000 + count * 1_000 },
   )

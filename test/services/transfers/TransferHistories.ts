@@ -1,6 +1,6 @@
 /**
- * Random histories of the real service beside the plain model, many beside each other in one database: each has people
- * and domains of its own and a clock of its own, so they share nothing but tables and servers.
+ * Random histories of the real service and of the simple model, several at a time in one database. Each history has its
+ * own people, domains and clock, so histories share only tables and servers.
  */
 import { Effect, Semaphore } from "effect"
 import fc from "fast-check"
@@ -10,10 +10,10 @@ import { line, steps } from "./HistorySteps.ts"
 import { Model } from "./Model.ts"
 import { domainLine, feed, noon, seatLine, timed } from "./TransferWorld.ts"
 
-/** Beside each other: while one waits for PostgreSQL another is at work. */
-const lanes = 6
-/** Histories whose people come by one piece of the feed. */
-const supply = 25
+/** Histories at a time: while one waits for PostgreSQL, another runs. */
+const parallel = 6
+/** Histories whose people are created by one batch of the directory. */
+const batchSize = 25
 
 type Ground = Omit<Real, "run">
 
@@ -41,14 +41,14 @@ const linesOf = ({ domains, people, seats }: Ground) => [
   ...domains.map((id) => domainLine(id, people[0]!)),
 ]
 
-/** Runs `count` histories; a failure shows the shortest one that fails, and the seed of its lane. */
+/** Runs `count` histories; a failure shows the shortest failing history and its seed. */
 export const histories = Effect.fnUntraced(function* (count: number) {
   const run = Effect.runPromiseWith(yield* Effect.context<Services>())
-  const gate = Semaphore.makeUnsafe(1)
+  const lock = Semaphore.makeUnsafe(1)
   const ready: Array<Ground> = []
-  const take = gate.withPermit(Effect.gen(function* () {
+  const take = lock.withPermit(Effect.gen(function* () {
     if (ready.length === 0) {
-      const made = Array.from({ length: supply }, ground)
+      const made = Array.from({ length: batchSize }, ground)
       yield* feed(...made.flatMap(linesOf))
       ready.push(...made)
     }
@@ -64,18 +64,18 @@ export const histories = Effect.fnUntraced(function* (count: number) {
       )
     }))
 
-  const lane = (n: number) =>
+  const share = (n: number) =>
     Effect.promise(() =>
       fc.assert(
         fc.asyncProperty(
           fc.commands([...steps], { maxCommands: 20, size: "max" }),
           (commands) => run(history(commands as Iterable<Step>)),
         ),
-        { numRuns: Math.ceil((count - n) / lanes) },
+        { numRuns: Math.ceil((count - n) / parallel) },
       )
     )
-  yield* Effect.forEach(Array.from({ length: Math.min(lanes, count) }).keys(), lane, {
-    concurrency: lanes,
+  yield* Effect.forEach(Array.from({ length: Math.min(parallel, count) }).keys(), share, {
+    concurrency: parallel,
     discard: true,
   })
 })

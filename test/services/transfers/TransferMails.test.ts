@@ -7,7 +7,7 @@ import { transferMailKinds, transferTemplates } from "../../../services/transfer
 import { accept, command, day, domain, feed, force, offer, person, timed, tokenOf, world } from "./TransferWorld.ts"
 import { Transfers } from "../../../services/transfers/Transfers.ts"
 
-/** What the Mailer would send now, of every mail about a transfer, by kind and recipient. */
+/** The mails of a transfer, rendered as the mailer would send them now. */
 const letters = Effect.fnUntraced(function* (transferId: string) {
   const { sql } = yield* Database
   const templates = yield* transferTemplates(new URL("https://mail.example/base/"))
@@ -20,7 +20,7 @@ const letters = Effect.fnUntraced(function* (transferId: string) {
     ))
 })
 
-/** What an account was told in the app of a transfer, the oldest first. */
+/** The texts of an account's in-app notices about a transfer, oldest first. */
 const noticed = Effect.fnUntraced(function* (transferId: string, accountId: string) {
   const { sql } = yield* Database
   const rows = yield* sql<{ body: string }>`
@@ -31,7 +31,7 @@ const noticed = Effect.fnUntraced(function* (transferId: string, accountId: stri
 
 const domainOf = (text: string) => /d-[0-9a-f]+\.example/.exec(text)![0]
 
-layer(world(), { excludeTestServices: true })("letters", (it) => {
+layer(world(), { excludeTestServices: true })("mails about transfers", (it) => {
   it.effect("the invitation and the stop mail carry their token; names and notes are text, quoted and escaped", () =>
     Effect.gen(function* () {
       const [alice, bob] = [yield* person({ name: `Eve <b>"&` }), yield* person()]
@@ -62,7 +62,7 @@ layer(world(), { excludeTestServices: true })("letters", (it) => {
       for (const { letter } of ended) assert.notMatch(letter!.text + letter!.html, /https:/)
     }).pipe(timed))
 
-  it.effect("every kind that is mailed has a template that says something", () =>
+  it.effect("every mailed kind has a template; mails about an end name the transfer", () =>
     Effect.gen(function* () {
       const transfers = yield* Transfers
       const { sql } = yield* Database
@@ -89,7 +89,7 @@ layer(world(), { excludeTestServices: true })("letters", (it) => {
       }
     }).pipe(timed))
 
-  it.effect("a completed transfer's letters speak of revoked SMTP credentials where some were, to their owners", () =>
+  it.effect("mails and notices of a completed transfer mention SMTP credentials only if some were revoked", () =>
     Effect.gen(function* () {
       const transfers = yield* Transfers
       const [alice, bob] = [yield* person({ plan: "pro" }), yield* person({ plan: "pro" })]
@@ -124,7 +124,7 @@ layer(world(), { excludeTestServices: true })("letters", (it) => {
       )
     }).pipe(timed))
 
-  it.effect("a force tells its sides once, and says to others that the transfer ended, not that it was stopped", () =>
+  it.effect("a forced transfer mails its parties once; a former recipient reads that the offer has ended", () =>
     Effect.gen(function* () {
       const [alice, bob, carol] = [yield* person(), yield* person({ plan: "pro" }), yield* person()]
       const admin = yield* person({ platform_admin: true })

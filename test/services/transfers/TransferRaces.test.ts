@@ -1,4 +1,4 @@
-/** Commands at once, on real PostgreSQL: exactly one wins, and each loser gets its documented answer. */
+/** Concurrent commands on PostgreSQL: exactly one succeeds, and each other gets its documented problem. */
 import { assert, layer } from "@effect/vitest"
 import { Deferred, Effect, Fiber } from "effect"
 import { TestClock } from "effect/testing"
@@ -23,7 +23,7 @@ import {
   world,
 } from "./TransferWorld.ts"
 
-/** How often each answer was given. */
+/** The number of times of each answer. */
 const tally = (codes: ReadonlyArray<string>) => {
   const counts: Record<string, number> = {}
   for (const code of codes) counts[code] = (counts[code] ?? 0) + 1
@@ -37,20 +37,20 @@ const cancel = Effect.fnUntraced(function* (accountId: string, transferId: strin
   return yield* (yield* Transfers).cancel({ ...command(), accountId, transferId })
 })
 
-/** Holds what `lock` takes until `waits` waits for it, does `meanwhile` with it, and lets go. */
+/** Takes `lock`, waits until `waits` is blocked by it, runs `meanwhile` in the same transaction, then commits. */
 const whileWaiting = Effect.fnUntraced(function* <E1, R1, E2, R2, E3, R3>(
   lock: Effect.Effect<unknown, E1, R1>,
   waits: Effect.Effect<unknown, E2, R2>,
   meanwhile: Effect.Effect<unknown, E3, R3>,
 ) {
   const { sql } = yield* Database
-  const held = yield* Deferred.make<void>()
-  const waiting = yield* Effect.forkChild(Effect.andThen(Deferred.await(held), waits))
+  const locked = yield* Deferred.make<void>()
+  const waiting = yield* Effect.forkChild(Effect.andThen(Deferred.await(locked), waits))
   const found = sql`
     select from pg_locks l join pg_stat_activity a on a.pid = l.pid
     where not l.granted and a.datname = current_database()`
   yield* lock.pipe(
-    Effect.andThen(Deferred.succeed(held, undefined)),
+    Effect.andThen(Deferred.succeed(locked, undefined)),
     Effect.andThen(Effect.repeat(found, { until: (rows) => rows.length > 0 })),
     Effect.andThen(meanwhile),
     sql.withTransaction,
@@ -59,7 +59,7 @@ const whileWaiting = Effect.fnUntraced(function* <E1, R1, E2, R2, E3, R3>(
 })
 
 layer(world(), { excludeTestServices: true, timeout: "2 minutes" })("races", (it) => {
-  it.effect("50 accepts of one transfer by one token: one is answered, 49 find it used", () =>
+  it.effect("50 accepts of one transfer by one token: one succeeds, 49 find the token used", () =>
     Effect.gen(function* () {
       const [alice, bob] = [yield* person(), yield* person()]
       const domainId = yield* domain(alice)
@@ -73,7 +73,7 @@ layer(world(), { excludeTestServices: true, timeout: "2 minutes" })("races", (it
       assert.deepStrictEqual({ ...row! }, { version: 2, mails: 1 })
     }).pipe(timed))
 
-  it.effect("50 accepts by id: one is answered, 49 hear that it is pending no more", () =>
+  it.effect("50 accepts by id: one succeeds, 49 fail with not_pending", () =>
     Effect.gen(function* () {
       const [alice, bob] = [yield* person(), yield* person()]
       const { id } = yield* offer(alice.id, yield* domain(alice), bob.email)
@@ -81,7 +81,7 @@ layer(world(), { excludeTestServices: true, timeout: "2 minutes" })("races", (it
       assert.deepStrictEqual(tally(codes), { done: 1, not_pending: 49 })
     }).pipe(timed))
 
-  it.effect("two accepts of different domains at limit − 1: one fits, again and again", () =>
+  it.effect("two accepts of different domains at limit − 1: one succeeds, five times in a row", () =>
     Effect.gen(function* () {
       for (let i = 0; i < 5; i++) {
         const [alice, bob] = [yield* person({ plan: "pro" }), yield* person({ domain_limit: 2 })]
@@ -95,7 +95,7 @@ layer(world(), { excludeTestServices: true, timeout: "2 minutes" })("races", (it
       }
     }).pipe(timed))
 
-  it.effect("stop against completion at the boundary: before it the stop, from it on the move, never both", () =>
+  it.effect("stop against completion: before the window's end the stop wins, from then on the move", () =>
     Effect.gen(function* () {
       const transfers = yield* Transfers
       for (const [millis, stopped, owner] of [[day - 1, "done", "source"], [day, "not_stoppable", "target"]] as const) {
@@ -116,7 +116,7 @@ layer(world(), { excludeTestServices: true, timeout: "2 minutes" })("races", (it
       }
     }).pipe(timed))
 
-  it.effect("accept against cancel: one of the two, the other hears that it is not pending", () =>
+  it.effect("accept against cancel: one succeeds, the other fails with not_pending", () =>
     Effect.gen(function* () {
       for (let i = 0; i < 8; i++) {
         const [alice, bob] = [yield* person(), yield* person()]
@@ -128,7 +128,7 @@ layer(world(), { excludeTestServices: true, timeout: "2 minutes" })("races", (it
       }
     }).pipe(timed))
 
-  it.effect("two forces to one account: one moves, the other finds it there; to two accounts: one after the other", () =>
+  it.effect("two forces to one account: one moves, the other is refused; to two accounts: both, in order", () =>
     Effect.gen(function* () {
       const [alice, bob, eve, carol] = [yield* person(), yield* person(), yield* person(), yield* person()]
       const domainId = yield* domain(alice)
@@ -145,7 +145,7 @@ layer(world(), { excludeTestServices: true, timeout: "2 minutes" })("races", (it
       assert.strictEqual((yield* domainRow(domainId)).account_id, moves.at(-1)!.target)
     }).pipe(timed))
 
-  it.effect("a force against the completion at its moment: the clock was first, the force has the last word", () =>
+  it.effect("a force at the window's end: the due completion is written first, then the force moves the domain", () =>
     Effect.gen(function* () {
       const transfers = yield* Transfers
       for (let i = 0; i < 6; i++) {
@@ -162,14 +162,14 @@ layer(world(), { excludeTestServices: true, timeout: "2 minutes" })("races", (it
         ])
         assert.deepStrictEqual(codes.slice(1), ["done", "not_stoppable"])
         assert.strictEqual((yield* domainRow(domainId)).account_id, eve.id)
-        // The clock had decided before the force came.
+        // The completion was due before the force.
         assert.deepStrictEqual((yield* published(domainId)).map(({ status }) => status), [
           ...["pending", "accepted", "completed", "completed"],
         ])
       }
     }).pipe(timed))
 
-  it.effect("20 initiates of one domain by two who may: one transfer, the others find it active", () =>
+  it.effect("20 initiates of one domain: one succeeds, 19 fail with transfer_active", () =>
     Effect.gen(function* () {
       const [alice, bob] = [yield* person(), yield* person()]
       const domainId = yield* domain(alice)
@@ -177,7 +177,7 @@ layer(world(), { excludeTestServices: true, timeout: "2 minutes" })("races", (it
       assert.deepStrictEqual(tally(codes), { done: 1, transfer_active: 19 })
     }).pipe(timed))
 
-  it.effect("initiates against a force: no live transfer of an owner who is none any more is left", () =>
+  it.effect("an initiate against a force: no live transfer of the former owner is left", () =>
     Effect.gen(function* () {
       for (let i = 0; i < 5; i++) {
         const [alice, bob, eve, carol] = [yield* person(), yield* person(), yield* person(), yield* person()]
@@ -195,7 +195,7 @@ layer(world(), { excludeTestServices: true, timeout: "2 minutes" })("races", (it
       }
     }).pipe(timed))
 
-  it.effect("commands against the feed and each other deadlock nobody, and rows stay whole", () =>
+  it.effect("accepts, cancels and directory lines at once: no 503, and timers and audit match each row", () =>
     Effect.gen(function* () {
       const [alice, bob, eve] = [yield* person({ plan: "pro" }), yield* person({ plan: "pro" }), yield* person()]
       const ids = yield* Effect.forEach([1, 2, 3, 4, 5, 6], () => domain(alice))
@@ -219,7 +219,7 @@ layer(world(), { excludeTestServices: true, timeout: "2 minutes" })("races", (it
       for (const { status } of rows.slice(0, 3)) assert.include(["cancelled", "reversed"], status)
     }).pipe(timed))
 
-  it.effect("a batch of the feed that ends a transfer takes its people's inboxes after all else that it locks", () =>
+  it.effect("a directory batch that ends a transfer locks inboxes after all its other rows", () =>
     Effect.gen(function* () {
       const { sql } = yield* Database
       const [alice, bob, eve] = [yield* person({ plan: "pro" }), yield* person({ plan: "pro" }), yield* person()]
@@ -232,7 +232,7 @@ layer(world(), { excludeTestServices: true, timeout: "2 minutes" })("races", (it
         account_id: alice.id,
         username: "u",
       }
-      // Whoever holds the other domain, as any command on it does, may tell its owner something while the feed waits for it.
+      // A command that has locked the other domain may still write to its owner's inbox, while the batch waits for it.
       yield* whileWaiting(
         sql`select from domains where id = ${other}::uuid for update`,
         feed(domainLine(sold, eve), credential),
@@ -245,7 +245,7 @@ layer(world(), { excludeTestServices: true, timeout: "2 minutes" })("races", (it
       assert.lengthOf(told, 1)
     }).pipe(timed))
 
-  it.effect("a credential in the feed waits for its domain before it is held: a move takes the domain first", () =>
+  it.effect("a directory line about a credential locks its domain before the credential, as a move does", () =>
     Effect.gen(function* () {
       const { sql } = yield* Database
       const alice = yield* person({ plan: "pro" })
@@ -260,7 +260,7 @@ layer(world(), { excludeTestServices: true, timeout: "2 minutes" })("races", (it
       )
       const [row] = yield* sql`select username from smtp_credentials where id = ${id}::uuid`
       assert.deepStrictEqual(row, { username: "v" })
-      // One that nobody knew is of no domain.
+      // The removal of an unknown credential has no domain to lock.
       yield* feed({ kind: "smtp_credential", id: randomUUID(), removed: true })
     }).pipe(timed))
 })

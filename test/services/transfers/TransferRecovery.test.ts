@@ -32,12 +32,12 @@ const pair = Effect.gen(function* () {
   return { alice, bob, domainId, transfer: yield* offer(alice.id, domainId, bob.email) }
 })
 
-/** What a statement of a transfer was, last. */
+/** The last published message about a domain's transfer. */
 const lastTold = Effect.fnUntraced(function* (domainId: string) {
   return toldTransfer((yield* published(domainId)).at(-1)!.payload)!
 })
 
-/** As a backup of before has it. */
+/** Writes a transfer's row back, as a restored backup has it. */
 const putBack = Effect.fnUntraced(function* (id: string, before: object) {
   const { sql } = yield* Database
   const columns = sql.literal(Object.keys(before).map((name) => `${name} = r.${name}`).join(", "))
@@ -54,8 +54,8 @@ const rowOf = Effect.fnUntraced(function* (id: string) {
   return row!.row
 })
 
-/** As the new epoch leaves links. */
-const kill = Effect.flatMap(
+/** Makes mailed links invalid, as a new epoch does. */
+const invalidateLinks = Effect.flatMap(
   Database,
   ({ sql }) =>
     sql`update transfers set accept_hash = sha256(uuid_send(gen_random_uuid())),
@@ -64,9 +64,9 @@ const kill = Effect.flatMap(
 )
 
 layer(Layer.provideMerge(lostTransfersLayer, world()), { excludeTestServices: true, timeout: "2 minutes" })(
-  "transfers of a database that was put back",
+  "transfers of a restored database",
   (it) => {
-    it.effect("one that was stopped since is stopped, and does not complete", () =>
+    it.effect("one that was stopped after the backup is stopped again", () =>
       Effect.gen(function* () {
         const { redecide } = yield* lostTransfers
         const { alice, bob, domainId, transfer } = yield* pair
@@ -83,7 +83,7 @@ layer(Layer.provideMerge(lostTransfersLayer, world()), { excludeTestServices: tr
         assert.strictEqual((yield* published(domainId)).at(-1)!.status, "reversed")
       }).pipe(timed))
 
-    it.effect("one that was completed since is completed, whatever it was by then", () =>
+    it.effect("one that was completed after the backup is completed again, from pending or accepted", () =>
       Effect.gen(function* () {
         const { redecide } = yield* lostTransfers
         for (const accepted of [true, false]) {
@@ -105,7 +105,7 @@ layer(Layer.provideMerge(lostTransfersLayer, world()), { excludeTestServices: tr
         }
       }).pipe(timed))
 
-    it.effect("one that was completed since takes the DKIM key of its acceptance, where that is here", () =>
+    it.effect("one that was completed after the backup gets the DKIM key of its acceptance, if the backup has it", () =>
       Effect.gen(function* () {
         const { redecide } = yield* lostTransfers
         const { sql } = yield* Database
@@ -122,7 +122,7 @@ layer(Layer.provideMerge(lostTransfersLayer, world()), { excludeTestServices: tr
         }
       }).pipe(timed))
 
-    it.effect("a reversal in the lost time is told with its reason", () =>
+    it.effect("a reversal after the backup is mailed with its reason and deletes the DKIM key", () =>
       Effect.gen(function* () {
         const { redecide } = yield* lostTransfers
         const { sql } = yield* Database
@@ -138,7 +138,7 @@ layer(Layer.provideMerge(lostTransfersLayer, world()), { excludeTestServices: tr
         assert.strictEqual((yield* sql`select from dkim_keys where transfer_id = ${transfer.id}::uuid`).length, 0)
       }).pipe(timed))
 
-    it.effect("one that was accepted since waits for its recipient again; one that nobody has is not made up", () =>
+    it.effect("one that was accepted after the backup is pending again; an unknown one is not created", () =>
       Effect.gen(function* () {
         const { redecide } = yield* lostTransfers
         const { bob, domainId, transfer } = yield* pair
@@ -154,7 +154,7 @@ layer(Layer.provideMerge(lostTransfersLayer, world()), { excludeTestServices: tr
         assert.isNull(toldTransfer("nothing of ours"))
       }).pipe(timed))
 
-    it.effect("dead links are mailed anew, once, and an accepted transfer can be stopped for an hour longer", () =>
+    it.effect("invalid links are mailed again, once, and an accepted transfer can be stopped for an hour longer", () =>
       Effect.gen(function* () {
         const { sql } = yield* Database
         const transfers = yield* Transfers
@@ -166,7 +166,7 @@ layer(Layer.provideMerge(lostTransfersLayer, world()), { excludeTestServices: tr
           yield* tokenOf("accept", open.transfer.id),
           yield* tokenOf("stop", taken.transfer.id),
         ] as const
-        yield* kill
+        yield* invalidateLinks
         assert.isNull(yield* transfers.find("accept", old[0]))
         assert.isNull(yield* transfers.find("stop", old[1]))
         yield* sql`delete from mails`
@@ -188,7 +188,7 @@ layer(Layer.provideMerge(lostTransfersLayer, world()), { excludeTestServices: tr
         )
       }).pipe(timed))
 
-    it.effect("while the installation is held nothing begins and nothing completes; what ends one is not held", () =>
+    it.effect("a paused installation begins, accepts and completes no transfer; decline, cancel and stop work", () =>
       Effect.gen(function* () {
         const { sql } = yield* Database
         const transfers = yield* Transfers
@@ -209,7 +209,7 @@ layer(Layer.provideMerge(lostTransfersLayer, world()), { excludeTestServices: tr
         assert.strictEqual(yield* codeOf(offer(began.alice.id, free, email)), "held")
         assert.strictEqual(yield* codeOf(force(bob.id, free, email, false)), "held")
         assert.strictEqual(yield* codeOf(force(bob.id, began.domainId, email, false)), "held")
-        // What would be refused anyhow is, and an answer that was lost is given again.
+        // Other refusals are answered as usual, and a repeated command gets its first answer.
         assert.strictEqual(yield* codeOf(accept(bob.id, began.transfer.id)), "wrong_recipient")
         assert.strictEqual(yield* codeOf(offer(bob.id, free, email)), "not_found")
         assert.strictEqual(yield* codeOf(force(bob.id, free, "nobody@example.com", false)), "target_not_found")

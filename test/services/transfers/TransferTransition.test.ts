@@ -35,8 +35,11 @@ const pending: TransferState = {
   stopUsed: false,
 }
 
-const stood = { id: "d", name: "d.example", accountId: owner, workspaceId: "w0", verified: true }
-const domain = fc.constantFrom(stood, stood, stood, null, { ...stood, accountId: eve }, { ...stood, verified: false })
+const unchanged = { id: "d", name: "d.example", accountId: owner, workspaceId: "w0", verified: true }
+const domain = fc.constantFrom(unchanged, unchanged, unchanged, null, { ...unchanged, accountId: eve }, {
+  ...unchanged,
+  verified: false,
+})
 const workspaces = fc.subarray(["w1", "w2", "w3"])
 const caller = fc.constantFrom(
   { id: bob, email: "BOB@example.com" },
@@ -64,7 +67,7 @@ const command: fc.Arbitrary<TransferCommand> = fc.oneof(
   fc.record({ _tag: fc.constant("Extend"), until: fc.integer({ min: start, max: start + 20_000 }) }),
 ) as fc.Arbitrary<TransferCommand>
 
-/** Commands with the time that goes by before each: often none, sometimes right to a boundary or past it. */
+/** Commands with the time that passes before each: often none, sometimes up to a boundary or past it. */
 const steps = fc.array(
   fc.tuple(command, fc.constantFrom(0, 0, 1, safety - 1, safety, safety + 1, window - 1, window, window + 1)),
   { maxLength: 12 },
@@ -111,7 +114,7 @@ describe("transition", () => {
     })
   })
 
-  it("tells of a change exactly where there is one, one event at a time", () => {
+  it("a change has exactly one event, no change has none", () => {
     always(({ before, result }) => {
       if (Result.isFailure(result)) return
       const { events, state } = result.success
@@ -131,7 +134,7 @@ describe("transition", () => {
     })
   })
 
-  it("stops within the window and never at or past its end; completes at or past it and never within", () => {
+  it("stops only within the safety window and completes only from its end on", () => {
     always(({ after, before, command, now }) => {
       if (command._tag === "Stop" && after.status !== before.status) assert.isBelow(now, before.cooloffUntil!)
       if (after.status === "completed" && before.status !== "completed") {
@@ -158,19 +161,19 @@ describe("transition", () => {
     })
   })
 
-  it("a live state has exactly one timer, at the moment that moves it; any other has none", () => {
+  it("a live state has exactly one timer, at the time of its due transition; other states have none", () => {
     always(({ after, now }) => {
       const timers = timersOf(after)
       assert.strictEqual(timers.length, isLive(after.status) ? 1 : 0)
       for (const { dueAt } of timers) {
-        const tick = { _tag: "Tick", domain: stood, recipientActive: true, workspaces: ["w1"] } as const
+        const tick = { _tag: "Tick", domain: unchanged, recipientActive: true, workspaces: ["w1"] } as const
         assert.isEmpty(Result.getOrThrow(transition(after, tick, dueAt - 1)).events)
         assert.isNotEmpty(Result.getOrThrow(transition(after, tick, Math.max(dueAt, now))).events)
       }
     })
   })
 
-  it("a pending transfer past its time reads as expired and answers so", () => {
+  it("a pending transfer past its time is shown as expired, and commands treat it as expired", () => {
     always(({ before, command, now, result }) => {
       if (before.status !== "pending" || !isDue(before, now)) return
       assert.strictEqual(viewOf(before, now).status, "expired")
@@ -183,9 +186,9 @@ describe("transition", () => {
     })
   })
 
-  it("never moves a domain that is no longer the source's to give", () => {
+  it("never moves a domain that the source no longer owns or that is unverified", () => {
     always(({ after, before, command }) => {
-      if (!("domain" in command) || command.domain === stood || after.status === before.status) return
+      if (!("domain" in command) || command.domain === unchanged || after.status === before.status) return
       assert.include(["cancelled", "reversed", "expired"], after.status)
     })
   })

@@ -1,4 +1,4 @@
-/** What tests of transfers stand on: the real service over a database of the file's own, with the clock in their hands. */
+/** The fixture for tests of transfers: the real service over the test file's database, with a test clock. */
 import { assert } from "@effect/vitest"
 import { Effect, Layer, Redacted } from "effect"
 import { TestClock } from "effect/testing"
@@ -28,13 +28,13 @@ export const config: TransfersConfig = {
   enabled: true,
   requestWindowMillis: 7 * day,
   safetyWindowMillis: day,
-  // Of no account here (InitiateLimit.test.ts has one).
+  // Never reached (InitiateLimit.test.ts sets its own).
   initiateLimit: 1_000,
-  // RSA takes its time; the two differ in nothing else.
+  // Faster to generate than RSA, otherwise the same.
   dkim: "ed25519",
 }
 
-/** Everything below the service but `Cookies`. */
+/** All dependencies of the service but `Cookies`. */
 export const footing = Layer.mergeAll(
   Principals.layer,
   Directory.layer(watchingTransfers(mailKinds)),
@@ -45,14 +45,14 @@ export const footing = Layer.mergeAll(
   Layer.provideMerge(ground),
 )
 
-/** The service and all below it but `Cookies`: whose sessions are known is the test's to say. */
+/** The service with all its dependencies but `Cookies`: the test decides which sessions are known. */
 export const service = (over: Partial<TransfersConfig> = {}) =>
   Transfers.layer({ ...config, ...over }).pipe(Layer.provideMerge(footing))
 
-/** The same, where nobody comes with a cookie. It lives by the real clock, so that days go by without its loops. */
+/** The same without known sessions. Its loops run by the real clock, so they do not follow the test clock. */
 export const world = (over: Partial<TransfersConfig> = {}) => Layer.provide(service(over), Cookies.layer([]))
 
-/** Runs under a clock of its own, which begins at noon and moves by hand. */
+/** Runs an effect under its own test clock, which begins at noon. */
 export const timed = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.andThen(TestClock.setTime(noon), effect).pipe(Effect.provide(TestClock.layer()))
 
@@ -60,7 +60,7 @@ export const now = Effect.clockWith((clock) => clock.currentTimeMillis)
 
 const versions = new Map<string, number>()
 
-/** Applies lines of the directory, each newer than the last of its id, and fails where one is rejected. */
+/** Applies lines of the directory, each with a new version for its id; dies if one is rejected. */
 export const feed = Effect.fnUntraced(function* (...lines: ReadonlyArray<Record<string, unknown>>) {
   const texts = lines.map((line) => {
     const version = (versions.get(String(line["id"])) ?? 0) + 1
@@ -75,7 +75,7 @@ export const feed = Effect.fnUntraced(function* (...lines: ReadonlyArray<Record<
 export interface Person {
   readonly id: string
   readonly email: string
-  /** Their own, the oldest. */
+  /** The account's own workspace, its oldest. */
   readonly workspaceId: string
 }
 
@@ -98,7 +98,7 @@ export const seatLine = (id: string, workspaceId: string, accountId: string, rol
   role,
 })
 
-/** An active account with a workspace of its own. */
+/** Creates an active account with its own workspace. */
 export const person = Effect.fnUntraced(
   function* (fields: { readonly plan?: Plan; readonly [field: string]: unknown } = {}) {
     const id = randomUUID()
@@ -123,7 +123,7 @@ export const domainLine = (id: string, owner: Person, fields: Record<string, unk
   ...fields,
 })
 
-/** A verified domain of a person, in their own workspace. */
+/** Creates a verified domain of an account, in its own workspace. */
 export const domain = Effect.fnUntraced(function* (owner: Person, fields: Record<string, unknown> = {}) {
   const id = randomUUID()
   yield* feed(domainLine(id, owner, fields))
@@ -138,7 +138,7 @@ export const seat = Effect.fnUntraced(function* (workspaceId: string, accountId:
 
 export const command = () => ({ commandId: randomUUID() })
 
-/** Offers a domain; the request is admitted first, as every request is. */
+/** Offers a domain. */
 export const offer = Effect.fnUntraced(
   function* (from: string, domainId: string, to: string, note: string | null = null) {
     const transfers = yield* Transfers
@@ -163,7 +163,7 @@ export const force = Effect.fnUntraced(function* (admin: string, domainId: strin
   return yield* (yield* Transfers).force({ ...command(), accountId: admin, domainId, targetEmail: to, rotateDkim })
 })
 
-/** A token as its mail shows it. */
+/** The token in a transfer's mail. */
 export const tokenOf = Effect.fnUntraced(function* (does: "accept" | "stop", id: string) {
   const { sql } = yield* Database
   const [row] = yield* sql<{ kid: string; nonce: Uint8Array }>`
@@ -171,18 +171,17 @@ export const tokenOf = Effect.fnUntraced(function* (does: "accept" | "stop", id:
   return Redacted.value((yield* OneTimeTokens).derive({ kind: `transfer-${does}`, id, ...row! }))
 })
 
-/** The code of the problem that an effect fails with. */
-/** Refusals that tell no more on purpose, or by their other members. */
-const silent = new Set<unknown>([
+/** Problems without a detail, on purpose or because other members describe them. */
+const withoutDetail = new Set<unknown>([
   ...["not_found", "forbidden", "invalid_credentials", "rate_limited", "broadcasts_in_flight", "scheduled_emails"],
   ...["dependency_unavailable", "held"],
 ])
 
-/** The code of a refusal, which says in words what to do about it; `done` where there is none. */
+/** The code of the problem that an effect fails with, or `done`; asserts that the problem has a detail. */
 export const codeOf = <A, E extends object, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.match(effect, {
     onFailure: (error) => {
-      if ("code" in error && !silent.has(error.code)) {
+      if ("code" in error && !withoutDetail.has(error.code)) {
         assert.match("detail" in error ? String(error.detail) : "", /^[A-Z].*\.$/, String(error.code))
       }
       return String("code" in error ? error.code : "_tag" in error ? error._tag : error)
@@ -203,7 +202,7 @@ export const domainRow = Effect.fnUntraced(function* (id: string) {
   return row!
 })
 
-/** Statuses of the stream TRANSFERS of a domain, in the order in which they leave. */
+/** The messages about a domain on the stream TRANSFERS, in their order. */
 export const published = Effect.fnUntraced(function* (domainId: string) {
   const { sql } = yield* Database
   const rows = yield* sql<{ subject: string; seq: bigint; payload: string }>`

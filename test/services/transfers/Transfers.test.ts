@@ -35,7 +35,7 @@ const outgoing = Effect.fnUntraced(function* (accountId: string) {
 })
 
 layer(world(), { excludeTestServices: true, timeout: "2 minutes" })("Transfers", (it) => {
-  it.effect("from the offer to the completed move, with everything that goes with it", () =>
+  it.effect("from the offer to the completed move, with all rows, messages, mails and audit records", () =>
     Effect.gen(function* () {
       const transfers = yield* Transfers
       const { sql } = yield* Database
@@ -149,12 +149,12 @@ layer(world(), { excludeTestServices: true, timeout: "2 minutes" })("Transfers",
       ])
       assert.strictEqual((yield* sql`select from timers where aggregate_id = ${made.id}`).length, 0)
 
-      // The new owner may hand it on, the old one may not even see it.
+      // The new owner may offer it; the old owner may not even see it.
       assert.strictEqual(yield* codeOf(offer(alice.id, domainId, bob.email)), "not_found")
       assert.strictEqual((yield* offer(bob.id, domainId, alice.email)).status, "pending")
     }).pipe(timed))
 
-  it.effect("a link explains itself: what it is about, whether it was used, and what the clock made of it", () =>
+  it.effect("a link's preview shows the status, whether the link was used, and due transitions", () =>
     Effect.gen(function* () {
       const transfers = yield* Transfers
       const [alice, bob] = [yield* person(), yield* person()]
@@ -178,7 +178,7 @@ layer(world(), { excludeTestServices: true, timeout: "2 minutes" })("Transfers",
       assert.deepStrictEqual(yield* seen("accept", unanswered), ["expired", false])
     }).pipe(timed))
 
-  it.effect("a command that comes a second time, its answer lost, is answered as the first", () =>
+  it.effect("a command that is sent again after a lost answer gets the first answer", () =>
     Effect.gen(function* () {
       const transfers = yield* Transfers
       const [alice, bob, carol] = [yield* person(), yield* person(), yield* person({ platform_admin: true })]
@@ -205,7 +205,7 @@ layer(world(), { excludeTestServices: true, timeout: "2 minutes" })("Transfers",
       assert.strictEqual((yield* published(domainId)).length, 4)
     }).pipe(timed))
 
-  it.effect("a list settles ten and shows the rest as accepted, never as completed before the move", () =>
+  it.effect("a list writes ten due transitions and shows the others as accepted until their domains have moved", () =>
     Effect.gen(function* () {
       const [alice, bob] = [yield* person({ plan: "business" }), yield* person({ plan: "business" })]
       for (let i = 0; i < 12; i++) {
@@ -220,7 +220,7 @@ layer(world(), { excludeTestServices: true, timeout: "2 minutes" })("Transfers",
       assert.strictEqual(counted(yield* statuses, "completed"), 12)
     }).pipe(timed))
 
-  it.effect("a command is a handful of statements: where nothing is overdue, that is only looked at", () =>
+  it.effect("a command is two statements if nothing is overdue; locating a known transfer is none", () =>
     Effect.gen(function* () {
       const transfers = yield* Transfers
       const [alice, bob] = [yield* person(), yield* person()]
@@ -229,8 +229,8 @@ layer(world(), { excludeTestServices: true, timeout: "2 minutes" })("Transfers",
       const [accepted] = yield* counting(accept(bob.id, id))
       const [stopped, { status }] = yield* counting(transfers.stop({ ...command(), transferId: id }))
       assert.strictEqual(status, "reversed")
-      const [located, place] = yield* counting(transfers.locate("id", id))
-      assert.deepStrictEqual(place, { transferId: id, domainId })
+      const [located, ids] = yield* counting(transfers.locate("id", id))
+      assert.deepStrictEqual(ids, { transferId: id, domainId })
       assert.deepStrictEqual({ offered, located, accepted, stopped }, {
         offered: 2,
         located: 0,
@@ -239,7 +239,7 @@ layer(world(), { excludeTestServices: true, timeout: "2 minutes" })("Transfers",
       })
     }).pipe(timed))
 
-  it.effect("no token, note or address stands in audit, outbox or a mail's row", () =>
+  it.effect("no token or note is in audit, outbox, mails or notices, and no token in the transfer's row", () =>
     Effect.gen(function* () {
       const { sql } = yield* Database
       const [alice, bob] = [yield* person(), yield* person()]

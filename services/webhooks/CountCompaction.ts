@@ -1,4 +1,4 @@
-/** Folds the deltas of the counts, so that a total stays a sum of few rows. The totals are the same before and after. */
+/** Compacts the rows of delivery counts, so that a total is a sum of few rows. It does not change the totals. */
 import { Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
 import { tryLock } from "../platform/database/AdvisoryLocks.ts"
@@ -7,7 +7,7 @@ import { Database } from "../platform/database/Database.ts"
 const batch = 20_000
 
 export class CountCompaction extends Context.Service<CountCompaction, {
-  /** Folds one batch; gives whether there may be more. One process at a time, the others pass. */
+  /** Compacts one batch; returns whether there may be more. One process at a time; in the others it does nothing. */
   readonly fold: Effect.Effect<boolean, SqlError.SqlError>
 }>()("bailiwick/services/webhooks/CountCompaction") {
   static readonly layer = Layer.effect(

@@ -1,6 +1,6 @@
 /**
- * Dead letters as an operator sees them, over all accounts. Sending again is `Replays.again`; each transaction of it
- * locks the webhook first, since the letters of a deleted one must stay where they are.
+ * Dead letters for operators, of all accounts. Sending again is `Replays.again`; each of its transactions locks the
+ * webhook first, since the dead letters of a deleted webhook must not be replayed.
  */
 import { Clock, Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
@@ -20,7 +20,7 @@ export interface DeadLetter {
   readonly died_at: Date
 }
 
-/** Deliveries of one transaction at most. */
+/** Maximum number of deliveries per transaction. */
 const chunk = 1_000
 
 export class DeadLetters extends Context.Service<DeadLetters, {
@@ -29,11 +29,11 @@ export class DeadLetters extends Context.Service<DeadLetters, {
     webhookId: string | null,
     limit: number,
   ) => Effect.Effect<ReadonlyArray<DeadLetter>, SqlError.SqlError>
-  /** Sends one again; `gone`: its webhook was deleted, and it stays what it is. Ids are UUIDs. */
+  /** Sends one again. `gone`: its webhook was deleted, nothing changed. `deliveryId`: a UUID. */
   readonly replayOne: (deliveryId: string) => Effect.Effect<"replayed" | "unknown" | "gone", SqlError.SqlError>
   /**
-   * Sends a webhook's again whose events came at `since` (milliseconds since the epoch) or later; `tell` hears how many
-   * so far. Gives how many, or `gone` where there is no such webhook.
+   * Sends a webhook's dead letters again whose deliveries were created at `since` (milliseconds since the epoch) or
+   * later. Calls `tell` with the number so far; returns the total, or `gone` if the webhook does not exist.
    */
   readonly replaySince: (
     webhookId: string,
@@ -70,7 +70,7 @@ const make = Effect.gen(function* () {
       select webhook_id::text as webhook_id from dead_letters where delivery_id = ${deliveryId}::uuid`
     if (letter === undefined) return "unknown"
     if (!(yield* lives(letter.webhook_id))) return "gone"
-    // Somebody else was quicker: it is not dead any more.
+    // Another replay was faster: it is no longer a dead letter.
     if ((yield* replays.again(letter.webhook_id, [deliveryId])) === 0) return "unknown"
     yield* record("delivery.replayed", `delivery:${deliveryId}`)
     return "replayed"
@@ -86,7 +86,7 @@ const make = Effect.gen(function* () {
 
   const replaySince: DeadLetters["Service"]["replaySince"] = Effect.fn("DeadLetters.replaySince")(
     function* (webhookId, since, tell) {
-      // What dies again meanwhile has the same id: only what is behind the cursor can, so each goes out once.
+      // A delivery that fails again keeps its id, which is then behind the cursor: so each is sent again once.
       const to = floorOf(yield* Clock.currentTimeMillis)
       let from: string | undefined = floorOf(since)
       let total = 0

@@ -1,8 +1,7 @@
 /**
- * Reading deliveries. A page is one statement: credential, webhook, count and rows. The newest rows are looked for in the
- * newest partitions (NewestDeliveries.ts); any other page is read from all of them, shaped in SQL and passed on as
- * text. Beyond the oldest day that is kept only dead letters are left; before it the deliveries themselves say
- * everything.
+ * Reads deliveries. A page is one statement: credential, webhook, count and rows. The newest page is read from the
+ * newest partitions (NewestDeliveries.ts); other pages are read from all partitions, built as JSON in SQL and passed on
+ * as text. Of days after their retention only dead letters exist; newer days are read from the deliveries alone.
  */
 import { Clock, Context, Effect, Layer } from "effect"
 import type { Credential } from "../../schemas/api/CredentialsApi.ts"
@@ -21,18 +20,18 @@ export interface PageRequest {
   /** From 0. */
   readonly page: number
   readonly limit: number
-  /** Any text; one that is no status finds nothing. */
+  /** Any text; an unknown status finds nothing. */
   readonly status?: string | undefined
 }
 
 const dayMillis = 24 * 60 * 60_000
 const nobody = "00000000-0000-0000-0000-000000000000"
 
-/** Pages beyond this many rows may take longer than a short read may. */
+/** Pages beyond this row run with the longer statement timeout. */
 const deep = 20_000
-/** Pages up to this row are looked for among the newest deliveries first. */
+/** Pages up to this row are first read from the newest partitions. */
 const near = 1_000
-/** How many webhooks are remembered as having few recent deliveries, and for how long each. */
+/** Cache of webhooks with few recent deliveries: its size, and how long an entry is used. */
 const mostSparse = 10_000
 const sparseMillis = 60_000
 
@@ -46,7 +45,9 @@ const columns = "id, webhook_id, event_type, status, response_status, attempt, n
 const letterColumns =
   "delivery_id as id, webhook_id, event_type, 'dead_letter' as status, response_status, attempt, null::timestamptz as next_retry_at, created_at"
 
-/** A range of one, as in NewestDeliveries.ts: only the webhook's own index gives the order that begins with it. */
+/**
+ * A range with one value, as in NewestDeliveries.ts: only the index on the webhook gives an order that begins with it.
+ */
 const ofHook = "webhook_id >= (select id from hook) and webhook_id <= (select id from hook)"
 
 /** The rows of a page by status, over the parameters: hook (the webhook's id), oldest (first id kept), size. */
@@ -79,7 +80,7 @@ export class DeliveryRecords extends Context.Service<DeliveryRecords, {
     webhookId: string,
     request: PageRequest,
   ) => Effect.Effect<string, InvalidCredentials | WebhookNotFound>
-  /** JSON text of a `FullDeliveryRecord` of the account; of one webhook where its id is given. */
+  /** JSON text of a `FullDeliveryRecord` of the account; with `webhookId` only if it is of that webhook. */
   readonly get: (
     accountId: string,
     deliveryId: string,
@@ -94,11 +95,11 @@ export class DeliveryRecords extends Context.Service<DeliveryRecords, {
         const principals = yield* Principals
 
         const readNewest = newest(reads)
-        // Webhooks whose newest page reaches further back than `newest` reads, and until when that is taken for granted.
+        // Webhooks whose newest page needs older partitions, and until when that is assumed.
         const sparse = new BoundedMap<string, number>(mostSparse)
         yield* counted("webhooks with few deliveries", () => sparse.size)
 
-        // A hot read: a named function would take a stack trace a call.
+        // A frequent read: a named function would build a stack trace per call.
         const page: DeliveryRecords["Service"]["page"] = Effect.fnUntraced(
           function* (credential, webhookId, request) {
             const now = yield* Clock.currentTimeMillis

@@ -1,6 +1,7 @@
 /**
- * What a POST needs of its webhook: address, secrets. Opened once a version and kept in memory: every statement that
- * gives work out names the version that it saw, so an older entry is never used after a change that was answered.
+ * A webhook's URL and secrets for its POSTs, decrypted once per version and cached. Each statement that claims
+ * deliveries returns the webhook's version, so an entry from before a change is never used after the change was
+ * answered.
  */
 import { Context, Effect, Layer, Redacted } from "effect"
 import type { SqlError } from "effect/sql"
@@ -14,10 +15,10 @@ export interface Endpoint {
   readonly webhookId: string
   readonly version: number
   readonly url: string
-  /** `host:port`, what the limits per destination count by. */
+  /** `host:port`, the key of limits per destination. */
   readonly host: string
   readonly secret: string
-  /** During a rotation's overlap (until: ms since the epoch) the old secret signs beside the new one. */
+  /** During a rotation's overlap (until: ms since the epoch) the old secret signs as well. */
   readonly old: { readonly secret: string; readonly until: number } | null
 }
 
@@ -40,7 +41,7 @@ interface Row {
 const memory = 20_000
 
 export class Endpoints extends Context.Service<Endpoints, {
-  /** The endpoints of these webhooks, each at its version or a newer one; webhooks that are gone are left out. */
+  /** The endpoints of these webhooks, each at its version or a newer one; deleted webhooks are left out. */
   readonly get: (keys: Iterable<EndpointKey>) => Effect.Effect<ReadonlyMap<string, Endpoint>, SqlError.SqlError>
 }>()("bailiwick/services/webhooks/Endpoints") {
   static readonly layer = Layer.effect(

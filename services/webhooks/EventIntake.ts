@@ -1,5 +1,6 @@
 /**
- * Email events as they arrive, up to their deliveries (the manner of it stands in services/platform/messaging/BusIntake.ts).
+ * Takes email events from the bus and creates their deliveries (services/platform/messaging/BusIntake.ts describes the
+ * intake).
  */
 import { Context, Effect, Layer, Result, Schema } from "effect"
 import { type EventType, eventTypes, MailEvent } from "../../schemas/mail/MailEvent.ts"
@@ -14,7 +15,7 @@ const subjects = new Map<unknown, string>(eventTypes.map((event) => [event, subj
 
 const decodeEvent = Schema.decodeUnknownResult(MailEvent, { errors: "all", onExcessProperty: "ignore" })
 
-// As receivers get it already: UTC with milliseconds, on a day that every month has.
+// Already in the form that receivers get: UTC with milliseconds, on a day that every month has.
 const canonical = /^\d{4}-(0[1-9]|1[0-2])-(0[1-9]|1\d|2[0-8])T([01]\d|2[0-3]):[0-5]\d:[0-5]\d\.\d{3}Z$/
 const control = /\p{Cc}/u
 
@@ -24,14 +25,17 @@ const isTextOrNull = (value: unknown): boolean => value === null || typeof value
 const isRecord = (value: unknown): value is Record<string, unknown> =>
   typeof value === "object" && value !== null && !Array.isArray(value)
 
-/** Whether it is an event beyond doubt, at a fifth of the schema's cost; whatever is unusual is the schema's to judge. */
+/** Whether the value is certainly an event, at a fifth of the schema's cost; the schema decides unusual ones. */
 const isUsual = (json: unknown): json is MailEvent =>
   isRecord(json) && isPlain(json["id"], 200) && subjects.has(json["event"]) &&
   typeof json["account_id"] === "string" && isUuid(json["account_id"]) && isPlain(json["email_id"], 200) &&
   isPlain(json["recipient"], 320) && typeof json["timestamp"] === "string" && canonical.test(json["timestamp"]) &&
   isRecord(json["metadata"]) && isTextOrNull(json["metadata"]["subject"]) && isTextOrNull(json["metadata"]["tag"])
 
-/** The same moment in UTC with milliseconds, or null: Date.parse takes a 30th of February for a day in March. */
+/**
+ * The same time in UTC with milliseconds, or null. Checks the day, since Date.parse reads 30 February as a day in
+ * March.
+ */
 const inUtc = (text: string): string | null => {
   if (canonical.test(text)) return text
   const day = text.slice(0, 10)
@@ -43,7 +47,7 @@ const inUtc = (text: string): string | null => {
 
 const invalid = (detail: string) => Result.fail<IntakeFault>({ reason: "invalid_event", detail })
 
-/** The event of a message, and its webhook body exactly as every attempt will send it. */
+/** Reads a message: the event, with its webhook body exactly as every attempt will send it. */
 export const read = ({ subject, data }: Pick<Incoming, "subject" | "data">): Result.Result<Accepted, IntakeFault> => {
   const parsed = parse(data)
   if (Result.isFailure(parsed)) return Result.fail<IntakeFault>(parsed.failure)

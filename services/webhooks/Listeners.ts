@@ -1,7 +1,8 @@
 /**
- * Which webhooks listen, by account and event type, kept in memory. What is remembered carries the account's number
- * (`accounts.listeners`), which every change of its webhooks draws anew; the statement that acts on it names the number, does
- * nothing where it has moved, and begins anew. So a change that was answered is never missed, though no event asks for it.
+ * The active webhooks by account and event type, cached. An entry has the account's listeners version
+ * (`accounts.listeners`), which each change of its webhooks raises. A statement that uses an entry names its version
+ * and does nothing if it has changed; the caller then reads again. So a change is never missed after it was answered,
+ * although no event reads the webhooks from the database.
  */
 import { Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
@@ -10,11 +11,11 @@ import { counted } from "../platform/MapSizes.ts"
 import { arrayOf } from "./Deliveries/PgArray.ts"
 import type { EndpointKey } from "./Endpoints.ts"
 
-/** The active webhooks of an account that is known. */
+/** The active webhooks of an account. */
 export interface Listening {
-  /** What `accounts.listeners` was. */
+  /** The value of `accounts.listeners`. */
   readonly version: bigint
-  /** The webhooks that want events of this type. */
+  /** The webhooks that listen to events of this type. */
   readonly to: (event: string) => ReadonlyArray<EndpointKey>
   /** Entries in memory. */
   readonly size: number
@@ -26,7 +27,7 @@ interface Row {
   readonly webhooks: ReadonlyArray<readonly [webhookId: string, version: number, events: ReadonlyArray<string>]> | null
 }
 
-/** Webhooks in memory, counted once for each event type, and accounts. */
+/** Size of the cache: webhooks, counted once per event type, and accounts. */
 const memory = 100_000
 
 const none: ReadonlyArray<EndpointKey> = []
@@ -47,11 +48,11 @@ const listeningOf = ({ version, webhooks }: Row): Listening => {
 }
 
 export class Listeners extends Context.Service<Listeners, {
-  /** What is known of these accounts, from memory where it can be; unknown and removed accounts are left out. */
+  /** The listeners of these accounts, cached if possible; unknown and removed accounts are left out. */
   readonly of: (accountIds: Iterable<string>) => Effect.Effect<ReadonlyMap<string, Listening>, SqlError.SqlError>
-  /** The same, read now, and true until the end of the current transaction: changes wait for it. */
+  /** The same, read now with the accounts locked: changes wait until the end of the current transaction. */
   readonly held: (accountIds: Iterable<string>) => Effect.Effect<ReadonlyMap<string, Listening>, SqlError.SqlError>
-  /** Forgets what turned out not to be so any more. */
+  /** Removes accounts from the cache whose version has changed. */
   readonly forget: (accountIds: Iterable<string>) => void
 }>()("bailiwick/services/webhooks/Listeners") {
   static readonly layer = Layer.effect(
@@ -109,7 +110,7 @@ export class Listeners extends Context.Service<Listeners, {
 
       const held = Effect.fnUntraced(function* (accountIds: Iterable<string>) {
         const ids = [...accountIds].sort()
-        // By a statement of its own: one that waited for a lock would read the webhooks as they were before.
+        // In a separate statement: one that waited for the lock would read the webhooks of its older snapshot.
         yield* sql`select from accounts where id = any(${arrayOf(ids)}::uuid[]) order by id for share`
         return new Map(yield* read(ids))
       })

@@ -1,10 +1,10 @@
 /**
- * The newest deliveries of a webhook, in one statement that reads the partitions of yesterday and today only: the lower
- * bound of the ids is a parameter, by which PostgreSQL leaves the other partitions out before it opens them. A page that
- * may reach further back is read by the statement that reads them all (DeliveryRecords.ts).
+ * The newest deliveries of a webhook, by one statement that reads only the partitions of yesterday and today: the lower
+ * bound of the ids is a parameter, so PostgreSQL prunes the other partitions before it opens them. A page that may need
+ * older rows is read by the statement over all partitions (DeliveryRecords.ts).
  *
- * The rows come as values and become JSON here: PostgreSQL's row_to_json and to_char took more time than the rest of the
- * statement. The text is the same to the byte.
+ * The rows are returned as values and become JSON here: PostgreSQL's row_to_json and to_char took more time than the
+ * rest of the statement. Both give the same bytes.
  */
 import type { PgClient } from "@effect/sql-pg"
 import { Effect } from "effect"
@@ -15,7 +15,7 @@ import { whoText } from "../authentication/Principals.ts"
 export interface Newest {
   readonly keyId: string | null
   readonly found: boolean
-  /** JSON text of the page; null where older partitions may hold a part of it. */
+  /** JSON text of the page; null if older partitions may have a part of it. */
   readonly body: string | null
 }
 
@@ -31,13 +31,13 @@ type Row = readonly [
   createdAt: Date,
 ]
 
-/** The first row says which key was used, the webhook's id and its count; the others are deliveries. */
+/** The first row has the used key, the webhook's id and its count; the others are deliveries. */
 type Answer = readonly [...Head, ...Row] | readonly [null, null, null, ...Row]
 
 /**
- * A range of one webhook_id in place of an equation, and an order that begins with it: only the webhook's own index gives
- * that order. For an equation the planner may walk all deliveries of a day by their primary key, newest first, and for a
- * webhook with few of them that is the whole day.
+ * Uses a range with one webhook_id instead of an equation, and an order that begins with it: only the index on the
+ * webhook gives that order. For an equation the planner may walk all deliveries of a day by primary key, newest first;
+ * for a webhook with few deliveries that reads the whole day.
  */
 const statement = (via: Credential["Service"]["via"]) =>
   `with hook as materialized (
@@ -62,7 +62,7 @@ const itemOf = (webhookId: string, [id, eventType, status, responseStatus, attem
   `"response_status":${responseStatus},"attempt":${attempt},"next_retry_at":${timeOf(nextRetryAt)},` +
   `"created_at":${timeOf(createdAt)}}`
 
-/** `recent`: the first id of the days that are read. Null: the credential is refused. */
+/** `recent`: the first id of the days to read. Gives null if the credential is refused. */
 export const newest = (reads: PgClient.PgClient) =>
 (
   credential: Credential["Service"],

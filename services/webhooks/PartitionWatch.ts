@@ -1,6 +1,7 @@
 /**
- * Whether partitions are made in time. One process with the role of their owner makes them; where it is away for more than a
- * day, every other one tells, days before new rows have to go into the default partitions, where they are in the way.
+ * Checks that partitions are created in time. One process with the owner's role creates them; if that process is
+ * missing for more than a day, all others warn, days before new rows go to the default partitions, where they cause
+ * extra work.
  */
 import { Clock, Effect } from "effect"
 import { auditTable } from "../platform/observability/AuditPartitions.ts"
@@ -8,7 +9,7 @@ import { Database } from "../platform/database/Database.ts"
 import { existing, isLate } from "../platform/database/RangePartitions.ts"
 import { seenTable, webhookTables } from "./Partitions.ts"
 
-/** What to do where partitions are late, or null. */
+/** A message with the remedy if partitions are late, or null. */
 export const latePartitions = Effect.gen(function* () {
   const { sql } = yield* Database
   const now = yield* Clock.currentTimeMillis

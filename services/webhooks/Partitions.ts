@@ -1,10 +1,10 @@
 /**
- * Events, deliveries and attempts live in one partition a day of their UUIDv7, made ahead and dropped whole when their
- * retention is over. What still waits then, because its webhook is paused, is carried over into the default partition
- * first; so is what a late upkeep finds there. A day of which much still waits stays where it is, since nobody may read or
- * write while rows are carried over: what has ended is deleted from it, in chunks.
+ * The partitions of events, deliveries and attempts: one per day of their UUIDv7, created ahead and dropped after their
+ * retention. Deliveries that still wait then, because their webhook is paused, are first moved to the default
+ * partition; so are rows that a late upkeep finds there. While rows move, the tables are locked against reads and
+ * writes; so a day with many waiting deliveries is kept, and only its ended ones are deleted, in chunks.
  *
- * Remembered ids have days of their own, by the time that they carry (Deliveries/SeenKey.ts).
+ * The ids of accepted events have their own partitions, by the time in the id (Deliveries/SeenKey.ts).
  */
 import type { PgClient } from "@effect/sql-pg"
 import { Clock, Context, Effect, Layer } from "effect"
@@ -29,16 +29,16 @@ export interface RetentionConfig {
   readonly deliveredDays: number
   /** Days that dead letters are kept. */
   readonly deadLetterDays: number
-  /** Days that an event's id is remembered. */
+  /** Days for which an event's id is stored, to recognise a repeated event. */
   readonly intakeMemoryDays: number
-  /** The most rows of a day that are carried over; 20,000 where nothing is said. */
+  /** Maximum number of rows of a day that are moved to the default partition; default: 20,000. */
   readonly carriedOver?: number
 }
 
 const ahead = 3
 const carriedOver = 20_000
 const chunk = 5_000
-/** Blocks of the table of remembered events that one statement looks through: some 60,000 rows. */
+/** Blocks of the table of stored event ids that one statement scans: about 60,000 rows. */
 const looked = 512
 
 export const webhookTables: ReadonlyArray<Parent> = [
@@ -47,7 +47,8 @@ export const webhookTables: ReadonlyArray<Parent> = [
     kept: "id in (select event_id from delivery_queue)",
   },
   {
-    // A batch updates every row of its pages at once: less room, and most of them would move, with two index entries each.
+    // A batch updates all rows of a page at once. With less free space most rows would move to another page, with two
+    // new index entries each.
     ...{ table: "deliveries", key: "id", unit: days, ahead, storage: "with (fillfactor = 40)", appendOnly: false },
     kept: "id in (select delivery_id from delivery_queue)",
   },
@@ -57,16 +58,16 @@ export const webhookTables: ReadonlyArray<Parent> = [
   },
 ]
 
-/** Ids of events that are remembered. */
+/** The stored ids of accepted events. */
 export const seenTable: Parent = {
   ...{ table: "seen_ids", key: "key", unit: days, ahead, storage: "", appendOnly: false },
   kept: "false",
 }
 
-/** Above all keys of ids that carry no time. */
+/** An upper bound for the keys of ids without a time. */
 const timeless = "00000000-0001-0000-0000-000000000000"
 
-/** Whether more of a day still waits than may be carried over. */
+/** Whether a day has more waiting deliveries than may be moved. */
 const isHeavy = (owner: PgClient.PgClient, { kept }: Parent, name: string, most: number) =>
   Effect.map(
     owner.unsafe<{ n: number }>(
@@ -75,7 +76,7 @@ const isHeavy = (owner: PgClient.PgClient, { kept }: Parent, name: string, most:
     ([row]) => row!.n > most,
   )
 
-/** Deletes one chunk of what has ended from a day that stays; gives how much. Counts say the same before and after. */
+/** Deletes one chunk of ended rows from a day that is kept; returns their number. The counts stay correct. */
 const thin = Effect.fnUntraced(function* (owner: PgClient.PgClient, { kept, table }: Parent, name: string) {
   const counted = table === "deliveries"
     ? owner`, counted as (
@@ -96,11 +97,11 @@ const thin = Effect.fnUntraced(function* (owner: PgClient.PgClient, { kept, tabl
 
 export class Partitions extends Context.Service<Partitions, {
   /**
-   * Makes the days ahead and drops the days whose retention is over, where this process has the owner's role; prunes what
-   * is not partitioned.
+   * Creates partitions ahead and drops those after their retention, if this process has the owner's role; deletes old
+   * rows of tables without partitions.
    */
   readonly upkeep: Effect.Effect<void, SqlError.SqlError>
-  /** Forgets the ids of events that need be remembered no longer, block by block; some minutes where there are many. */
+  /** Deletes stored event ids after their retention, block by block; takes minutes if there are many. */
   readonly forget: Effect.Effect<void, SqlError.SqlError>
 }>()("bailiwick/services/webhooks/Partitions") {
   static readonly layer = (config: RetentionConfig) =>
@@ -109,11 +110,11 @@ export class Partitions extends Context.Service<Partitions, {
       Effect.gen(function* () {
         const { owner, owns, sql } = yield* Database
 
-        /** The names of days that are over and stay, thinned. */
+        /** The names of old partitions that are kept, after their ended rows were deleted. */
         const thinned = Effect.gen(function* () {
           const today = days.of(yield* Clock.currentTimeMillis)
           const heavy = new Set<string>()
-          // Events last: a delivery that is still there must find its own.
+          // Events last: an existing delivery must find its event.
           for (const parent of [...webhookTables].reverse()) {
             for (const { name, number } of yield* existing(owner, parent)) {
               if (number >= today - config.deliveredDays - 1) continue
@@ -136,7 +137,7 @@ export class Partitions extends Context.Service<Partitions, {
             for (const day of missing[i]!) yield* create(owner, parent, day)
             for (const { name, number } of found[i]!) {
               if (number >= today - config.deliveredDays - 1) continue
-              // What ended since it was thinned goes with the counts below, both at once.
+              // Rows that ended since then are deleted together with the counts below.
               if (heavy.has(name)) yield* owner.unsafe(`delete from ${name} where not (${parent.kept})`)
               else yield* drop(owner, parent, name)
             }
@@ -153,7 +154,7 @@ export class Partitions extends Context.Service<Partitions, {
             and id not in (select event_id from delivery_queue)`
         }, owner.withTransaction)
 
-        /** Makes the days of remembered ids and drops those that are over; what such a day has seen since is kept. */
+        /** Creates partitions of event ids and drops old ones; ids in them that were seen later are kept. */
         const rotateSeen = Effect.gen(function* () {
           const now = yield* Clock.currentTimeMillis
           const today = days.of(now)
@@ -182,7 +183,7 @@ export class Partitions extends Context.Service<Partitions, {
                 delete from dead_letters d using old where d.delivery_id = old.delivery_id
                 returning d.delivery_id, d.webhook_id, d.created_at
               ), also as (
-                -- Where letters are kept shorter than days, the delivery would be listed but not counted.
+                -- If dead letters are kept for less time than deliveries, the delivery would be listed but not counted.
                 delete from deliveries d using gone where d.id = gone.delivery_id
               ), counted as (
                 insert into delivery_counts (webhook_id, day, status, n)
@@ -191,12 +192,12 @@ export class Partitions extends Context.Service<Partitions, {
               select count(*)::int as n from gone`
             pruned = row!.n
           }
-          // What signs nothing any more, of a webhook that is gone too, is sealed for nothing and holds up its key's end.
+          // Deletes secrets that are no longer used, also of deleted webhooks, since they keep their Vault key in use.
           yield* sql`
             update webhooks set old_secret_kid = null, old_secret = null, old_secret_until = null
             where old_secret_until <= ${new Date(now)}`
           yield* sql`update webhooks set secret = ''::bytea where deleted_at is not null and secret <> ''::bytea`
-          // Nobody can ask for anything of it any more.
+          // No request can reach these webhooks any more.
           const ended = new Date(now - (config.deliveredDays + config.deadLetterDays) * dayMillis)
           yield* sql`
             with gone as (
@@ -210,9 +211,9 @@ export class Partitions extends Context.Service<Partitions, {
             delete from delivery_counts c using gone where c.webhook_id = gone.id`
         })
 
-        // A day of events is more than one statement may delete, and their index says less and less of where the old ones
-        // are as new ones take their places: so all of the table is gone through by where rows lie, `+ 0` leaving the
-        // planner no other way, and whatever there is, each statement is short.
+        // One statement cannot delete a whole day of ids in time, and the index on `seen_on` finds old rows ever more
+        // slowly as new ones take their places. So the table is scanned by physical blocks, in short statements; `+ 0`
+        // keeps the planner from using the index.
         const forgetOf = Effect.fnUntraced(function* (where: string, those: Statement.Fragment) {
           const before = new Date((yield* Clock.currentTimeMillis) - config.intakeMemoryDays * dayMillis)
           const [table] = yield* sql<{ blocks: number }>`

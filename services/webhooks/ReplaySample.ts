@@ -1,6 +1,6 @@
 import type { WebhookBody } from "../../schemas/mail/MailEvent.ts"
 
-/** A complete `email.delivered` as a receiver would get it. */
+/** A complete `email.delivered` body, for a webhook's test event. */
 export const sampleBody = (id: string, now: Date): string =>
   JSON.stringify(
     {

@@ -1,14 +1,14 @@
 /**
- * When a failed delivery is tried again (docs/delivery.md). Pure.
+ * The times of a failed delivery's next attempts (docs/delivery.md). Pure.
  *
- * Eight attempts in all: attempt n failing waits for entry n of the table before attempt n + 1; the eighth failure is
- * the end, so the table's last entry (72 hours) is kept, shown, and never waited for.
+ * There are eight attempts: after attempt n fails, entry n of the table passes before attempt n + 1. The eighth failure
+ * is final, so the table's last entry (72 hours) is specified but never used.
  */
 
 export interface RetrySchedule {
   /** Milliseconds after the failure of attempt 1 … 8. */
   readonly delays: ReadonlyArray<number>
-  /** A retry is never earlier than the table and up to this share of its delay later. */
+  /** A retry is never earlier than the table says, and later by up to this share of the delay. */
   readonly jitter: number
 }
 
@@ -23,7 +23,7 @@ export const specified: RetrySchedule = {
 }
 
 /**
- * The moment of the next attempt after attempt `attempt` (1 … 8) failed at `failedAt` (ms since the epoch), or null
+ * The time of the next attempt after attempt `attempt` (1 … 8) failed at `failedAt` (ms since the epoch), or null
  * when it was the last. `random` is in [0, 1).
  */
 export const nextAttemptAt = (
@@ -37,5 +37,5 @@ export const nextAttemptAt = (
   return Math.ceil(failedAt + delay * (1 + schedule.jitter * random))
 }
 
-/** An attempt that ended without an outcome does not count as one of the eight, but a body that kills must stop. */
+/** An interrupted attempt does not count as one of the eight, but a delivery that kills processes must end. */
 export const maxInterruptions = 5

@@ -1,6 +1,6 @@
 /**
- * Sends what was claimed: signs, POSTs, and hands the result on. A plain promise per POST and no fiber, because a fiber
- * per delivery cost a quarter of the throughput; who may send when is decided by Slots.
+ * Sends claimed deliveries: signs, POSTs, and passes on the results. Each POST is a plain promise, because a fiber per
+ * delivery cost a quarter of the throughput; ConcurrencyLimiter decides which delivery may be sent when.
  */
 import { Clock, Context, Effect, Layer } from "effect"
 import { Failpoints } from "../platform/Failpoints.ts"
@@ -14,7 +14,7 @@ import { headersFor, secretsKept } from "./Signer.ts"
 export interface SenderConfig {
   /** The deadline of one attempt, in milliseconds. */
   readonly timeoutMillis: number
-  /** A POST begins only with this much of its lease left beyond its deadline, in milliseconds; 5 s by default. */
+  /** A POST begins only if its lease ends at least this long after its deadline, in milliseconds; default: 5 s. */
   readonly reserveMillis?: number
 }
 
@@ -22,27 +22,27 @@ const defaultReserve = 5_000
 const keepOnSuccess = 4 * 1024
 const keepOnFailure = 64 * 1024
 
-/** How long a claim holds, in milliseconds: a wait in memory, the deadline, and time to settle. */
+/** The lease of a claim, in milliseconds: the wait in memory, the deadline, and time to settle. */
 export const leaseMillis = ({ reserveMillis = defaultReserve, timeoutMillis }: SenderConfig): number =>
   2 * timeoutMillis + 2 * reserveMillis
 
 const decoder = new TextDecoder()
 
-// PostgreSQL's text cannot hold U+0000; what a receiver answers is kept for people, not for programs.
+// PostgreSQL's text cannot contain U+0000; a receiver's response is stored for people, not for programs.
 const textOf = (body: Outcome["body"]): string | null =>
   body === null ? null : decoder.decode(body).replaceAll("\0", "\u{fffd}")
 
 export class Sender extends Context.Service<Sender, {
   readonly slots: ConcurrencyLimiter<Task>
-  /** Takes over claimed tasks whose slots were reserved; each ends in `onResult`, once. After `stop` at once, released. */
+  /** Sends claimed tasks with reserved slots; each ends in `onResult`, once. After `stop` they are released at once. */
   readonly send: (tasks: ReadonlyArray<Task>) => void
-  /** Where results go; set once by who settles. */
+  /** Sets the listener for results; the settlement calls it once. */
   readonly onResult: (listener: (result: Result) => void) => void
-  /** Stops beginning; gives the tasks that were not begun. */
+  /** Begins no more tasks; returns those that were not begun. */
   readonly stop: () => ReadonlyArray<Task>
-  /** Nothing is to be claimed for it any more. */
+  /** Whether `stop` was called: no more deliveries may be claimed. */
   readonly stopped: () => boolean
-  /** Gives up on the answers that have not come: what became of these is not known. */
+  /** Gives up on POSTs without a response; returns them as interrupted, since their outcome is unknown. */
   readonly abandon: () => ReadonlyArray<Result>
 }>()("bailiwick/services/webhooks/Sender") {
   static readonly layer = (config: SenderConfig) =>
@@ -60,12 +60,12 @@ export class Sender extends Context.Service<Sender, {
         const room = config.timeoutMillis + (config.reserveMillis ?? defaultReserve)
         let listener: (result: Result) => void = () => {}
         let stopped = false
-        /** On the wire, with the moment at which each was begun. */
+        /** Tasks on the wire, with the time at which each began. */
         const begun = new Map<Task, number>()
 
         const finish = (task: Task, startedAt: number, outcome: Outcome) => {
           hit("post.after")
-          // Given up on.
+          // It was abandoned.
           if (!begun.delete(task)) return
           const answered = outcome.status !== null && outcome.error !== "timeout"
           slots.done(task, answered)

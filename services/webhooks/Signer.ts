@@ -1,14 +1,14 @@
 /**
- * The two signatures of a delivery, and the headers that carry them.
+ * The two signatures of a delivery, and its headers.
  *
  * - `X-Webhook-Signature` (the specification): lowercase hex HMAC-SHA256 of the body, the key being the bytes of the
  *   whole secret, `whsec_` included.
  * - `webhook-signature` (Standard Webhooks 1.0): `v1,` + base64 HMAC-SHA256 of `id.timestamp.body`, the key being the
  *   base64 decoded after `whsec_`; during a rotation's overlap one for each secret, separated by a space.
  *
- * Under Deno the system's OpenSSL makes them where it can be loaded (OpenSslHmac.ts), in a quarter of the time. Elsewhere
- * HMAC is two one-shot hashes over pads that are made once a secret (RFC 2104 §4), about half the cost of
- * `createHmac`.
+ * Under Deno the system's OpenSSL computes them if it can be loaded (OpenSslHmac.ts), in a quarter of the time.
+ * Otherwise HMAC is two one-shot hashes with pads that are computed once per secret (RFC 2104, section 4), at about
+ * half the cost of `createHmac`.
  */
 import { Buffer } from "node:buffer"
 import { createHash, hash } from "node:crypto"
@@ -22,8 +22,8 @@ const shown = Buffer.alloc(digestBytes)
 
 const userAgent = "Bailiwick-Webhooks/0.2.0"
 
-// One message at a time lies at `messageAt`, and each key lays its pad and head right before it: however many
-// signatures a delivery carries, its body is copied once. Nothing here awaits, so nobody else writes meanwhile.
+// The message is copied once to `messageAt`, and each key writes its pad and head right before it, for all signatures
+// of a delivery. All of this is synchronous, so no other delivery writes to the buffer in between.
 const messageAt = 1_024
 let scratch = Buffer.allocUnsafe(messageAt + 64 * 1_024)
 let messageEnd = messageAt
@@ -36,7 +36,7 @@ const lay = (message: Uint8Array | string): void => {
   else scratch.set(message, messageAt)
 }
 
-/** HMAC-SHA256 under one key (RFC 2104), by node:crypto where `macOf` gives null. */
+/** HMAC-SHA256 with one key (RFC 2104); by node:crypto if `macOf` gives null. */
 export class HmacKey {
   readonly #mac: Mac | null
   readonly #inner = Buffer.alloc(blockBytes, 0x36)
@@ -57,12 +57,12 @@ export class HmacKey {
     return this.ofLaid(head, encoding)
   }
 
-  /** The digest of `head` followed by the message that was laid last. */
+  /** The digest of `head` followed by the message in the buffer. */
   ofLaid(head: string, encoding: "hex" | "base64"): string {
     const headAt = messageAt - head.length
     for (let index = 0; index < head.length; index++) scratch[headAt + index] = head.charCodeAt(index)
     if (this.#mac !== null) {
-      // A plain view: making a Buffer's takes Deno longer than the hash.
+      // A plain view: under Deno, creating a Buffer view takes longer than the hash.
       shown.set(this.#mac(new Uint8Array(scratch.buffer, scratch.byteOffset + headAt, messageEnd - headAt)))
       return shown.toString(encoding)
     }
@@ -78,7 +78,8 @@ interface Keys {
   readonly standard: HmacKey
 }
 
-// Two generations instead of a list by last use: a hit costs one look-up, and what a whole generation did not use goes.
+// A cache of two generations instead of an LRU list: a hit is one look-up; keys not used for a whole generation are
+// dropped.
 let recent = new Map<string, Keys>()
 let older = new Map<string, Keys>()
 
@@ -97,10 +98,10 @@ const keysOf = (secret: string): Keys => {
   return keys
 }
 
-/** Secrets whose keys are kept: two generations at most. */
+/** Number of secrets in the cache. */
 export const secretsKept = (): number => recent.size + older.size
 
-/** A new signing secret: `whsec_` and the base64 of 32 random bytes. */
+/** Generates a signing secret: `whsec_` and the base64 of 32 random bytes. */
 export const generateSecret = (): string =>
   prefix + Buffer.from(globalThis.crypto.getRandomValues(new Uint8Array(32))).toString("base64")
 
@@ -130,15 +131,15 @@ export interface Delivery {
   readonly eventType: string
   /** 1 … 8. */
   readonly attempt: number
-  /** Seconds since 1970 of this attempt. */
+  /** The time of this attempt, in seconds since the epoch. */
   readonly timestampSeconds: number
-  /** The bytes as they are sent, the same on every attempt. */
+  /** The body as sent, the same for every attempt. */
   readonly body: Uint8Array | string
-  /** The webhook's secret and, during a rotation's overlap, the one before it. */
+  /** The webhook's secret and, during a rotation's overlap, the previous one. */
   readonly secrets: readonly [current: string, previous?: string]
 }
 
-/** Every header of a delivery's request that is ours. */
+/** The headers of a delivery's request. */
 export const headersFor = (delivery: Delivery): Record<string, string> => {
   const { attempt, deliveryId, eventType, secrets: [current, previous], timestampSeconds } = delivery
   lay(delivery.body)

@@ -8,7 +8,7 @@ export interface CancelArgs {
 export interface ReplayArgs {
   readonly webhook_id: string
   readonly status: "dead_letter" | "delivered"
-  /** Bounds of delivery ids: from `from` on, below `to`. */
+  /** Bounds of delivery ids: `from` inclusive, `to` exclusive. */
   readonly from: string
   readonly to: string
 }

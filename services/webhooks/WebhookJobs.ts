@@ -1,4 +1,4 @@
-/** The long work of webhooks: cancelling what waits for a deleted one, and replays in bulk. */
+/** The long jobs of webhooks: cancelling the waiting deliveries of a deleted webhook, and bulk replays. */
 import { Clock, Context, Effect, Layer } from "effect"
 import { Database } from "../platform/database/Database.ts"
 import { type JobWorker, worker } from "../platform/messaging/Jobs.ts"
@@ -9,7 +9,9 @@ import { type CancelArgs, cancelJob, type ReplayArgs, replayJob } from "./Webhoo
 
 const chunk = 1_000
 
-/** Longer than a transaction lives that read the webhook before it was deleted: nothing is queued for it after this. */
+/**
+ * Longer than any transaction that read the webhook before it was deleted; after this time nothing is queued for it.
+ */
 const lateMillis = 15_000
 
 export class WebhookJobs extends Context.Service<WebhookJobs, {
@@ -21,9 +23,10 @@ export class WebhookJobs extends Context.Service<WebhookJobs, {
       const { sql } = yield* Database
       const replays = yield* Replays
 
-      // What is in flight ends by itself: a success counts, a failure comes back into the queue and is cancelled then.
+      // A delivery in flight ends by itself: a success is recorded; a failure returns to the queue and is cancelled
+      // then.
       const cancel = Effect.fnUntraced(function* ({ deleted_at, webhook_id }: CancelArgs) {
-        // Locked first: Deliveries/RowLocks.ts says why.
+        // Locked by a separate statement; Deliveries/RowLocks.ts has the reason.
         const locked = yield* sql<{ delivery_id: string }>`
           select delivery_id::text as delivery_id from delivery_queue
           where webhook_id = ${webhook_id}::uuid and claim is null order by due_at limit ${chunk} for update skip locked`

@@ -1,10 +1,10 @@
 /**
- * How fast what is due is claimed: in small bites, and with a rest after each while first tries come in. How much later
- * than asked a rest ends tells how busy the process and its machine are; the bites shrink while it is late, and grow
- * while it is not, so that a mountain of retries takes what first tries leave, and all of it where there are none.
+ * The batch size for claiming due deliveries. While first tries arrive, batches are small, with a rest after each. How
+ * late a rest ends shows how busy the process and the machine are: batches shrink while rests end late, and grow while
+ * they end in time. So a large backlog of retries uses the capacity that first tries leave, and all of it without them.
  *
- * After a lone first try others may come for a second. Many at once come from a backlog on the bus, which intake takes as
- * fast as there is room: a moment without one is its end, and what it left in the queue is claimed at once.
+ * After a single first try, more may come within a second. Many at once come from a backlog on the bus, which intake
+ * reads as fast as there is room: a short time without one means its end, and due deliveries are then claimed at once.
  * Pure, no clock.
  */
 
@@ -16,16 +16,16 @@ const whole = 64
 export const restMillis = 8
 const lateMillis = 3
 
-/** For how long after a first try others may be near, and after many. */
+/** For this long after a first try more are expected; and after many at once. */
 const nearMillis = 1_000
 const nearManyMillis = 100
-/** First tries within a second, which come from a backlog. */
+/** This many first tries within a second come from a backlog. */
 const many = 1_000
 
 export class AdaptiveBatchSize {
   private size = 8
   private firstTryAt = -Infinity
-  /** First tries of the second that began at `since`, and of the one before. */
+  /** The second that began at `since`: its first tries, and those of the second before. */
   private since = -Infinity
   private counted = 0
   private before = 0
@@ -42,18 +42,18 @@ export class AdaptiveBatchSize {
     this.firstTryAt = now
   }
 
-  /** Whether first tries may come soon, so that a bite is followed by a rest. */
+  /** Whether more first tries are expected, so that a rest follows each batch. */
   rests(now: number): boolean {
     const near = Math.max(this.counted, this.before) >= many ? nearManyMillis : nearMillis
     return now - this.firstTryAt < near
   }
 
-  /** How many deliveries may be claimed at once. */
+  /** How many deliveries to claim at once. */
   bite(now: number): number {
     return this.rests(now) ? this.size : whole
   }
 
-  /** Takes by how many milliseconds a rest was longer than asked. */
+  /** Notes by how many milliseconds a rest was longer than requested. */
   rested(late: number): void {
     this.size = late > lateMillis ? Math.max(smallest, this.size >> 1) : Math.min(largest, this.size + 1)
   }

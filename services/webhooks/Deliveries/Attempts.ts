@@ -1,12 +1,12 @@
 /**
- * Where the attempts of a delivery are: one that succeeded at once has its first attempt in its own row, as `first_…`,
- * and whatever failed, was interrupted or repeated is a row of `attempts`. A delivery that succeeded before there were
- * such columns has all of them there.
+ * Where a delivery's attempts are stored: a first attempt that succeeded is in the delivery's own row (`first_…`);
+ * failed, interrupted and repeated ones are rows of `attempts`. Deliveries from before these columns have all attempts
+ * there.
  *
- * No other attempt of the first cycle stands beside one in the row, so by cycle it comes first.
+ * A delivery with an attempt in its row has no other attempt in the first cycle, so that one comes first.
  */
 
-/** SQL of all attempts of the delivery whose row is `d`. The one in the row has no claim any more: 0 stands for it. */
+/** SQL: all attempts of the delivery whose row is `d`. The one in the row has no claim; it is given as 0. */
 export const attemptsOf = (d: string): string =>
   `select cycle, attempt, claim, started_at, duration_ms, response_status, error from attempts where delivery_id = ${d}.id
   union all

@@ -1,10 +1,10 @@
 /**
- * What is due and has to be claimed: what is announced, by its id, and what there was no room for, webhook by webhook, as
- * soon as there is. In bites, because a claim of thousands holds up everybody else's first tries (see
- * `AdaptiveBatchSize`).
+ * Claims due deliveries: announced ones by their ids, and those of backlogged webhooks as soon as there are free slots.
+ * In small batches, because a claim of thousands delays all first tries (see `AdaptiveBatchSize`).
  *
- * Nothing here is the truth: what a process forgets, its lane brings up again half a minute later. From a claim to the
- * Sender is one step that no stop cuts off, bounded by the statements' timeouts; after a stop the Sender gives it back.
+ * The state here is only in memory: if a process forgets a backlog, the scan of webhook queues announces it again half
+ * a minute later. Claiming and handing over to the Sender is one uninterruptible step, bounded by the statements'
+ * timeouts; after a stop the Sender gives the claims back.
  */
 import type { PgClient } from "@effect/sql-pg"
 import { Clock, Effect, Latch } from "effect"
@@ -21,12 +21,12 @@ type Reserve = (webhookId: string, accountId: string, wanted: number) => number
 export interface FeedOptions {
   readonly sql: PgClient.PgClient
   readonly endpoints: Endpoints["Service"]
-  /** How long a claim holds, in milliseconds. */
+  /** The lease of a claim, in milliseconds. */
   readonly lease: number
   readonly sender: Sender["Service"]
-  /** Settles claims of which nothing was sent. */
+  /** Gives back claims of which nothing was sent. */
   readonly giveBack: (claims: ReadonlyArray<Result["task"]>) => void
-  /** An announcement of as many deliveries may have left some out. */
+  /** The size of a full announcement: one this long may have left deliveries out. */
   readonly announced: number
 }
 
@@ -36,12 +36,12 @@ export const makeFeed = ({ announced, sender, ...claimer }: FeedOptions, clock: 
   const appetite = Latch.makeUnsafe(false)
   const millis = () => clock.currentTimeMillisUnsafe()
 
-  /** Wakes `feeding` where somebody is hungry. */
+  /** Wakes the loop if a webhook has a backlog and may have free slots. */
   const look = () => {
     if (slots.hasHungry) appetite.openUnsafe()
   }
 
-  /** Runs what reserves slots; a failure gives them back, since nothing was handed to the Sender. */
+  /** Runs an effect that reserves slots; if it fails, gives them back, since nothing was handed to the Sender. */
   const reserving = <A, E>(run: (reserve: Reserve) => Effect.Effect<A, E>) =>
     Effect.suspend(() => {
       const reserved: Array<readonly [string, number]> = []
@@ -56,13 +56,13 @@ export const makeFeed = ({ announced, sender, ...claimer }: FeedOptions, clock: 
       ))
     })
 
-  // One bite by id; what is beyond it is hungry, and fed.
+  // Claims one batch of announced deliveries by id; the webhooks of the others are backlogged and topped up later.
   const dispatch = Effect.fn("Deliveries.dispatch")(function* (
     announcements: ReadonlyArray<Announcement>,
   ): Effect.fn.Return<void, SqlError.SqlError> {
     yield* faultPoint("dispatch.taken")
     const tasks = yield* reserving(Effect.fnUntraced(function* (reserve) {
-      // What waited in the stream for long, or was hungry, is there twice: it takes one slot.
+      // A delivery may be announced twice, after a long wait in the stream or in a backlog: it takes one slot.
       const seen = new Set<string>()
       let left = pace.bite(millis())
       const wanted = announcements.map(({ webhookId, accountId, deliveryIds }) => {
@@ -85,7 +85,7 @@ export const makeFeed = ({ announced, sender, ...claimer }: FeedOptions, clock: 
     look()
   }, Effect.uninterruptible)
 
-  /** One bite for who is hungry and has room; gives whether there was any. */
+  /** Claims one batch for webhooks with a backlog and free slots; returns whether it claimed anything. */
   const bite = Effect.gen(function* () {
     const fed = sender.stopped() ? [] : slots.feed(pace.bite(millis()))
     if (fed.length === 0) return false
@@ -123,7 +123,7 @@ export const makeFeed = ({ announced, sender, ...claimer }: FeedOptions, clock: 
       while (yield* bite) yield* rest
     }).pipe(
       Effect.catchCause((cause) =>
-        Effect.logWarning("feeding failed, trying again", cause).pipe(
+        Effect.logWarning("claiming backlogged deliveries failed, trying again", cause).pipe(
           Effect.andThen(Effect.sleep("1 second")),
           Effect.andThen(Effect.sync(look)),
         )
@@ -131,7 +131,7 @@ export const makeFeed = ({ announced, sender, ...claimer }: FeedOptions, clock: 
       Effect.forever,
     )
 
-  /** Notes that first tries were taken in. */
+  /** Notes that first tries were accepted. */
   const firstTries = (count: number) => pace.firstTries(millis(), count)
 
   return { dispatch, feeding, firstTries, look, reserving }

@@ -1,7 +1,7 @@
 /**
- * An SQL array as one text parameter. The client infers a type for each element of a JavaScript array, and allocates for
- * it; a scalar string is bound untyped and written in one go, which is what hundreds of ids a statement want. Elements
- * are never quoted: ids, numbers and known words only, never text that came from outside.
+ * An SQL array as one text parameter. For a JavaScript array the client infers a type and allocates per element; a
+ * string is bound untyped and written at once, which is faster for hundreds of ids per statement. Elements are not
+ * quoted: pass only ids, numbers and known words, never text from outside.
  */
 export const arrayOf = (elements: ReadonlyArray<string | number | bigint | boolean>): string =>
   `{${elements.join(",")}}`

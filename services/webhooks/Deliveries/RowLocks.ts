@@ -1,25 +1,24 @@
 /**
- * Locks that a settlement needs, taken by statements of their own.
+ * The row locks of a settlement, taken by separate statements.
  *
- * PostgreSQL 18.4 crashes (every connection with it) where one statement both meets a row that changed under its lock and
- * prunes partitions while it runs: the recheck begins the pruning of the whole statement anew, and what it leaves behind
- * is used after it is gone. So whatever may have to wait for a row is locked first, and the statement that writes the
- * partitions finds every row as its snapshot has it.
+ * PostgreSQL 18.4 crashes, with all connections, if one statement both rechecks a row that changed while it waited for
+ * the row's lock, and prunes partitions at run time: the recheck starts the statement's pruning again and uses freed
+ * memory. So rows are locked first, and the statement that writes the partitions finds each row as in its snapshot.
  */
 import type { PgClient } from "@effect/sql-pg"
 import type { Task } from "../Sender/Task.ts"
 import { arrayOf } from "./PgArray.ts"
 
 /**
- * Locks the queue rows of these deliveries, in id order and by key, whoever has them now: a second condition would be
- * taken for the better index.
+ * Locks the queue rows of these deliveries, in id order, whichever claim they have: with a second condition the planner
+ * would choose another index than the primary key.
  */
 export const lockClaims = (sql: PgClient.PgClient, tasks: ReadonlyArray<Pick<Task, "deliveryId">>) =>
   sql`
     select count(*) from unnest(${arrayOf(tasks.map(({ deliveryId }) => deliveryId).sort())}::uuid[]) wanted(id)
     cross join lateral (select from delivery_queue where delivery_id = wanted.id for update) q`
 
-/** Locks the lanes of these webhooks, in id order. */
+/** Locks the queue states (`webhook_lanes`) of these webhooks, in id order. */
 export const lockLanes = (sql: PgClient.PgClient, webhookIds: Iterable<string>) =>
   sql`
     select from webhook_lanes where webhook_id = any(${arrayOf([...new Set(webhookIds)])}::uuid[])

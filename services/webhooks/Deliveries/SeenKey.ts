@@ -1,7 +1,7 @@
 /**
- * What an event is known by once it was taken in, a function of its account and id alone: so an id that comes again is the
- * same event, whatever else it says. The time that a UUIDv7 or ULID carries comes first, so that events of one time lie
- * together; of other ids the key begins with zeros.
+ * The key by which an accepted event is recognised, made from its account and id alone: an id that comes again is the
+ * same event, whatever its other fields. The key begins with the time in a UUIDv7 or ULID, so that events of one time
+ * are stored together; for other ids it begins with zeros.
  */
 import { hash } from "node:crypto"
 import { millisOf } from "../../platform/Ids.ts"
@@ -10,7 +10,7 @@ const uuidV7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]
 const ulid = /^[0-7][0-9A-HJKMNP-TV-Z]{25}$/i
 const digits = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 
-/** The milliseconds that an id carries, or 0. */
+/** The time in an id, in milliseconds since the epoch, or 0. */
 export const timeOf = (id: string): number => {
   if (uuidV7.test(id)) return millisOf(id)
   if (!ulid.test(id)) return 0
@@ -20,7 +20,7 @@ export const timeOf = (id: string): number => {
 export interface SeenKey {
   /** 48 bits of time and 80 of a digest, in hexadecimal. */
   readonly key: string
-  /** As `seen_events` has it: 128 bits of the digest. */
+  /** The key in the older table `seen_events`: 128 bits of the digest. */
   readonly before: string
 }
 

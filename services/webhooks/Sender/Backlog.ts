@@ -1,24 +1,25 @@
 /**
- * Webhooks with more due than they could claim. Those that may have room take turns, account by account; one that was
- * found without room is left out until its state changes (`woken`), so a look costs what it claims, not what waits.
+ * The backlogged webhooks: those with more due deliveries than they could claim. Webhooks that may have free slots take
+ * turns, account by account. One without free slots is skipped until its state changes (`woken`), so the cost depends
+ * on the number of claims, not on the size of the backlog.
  */
 import { Turns } from "./Turns.ts"
 
-/** Claims that were reserved for a webhook that has more due than it could claim. */
+/** Slots that were reserved for a backlogged webhook. */
 export interface Fed {
   readonly webhookId: string
   readonly accountId: string
   readonly count: number
 }
 
-/** How much a webhook would take: `now`, and whether it can be more before its own state changes. */
+/** How many deliveries a webhook may claim now; `sated`: none before its own state changes. */
 export interface Appetite {
   readonly now: number
   readonly sated: boolean
 }
 
 export class Backlog {
-  /** By webhook its account. */
+  /** The accounts of all backlogged webhooks, by webhook. */
   private readonly all = new Map<string, string>()
   private readonly turns = new Turns<string>()
   private readonly sated = new Set<string>()
@@ -32,30 +33,30 @@ export class Backlog {
     return this.all.size
   }
 
-  /** Whether a look may find a webhook with room. */
+  /** Whether a webhook may have free slots. */
   get mayFind(): boolean {
     return this.turns.accounts > 0
   }
 
-  /** Adds a webhook, unless there are too many. */
+  /** Adds a webhook, unless the maximum is reached. */
   add(webhookId: string, accountId: string): void {
     if (this.all.size >= this.most || this.all.has(webhookId)) return
     this.all.set(webhookId, accountId)
     this.turns.add(accountId, webhookId)
   }
 
-  /** Whether this webhook waits for its state to change. */
+  /** Whether this webhook is skipped until its state changes. */
   isSated(webhookId: string): boolean {
     return this.sated.has(webhookId)
   }
 
-  /** Lets a sated webhook take turns again. */
+  /** Lets a skipped webhook take turns again. */
   woken(webhookId: string): void {
     const accountId = this.all.get(webhookId)
     if (this.sated.delete(webhookId) && accountId !== undefined) this.turns.add(accountId, webhookId)
   }
 
-  /** Takes webhooks out, each with its share of `most`, no webhook twice. */
+  /** Removes webhooks with free slots, each with its share of `most`; no webhook twice. */
   feed(most: number, appetite: (webhookId: string) => Appetite): ReadonlyArray<Fed> {
     const fed: Array<Fed> = []
     const later: Array<string> = []

@@ -1,16 +1,16 @@
 /**
- * Which delivery may be sent now (adaptive cap, fairness). Pure bookkeeping, no clock and no I/O.
+ * Decides which delivery may be sent now: adaptive limits and fairness. Pure bookkeeping, no clock and no I/O.
  *
- * A *claimed* delivery is in memory; an *active* one is on the wire. Each webhook has a window of active sends that
- * starts at 16, grows by one on each answer up to 128, halves on silence, and is never below 1. What it may claim
- * beyond the window is a small reserve, and only while its endpoint answers: a slow one claims what it can send.
- * A destination that does not answer holds at most 64 sends, and all such destinations together at most half of the
- * process, so a free slot is always left for one that does. Waiting webhooks take turns, account by account.
+ * A *claimed* delivery is in memory; an *active* one is on the wire. Each webhook has a window of active sends: it
+ * starts at 16, grows by one with each answer up to 128, halves on silence, and is never below 1. Beyond the window a
+ * webhook may claim a small reserve, and only while its endpoint answers; a slow endpoint claims only what it can send.
+ * A destination that does not answer has at most 64 active sends, and all such destinations together at most half of
+ * the process, so that destinations that answer always get a slot. Waiting webhooks take turns, account by account.
  *
- * A delivery whose result is not settled takes room as a claim does, because it is in memory and under a lease like one.
+ * A delivery with an unsettled result counts as claimed, because it is in memory and has a lease.
  *
- * First tries go before what is `later`, a retry or a replay: of eight sends one may be later while first tries wait,
- * and a quarter of every limit is for first tries alone, so that none waits behind somebody's mountain of retries.
+ * First tries go before `later` deliveries (retries and replays): while first tries wait, one of eight sends may be a
+ * later one, and a quarter of each limit is reserved for first tries, so that none waits behind a backlog of retries.
  */
 
 import { type Appetite, Backlog, type Fed } from "./Backlog.ts"
@@ -23,8 +23,8 @@ const lastWindow = 128
 const reserve = 4
 const laneMemory = 20_000
 /**
- * Retries and replays of a webhook that is fed which may wait for the wire. First tries do not count: while events come
- * faster than they go, what came first and found no room would otherwise wait for the last of them.
+ * How many retries and replays of a backlogged webhook may wait in memory. First tries do not count: while events
+ * arrive faster than they are sent, earlier deliveries that were not claimed would otherwise wait for all of them.
  */
 const ahead = 32
 
@@ -32,7 +32,7 @@ interface Slotted {
   readonly webhookId: string
   readonly accountId: string
   readonly host: string
-  /** No first try: it goes after those. */
+  /** A retry or a replay; first tries are sent before it. */
   readonly later?: boolean
 }
 
@@ -50,7 +50,7 @@ export class ConcurrencyLimiter<Task extends Slotted> {
     this.lines = new SenderQueues(limits, laneMemory)
   }
 
-  /** Deliveries that wait or are on the wire, and of these on the wire. */
+  /** `claimed`: deliveries that wait or are on the wire; `active`: those on the wire. */
   get load(): { readonly claimed: number; readonly active: number } {
     return { claimed: this.claimed, active: this.lines.sending }
   }
@@ -65,7 +65,7 @@ export class ConcurrencyLimiter<Task extends Slotted> {
     return this.closed ? 0 : Math.max(0, this.limits.claimed - this.claimed - this.unsettled)
   }
 
-  /** Takes how many results are not settled, and whether nothing may be claimed until there are fewer. */
+  /** Sets the number of unsettled results, and whether nothing may be claimed until there are fewer. */
   hold(unsettled: number, closed: boolean): void {
     this.unsettled = unsettled
     this.closed = closed
@@ -77,7 +77,7 @@ export class ConcurrencyLimiter<Task extends Slotted> {
     return Math.max(0, Math.min(lane === undefined ? firstWindow : this.ownRoom(lane), this.spare))
   }
 
-  /** Takes up to `wanted` claims; gives how many it got. Each must be followed by `add` or `drop`. */
+  /** Reserves up to `wanted` claims; returns how many. Each must be followed by `add` or `drop`. */
   reserve(webhookId: string, accountId: string, wanted: number): number {
     const got = Math.min(wanted, this.room(webhookId))
     if (got > 0) {
@@ -88,7 +88,7 @@ export class ConcurrencyLimiter<Task extends Slotted> {
     return got
   }
 
-  /** Gives back `count` claims that were reserved and came to nothing. */
+  /** Gives back `count` reserved claims that were not used. */
   drop(webhookId: string, count: number): void {
     const lane = this.lanes.get(webhookId)
     if (lane === undefined) return
@@ -98,12 +98,12 @@ export class ConcurrencyLimiter<Task extends Slotted> {
     this.forget(lane)
   }
 
-  /** Queues a claimed task behind the others of its webhook and kind. */
+  /** Queues a claimed task after the others of its webhook and kind. */
   add(task: Task): void {
     this.lines.add(this.lane(task.webhookId, task.accountId), task.later === true ? "later" : "first", task)
   }
 
-  /** The next task that may go on the wire, or undefined; it counts as active from here on. */
+  /** The next task that may be sent, or undefined; it counts as active from now on. */
   next(): Task | undefined {
     const next = this.lines.next()
     if (next === undefined) return undefined
@@ -111,10 +111,10 @@ export class ConcurrencyLimiter<Task extends Slotted> {
     return next.task
   }
 
-  /** Ends an active task. `answered` is false for silence (timeout, no connection), null where nothing was learned. */
+  /** Ends an active task. `answered`: false for silence (timeout, no connection), null if nothing is known. */
   done(task: Task, answered: boolean | null): void {
     this.claimed--
-    // Before its webhook: the others that wait for this destination have waited longer.
+    // The destination before the webhook: other webhooks that wait for this destination have waited longer.
     this.lines.ended(task.host, answered)
     const lane = this.lanes.get(task.webhookId)
     if (lane !== undefined) {
@@ -130,26 +130,26 @@ export class ConcurrencyLimiter<Task extends Slotted> {
     }
   }
 
-  /** Empties every waiting line: the tasks that were claimed and will not be sent from here. */
+  /** Removes and returns all waiting tasks, which will not be sent by this process. */
   drain(): ReadonlyArray<Task> {
     const tasks = this.lines.drain(this.lanes.values())
     for (const task of tasks) this.drop(task.webhookId, 1)
     return tasks
   }
 
-  /** Remembers that this webhook has more due than it could claim; beyond 20,000 of them the scan finds it again. */
+  /** Marks a webhook with more due deliveries than it could claim. Beyond 20,000 webhooks, the scan finds it again. */
   markHungry(webhookId: string, accountId: string): void {
     this.backlog.add(webhookId, accountId)
   }
 
-  /** Whether `feed` may find a webhook with a backlog and room. */
+  /** Whether `feed` may find a backlogged webhook with free slots. */
   get hasHungry(): boolean {
     return this.backlog.mayFind
   }
 
   /**
-   * Reserves up to `most` claims, never the last quarter of all, for the hungry webhooks that have room again: account by
-   * account, and those that were fed wait for their next turn. `markHungry` says after a claim which of them still are.
+   * Reserves up to `most` claims, never the last quarter of all, for backlogged webhooks with free slots, account by
+   * account; these are then no longer marked. After the claim, `markHungry` marks those that still have a backlog.
    */
   feed(most: number): ReadonlyArray<Fed> {
     const free = Math.min(most, this.spare - Math.ceil(this.limits.claimed * (1 - laterShare)))
@@ -161,7 +161,7 @@ export class ConcurrencyLimiter<Task extends Slotted> {
     return fed
   }
 
-  /** How much a hungry webhook would take: none before there is enough room for a bite. */
+  /** How many deliveries a backlogged webhook may claim: none before there is room for a whole batch. */
   private appetite(webhookId: string): Appetite {
     const lane = this.lanes.get(webhookId)
     if (lane === undefined) return { now: this.room(webhookId), sated: false }
@@ -170,7 +170,7 @@ export class ConcurrencyLimiter<Task extends Slotted> {
     return { now: enough ? Math.min(own, this.spare) : 0, sated: own === 0 }
   }
 
-  /** What this webhook would take if all of the process were free. */
+  /** How many this webhook could claim if the rest of the process were idle. */
   private ownAppetite(lane: Lane<Task>): number {
     const room = this.ownRoom(lane)
     const waiting = lane.waiting.later.length
@@ -181,7 +181,7 @@ export class ConcurrencyLimiter<Task extends Slotted> {
     return window * (answers ? reserve : 1) - claimed
   }
 
-  /** Looks whether a backlog that had no room has some now. */
+  /** Lets a skipped webhook take turns again if it can claim now. */
   private changed(lane: Lane<Task>): void {
     const { webhookId } = lane
     if (this.backlog.isSated(webhookId) && this.ownAppetite(lane) > 0) this.backlog.woken(webhookId)
@@ -193,7 +193,7 @@ export class ConcurrencyLimiter<Task extends Slotted> {
     return lane
   }
 
-  /** An idle lane is dropped once there are too many: it starts again at the first window. */
+  /** Forgets an idle webhook once there are too many; it starts again with the first window. */
   private forget(lane: Lane<Task>): void {
     if (lane.claimed === 0 && this.lanes.size > laneMemory) this.lanes.delete(lane.webhookId)
   }

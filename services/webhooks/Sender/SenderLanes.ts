@@ -1,6 +1,6 @@
 /**
- * What Slots remembers of a webhook and of a destination. A webhook's *lane* has a line of first tries and a line of later
- * ones; each line that is not empty is at one place, named by what it waits for.
+ * The state of a webhook's queue and of a destination. A webhook's *lane* has a line of first tries and a line of later
+ * tries; each line has a place, which says what the line waits for.
  */
 import type { Turns } from "./Turns.ts"
 
@@ -8,8 +8,9 @@ export const kinds = ["first", "later"] as const
 export type Kind = typeof kinds[number]
 
 /**
- * `ready`: it takes turns. `window`: its webhook has as many sends on the wire as it may. `host`: its destination has.
- * `silent`: all destinations that do not answer have, together. `none`: it is empty.
+ * `ready`: the line takes turns. `window`: its webhook has reached its limit of active sends. `host`: its destination
+ * has reached its limit. `silent`: all destinations that do not answer have together reached theirs. `none`: it is
+ * empty.
  */
 export type Place = "none" | "ready" | "window" | "host" | "silent"
 
@@ -28,11 +29,11 @@ export interface Host<Task> {
   readonly key: string
   active: number
   answers: boolean
-  /** Lines whose next task goes here and that are `ready` or `silent`. */
+  /** Number of lines with their next task for this destination that are `ready` or `silent`. */
   readonly near: Record<Kind, number>
-  /** Lines at `host`, made when there is one. */
+  /** Lines at `host`; created with the first one. */
   readonly parked: Partial<Record<Kind, Turns<Lane<Task>>>>
-  /** Lines at `silent` whose next task goes here. */
+  /** Lines at `silent` with their next task for this destination. */
   readonly quiet: Partial<Record<Kind, Set<Lane<Task>>>>
 }
 

@@ -1,17 +1,17 @@
 /**
- * Which waiting task goes on the wire next: webhooks take turns, account by account, within every limit.
+ * Decides which waiting task is sent next: webhooks take turns, account by account, within all limits.
  *
- * A line that may not send is parked at what it waits for, and comes back when that has room: as many lines as there is
- * room for, so one send costs the same however many lines wait. Two rules keep a line from being forgotten:
- * 1. While lines are parked at a destination, at least as many others are near it as it has room for.
- * 2. While lines are parked for silence, at least as many lines of silent destinations are ready as may be sent.
- * A line that comes back and does not send, because it waits for something else by then, passes its turn on.
+ * A line that may not send is parked at the limit that it waits for, and is woken when there is room: only as many
+ * lines as there is room for, so the cost of a send does not depend on the number of waiting lines. Two invariants
+ * ensure that no line is forgotten: 1. While lines are parked at a destination, at least as many other lines are near
+ * it as it has room for. 2. While lines are parked for silence, at least as many lines of silent destinations are ready
+ * as may be sent. A woken line that may not send, because it now waits for another limit, passes its turn on.
  */
 import { type Host, hostOf, type Kind, kinds, type Lane } from "./SenderLanes.ts"
 import type { SlotLimits } from "./SlotLimits.ts"
 import { Turns } from "./Turns.ts"
 
-/** Of every limit, what may be used for what is later. */
+/** The share of each limit that later tries may use. */
 export const laterShare = 0.75
 const firstTriesInARow = 7
 
@@ -22,7 +22,7 @@ export class SenderQueues<Task extends { readonly host: string }> {
   private readonly hosts = new Map<string, Host<Task>>()
   private readonly ready = { first: new Turns<Lane<Task>>(), later: new Turns<Lane<Task>>() }
   private readonly quiet = { first: new Turns<Lane<Task>>(), later: new Turns<Lane<Task>>() }
-  /** Destinations that answer and rest, which are remembered up to this many. */
+  /** Maximum number of idle destinations that are remembered as answering. */
   private readonly memory: number
   private firstInARow = 0
   private active = 0
@@ -33,23 +33,23 @@ export class SenderQueues<Task extends { readonly host: string }> {
     this.memory = memory
   }
 
-  /** Sends on the wire. */
+  /** Number of active sends. */
   get sending(): number {
     return this.active
   }
 
-  /** Destinations in memory. */
+  /** Number of destinations in memory. */
   get destinations(): number {
     return this.hosts.size
   }
 
-  /** Puts a task behind the others of its lane and kind. */
+  /** Adds a task after the others of its lane and kind. */
   add(lane: Lane<Task>, kind: Kind, task: Task): void {
     lane.waiting[kind].push(task)
     if (lane.place[kind] === "none") this.queue(lane, kind)
   }
 
-  /** Takes the next task that may go on the wire, and its lane; it counts as active from here on. */
+  /** Takes the next task that may be sent, and its lane; it counts as active from now on. */
   next(): { readonly lane: Lane<Task>; readonly task: Task } | undefined {
     const order: ReadonlyArray<Kind> = this.firstInARow < firstTriesInARow ? ["first", "later"] : ["later", "first"]
     for (const kind of order) {
@@ -62,7 +62,7 @@ export class SenderQueues<Task extends { readonly host: string }> {
     return undefined
   }
 
-  /** A send to this destination has ended. `answered` is null where nothing was learned. */
+  /** A send to this destination has ended. `answered`: null if nothing is known. */
   ended(key: string, answered: boolean | null): void {
     this.active--
     const host = this.hosts.get(key)
@@ -81,13 +81,13 @@ export class SenderQueues<Task extends { readonly host: string }> {
     this.forget(host)
   }
 
-  /** The window of a lane has room again, if it has: lines that waited for it take turns. */
+  /** If the lane's window has room, its lines that waited for it take turns again. */
   widened(lane: Lane<Task>): void {
     if (lane.active >= lane.window) return
     for (const kind of kinds) if (lane.place[kind] === "window") this.queue(lane, kind)
   }
 
-  /** Empties the lines of these lanes, which are all that there are; gives their tasks. */
+  /** Empties the lines of these lanes, which must be all; returns their tasks. */
   drain(lanes: Iterable<Lane<Task>>): ReadonlyArray<Task> {
     const tasks = [...lanes].flatMap(({ place, waiting }) => {
       place.first = place.later = "none"
@@ -106,7 +106,7 @@ export class SenderQueues<Task extends { readonly host: string }> {
     return tasks
   }
 
-  /** Whether a line that was taken from `ready` may send; otherwise it is parked, and its turn passed on. */
+  /** Whether a line from `ready` may send; otherwise parks it and passes its turn on. */
   private maySend(lane: Lane<Task>, kind: Kind): boolean {
     const host = this.host(lane.waiting[kind][0]!.host)
     if (lane.active < lane.window && this.hostRoom(host, kind) > 0) {
@@ -137,7 +137,7 @@ export class SenderQueues<Task extends { readonly host: string }> {
     return task
   }
 
-  /** Lets a line that is near no destination take turns, behind those that wait for the same. */
+  /** Lets a line that is near no destination take turns, after the lines that wait for the same limit. */
   private queue(lane: Lane<Task>, kind: Kind): void {
     const host = this.host(lane.waiting[kind][0]!.host)
     if (host.parked[kind] !== undefined) {
@@ -162,7 +162,7 @@ export class SenderQueues<Task extends { readonly host: string }> {
     parked.add(lane.accountId, lane)
   }
 
-  /** Lets a line near a silent destination wait for its turn among those of all silent ones. */
+  /** Parks a line near a silent destination among the lines of all silent destinations. */
   private parkSilent(host: Host<Task>, lane: Lane<Task>, kind: Kind): void {
     lane.place[kind] = "silent"
     this.quiet[kind].add(lane.accountId, lane)
@@ -171,8 +171,8 @@ export class SenderQueues<Task extends { readonly host: string }> {
   }
 
   /**
-   * Lets as many lines that wait for this destination come back as it has room for beside those that are near it. If it
-   * is silent they go behind those of other silent ones: its own sends that end would otherwise keep the others waiting.
+   * Wakes as many lines that wait for this destination as it has room for beside the lines near it. If it is silent,
+   * they go after the lines of other silent destinations: otherwise its own ending sends would keep those waiting.
    */
   private wake(host: Host<Task>, kind: Kind): void {
     const parked = host.parked[kind]
@@ -188,7 +188,7 @@ export class SenderQueues<Task extends { readonly host: string }> {
     if (!host.answers) this.wakeSilent(kind)
   }
 
-  /** Lets as many lines of silent destinations take turns as may be sent to those. */
+  /** Lets as many lines of silent destinations take turns as silent destinations have room for. */
   private wakeSilent(kind: Kind): void {
     const quiet = this.quiet[kind]
     for (let room = this.silentRoom(kind); room > 0 && quiet.accounts > 0; room--) {
@@ -198,7 +198,7 @@ export class SenderQueues<Task extends { readonly host: string }> {
     }
   }
 
-  /** This destination answers: its lines need not wait for the silence of others. */
+  /** This destination answers: its lines no longer wait for the limit of silent ones. */
   private unquiet(host: Host<Task>, kind: Kind): void {
     for (const lane of host.quiet[kind] ?? []) {
       this.quiet[kind].delete(lane.accountId, lane)
@@ -221,7 +221,7 @@ export class SenderQueues<Task extends { readonly host: string }> {
     return host
   }
 
-  /** A silent one starts like one that is not known; that one answers is what must be remembered while it rests. */
+  /** Forgets idle destinations. An unknown one counts as silent, so only answering ones must be remembered. */
   private forget({ active, answers, key, near, parked }: Host<Task>): void {
     const waits = near.first > 0 || near.later > 0 || parked.first !== undefined || parked.later !== undefined
     if (active === 0 && !waits && (!answers || this.hosts.size > this.memory)) this.hosts.delete(key)

@@ -1,13 +1,13 @@
-/** How much one process sends and holds at once. */
+/** The limits of one process. */
 
 export interface SlotLimits {
-  /** Sends on the wire at once, all webhooks together. */
+  /** Active sends of all webhooks together. */
   readonly active: number
-  /** Deliveries in memory at once: waiting, on the wire, or with a result that is not settled. */
+  /** Deliveries in memory: waiting, on the wire, or with a result that is not settled yet. */
   readonly claimed: number
-  /** Sends on the wire to one `host:port`. */
+  /** Active sends to one `host:port`. */
   readonly perHost: number
-  /** Sends on the wire to one `host:port` that does not answer. */
+  /** Active sends to one `host:port` that does not answer. */
   readonly perSilentHost: number
 }
 

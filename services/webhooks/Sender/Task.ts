@@ -1,6 +1,6 @@
 import type { Endpoint } from "../Endpoints.ts"
 
-/** One claimed delivery: whoever holds it is the only one that may POST it, until `leaseUntil`. */
+/** A claimed delivery: only the process with this claim may POST it, until `leaseUntil`. */
 export interface Task {
   readonly deliveryId: string
   readonly webhookId: string
@@ -11,7 +11,7 @@ export interface Task {
   readonly host: string
   readonly cycle: number
   readonly attempt: number
-  /** A retry or a replay: first tries go before it. */
+  /** A retry or a replay; first tries are sent before it. */
   readonly later?: boolean
   /** The number that fences the settlement. */
   readonly claim: bigint
@@ -19,8 +19,8 @@ export interface Task {
 }
 
 /**
- * How a claim ended. `released`: nothing was sent, it is due again at once. `interrupted`: nobody knows what was sent;
- * it does not count as one of the eight attempts, and `fatal` says that it happened too often.
+ * How a claim ended. `released`: nothing was sent, and the delivery is due again at once. `interrupted`: it is unknown
+ * whether it was sent; this does not count as one of the eight attempts, and `fatal` means that it happened too often.
  */
 export type Ending = "answered" | "silent" | "released" | "interrupted"
 
@@ -36,7 +36,7 @@ export interface Result {
   readonly url: string | null
 }
 
-/** The result of a claim that came to nothing: it is given back. */
+/** The result of a claim that is given back: nothing was sent. */
 export const releasedOf = (task: Result["task"]): Result => ({
   task,
   ending: "released",
@@ -48,7 +48,7 @@ export const releasedOf = (task: Result["task"]): Result => ({
   url: null,
 })
 
-/** The result of a POST whose answer was not waited for: the receiver may have taken it. */
+/** The result of an abandoned POST: the receiver may have accepted it. */
 export const interruptedOf = (task: Result["task"], startedAt: number): Result => ({
   ...releasedOf(task),
   ending: "interrupted",

@@ -1,6 +1,6 @@
 /**
- * Items in a fair order: accounts take turns, and the items of an account within its turn. Adding, deleting and taking
- * cost the same however many items there are.
+ * A fair queue: accounts take turns, and the items of an account take turns within it. Adding, deleting and taking have
+ * a constant cost.
  */
 export class Turns<Item> {
   private readonly lines = new Map<string, Set<Item>>()
@@ -10,7 +10,7 @@ export class Turns<Item> {
     return this.lines.size
   }
 
-  /** Puts an item behind the others of its account, and an account that had none behind the other accounts. */
+  /** Adds an item after the others of its account; a new account is added after the other accounts. */
   add(accountId: string, item: Item): void {
     const line = this.lines.get(accountId)
     if (line === undefined) this.lines.set(accountId, new Set([item]))
@@ -22,7 +22,10 @@ export class Turns<Item> {
     if (line?.delete(item) === true && line.size === 0) this.lines.delete(accountId)
   }
 
-  /** Takes items out in their order up to the first that `wants` takes, and gives that; its account goes to the end. */
+  /**
+   * Removes items in their order up to the first that `wants` accepts, and returns that one; its account goes to the
+   * end.
+   */
   take(wants: (item: Item) => boolean): Item | undefined {
     for (const [accountId, line] of this.lines) {
       for (const item of line) {

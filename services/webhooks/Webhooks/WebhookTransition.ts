@@ -1,6 +1,6 @@
 /**
- * What a command makes of a webhook. Pure: the service loads, asks, and writes what came out `WHERE id AND version`.
- * A webhook that was deleted is not found by any command.
+ * The state machine of a webhook, as a pure function: the service loads the webhook, calls it, and writes the result
+ * under the version that it loaded. Commands do not find a deleted webhook.
  */
 import type { EventType } from "../../../schemas/mail/MailEvent.ts"
 
@@ -24,7 +24,7 @@ export type WebhookEvent = "updated" | "paused" | "resumed" | "secret-rotated" |
 
 export interface Transition {
   readonly state: WebhookState
-  /** Empty where the command changes nothing: then nothing is written. */
+  /** Empty if the command changes nothing; then nothing is written. */
   readonly events: ReadonlyArray<WebhookEvent>
 }
 

@@ -14,7 +14,7 @@ const services = Endpoints.layer.pipe(
   Layer.provideMerge(TestDatabase.layer),
 )
 
-it.live("at most 20,000 endpoints are kept open, and any other is read again", () =>
+it.live("at most 20,000 endpoints are cached, and one that left the cache is read again", () =>
   Effect.gen(function* () {
     const { sql } = yield* Database
     const { seal } = yield* Vault

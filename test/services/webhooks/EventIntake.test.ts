@@ -31,7 +31,7 @@ const rejects = Effect.fnUntraced(function* (seqs: ReadonlyArray<number>) {
 })
 
 layer(Layer.fresh(world()))("EventIntake", (it) => {
-  it.effect("each of a batch becomes deliveries or is set aside with its reason, once however often it comes", () =>
+  it.effect("each message of a batch becomes deliveries or is rejected with its reason, once", () =>
     Effect.gen(function* () {
       const { take } = yield* EventIntake
       const hook = yield* webhook()
@@ -43,7 +43,7 @@ layer(Layer.fresh(world()))("EventIntake", (it) => {
         message(hook.accountId, { metadata: { subject: null, tag: null, pad: "x".repeat(70_000) } }),
       ]
       const lost = message(randomUUID())
-      // What its account has sent before is not sent by coming again as something else.
+      // A known id with another content is not a new event.
       const changed = message(hook.accountId, { id: `m${good[0]!.seq}`, email_id: "changed" })
       const batch = [good[0]!, bad[0]!, lost, bad[1]!, bad[2]!, good[1]!, bad[3]!, changed]
       yield* take(batch)
@@ -62,7 +62,7 @@ layer(Layer.fresh(world()))("EventIntake", (it) => {
       assert.deepStrictEqual(yield* miscounted, [])
     }))
 
-  it.effect("an event waits for its account, is delivered once it has come, and is not taken twice", () =>
+  it.effect("an event of an unknown account waits, and is delivered once when the account exists", () =>
     Effect.gen(function* () {
       const { expire, resume, take } = yield* EventIntake
       const accountId = randomUUID()
@@ -85,13 +85,13 @@ layer(Layer.fresh(world()))("EventIntake", (it) => {
       assert.strictEqual(yield* mine, 2)
     }))
 
-  it.effect("after seven days it waits no longer, and is set aside with its reason", () =>
+  it.effect("an event of an unknown account is rejected after seven days", () =>
     Effect.gen(function* () {
       const { expire, resume, take } = yield* EventIntake
       const accountId = randomUUID()
       const early = message(accountId)
       yield* take([early])
-      // More than go at a time.
+      // More than one batch.
       for (let n = 0; n < 3; n++) yield* take(Array.from({ length: 400 }, () => message(accountId)))
       const { apply } = yield* Directory
       const until = (yield* now) + 7 * dayMillis
@@ -107,7 +107,7 @@ layer(Layer.fresh(world()))("EventIntake", (it) => {
       assert.strictEqual(yield* count("deliveries", `webhook_id = '${hook.id}'`), 0)
     }))
 
-  it.effect("a value that PostgreSQL refuses is halved down to; all others of the batch are accepted", () =>
+  it.effect("events that PostgreSQL refuses are rejected, the others accepted; an outage rejects none", () =>
     Effect.gen(function* () {
       const { take } = yield* EventIntake
       const { owner } = yield* Database
@@ -128,7 +128,7 @@ layer(Layer.fresh(world()))("EventIntake", (it) => {
         aside.map(({ reason, seq }) => [seq, reason]),
         poison.map(([, one]) => [one.seq, "refused"]),
       )
-      // Nothing listens there: what was sent has ended, and what was reserved for refused halves was given back.
+      // Nothing listens at the URL: the sends have ended, and slots reserved for refused halves were given back.
       yield* comes(Effect.sync(() => slots.load.claimed === 0))
       assert.deepStrictEqual(yield* miscounted, [])
 
@@ -141,7 +141,7 @@ layer(Layer.fresh(world()))("EventIntake", (it) => {
       assert.strictEqual(yield* count("deliveries", `webhook_id = '${hook.id}'`), 59)
     }))
 
-  it.effect("a refused one that had waited for its account is not said to be taken", () =>
+  it.effect("an event that had waited for its account and is then refused is recorded as rejected", () =>
     Effect.gen(function* () {
       const { resume, take } = yield* EventIntake
       const { owner } = yield* Database

@@ -1,4 +1,4 @@
-/** What is remembered of webhooks that listen is never acted on once a change of it was answered. */
+/** The cache of listening webhooks is never used after a change of a webhook was answered. */
 import { assert, layer } from "@effect/vitest"
 import { Context, Effect, Fiber, Layer } from "effect"
 import { eventTypes } from "../../../schemas/mail/MailEvent.ts"
@@ -18,38 +18,38 @@ const acceptor = Effect.gen(function* () {
   return { sql, quick, endpoints, listeners, lease, reserve: () => true, release: () => {} }
 })
 
-/** The webhooks that an event of this account goes to. */
-const heard = Effect.fnUntraced(function* (accountId: string, fields = {}) {
+/** The webhooks to which an event of this account is delivered. */
+const deliveredTo = Effect.fnUntraced(function* (accountId: string, fields = {}) {
   const { tasks } = yield* take([event(accountId, fields)])
   return tasks.map(({ endpoint, webhookId }) => [webhookId, endpoint.url])
 })
 
 layer(Layer.fresh(world()))("Listeners", (it) => {
-  it.effect("every change is honoured by the next event, whatever was remembered before", () =>
+  it.effect("each change applies to the next event, despite the cache", () =>
     Effect.gen(function* () {
       const webhooks = yield* Webhooks
       const first = yield* webhook()
       const { accountId, id } = first
-      assert.deepStrictEqual(yield* heard(accountId), [[id, first.url]])
+      assert.deepStrictEqual(yield* deliveredTo(accountId), [[id, first.url]])
       const second = yield* webhook({ of: accountId, url: "http://127.0.0.1:20998/" })
-      assert.sameDeepMembers(yield* heard(accountId), [[id, first.url], [second.id, second.url]])
+      assert.sameDeepMembers(yield* deliveredTo(accountId), [[id, first.url], [second.id, second.url]])
       yield* webhooks.update(accountId, id, { isActive: false })
-      assert.deepStrictEqual(yield* heard(accountId), [[second.id, second.url]])
+      assert.deepStrictEqual(yield* deliveredTo(accountId), [[second.id, second.url]])
       yield* webhooks.update(accountId, id, { isActive: true, url: "http://127.0.0.1:20997/" })
       yield* webhooks.update(accountId, second.id, { events: ["email.opened"] })
-      assert.deepStrictEqual(yield* heard(accountId), [[id, "http://127.0.0.1:20997/"]])
-      assert.deepStrictEqual(yield* heard(accountId, { event: "email.opened" }), [[second.id, second.url]])
+      assert.deepStrictEqual(yield* deliveredTo(accountId), [[id, "http://127.0.0.1:20997/"]])
+      assert.deepStrictEqual(yield* deliveredTo(accountId, { event: "email.opened" }), [[second.id, second.url]])
       const { secret } = yield* webhooks.rotate(accountId, id, 0)
       const { tasks } = yield* take([event(accountId)])
       assert.strictEqual(tasks[0]!.endpoint.secret, secret)
       yield* webhooks.remove(accountId, id)
-      assert.deepStrictEqual(yield* heard(accountId), [])
-      // An account that is removed is not known, and one that comes back is.
+      assert.deepStrictEqual(yield* deliveredTo(accountId), [])
+      // A removed account is unknown.
       yield* (yield* Directory).apply([Lines.removal("account", accountId, 2)])
       assert.deepStrictEqual((yield* take([event(accountId)])).unknown, [0])
     }))
 
-  it.effect("a change between the look at the memory and the insert leaves the event out, and it goes again", () =>
+  it.effect("an event whose webhooks changed after the cache was read is left out and accepted again", () =>
     Effect.gen(function* () {
       const webhooks = yield* Webhooks
       const hook = yield* webhook()
@@ -65,7 +65,7 @@ layer(Layer.fresh(world()))("Listeners", (it) => {
       assert.strictEqual(yield* count("deliveries", `webhook_id = '${hook.id}'`), 1)
       yield* webhooks.update(hook.accountId, hook.id, { isActive: true })
       const turns: Array<boolean> = []
-      // It changes at every turn until it is locked.
+      // The webhook changes in each round until the account is locked.
       const all = yield* acceptAll((some, hold) => {
         turns.push(hold)
         const change = Effect.andThen(own.listeners.of([hook.accountId]), webhooks.rotate(hook.accountId, hook.id, 0))
@@ -76,13 +76,13 @@ layer(Layer.fresh(world()))("Listeners", (it) => {
       assert.deepStrictEqual(yield* miscounted, [])
     }))
 
-  it.effect("a change that was answered holds for the next event in any process, while others are taken in all the time", () =>
+  it.effect("a change applies to the next event in every process, also while other events are accepted", () =>
     Effect.gen(function* () {
       const webhooks = yield* Webhooks
       const hook = yield* webhook()
       const steady = yield* webhook({ of: hook.accountId })
       const own = yield* acceptor
-      // Another process, with a memory of its own.
+      // Another process, with its own cache.
       const listeners = Context.get(yield* Layer.build(Layer.fresh(Listeners.layer)), Listeners)
       const goes = Effect.fnUntraced(function* (by: typeof own) {
         const { moved, tasks } = yield* acceptAll((some, hold) => accept(by, some, hold), [event(hook.accountId)])
@@ -105,26 +105,26 @@ layer(Layer.fresh(world()))("Listeners", (it) => {
       assert.deepStrictEqual(yield* miscounted, [])
     }))
 
-  it.effect("after a fail-over that lost a change nothing of the lost history is acted on", () =>
+  it.effect("after a failover that lost a change, the cached listeners are not used", () =>
     Effect.gen(function* () {
       const { owner } = yield* Database
       const webhooks = yield* Webhooks
       const hook = yield* webhook()
       const { accountId } = hook
-      assert.lengthOf(yield* heard(accountId), 1)
+      assert.lengthOf(yield* deliveredTo(accountId), 1)
       const [was] = yield* owner<{ listeners: bigint }>`select listeners from accounts where id = ${accountId}::uuid`
       yield* webhooks.update(accountId, hook.id, { events: ["email.opened"] })
-      assert.lengthOf(yield* heard(accountId), 0)
-      // The history that goes on never had this change, and has another next.
+      assert.lengthOf(yield* deliveredTo(accountId), 0)
+      // The surviving history does not have this change and continues with another.
       yield* owner`alter table webhooks disable trigger webhooks_listen`
       yield* owner`update webhooks set events = array['email.delivered'], version = 1 where id = ${hook.id}::uuid`
       yield* owner`update accounts set listeners = ${was!.listeners} where id = ${accountId}::uuid`
       yield* owner`alter table webhooks enable trigger webhooks_listen`
       const other = yield* webhook({ of: accountId })
-      assert.sameMembers((yield* heard(accountId)).map(([id]) => id), [hook.id, other.id])
+      assert.sameMembers((yield* deliveredTo(accountId)).map(([id]) => id), [hook.id, other.id])
     }))
 
-  it.effect("a thousand webhooks for other events are read once, not for each event", () =>
+  it.effect("webhooks are read once and then cached, also a thousand for other events", () =>
     Effect.gen(function* () {
       const { owner } = yield* Database
       const accountId = yield* account({ plan: "business" })
@@ -134,16 +134,16 @@ layer(Layer.fresh(world()))("Listeners", (it) => {
         select gen_random_uuid(), account_id, url, array['email.sent'], true, 1, secret_kid, secret, created_at, updated_at
         from webhooks, generate_series(1, 1000) where id = ${hook.id}::uuid`
       const fields = { event: "email.opened" }
-      assert.deepStrictEqual((yield* heard(accountId, fields)).map(([id]) => id), [hook.id])
+      assert.deepStrictEqual((yield* deliveredTo(accountId, fields)).map(([id]) => id), [hook.id])
       const listening = (yield* (yield* Listeners).of([accountId])).get(accountId)!
       assert.lengthOf(listening.to("email.opened"), 1)
       assert.lengthOf(listening.to("email.sent"), 1_000)
       for (const other of eventTypes.filter((type) => !["email.opened", "email.sent"].includes(type))) {
         assert.lengthOf(listening.to(other), 0)
       }
-      // With the table away, whatever looked into it would fail.
+      // Without the table, any read of it would fail.
       yield* owner`alter table webhooks rename to elsewhere`
-      for (let n = 0; n < 20; n++) assert.lengthOf(yield* heard(accountId, fields), 1)
+      for (let n = 0; n < 20; n++) assert.lengthOf(yield* deliveredTo(accountId, fields), 1)
       yield* owner`alter table elsewhere rename to webhooks`
     }))
 })

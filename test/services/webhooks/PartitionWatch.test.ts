@@ -1,4 +1,4 @@
-/** A keeper of partitions that is away is told of while there still are some. */
+/** If no process creates partitions, a warning comes while some are left. */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { AuditPartitions } from "../../../services/platform/observability/AuditPartitions.ts"
@@ -17,8 +17,8 @@ const keep = Effect.gen(function* () {
   yield* (yield* AuditPartitions).upkeep
 })
 
-/** What is told at a time, and whether there are partitions for rows of that time. */
-const told = Effect.fnUntraced(function* (at: number) {
+/** The warning at a time, and whether there are partitions for rows of that time. */
+const warningAt = Effect.fnUntraced(function* (at: number) {
   const { sql } = yield* Database
   yield* clock.set(at)
   const late = yield* latePartitions
@@ -34,23 +34,23 @@ layer(
   ),
   { excludeTestServices: true },
 )("the watch over partitions", (it) => {
-  it.effect("tells nothing while they are made, and two days before they run out that they are not", () =>
+  it.effect("warns two days before partitions run out, and not while they are created in time", () =>
     Effect.gen(function* () {
       const all = "events, deliveries, attempts, seen_ids, audit_records"
-      assert.deepStrictEqual(yield* told(noon), { late: all, there: false })
+      assert.deepStrictEqual(yield* warningAt(noon), { late: all, there: false })
       yield* keep
-      assert.deepStrictEqual(yield* told(noon), { late: null, there: true })
-      // The keeper comes every hour: it has not been there yet when the next day begins.
-      assert.deepStrictEqual(yield* told(midnight + dayMillis), { late: null, there: true })
+      assert.deepStrictEqual(yield* warningAt(noon), { late: null, there: true })
+      // The upkeep runs every hour: at midnight it has not run for the new day yet.
+      assert.deepStrictEqual(yield* warningAt(midnight + dayMillis), { late: null, there: true })
       yield* keep
-      assert.deepStrictEqual(yield* told(midnight + 3 * dayMillis - 1), { late: null, there: true })
+      assert.deepStrictEqual(yield* warningAt(midnight + 3 * dayMillis - 1), { late: null, there: true })
       const days = "events, deliveries, attempts, seen_ids"
-      assert.deepStrictEqual(yield* told(midnight + 3 * dayMillis), { late: days, there: true })
-      assert.deepStrictEqual(yield* told(midnight + 5 * dayMillis - 1), { late: days, there: true })
-      assert.deepStrictEqual(yield* told(midnight + 5 * dayMillis), { late: days, there: false })
-      // Two months are made ahead.
-      assert.strictEqual((yield* told(noon + 62 * dayMillis)).late, all)
+      assert.deepStrictEqual(yield* warningAt(midnight + 3 * dayMillis), { late: days, there: true })
+      assert.deepStrictEqual(yield* warningAt(midnight + 5 * dayMillis - 1), { late: days, there: true })
+      assert.deepStrictEqual(yield* warningAt(midnight + 5 * dayMillis), { late: days, there: false })
+      // Audit partitions are created two months ahead.
+      assert.strictEqual((yield* warningAt(noon + 62 * dayMillis)).late, all)
       yield* keep
-      assert.deepStrictEqual(yield* told(noon + 62 * dayMillis), { late: null, there: true })
+      assert.deepStrictEqual(yield* warningAt(noon + 62 * dayMillis), { late: null, there: true })
     }))
 })

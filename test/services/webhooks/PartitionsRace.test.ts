@@ -17,7 +17,7 @@ const waiting = Effect.gen(function* () {
 })
 
 describe("partitions", () => {
-  it.live("are made under traffic without a write being lost", () =>
+  it.live("are created under traffic without losing a write", () =>
     Effect.gen(function* () {
       const { sql } = yield* Database
       const { upkeep } = yield* Partitions
@@ -27,17 +27,17 @@ describe("partitions", () => {
         insert into deliveries (id, webhook_id, account_id, event_id, event_type, status, cycle, attempt, created_at)
         values (${id!}, ${other!}, ${other!}, ${other!}, 'email.sent', 'pending', 1, 1, ${now})`
 
-      // What upkeep needs last is held until it has moved the rows, and the write has begun.
-      const held = Latch.makeUnsafe(false)
+      // A lock that the upkeep needs last is kept until it has moved the rows and the write has begun.
+      const locked = Latch.makeUnsafe(false)
       const over = Latch.makeUnsafe(false)
       const holder = yield* Effect.forkChild(
         sql`lock table attempts in share mode`.pipe(
-          Effect.andThen(held.open),
+          Effect.andThen(locked.open),
           Effect.andThen(over.await),
           sql.withTransaction,
         ),
       )
-      yield* held.await
+      yield* locked.await
       const made = yield* Effect.forkChild(upkeep)
       yield* until("upkeep waits", waiting, (n) => n === 1)
       const write = sql`update deliveries set status = 'delivered' where id = ${id!}::uuid returning id`

@@ -21,7 +21,7 @@ describe("RetrySchedule", () => {
     assert.strictEqual(specified.jitter, 0.1)
   })
 
-  it("is never earlier than the table, at most its jitter later, and over after the eighth failure", () => {
+  it("a retry is never early, at most its jitter late, and there is none after the eighth failure", () => {
     const random = fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true })
     const at = fc.integer({ min: 0, max: 4_102_444_800_000 })
     const jitter = fc.double({ min: 0, max: 1, noNaN: true })

@@ -1,4 +1,4 @@
-/** An id that its account has sent before is dropped for as long as is promised, whatever else the event says. */
+/** An id that its account has sent before is dropped for the promised time, whatever the event's other fields. */
 import { assert, describe, it as plain, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { hash } from "node:crypto"
@@ -8,7 +8,7 @@ import { seenKeyOf, timeOf } from "../../../services/webhooks/Deliveries/SeenKey
 import { Partitions } from "../../../services/webhooks/Partitions.ts"
 import { count, dayMillis, event, noon, on, take, webhook, world } from "./WebhookWorld.ts"
 
-/** Ids of the moment `at`, of every kind. */
+/** Ids of each kind, for the time `at`. */
 const idsAt = (at: number, n: number) => {
   const low = n.toString(16).padStart(12, "0")
   const alphabet = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
@@ -18,8 +18,8 @@ const idsAt = (at: number, n: number) => {
 
 const upkeep = Effect.flatMap(Partitions, (partitions) => Effect.andThen(partitions.upkeep, partitions.forget))
 
-describe("the key of a remembered event", () => {
-  plain("begins with the time that the id carries, and depends on nothing but account and id", () => {
+describe("the key of an accepted event", () => {
+  plain("begins with the time in the id, and depends only on account and id", () => {
     for (const at of [0x1_0000, noon, noon + 1, 2 ** 47]) {
       const [uuid, ulid, opaque, number] = idsAt(at, 7)
       assert.deepStrictEqual([uuid, ulid, opaque, number].map((id) => timeOf(id!)), [at, at, 0, 0])
@@ -36,12 +36,12 @@ describe("the key of a remembered event", () => {
   })
 })
 
-layer(Layer.fresh(world()))("Remembered events", (it) => {
-  it.effect("an id comes once, with another time, type and body as well, on whichever day it comes again", () =>
+layer(Layer.fresh(world()))("accepted event ids", (it) => {
+  it.effect("an id is accepted once, also days later; another account may use the same id", () =>
     Effect.gen(function* () {
       yield* upkeep
       const hook = yield* webhook()
-      // Of a day that has its partition, of one that had none, and of one far ahead.
+      // For a day with a partition, for an old one without, and for one far ahead.
       const ids = [noon, noon - 200 * dayMillis, noon + 50 * dayMillis].flatMap((at, n) => idsAt(at, n))
       const first = yield* take(ids.map((sourceId) => event(hook.accountId, { sourceId })))
       assert.deepStrictEqual([first.deliveries, first.duplicates], [12, 0])
@@ -52,13 +52,13 @@ layer(Layer.fresh(world()))("Remembered events", (it) => {
           assert.deepStrictEqual([again.deliveries, again.duplicates], [0, 12], `${days} days later`)
         }).pipe(on(noon + days * dayMillis))
       }
-      // Another account's are its own.
+      // Ids of another account are separate.
       const other = yield* webhook()
       const theirs = yield* take(ids.map((sourceId) => event(other.accountId, { sourceId })))
       assert.strictEqual(theirs.deliveries, 12)
     }))
 
-  it.effect("what was remembered before there were days is remembered on", () =>
+  it.effect("ids in the older table seen_events are recognised", () =>
     Effect.gen(function* () {
       const { sql } = yield* Database
       const hook = yield* webhook()
@@ -73,7 +73,7 @@ layer(Layer.fresh(world()))("Remembered events", (it) => {
       assert.deepStrictEqual([deliveries, duplicates], [1, 4])
     }))
 
-  it.effect("two batches with one id at the same time take it once", () =>
+  it.effect("six batches with the same ids at once accept each id once", () =>
     Effect.gen(function* () {
       const hook = yield* webhook()
       const ids = Array.from({ length: 20 }, (_, n) => idsAt(noon + n, 300 + n)).flat()
@@ -86,8 +86,8 @@ layer(Layer.fresh(world()))("Remembered events", (it) => {
     }))
 })
 
-layer(Layer.fresh(world()))("Remembered events, forgotten", (it) => {
-  it.effect("days are dropped when their memory is over; an id that came late is kept as long as the others", () =>
+layer(Layer.fresh(world()))("old accepted event ids", (it) => {
+  it.effect("partitions are dropped after the retention; an id that arrived late is kept for the full retention", () =>
     Effect.gen(function* () {
       const days = Effect.map(
         Effect.flatMap(
@@ -106,7 +106,7 @@ layer(Layer.fresh(world()))("Remembered events, forgotten", (it) => {
       yield* take(ids.map((sourceId) => event(hook.accountId, { sourceId })))
       assert.strictEqual(yield* count("seen_ids_p20260310"), 2)
       assert.strictEqual(yield* count("seen_ids_timeless"), 2)
-      // Made on the same day, but it comes 399 days later.
+      // Created on the same day, but received 399 days later.
       const late = idsAt(noon, 2)
       yield* take(late.map((sourceId) => event(hook.accountId, { sourceId }))).pipe(on(noon + 399 * dayMillis))
       yield* upkeep.pipe(on(noon + 401 * dayMillis))

@@ -13,7 +13,7 @@ import {
 } from "../../../services/webhooks/Signer.ts"
 
 describe("HmacKey", () => {
-  it("gives RFC 4231's answers", () => {
+  it("gives the results of RFC 4231", () => {
     const hi = Buffer.from("Hi There")
     const want = Buffer.from("what do ya want for nothing?")
     const large = Buffer.from("Test Using Larger Than Block-Size Key - Hash Key First")
@@ -48,7 +48,7 @@ describe("HmacKey", () => {
 })
 
 describe("X-Webhook-Signature", () => {
-  it("gives GitHub's documented answer", () => {
+  it("gives the result in GitHub's documentation", () => {
     assert.strictEqual(
       signature("It's a Secret to Everybody", "Hello, World!"),
       "757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17",
@@ -61,7 +61,7 @@ describe("X-Webhook-Signature", () => {
       assert.strictEqual(signature(secret, body), createHmac("sha256", secret).update(body, "utf8").digest("hex"))
     })))
 
-  it("takes bodies of any size, one after the other", () => {
+  it("signs bodies of different sizes one after the other", () => {
     const secret = generateSecret()
     for (const size of [0, 70_000, 3, 65_536, 300_000, 1]) {
       const body = Buffer.alloc(size, "é")
@@ -69,7 +69,7 @@ describe("X-Webhook-Signature", () => {
     }
   })
 
-  it("stays right for far more secrets than it remembers", () => {
+  it("is right for more secrets than the cache holds", () => {
     const secrets = Array.from(
       { length: 5_000 },
       (_, index) => `whsec_${Buffer.from(`key ${index}`).toString("base64")}`,
@@ -81,7 +81,7 @@ describe("X-Webhook-Signature", () => {
 })
 
 describe("webhook-signature", () => {
-  it("gives the known answers of Standard Webhooks", () => {
+  it("gives the known results of Standard Webhooks", () => {
     assert.strictEqual(
       standardSignature(
         ["whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"],
@@ -102,7 +102,7 @@ describe("webhook-signature", () => {
     )
   })
 
-  it("equals what the npm package signs", () =>
+  it("equals the signature of the npm package", () =>
     fc.assert(fc.property(
       fc.uuid(),
       fc.integer({ min: 0, max: 4_000_000_000 }),
@@ -116,7 +116,7 @@ describe("webhook-signature", () => {
 })
 
 describe("generateSecret", () => {
-  it("is whsec_ and 32 bytes that never repeat", () => {
+  it("is whsec_ and 32 bytes, different each time", () => {
     const secrets = Array.from({ length: 100 }, generateSecret)
     assert.strictEqual(new Set(secrets).size, 100)
     for (const secret of secrets) {
@@ -129,11 +129,11 @@ describe("generateSecret", () => {
 describe("headersFor", () => {
   const body = JSON.stringify({ event: "email.delivered", recipient: "ünïcode@example.com" })
   const [current, previous] = [generateSecret(), generateSecret()]
-  // The package compares with the wall clock.
+  // The package compares the timestamp with the system's clock.
   const timestampSeconds = Math.floor((performance.timeOrigin + performance.now()) / 1_000)
   const delivery = { deliveryId: "0190-id", eventType: "email.delivered", attempt: 3, timestampSeconds, body }
 
-  it("holds every header of a delivery", () => {
+  it("gives all headers of a delivery", () => {
     assert.deepStrictEqual(headersFor({ ...delivery, secrets: [current] }), {
       "content-type": "application/json",
       "User-Agent": "Bailiwick-Webhooks/0.2.0",
@@ -147,7 +147,7 @@ describe("headersFor", () => {
     })
   })
 
-  it("verifies under both secrets during an overlap, the spec's header under the new one alone", () => {
+  it("during an overlap verifies with both secrets; X-Webhook-Signature uses the new one alone", () => {
     const headers = headersFor({ ...delivery, secrets: [current, previous] })
     assert.lengthOf(headers["webhook-signature"]!.split(" "), 2)
     for (const secret of [current, previous]) {
@@ -157,7 +157,7 @@ describe("headersFor", () => {
     assert.strictEqual(headers["X-Webhook-Signature"], signature(current, body))
   })
 
-  it("signs bytes and text alike, and a changed byte differently", () => {
+  it("signs bytes and text alike; a changed byte makes the signatures invalid", () => {
     const secrets = [current] as const
     const bytes = Buffer.from(body)
     assert.deepStrictEqual(headersFor({ ...delivery, secrets, body: bytes }), headersFor({ ...delivery, secrets }))
@@ -168,7 +168,7 @@ describe("headersFor", () => {
   })
 })
 
-it("keeps the keys of at most 4,096 secrets, and signs with any other all the same", () => {
+it("caches the keys of at most 4,096 secrets, and signs with others as well", () => {
   const secrets = Array.from({ length: 10_000 }, generateSecret)
   const first = signature(secrets[0]!, "body")
   for (const secret of secrets) signature(secret, "body")

@@ -1,6 +1,7 @@
 /**
- * Any history of accepts, settlements, retries, replays, pauses, deletions and folds: after every step the counts are
- * what the tables hold, a queue row stands for exactly what has not ended, and nothing that waits is out of sight.
+ * Random histories of accepts, settlements, retries, replays, pauses, deletions and compactions: after each step the
+ * counts match the tables, exactly the deliveries that have not ended have a queue row, and the scan finds all due
+ * ones.
  */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
@@ -17,7 +18,7 @@ import { WebhookJobs } from "../../../services/webhooks/WebhookJobs.ts"
 import { Webhooks } from "../../../services/webhooks/Webhooks.ts"
 import { claimAll, event, failed, miscounted, now, resultOf, stranded, take, webhook, world } from "./WebhookWorld.ts"
 
-/** Short delays: virtual hours are long for loops that look every 10 s. */
+/** Short delays: a virtual hour means many turns of loops that run every 10 s. */
 const schedule = { delays: Array.from({ length: 8 }, () => 60_000), jitter: 0.1 }
 
 type Hook = Effect.Success<ReturnType<typeof webhook>>
@@ -113,7 +114,7 @@ const run = Effect.fnUntraced(function* (state: State, one: Step) {
   }
 })
 
-/** A delivery waits or is in flight exactly where it has not ended; only its attempt number can differ. */
+/** Deliveries whose queue row, status or next retry do not fit each other. */
 const misqueued = Effect.flatMap(
   Database,
   ({ sql }) =>
@@ -124,32 +125,36 @@ const misqueued = Effect.flatMap(
 )
 
 layer(Layer.fresh(world()))("Histories", (it) => {
-  it.effect("50 of them keep the laws at every step", () =>
-    Effect.gen(function* () {
-      const histories = fc.sample(fc.array(step, { minLength: 10, maxLength: 20, size: "max" }), {
-        numRuns: 50,
-        seed: 11,
-      })
-      const ends = new Set<string>()
-      const { sql } = yield* Database
-      for (const history of histories) {
-        const state: State = { hooks: [yield* webhook(), yield* webhook(), yield* webhook()], tasks: [] }
-        for (const [i, one] of history.entries()) {
-          yield* run(state, one)
-          const said = `after step ${i} of ${JSON.stringify(history)}`
-          assert.deepStrictEqual(yield* miscounted, [], said)
-          assert.deepStrictEqual(yield* misqueued, [], said)
-          assert.deepStrictEqual(yield* stranded, [], said)
+  it.effect(
+    "50 random histories keep counts, queue rows and due deliveries consistent at each step",
+    () =>
+      Effect.gen(function* () {
+        const histories = fc.sample(fc.array(step, { minLength: 10, maxLength: 20, size: "max" }), {
+          numRuns: 50,
+          seed: 11,
+        })
+        const ends = new Set<string>()
+        const { sql } = yield* Database
+        for (const history of histories) {
+          const state: State = { hooks: [yield* webhook(), yield* webhook(), yield* webhook()], tasks: [] }
+          for (const [i, one] of history.entries()) {
+            yield* run(state, one)
+            const where = `after step ${i} of ${JSON.stringify(history)}`
+            assert.deepStrictEqual(yield* miscounted, [], where)
+            assert.deepStrictEqual(yield* misqueued, [], where)
+            assert.deepStrictEqual(yield* stranded, [], where)
+          }
+          for (const { status } of yield* sql<{ status: string }>`select distinct status from deliveries`) {
+            ends.add(status)
+          }
+          yield* TestClock.adjust("31 seconds")
+          yield* (yield* Deliveries).free
+          // Each history begins with empty tables.
+          const tables = ["deliveries", "delivery_queue", "delivery_counts", "dead_letters", "jobs", "webhook_lanes"]
+          for (const table of tables) yield* sql`delete from ${sql(table)}`
         }
-        for (const { status } of yield* sql<{ status: string }>`select distinct status from deliveries`) {
-          ends.add(status)
-        }
-        yield* TestClock.adjust("31 seconds")
-        yield* (yield* Deliveries).free
-        // What is paused here would stand in the way of nobody, but each history begins with empty tables.
-        const tables = ["deliveries", "delivery_queue", "delivery_counts", "dead_letters", "jobs", "webhook_lanes"]
-        for (const table of tables) yield* sql`delete from ${sql(table)}`
-      }
-      assert.sameMembers([...ends], ["pending", "retrying", "delivered", "dead_letter", "cancelled"])
-    }), 120_000)
+        assert.sameMembers([...ends], ["pending", "retrying", "delivered", "dead_letter", "cancelled"])
+      }),
+    120_000,
+  )
 })

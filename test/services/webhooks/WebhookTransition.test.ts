@@ -18,7 +18,7 @@ const command = fc.oneof(
 )
 
 describe("transition", () => {
-  it("tells of a change exactly where there is one", () => {
+  it("an update has exactly the events of its changes", () => {
     fc.assert(fc.property(state, update, (before, change) => {
       const { state: after, events } = transition(before, change)
       const edited = after.url !== before.url || after.events.join() !== before.events.join()
@@ -29,7 +29,7 @@ describe("transition", () => {
     }))
   })
 
-  it("what a command leaves out stays, what it names is so afterwards", () => {
+  it("an update sets the named members and keeps the others", () => {
     fc.assert(fc.property(state, update, (before, change) => {
       if (change._tag !== "Update") return
       const { state: after } = transition(before, change)

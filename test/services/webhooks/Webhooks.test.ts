@@ -25,7 +25,7 @@ const viewOf = ({ id, url, events, is_active, created_at }: WebhookWithSecret): 
 })
 const unknown = "00000000-0000-4000-8000-000000000000"
 
-/** Every table of the database whose rows hold this text, in clear, in base64 or in hex. */
+/** The tables with rows that contain this text, in clear, in base64 or in hex. */
 const holding = Effect.fnUntraced(function* (text: string) {
   const { owner } = yield* Database
   const tables = yield* owner<{ name: string }>`
@@ -44,7 +44,7 @@ const holding = Effect.fnUntraced(function* (text: string) {
 })
 
 layer(Layer.fresh(world({ perAccount: 5 })))("Webhooks", (it) => {
-  it.effect("a webhook is made active, its event types once each, with a secret of 256 bits", () =>
+  it.effect("a new webhook is active, has each event type once, and a new secret of 256 bits", () =>
     Effect.gen(function* () {
       const { create } = yield* Webhooks
       const accountId = yield* account({ plan: "free" })
@@ -59,7 +59,7 @@ layer(Layer.fresh(world({ perAccount: 5 })))("Webhooks", (it) => {
       assert.notStrictEqual(other.secret, made.secret)
     }))
 
-  it.effect("20 creates at once make exactly as many as an account may have; a deleted one is not counted", () =>
+  it.effect("20 concurrent creates make exactly as many as the account may have; a deleted one does not count", () =>
     Effect.gen(function* () {
       const { create, remove } = yield* Webhooks
       const accountId = yield* account({ plan: "free" })
@@ -80,7 +80,7 @@ layer(Layer.fresh(world({ perAccount: 5 })))("Webhooks", (it) => {
       assert.instanceOf(yield* Effect.flip(one), WebhookLimit)
     }))
 
-  it.effect("an address outside the policy is refused at once, on create and on update", () =>
+  it.effect("a URL outside the policy is refused on create and on update", () =>
     Effect.gen(function* () {
       const { create, update } = yield* Webhooks
       const hook = yield* webhook()
@@ -94,7 +94,7 @@ layer(Layer.fresh(world({ perAccount: 5 })))("Webhooks", (it) => {
       assert.deepStrictEqual(yield* listed(hook.accountId), [viewOf(hook)])
     }))
 
-  it.effect("lists the active ones, newest first, the paused ones on request, never a secret or another's", () =>
+  it.effect("lists active webhooks, newest first, paused ones on request; no secret, no other account's", () =>
     Effect.gen(function* () {
       const { list, update } = yield* Webhooks
       const one = yield* webhook()
@@ -109,7 +109,7 @@ layer(Layer.fresh(world({ perAccount: 5 })))("Webhooks", (it) => {
       assert.strictEqual((yield* Effect.flip(list(session(unknown), true)))._tag, "InvalidCredentials")
     }))
 
-  it.effect("an update changes what it names and answers with it; one that changes nothing writes nothing", () =>
+  it.effect("an update changes the named members and returns the webhook; one without a change writes nothing", () =>
     Effect.gen(function* () {
       const { update } = yield* Webhooks
       const { sql } = yield* Database
@@ -140,7 +140,7 @@ layer(Layer.fresh(world({ perAccount: 5 })))("Webhooks", (it) => {
       assert.strictEqual(yield* count("outbox", `subject = 'notifications.v1.${hook.accountId}.alerts'`), 1)
     }))
 
-  it.effect("events that arrive while it is paused make no delivery, and do once it is resumed", () =>
+  it.effect("events create no deliveries while the webhook is paused or does not listen to their type", () =>
     Effect.gen(function* () {
       const { update } = yield* Webhooks
       const hook = yield* webhook({ events: ["email.sent"] })
@@ -154,7 +154,7 @@ layer(Layer.fresh(world({ perAccount: 5 })))("Webhooks", (it) => {
       assert.strictEqual((yield* take([sent()])).deliveries, 0)
     }))
 
-  it.effect("another's webhook, an unknown one, a deleted one and what is no id are the same 404", () =>
+  it.effect("another account's, an unknown and a deleted webhook, and an invalid id are the same 404", () =>
     Effect.gen(function* () {
       const { remove, rotate, update } = yield* Webhooks
       const mine = yield* webhook()
@@ -172,7 +172,7 @@ layer(Layer.fresh(world({ perAccount: 5 })))("Webhooks", (it) => {
       assert.lengthOf(yield* listed(theirs.accountId), 1)
     }))
 
-  it.effect("20 changes at once are 20 versions, and the last answer is what is stored", () =>
+  it.effect("20 concurrent changes make 20 versions, and one of them is stored", () =>
     Effect.gen(function* () {
       const { update } = yield* Webhooks
       const { sql } = yield* Database
@@ -184,7 +184,7 @@ layer(Layer.fresh(world({ perAccount: 5 })))("Webhooks", (it) => {
       assert.include(urls, (yield* listed(hook.accountId))[0]!.url)
     }))
 
-  it.effect("no secret stands in clear in any table, before and after a rotation", () =>
+  it.effect("no secret is in clear, base64 or hex in any table, before and after a rotation", () =>
     Effect.gen(function* () {
       const { rotate } = yield* Webhooks
       const hook = yield* webhook()
@@ -196,11 +196,11 @@ layer(Layer.fresh(world({ perAccount: 5 })))("Webhooks", (it) => {
       for (const { secret } of [hook, rotated]) {
         assert.deepStrictEqual(yield* holding(secret.slice("whsec_".length)), [])
       }
-      // What is not secret is found, so a secret would be; notices of other tests name addresses of their webhooks.
+      // The check finds a text that is not secret. (Notices of other tests contain URLs of their webhooks.)
       assert.include(yield* holding(hook.url), "webhooks")
     }))
 
-  it.effect("a secret that signs nothing any more is not kept", () =>
+  it.effect("a secret that is no longer used is deleted", () =>
     Effect.gen(function* () {
       const { remove, rotate } = yield* Webhooks
       const { upkeep } = yield* Partitions
@@ -221,8 +221,8 @@ layer(Layer.fresh(world({ perAccount: 5 })))("Webhooks", (it) => {
       assert.strictEqual(yield* kept("nullif(secret, ''), old_secret_kid, old_secret, old_secret_until"), 0)
     }))
 
-  // Last, since what the others made is over then, too.
-  it.effect("a deleted one is forgotten once all that it left is, and not sooner", () =>
+  // Runs last, since the webhooks of the other tests are then old as well.
+  it.effect("a deleted webhook's row is deleted with the last of its deliveries and dead letters, and not before", () =>
     Effect.gen(function* () {
       const { remove } = yield* Webhooks
       const { upkeep } = yield* Partitions

@@ -1,4 +1,4 @@
-/** What accepting a batch costs PostgreSQL grows with its events, and not with their square. */
+/** The cost of accepting a batch grows with the number of its events, not with their square. */
 import type { PgClient } from "@effect/sql-pg"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
@@ -13,7 +13,7 @@ interface Node {
   readonly Plans?: ReadonlyArray<Node>
 }
 
-/** Runs the statement that it is given under EXPLAIN, which changes what the statement changes, and keeps the plan. */
+/** Runs statements under EXPLAIN ANALYZE, which also executes them, and keeps their plans. */
 const explaining = (sql: PgClient.PgClient) => {
   const plans: Array<Node> = []
   const run = (strings: TemplateStringsArray, ...values: ReadonlyArray<string>) => {
@@ -33,13 +33,13 @@ const compared = (node: Node): number =>
   (node["Rows Removed by Join Filter"] ?? 0) + (node.Plans ?? []).reduce((sum, plan) => sum + compared(plan), 0)
 
 layer(Layer.fresh(world()))("Accepting a batch", (it) => {
-  it.effect("compares no event with all the others", () =>
+  it.effect("joins its events without comparing each one with all others", () =>
     Effect.gen(function* () {
       const { sql } = yield* Database
       const { accountId, id: webhookId } = yield* webhook()
       const { batch } = yield* Ids
       const explained = explaining(sql)
-      // So often that the plan is one for any values.
+      // After several runs PostgreSQL uses a generic plan.
       for (let time = 0; time < 7; time++) {
         const [ids, deliveryIds] = [yield* batch(500), yield* batch(500)]
         const events = ids.map((id, i) => ({

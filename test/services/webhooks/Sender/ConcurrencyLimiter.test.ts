@@ -1,4 +1,4 @@
-/** Who may send when, against a model that counts by itself: what is reserved, waits and is on the wire. */
+/** Which delivery may be sent when, against a model that counts reserved, waiting and active ones by itself. */
 import { assert, describe, it } from "@effect/vitest"
 import fc from "fast-check"
 import type { SlotLimits } from "../../../../services/webhooks/Sender/SlotLimits.ts"
@@ -10,7 +10,7 @@ const limits: SlotLimits = { active: 6, claimed: 40, perHost: 5, perSilentHost: 
 /** Webhook n belongs to account n mod 3 and is served by host n mod 4. */
 const jobOf = (n: number): Job => ({ webhookId: `w${n}`, accountId: `a${n % 3}`, host: `h${n % 4}` })
 
-/** What the header of Slots promises, counted apart from it. */
+/** The guarantees in the header of ConcurrencyLimiter, counted independently. */
 class Model {
   readonly slots = new ConcurrencyLimiter<Job>(limits)
   reserved = new Map<string, number>()
@@ -41,7 +41,7 @@ class Model {
     return on < limits.perSilentHost && this.silent() < limits.active / 2
   }
   start(job: Job) {
-    assert.isTrue(this.admissible(job), "went beyond a limit")
+    assert.isTrue(this.admissible(job), "exceeded a limit")
     this.bump(this.waiting, job.webhookId, -1)
     this.active.push(job)
   }
@@ -59,16 +59,16 @@ class Model {
     const window = this.window(job!.webhookId)
     this.windows.set(job!.webhookId, answered ? Math.min(128, window + 1) : Math.max(1, window >> 1))
   }
-  held() {
+  claimed() {
     const sum = (map: Map<string, number>) => [...map.values()].reduce((a, b) => a + b, 0)
     return sum(this.reserved) + sum(this.waiting) + this.active.length
   }
   check() {
-    assert.deepStrictEqual(this.slots.load, { claimed: this.held(), active: this.active.length })
-    assert.isAtMost(this.held(), limits.claimed)
+    assert.deepStrictEqual(this.slots.load, { claimed: this.claimed(), active: this.active.length })
+    assert.isAtMost(this.claimed(), limits.claimed)
     assert.strictEqual(
       this.slots.spare,
-      this.closed ? 0 : Math.max(0, limits.claimed - this.held() - this.unsettled),
+      this.closed ? 0 : Math.max(0, limits.claimed - this.claimed() - this.unsettled),
     )
   }
 }
@@ -107,7 +107,7 @@ const run = (model: Model, { do: what, n, wanted }: typeof step extends fc.Arbit
     const room = model.slots.room(job.webhookId)
     const got = model.slots.reserve(job.webhookId, job.accountId, wanted)
     assert.strictEqual(got, Math.min(wanted, room))
-    assert.isAtMost(got, model.closed ? 0 : Math.max(0, limits.claimed - model.held() - model.unsettled))
+    assert.isAtMost(got, model.closed ? 0 : Math.max(0, limits.claimed - model.claimed() - model.unsettled))
     model.bump(model.reserved, job.webhookId, got)
   } else if (what === "add") {
     const some = Math.min(wanted, reserved)
@@ -145,8 +145,8 @@ const pumpAll = (slots: ConcurrencyLimiter<Job>) => {
   return started
 }
 
-describe("Slots", () => {
-  it("what is not settled takes room from first tries and from what is fed; a closed one claims nothing", () => {
+describe("ConcurrencyLimiter", () => {
+  it("unsettled results reduce what may be claimed; a closed limiter claims nothing", () => {
     const slots = new ConcurrencyLimiter<Job>({ ...limits, claimed: 40 })
     const job = jobOf(1)
     slots.hold(35, false)
@@ -160,14 +160,14 @@ describe("Slots", () => {
     assert.strictEqual(slots.reserve("w2", "a2", 1), 1)
   })
 
-  it("keeps every limit and every count through any history, and starts whatever may start", () => {
+  it("keeps all limits and counts in any history, and starts each task that may start", () => {
     fc.assert(
       fc.property(fc.array(step, { maxLength: 120, size: "max" }), (steps) => {
         const model = new Model()
         for (const one of steps) run(model, one)
         for (const [webhookId, n] of model.reserved) model.slots.drop(webhookId, n)
         model.reserved.clear()
-        for (let rounds = 0; model.held() > 0 && rounds < 2_000; rounds++) {
+        for (let rounds = 0; model.claimed() > 0 && rounds < 2_000; rounds++) {
           model.pump()
           if (model.active.length > 0) model.end(rounds % 3 !== 0, rounds)
         }
@@ -178,7 +178,7 @@ describe("Slots", () => {
     )
   })
 
-  it("an endpoint that answered starts at once, however many black holes there are and however long it rested", () => {
+  it("an endpoint that answered starts at once, whatever the number of silent ones", () => {
     fc.assert(fc.property(fc.integer({ min: 1, max: 40 }), fc.integer({ min: 1, max: 5 }), (holes, times) => {
       const slots = new ConcurrencyLimiter<Job>({ ...limits, claimed: 10_000 })
       const healthy: Job = { webhookId: "good", accountId: "good", host: "good" }
@@ -196,18 +196,18 @@ describe("Slots", () => {
     }))
   })
 
-  it("remembers at most 20,000 idle webhooks, destinations and backlogs, however many there were", () => {
+  it("keeps at most 20,000 idle webhooks, destinations and backlogs", () => {
     const slots = new ConcurrencyLimiter<Job>({ active: 100, claimed: 100, perHost: 100, perSilentHost: 100 })
     for (let n = 0; n < 21_000; n++) {
       const job = { accountId: `a${n}`, webhookId: `w${n}`, host: `h${n}` }
-      // More than there is room for: the rest is a backlog.
+      // More is due than there is room for, so it has a backlog.
       fill(slots, job, 1)
       slots.markHungry(job.webhookId, job.accountId)
       slots.done(slots.next()!, true)
     }
     assert.deepStrictEqual(slots.load, { claimed: 0, active: 0 })
     assert.deepStrictEqual(slots.sizes, { lanes: 20_000, hosts: 20_000, hungry: 20_000 })
-    // Feeding the backlogs leaves nothing of them behind.
+    // Topping up all of them leaves no backlog behind.
     while (slots.hasHungry) {
       for (const { count, webhookId } of slots.feed(100)) slots.drop(webhookId, count)
     }
@@ -225,7 +225,7 @@ describe("Slots", () => {
     assert.lengthOf(order, 15)
   })
 
-  it("the window halves on silence down to one, grows by one on an answer up to 128, and rules what may be claimed", () => {
+  it("the window halves on silence down to one, grows by one on an answer up to 128, and limits the claims", () => {
     const slots = new ConcurrencyLimiter<Job>()
     const job = jobOf(1)
     assert.strictEqual(slots.room("w1"), 16)
@@ -244,7 +244,7 @@ describe("Slots", () => {
     assert.strictEqual(slots.room("w1"), 128 * 4)
   })
 
-  it("who asked for more than there was room for is hungry, and fed once half a window is free", () => {
+  it("a webhook that could not claim all is backlogged, and topped up once half a window is free", () => {
     const slots = new ConcurrencyLimiter<Job>()
     assert.strictEqual(fill(slots, jobOf(1), 20), 16)
     assert.isTrue(slots.hasHungry)
@@ -258,7 +258,7 @@ describe("Slots", () => {
     assert.deepStrictEqual(slots.load, { claimed: 0, active: 0 })
   })
 
-  it("a bite is shared by accounts, and the next one goes to who had none", () => {
+  it("a batch is shared by accounts, and the next one goes to webhooks without a share", () => {
     const slots = new ConcurrencyLimiter<Job>()
     for (const id of ["p", "q", "r"]) slots.markHungry(id, "many")
     slots.markHungry("s", "few")
@@ -270,7 +270,7 @@ describe("Slots", () => {
     assert.deepStrictEqual(ids(slots.feed(20)), [["r", 16], ["p", 4]])
   })
 
-  it("what found no room at first is fed while newer first tries wait in line; retries are not, behind many of their kind", () => {
+  it("a backlog is topped up while first tries wait in memory, but not while many retries do", () => {
     const slots = new ConcurrencyLimiter<Job>()
     const job = jobOf(1)
     fill(slots, job, 1)
@@ -286,7 +286,7 @@ describe("Slots", () => {
     assert.deepStrictEqual(slots.feed(12), [])
   })
 
-  it("first tries never wait behind what is later, which still gets one send in eight", () => {
+  it("first tries have a quarter of the slots; while they wait, later tries get one send in eight", () => {
     const slots = new ConcurrencyLimiter<Job>({
       active: 40,
       claimed: 400,
@@ -307,7 +307,7 @@ describe("Slots", () => {
       for (let next = slots.next(); next !== undefined; next = slots.next()) started.push(next)
       return started
     }
-    // A quarter is left for first tries.
+    // A quarter is reserved for first tries.
     const before = all()
     assert.lengthOf(before, 30)
     put("f", false, 12)
@@ -322,7 +322,7 @@ describe("Slots", () => {
     assert.isAtMost(mixed.filter(({ later }) => later === true).length, Math.ceil(mixed.length / 8) + 1)
   })
 
-  it("sends something whenever a look at every waiting line finds something that may be sent", () => {
+  it("sends exactly when the simple model finds a task that may be sent", () => {
     const deed = fc.record({ n: fc.nat(11), later: fc.boolean(), host: fc.nat(4), what: fc.nat(9), at: fc.nat(100) })
     fc.assert(
       fc.property(fc.array(deed, { maxLength: 200, size: "max" }), (deeds) => {
@@ -332,12 +332,12 @@ describe("Slots", () => {
         const waiting: Array<Job> = []
         const pump = () => {
           for (let job = slots.next(); job !== undefined; job = slots.next()) {
-            assert.isTrue(simple.admits(job), "went beyond a limit")
+            assert.isTrue(simple.admits(job), "exceeded a limit")
             simple.start(job)
             waiting.splice(waiting.indexOf(job), 1)
             wire.push(job)
           }
-          assert.isUndefined(simple.next(), "left one waiting that may go")
+          assert.isUndefined(simple.next(), "left a task waiting that may be sent")
         }
         const end = (at: number, answered: boolean | null) => {
           const [job] = wire.splice(at % wire.length, 1)
@@ -346,7 +346,7 @@ describe("Slots", () => {
         }
         for (const { at, host, later, n, what } of deeds) {
           if (what < 5) {
-            // A webhook's address may change while some of it waits.
+            // A webhook's URL may change while some of its deliveries wait.
             const job = { webhookId: `w${n}`, accountId: `a${n % 3}`, host: `h${what < 4 ? n % 5 : host}`, later }
             if (slots.reserve(job.webhookId, job.accountId, 1) === 0) continue
             slots.add(job)
@@ -366,7 +366,7 @@ describe("Slots", () => {
     )
   })
 
-  it("starves no account beside the shares that a look at every waiting line gives, whoever waits where", () => {
+  it("each account gets more than about half of its share in the simple model", () => {
     const shape = fc.record({ webhooks: fc.integer({ min: 1, max: 12 }), shared: fc.boolean() })
     fc.assert(
       fc.property(fc.array(shape, { minLength: 2, maxLength: 5 }), fc.nat(7), (accounts, silence) => {
@@ -389,7 +389,7 @@ describe("Slots", () => {
               slots.add(job)
             }
             const job = wire.shift()!
-            // A gateway's silence is everybody's; others answer.
+            // The shared gateway may be silent; the other hosts answer.
             slots.done(job, !(job.host === "gateway" && silence === 0))
           }
           return counts
@@ -397,7 +397,7 @@ describe("Slots", () => {
         const real = served(new ConcurrencyLimiter<Job>(most))
         const simple = served(new SimpleSlots(most))
         for (const [a, n] of real.entries()) {
-          // A webhook that may send one at a time waits a turn more where it is its account's only one.
+          // An account's only webhook, with one send at a time, waits one turn more.
           assert.isAtLeast(n, simple[a]! * 0.55 - 40, `${real} instead of ${simple}`)
         }
       }),
@@ -405,7 +405,7 @@ describe("Slots", () => {
     )
   })
 
-  it("a send costs as many looks beside 3,800 webhooks that wait for a full destination as beside ten", () => {
+  it("a send costs the same beside 3,800 webhooks that wait for a full destination as beside 100", () => {
     const looksOf = (webhooks: number, accounts: number) => {
       let looks = 0
       const slots = new ConcurrencyLimiter<Job>()
@@ -434,7 +434,7 @@ describe("Slots", () => {
     assert.isAtMost(looksOf(3_800, 3_800), 12)
   })
 
-  it("silence costs no more looks, however many webhooks wait for destinations that do not answer", () => {
+  it("a send costs little beside 3,800 webhooks that wait for destinations that do not answer", () => {
     let looks = 0
     const slots = new ConcurrencyLimiter<Job>()
     for (let n = 0; n < 3_800; n++) {
@@ -461,7 +461,7 @@ describe("Slots", () => {
     assert.isAtMost(looks / 1_000, 12)
   })
 
-  it("a bite costs what it claims, however many webhooks have a backlog", () => {
+  it("a batch costs what it claims, also with 10,000 backlogged webhooks", () => {
     let looks = 0
     const slots = new ConcurrencyLimiter<Job>({
       ...{ active: 512, perHost: 64, perSilentHost: 64 },
@@ -478,7 +478,7 @@ describe("Slots", () => {
       assert.isAtMost(looks, 40)
       for (const { accountId, webhookId } of fed) slots.markHungry(webhookId, accountId)
     }
-    // Ten thousand that are sated are looked at once, and again when they change.
+    // Ten thousand webhooks without free slots are checked once, and again when they change.
     for (let n = 0; n < 10_000; n++) slots.reserve(`w${n}`, `a${n % 300}`, 17)
     while (slots.hasHungry) slots.feed(64)
     looks = 0

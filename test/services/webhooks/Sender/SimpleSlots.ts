@@ -1,4 +1,4 @@
-/** Which task goes on the wire next, by looking at every waiting line each time: what Slots must come to without it. */
+/** A simple model of ConcurrencyLimiter: finds the next task by checking all waiting lines each time. */
 import type { SlotLimits } from "../../../../services/webhooks/Sender/SlotLimits.ts"
 
 export interface Job {
@@ -48,7 +48,7 @@ export class SimpleSlots {
     return undefined
   }
 
-  /** Whether this task may go on the wire now. */
+  /** Whether this task may be sent now. */
   admits({ host: key, later, webhookId }: Job): boolean {
     const share = later === true ? 0.75 : 1
     const line = this.lines.get(webhookId)!
@@ -59,7 +59,7 @@ export class SimpleSlots {
     return active < this.limits.perSilentHost * share && silent < Math.floor(this.limits.active / 2) * share
   }
 
-  /** Puts a task that waits on the wire; its account and webhook go to the end of their lines. */
+  /** Starts a waiting task; its account and webhook go to the end of their lines. */
   start(job: Job): void {
     const kind = job.later === true ? "later" : "first"
     const line = this.lines.get(job.webhookId)!

@@ -1,6 +1,5 @@
 /** The single place where layers meet. A role is a set of loops and edges over the same services. */
 import { Effect, Layer, Redacted } from "effect"
-import { HttpRouter, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import { Api, ApiWithoutTransfers } from "../schemas/api/Api.ts"
 import { ApiKeys } from "../services/accounts/ApiKeys.ts"
@@ -62,9 +61,11 @@ import { signInWarning } from "./AppConfig/Warnings.ts"
 import { allKinds, trustInBus } from "./DirectoryKinds.ts"
 import { endDemo, fillDemo } from "./embedded/DemoDirectory.ts"
 import { EmbeddedIssuer } from "./embedded/EmbeddedIssuer.ts"
+import { consoleAuth, consoleHandlersOf, consoleRoutes, consoleServices } from "./App/ConsoleLayers.ts"
 import { apiKeys } from "./http/handlers/ApiKeysHandlers.ts"
 import { authenticated, presented } from "./http/auth/AccountAuth.ts"
 import { DevKey } from "./http/dev/DevKey.ts"
+import * as DevIssuer from "./http/dev/DevIssuer.ts"
 import * as DevMailboxPages from "./http/dev/DevMailboxPage.ts"
 import * as DevSignIn from "./http/dev/DevSignIn.ts"
 import * as Docs from "./http/docs/Docs.ts"
@@ -216,14 +217,9 @@ const intake = (config: AppConfig) =>
     NotificationIntakeWorker.layer.pipe(Layer.provide(NotificationIntake.layer)),
   )
 
-const issuerRoutes = Layer.unwrap(Effect.gen(function* () {
-  const { jwks } = yield* EmbeddedIssuer
-  return HttpRouter.add("GET", "/dev/issuer/jwks", Effect.sync(() => HttpServerResponse.jsonUnsafe(jwks)))
-}))
-
-/** Developer pages, with DEMO only, behind the key that is printed at start. */
+/** The embedded issuer and the developer pages, with DEMO only; people get to them by the key that is printed at start. */
 const devRoutes = (home: string, publicUrl: URL) =>
-  Layer.mergeAll(issuerRoutes, DevMailboxPages.layer(home), DevSignIn.layer(publicUrl))
+  Layer.mergeAll(DevIssuer.layer(publicUrl), DevMailboxPages.layer(home), DevSignIn.layer(publicUrl))
 
 /** The sign-in page that a mailed link's page offers; null: the page can only say that the person must sign in. */
 const signInUrlOf = ({ demo, signInUrl }: AppConfig, publicUrl: URL): URL | null =>
@@ -266,17 +262,20 @@ const api = (config: AppConfig, places: BackingServices) => {
     (config.transfersEnabled
       ? Layer.provide(HttpApiBuilder.layer(Api), transfers)
       : HttpApiBuilder.layer(ApiWithoutTransfers)).pipe(
-        Layer.provide([system, apiKeys, webhooks, notifications]),
+        Layer.provide([system, apiKeys, webhooks, notifications, consoleHandlersOf(config, publicUrl)]),
         Layer.provide(identityHandlers(config)),
         Layer.provide(lifecycleHandlers(config, publicUrl, demoIssuer(config, places), rates)),
         Layer.provide([Inbox.layer, Live.layer, Preferences.layer]),
       ),
     config.transfersEnabled ? Docs.layer(Api, publicUrl.origin) : Docs.layer(ApiWithoutTransfers, publicUrl.origin),
     transferPages(config, publicUrl),
+    consoleRoutes(config, publicUrl),
     config.demo ? Layer.provide(devRoutes(places.home, publicUrl), demoIssuer(config, places)) : Layer.empty,
   ).pipe(
     Layer.provide([authenticated(publicUrl), presented(publicUrl)]),
     Layer.provide(managed(rates)),
+    Layer.provide(consoleAuth(config, publicUrl)),
+    Layer.provide(consoleServices(config, publicUrl, issuerOf(config))),
     Layer.provide(AccountLimits.layer({ reads: config.mailReadRate, writes: config.mailWriteRate })),
     Layer.provide(actors(config, places)),
   )

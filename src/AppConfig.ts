@@ -26,7 +26,8 @@ const demoFault = (values: Values): string | null => {
   if (values.publicUrl !== null && !isLoopback(values.publicUrl)) {
     return "DEMO: starts with a loopback PUBLIC_URL only, for example PUBLIC_URL=http://127.0.0.1:8080"
   }
-  const own = (["mailIssuers", "managementIssuers", "lifecycleIssuers"] as const).find((key) => values[key].length > 0)
+  const issuers = ["mailIssuers", "managementIssuers", "lifecycleIssuers", "consoleIssuers"] as const
+  const own = issuers.find((key) => values[key].length > 0)
   return own === undefined ? null : `DEMO: does not go with ${variables[own].name}, for example DEMO=false`
 }
 
@@ -35,6 +36,15 @@ const mailFault = ({ mailFrom, smtpUrl }: Values): string | null =>
   smtpUrl !== null && mailFrom === null
     ? `MAIL_FROM: is needed beside SMTP_URL, for example MAIL_FROM=${variables.mailFrom.example}`
     : null
+
+/** The console signs people in at issuers that an API trusts: the tokens of any other issuer would be refused. */
+const consoleFault = ({ consoleIssuers, mailIssuers, managementIssuers }: Values): string | null => {
+  const trusted = new Set([...mailIssuers, ...managementIssuers].map(({ issuer }) => issuer))
+  return consoleIssuers.every(({ issuer }) => trusted.has(issuer))
+    ? null
+    : "CONSOLE_ISSUERS: has an issuer that is in " +
+      `neither MANAGEMENT_ISSUERS nor MAIL_ISSUERS, for example CONSOLE_ISSUERS=${variables.consoleIssuers.example}`
+}
 
 /** The origin of a server that listens at this host and port. */
 export const originAt = ({ host, port }: { readonly host: string; readonly port: number }): string =>
@@ -124,7 +134,8 @@ export const load: Effect.Effect<AppConfig, ConfigFault> = Effect.gen(function* 
   }
   if (faults.length === 0) {
     const all = values as unknown as Values
-    const refused = (all.demo === true ? demoFault(all) : null) ?? mailFault(all) ?? serverFault(all)
+    const refused = (all.demo === true ? demoFault(all) : null) ?? mailFault(all) ?? serverFault(all) ??
+      consoleFault(all)
     if (refused === null) return decide(all)
     faults.push(refused)
   }

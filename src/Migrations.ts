@@ -47,6 +47,7 @@ import linkRequests from "../migrations/0038_link_requests.ts"
 import firstAttempts from "../migrations/0039_first_attempts.ts"
 import deliveryPages from "../migrations/0040_delivery_pages.ts"
 import auditIndexes from "../migrations/0041_audit_indexes.ts"
+import consoleSessions from "../migrations/0042_console_sessions.ts"
 import { lock } from "../services/platform/database/AdvisoryLocks.ts"
 import { Database } from "../services/platform/database/Database.ts"
 import { isAway } from "../services/platform/database/Database/Awaited.ts"
@@ -94,6 +95,7 @@ const migrations: ReadonlyArray<Migrator.ResolvedMigration> = [
   [39, "first_attempts", Effect.succeed(firstAttempts)],
   [40, "delivery_pages", Effect.succeed(deliveryPages)],
   [41, "audit_indexes", Effect.succeed(auditIndexes)],
+  [42, "console_sessions", Effect.succeed(consoleSessions)],
 ]
 
 /** The number of the newest migration. */
@@ -160,6 +162,7 @@ export const tables: ReadonlyArray<string> = [
   "authenticators",
   "recovery_codes",
   "credential_intents",
+  "console_sessions",
   "link_proofs",
   "rate_buckets",
   "access_reviews",

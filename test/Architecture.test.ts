@@ -14,7 +14,7 @@ const floors: ReadonlyArray<ReadonlyArray<string>> = [
   ["recovery"],
   ["decisions"],
   ["projects"],
-  ["access", "accounts", "links", "transfers", "webhooks"],
+  ["access", "accounts", "console", "links", "transfers", "webhooks"],
   ["event-streams", "notifications", "people"],
   ["authentication", "directory", "lifecycle", "requests"],
   ["platform"],

@@ -2,6 +2,7 @@
 import { HttpApi, OpenApi } from "effect/http-api"
 import { AccessReviewsApi } from "./AccessReviewsApi.ts"
 import { ApiKeysApi } from "./ApiKeysApi.ts"
+import { ConsoleApi } from "./ConsoleApi.ts"
 import { EnrollmentsApi } from "./EnrollmentsApi.ts"
 import { LifecycleApi, LifecycleKeysApi } from "./LifecycleApi.ts"
 import { MeApi } from "./MeApi.ts"
@@ -25,6 +26,7 @@ export class ApiWithoutTransfers extends HttpApi.make("bailiwick")
   .add(SystemApi, ApiKeysApi, WebhooksApi, NotificationsApi)
   .add(MeApi, AccessReviewsApi, ServiceGrantsApi, OperationsApi)
   .add(RequestsApi, EnrollmentsApi, WebsitesApi, PoliciesApi)
+  .add(ConsoleApi)
   .add(LifecycleApi, LifecycleKeysApi, StreamsApi, StreamPollApi, StreamDiscoveryApi)
   .annotateMerge(OpenApi.annotations({ title: "Bailiwick", version: apiVersion, servers: [{ url: "/" }] })) {}
 

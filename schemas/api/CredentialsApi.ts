@@ -1,7 +1,8 @@
 /**
- * Authentication of the mail API: `Authorization: Bearer mail_k_…`, or the `mail_session` cookie. The Authorization
- * header decides where both are sent; every fault of a credential has the same answer, 401. The CSRF rule comes next,
- * for cookies only; then the account's limits of reads and writes per minute.
+ * Authentication of the mail API: `Authorization: Bearer mail_k_…`, the `mail_session` cookie, or a session of the web
+ * console that signed in as a mail account. The Authorization header decides where it is sent, else the console's
+ * session; every fault of a credential has the same answer, 401. The CSRF rule comes next, for cookies only; then the
+ * account's limits of reads and writes per minute.
  *
  * `Authenticated` checks the credential in the database before the handler runs. `Presented` is for fast reads: it
  * gives the handler a well-formed credential that is not checked yet, to be checked by the handler's own statement;
@@ -10,7 +11,13 @@
 import { Context } from "effect"
 import { HttpApiMiddleware, HttpApiSecurity, OpenApi } from "effect/http-api"
 import type { Plan } from "../mail/MailAccount.ts"
-import { CsrfRejected, DependencyUnavailable, InvalidCredentials, RateLimited } from "../problems/HttpProblems.ts"
+import {
+  ConsoleReadOnly,
+  CsrfRejected,
+  DependencyUnavailable,
+  InvalidCredentials,
+  RateLimited,
+} from "../problems/HttpProblems.ts"
 
 /** A parsed credential, before it is known whether its account is active and its key valid. */
 export class Credential extends Context.Service<
@@ -44,7 +51,7 @@ const security = {
   ),
 }
 
-const error = [InvalidCredentials, CsrfRejected, RateLimited, DependencyUnavailable] as const
+const error = [InvalidCredentials, CsrfRejected, ConsoleReadOnly, RateLimited, DependencyUnavailable] as const
 
 export class Authenticated extends HttpApiMiddleware.Service<Authenticated, { provides: Principal }>()(
   "bailiwick/schemas/api/CredentialsApi/Authenticated",

@@ -1,6 +1,6 @@
 /**
  * Authentication of the identity API: an access token (RFC 9068) for the audience `service-management`, in the
- * Authorization header only.
+ * Authorization header. A session of the web console stands for the token of its sign-in, under the CSRF rule.
  *
  * A person is found by (issuer, subject), must be active, and the session must not have ended; every fault has the same
  * answer, 401. The caller's rights are read where a command is decided, never taken from the token. The rate limit of
@@ -10,7 +10,7 @@ import { Context } from "effect"
 import { HttpApiMiddleware, HttpApiSecurity, OpenApi } from "effect/http-api"
 import type { PersonId } from "../BrandedIds.ts"
 import type { Assurance } from "../identity/Assurance.ts"
-import { DependencyUnavailable, RateLimited } from "../problems/HttpProblems.ts"
+import { ConsoleReadOnly, CsrfRejected, DependencyUnavailable, RateLimited } from "../problems/HttpProblems.ts"
 import { InvalidToken } from "../problems/IdentityProblems.ts"
 
 /** The authenticated caller and its sign-in. Times in seconds since the epoch. */
@@ -57,6 +57,6 @@ export class Managed extends HttpApiMiddleware.Service<Managed, { provides: Call
         ),
       ),
     },
-    error: [InvalidToken, RateLimited, DependencyUnavailable],
+    error: [InvalidToken, CsrfRejected, ConsoleReadOnly, RateLimited, DependencyUnavailable],
   },
 ) {}

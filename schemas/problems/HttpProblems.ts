@@ -13,6 +13,14 @@ export class Forbidden extends Problem<Forbidden>()("Forbidden", "forbidden", 40
 export class CsrfRejected
   extends Problem<CsrfRejected>()("CsrfRejected", "csrf_rejected", 403, "Cross-site request rejected") {}
 
+/** `CONSOLE=read`: nothing is changed by a console session. */
+export class ConsoleReadOnly extends Problem<ConsoleReadOnly>()(
+  "ConsoleReadOnly",
+  "console_read_only",
+  403,
+  "The console may only read",
+) {}
+
 export class NotFound extends Problem<NotFound>()("NotFound", "not_found", 404, "Not found") {}
 
 export class MethodNotAllowed

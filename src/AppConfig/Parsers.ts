@@ -2,11 +2,12 @@
  * Parsers of the configuration's variables. A parser's failure completes a sentence that begins with the variable's
  * name.
  */
-import { Duration, Option, Result, Schema } from "effect"
+import { Duration, Option, Redacted, Result, Schema } from "effect"
 import { X509Certificate } from "node:crypto"
 import { readFileSync } from "node:fs"
 import { isIP } from "node:net"
 import { type ConfiguredIssuer, CookieAlgorithm } from "../../services/authentication/ConfiguredIssuer.ts"
+import { ConfiguredConsoleIssuer, type ConsoleIssuer } from "../../services/console/ConfiguredConsoleIssuer.ts"
 import { ConfiguredTokenIssuer } from "../../services/people/ConfiguredTokenIssuer.ts"
 import { type MailSender, parseSender } from "../../services/platform/mail/MailSender.ts"
 import { parseCidrs } from "../../services/platform/Outbound/AddressPolicy.ts"
@@ -155,6 +156,43 @@ export const file = (text: string): Parsed<string> => {
     return fault("names a file that cannot be read")
   }
 }
+
+const consoleIssuerList = Schema.decodeUnknownResult(Schema.fromJsonString(Schema.Array(ConfiguredConsoleIssuer)))
+
+/** Over plain http the network can read codes and tokens: only an issuer on loopback may be reached so. */
+const isSafeIssuer = (issuer: string) => {
+  const url = URL.parse(issuer)
+  return url?.protocol === "https:" ||
+    url?.protocol === "http:" && /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/.test(url.hostname)
+}
+
+const consoleIssuer = (configured: typeof ConfiguredConsoleIssuer.Type): Parsed<ConsoleIssuer> => {
+  const { client_id, client_secret_file, issuer, name = null, resource = null, scope = "openid" } = configured
+  if (!isSafeIssuer(issuer)) return fault("has an issuer that is no https URL")
+  if (!scope.split(" ").includes("openid")) return fault("has a scope without openid")
+  const secret = client_secret_file === undefined ? Result.succeed(null) : file(client_secret_file)
+  return Result.mapBoth(secret, {
+    onSuccess: (text) => ({
+      issuer,
+      name,
+      clientId: client_id,
+      clientSecret: text === null ? null : Redacted.make(text.trim(), { label: "client secret" }),
+      scope,
+      resource,
+    }),
+    onFailure: () => "has a client_secret_file that cannot be read",
+  })
+}
+
+/** Each issuer once, with the secret that its file holds. */
+export const consoleIssuers = (text: string): Parsed<ReadonlyArray<ConsoleIssuer>> =>
+  consoleIssuerList(text).pipe(
+    Result.mapError(() => "is not a JSON list of {issuer, client_id, client_secret_file?, name?, scope?, resource?}"),
+    Result.flatMap((all) => Result.all(all.map(consoleIssuer))),
+    Result.flatMap((all) =>
+      new Set(all.map(({ issuer }) => issuer)).size < all.length ? fault("has an issuer twice") : Result.succeed(all)
+    ),
+  )
 
 /** The path of a file that can be read. */
 export const readable = (text: string): Parsed<string> => Result.map(file(text), () => text)

@@ -3,6 +3,7 @@
  * it.
  */
 import { Effect, Layer } from "effect"
+import { pruneConsoleSessions } from "../../services/console/ConsoleSessions.ts"
 import { NotificationRetention } from "../../services/notifications/NotificationRetention.ts"
 import { clientSessions } from "../../services/people/ClientSessions.ts"
 import { CredentialActions } from "../../services/people/CredentialActions.ts"
@@ -61,6 +62,7 @@ export const Maintenance = {
     yield* every("event memory", 24 * hour, partitions.forget)
     yield* every("notifications", hour, retention.prune)
     yield* every("people retention", hour, people.prune)
+    yield* every("console sessions", hour, pruneConsoleSessions)
     yield* every("credential actions", 600_000, actions.expire)
     yield* every("rejects", hour, rejects.prune)
     yield* loop("counts", { wait: (max) => Effect.sleep(max) }, 5_000, counts.fold)

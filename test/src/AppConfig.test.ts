@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { ConfigProvider, Effect } from "effect"
+import { ConfigProvider, Effect, Redacted } from "effect"
 import { isAbsolute } from "node:path"
 import { fileURLToPath } from "node:url"
 import { load, originAt, roles } from "../../src/AppConfig.ts"
@@ -52,6 +52,16 @@ const wrong: Record<string, ReadonlyArray<string>> = {
     `[{"issuer":"i","jwks_uri":"http://i/j"},{"issuer":"i","jwks_uri":"http://i/k"}]`,
   ],
   LIFECYCLE_ISSUERS: ["{}"],
+  CONSOLE: ["yes", "readonly"],
+  CONSOLE_ISSUERS: [
+    "[",
+    `[{"issuer":"https://i.example"}]`,
+    `[{"issuer":"http://i.example","client_id":"c"}]`,
+    `[{"issuer":"i","client_id":"c"}]`,
+    `[{"issuer":"https://i.example","client_id":"c","scope":"profile"}]`,
+    `[{"issuer":"https://i.example","client_id":"c","client_secret_file":"/nowhere/hunter2"}]`,
+    `[{"issuer":"https://i.example","client_id":"c"},{"issuer":"https://i.example","client_id":"d"}]`,
+  ],
   IDENTITY_PROVIDER: ["none", "{}", `{"registration_endpoint":"https://"}`],
   MAIL_WRITE_RATE: ["-1", "a lot"],
   MAIL_READ_RATE: ["10000001"],
@@ -132,10 +142,15 @@ describe("AppConfig", () => {
           if (value.length > 4) assert.notInclude(said, value)
           assert.notInclude(line!, "hunter2")
           if (name === "WEBHOOKS_CA_FILE" || name === "NATS_CREDS") continue
-          const rest = name.endsWith("_ISSUERS") || name === "PUBLIC_URL" ? { DEMO: "false" } : {
-            ...(name === "SMTP_URL" ? { MAIL_FROM: "no-reply@mail.example" } : {}),
-            ...(name === "DATABASE_OWNER_URL" ? { DATABASE_URL: "postgres://db/b" } : {}),
-          }
+          const trusted = `[{"issuer":"https://id.example.com","jwks_uri":"https://id.example.com/jwks"}]`
+          const rest = name === "CONSOLE_ISSUERS"
+            ? { MANAGEMENT_ISSUERS: trusted }
+            : name.endsWith("_ISSUERS") || name === "PUBLIC_URL"
+            ? { DEMO: "false" }
+            : {
+              ...(name === "SMTP_URL" ? { MAIL_FROM: "no-reply@mail.example" } : {}),
+              ...(name === "DATABASE_OWNER_URL" ? { DATABASE_URL: "postgres://db/b" } : {}),
+            }
           yield* from({ [name]: example, ...rest })
         }
       }))
@@ -176,6 +191,27 @@ describe("AppConfig", () => {
       ])
       const [creds] = yield* faultsOf({ NATS_CREDS: here })
       assert.match(creds!, /^NATS_URL: is needed beside NATS_CREDS, for example NATS_URL=nats:/)
+    }))
+
+  it.effect("the console signs in at an issuer that an API trusts, with a secret that no error shows", () =>
+    Effect.gen(function* () {
+      const issuer = "https://i.example"
+      const console = JSON.stringify([{ issuer, client_id: "c", client_secret_file: here }])
+      const [line] = yield* faultsOf({ CONSOLE_ISSUERS: console })
+      assert.match(
+        line!,
+        /^CONSOLE_ISSUERS: has an issuer that is in neither MANAGEMENT_ISSUERS nor MAIL_ISSUERS, for /,
+      )
+      for (const list of ["MANAGEMENT_ISSUERS", "MAIL_ISSUERS"]) {
+        const trusted = JSON.stringify([{ issuer, jwks_uri: `${issuer}/jwks` }])
+        const { consoleIssuers, demo } = yield* from({ CONSOLE_ISSUERS: console, [list]: trusted })
+        assert.isFalse(demo)
+        assert.deepInclude(consoleIssuers[0], { issuer, clientId: "c", scope: "openid", name: null, resource: null })
+        assert.include(Redacted.value(consoleIssuers[0]!.clientSecret!), "describe(")
+        assert.notInclude(JSON.stringify(consoleIssuers), "describe(")
+      }
+      const loopback = JSON.stringify([{ issuer: "http://127.0.0.1:9/", client_id: "c" }])
+      assert.include((yield* faultsOf({ CONSOLE_ISSUERS: loopback }))[0]!, "in neither")
     }))
 
   it.effect("DEMO is off by default wherever the program is reachable from outside", () =>

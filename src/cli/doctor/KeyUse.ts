@@ -19,6 +19,7 @@ export const keyColumns: ReadonlyArray<readonly [table: string, column: string, 
   ["credential_intents", "kid", "state = 'pending'"],
   ["requests", "token_kid", "token_hash is not null"],
   ["provider_clients", "kid", "true"],
+  ["console_sessions", "kid", "true"],
   ["signing_keys", "vault_kid", "true"],
   ["lifecycle_streams", "vault_kid", "true"],
 ]

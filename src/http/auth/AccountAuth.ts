@@ -7,18 +7,25 @@ import { HttpServerRequest, type HttpServerResponse } from "effect/http"
 import { Authenticated, Credential, Presented, Principal, sessionCookie } from "../../../schemas/api/CredentialsApi.ts"
 import { CsrfRejected, InvalidCredentials, type RateLimited } from "../../../schemas/problems/HttpProblems.ts"
 import { Principals } from "../../../services/authentication/Principals.ts"
+import { type ConsoleAccess, ConsoleAuth } from "./ConsoleAuth.ts"
 import { passesCsrf } from "./Csrf.ts"
 import { respond } from "../edge/ErrorMapping.ts"
 import type { Presenting } from "../edge/FastReads.ts"
 import { accepted, actsAs } from "../edge/RequestActor.ts"
 import { AccountLimits, type Accounts } from "./Limits.ts"
 
-/** The request's credential of this scheme. A request with an Authorization header is judged by that header alone. */
-const present = Effect.fnUntraced(function* (scheme: "bearer" | "cookie") {
-  const { cookies, headers } = yield* HttpServerRequest.HttpServerRequest
+/**
+ * The request's credential of this scheme, and the check whether a request with this credential may write. A request
+ * with an Authorization header is judged by that header alone.
+ */
+const present = Effect.fnUntraced(function* (scheme: "bearer" | "cookie", byConsole: ConsoleAccess) {
+  const request = yield* HttpServerRequest.HttpServerRequest
+  const { cookies, headers } = request
   const authorization = headers["authorization"]
   if ((authorization === undefined) === (scheme === "bearer")) return yield* new InvalidCredentials()
-  return yield* (yield* Principals).present({ authorization, cookie: cookies[sessionCookie] })
+  const own = byConsole.covers(request) ? yield* byConsole.credential(request) : null
+  const credential = own ?? (yield* (yield* Principals).present({ authorization, cookie: cookies[sessionCookie] }))
+  return { credential, mayWrite: own === null ? Effect.void : byConsole.mayWrite(request) }
 })
 
 const guard = Effect.fnUntraced(function* (publicUrl: URL) {
@@ -51,11 +58,17 @@ export const authenticated = (publicUrl: URL) =>
     Effect.gen(function* () {
       const principals = yield* Principals
       const limits = yield* AccountLimits
+      const byConsole = yield* ConsoleAuth
       const by = (scheme: "bearer" | "cookie") =>
         Effect.fnUntraced(function* <E>(next: Next<E, Principal>) {
-          const credential = yield* Effect.provideService(present(scheme), Principals, principals)
+          const { credential, mayWrite } = yield* Effect.provideService(
+            present(scheme, byConsole),
+            Principals,
+            principals,
+          )
           const principal = yield* recognise(principals, credential)
           if (scheme === "cookie") yield* guard(publicUrl)
+          yield* mayWrite
           const beyond = yield* limits.count(principal.accountId, yield* HttpServerRequest.HttpServerRequest)
           if (beyond !== undefined) return yield* respond(beyond)
           return yield* Effect.provideService(next, Principal, principal)
@@ -70,12 +83,18 @@ export const presented = (publicUrl: URL) =>
     Effect.gen(function* () {
       const principals = yield* Principals
       const limits = yield* AccountLimits
+      const byConsole = yield* ConsoleAuth
       const by = (scheme: "bearer" | "cookie") =>
         Effect.fnUntraced(function* <E>(next: Next<E, Credential>) {
-          const credential = yield* Effect.provideService(present(scheme), Principals, principals)
+          const { credential, mayWrite } = yield* Effect.provideService(
+            present(scheme, byConsole),
+            Principals,
+            principals,
+          )
           if (scheme === "cookie" && !(yield* isSafe)) {
             yield* recognise(principals, credential)
             yield* guard(publicUrl)
+            yield* mayWrite
           }
           const beyond = yield* limits.countFor(credential, yield* HttpServerRequest.HttpServerRequest)
           if (beyond !== undefined) return yield* respond(beyond)

@@ -10,6 +10,7 @@ import { RateLimits } from "../../../services/platform/security/RateLimits.ts"
 import { Clients } from "../edge/Clients.ts"
 import type { Presenting } from "../edge/FastReads.ts"
 import { actsAs } from "../edge/RequestActor.ts"
+import { ConsoleAuth } from "./ConsoleAuth.ts"
 import { Presumption } from "./Presumption.ts"
 import { type Rates, spending } from "./Limits.ts"
 
@@ -33,6 +34,7 @@ export const managed = (rates: Rates) =>
       const callers = yield* CallerAuthentication
       const originOf = yield* origins
       const spend = spending(yield* RateLimits, rates)
+      const byConsole = yield* ConsoleAuth
 
       const serve = Effect.fnUntraced(
         function* <E, R>(next: Next<E, R>, caller: Caller["Service"], request: Request) {
@@ -42,38 +44,45 @@ export const managed = (rates: Rates) =>
         },
       )
 
-      const recognised = Effect.fnUntraced(function* <E, R>(next: Next<E, R>, request: Request) {
-        const caller = yield* callers.recognise(request.headers["authorization"], originOf(request))
-        return yield* serve(next, caller, request)
-      })
+      const recognised = Effect.fnUntraced(
+        function* <E, R>(next: Next<E, R>, request: Request, authorization: string | undefined) {
+          const caller = yield* callers.recognise(authorization, originOf(request))
+          return yield* serve(next, caller, request)
+        },
+      )
 
       /**
        * Lets the command's own statement recognise the caller. Where the command ended without doing so, the caller is
        * recognised now: a refused token takes precedence over the command's failure, and a request whose token now
        * belongs to another person runs again as that person.
        */
-      const byCommand = Effect.fnUntraced(function* <E, R>(next: Next<E, R>, request: Request) {
-        const presumed = yield* callers.presume(request.headers["authorization"], originOf(request))
-        if (presumed === null) return yield* recognised(next, request)
-        const exit = yield* next.pipe(
-          Effect.provideService(Presumption, presumed),
-          (admitted) => serve(admitted, presumed.caller, request),
-          Effect.exit,
-        )
-        if (presumed.isRecognised() || Exit.hasInterrupts(exit)) return yield* exit
-        if (Exit.isSuccess(exit)) {
-          return yield* Effect.die(new Error(`${request.url}: the command recognised no caller`))
-        }
-        const caller = yield* callers.recognise(request.headers["authorization"], originOf(request))
-        return yield* isNotRecognised(exit.cause) ? serve(next, caller, request) : exit
-      })
+      const byCommand = Effect.fnUntraced(
+        function* <E, R>(next: Next<E, R>, request: Request, authorization: string | undefined) {
+          const presumed = yield* callers.presume(authorization, originOf(request))
+          if (presumed === null) return yield* recognised(next, request, authorization)
+          const exit = yield* next.pipe(
+            Effect.provideService(Presumption, presumed),
+            (admitted) => serve(admitted, presumed.caller, request),
+            Effect.exit,
+          )
+          if (presumed.isRecognised() || Exit.hasInterrupts(exit)) return yield* exit
+          if (Exit.isSuccess(exit)) {
+            return yield* Effect.die(new Error(`${request.url}: the command recognised no caller`))
+          }
+          const caller = yield* callers.recognise(authorization, originOf(request))
+          return yield* isNotRecognised(exit.cause) ? serve(next, caller, request) : exit
+        },
+      )
 
       return Managed.of({
         management: Effect.fnUntraced(function* <E, R>(next: Next<E, R>, { endpoint }: ForEndpoint) {
           const request = yield* HttpServerRequest.HttpServerRequest
+          const authorization = byConsole.covers(request)
+            ? yield* byConsole.authorization(request)
+            : request.headers["authorization"]
           return yield* Context.get(endpoint.annotations, RecognisedByCommand)
-            ? byCommand(next, request)
-            : recognised(next, request)
+            ? byCommand(next, request, authorization)
+            : recognised(next, request, authorization)
         }),
       })
     }),

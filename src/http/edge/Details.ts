@@ -66,6 +66,7 @@ const detailByCode: Readonly<Record<string, (members: Members) => string | undef
       : undefined,
   forbidden: () => "This account may not do this: sign in as another one.",
   csrf_rejected: () => "Send it from a page of this service, or with a key instead of the cookie.",
+  console_read_only: () => "This installation lets its console read only: use the API, or the command line.",
   not_found: () => "Nothing has this path and these ids, or nothing that the caller may see.",
   method_not_allowed: () => "Use one of the methods that Allow names.",
   not_acceptable: () => "Accept the media type that the document shows for this path.",

@@ -77,7 +77,9 @@ export class Windows {
  * such a short piece; a longer one would keep the whole secret in memory.
  */
 const tailOf = ({ headers: { authorization, cookie } }: Request): string | undefined =>
-  (authorization ?? /(?:^|; *)mail_session=([^;]+)/.exec(cookie ?? "")?.[1])?.slice(-12)
+  (authorization ?? /(?:^|; *)(?:(?:__Host-)?bailiwick_console|mail_session)=([^;]+)/.exec(cookie ?? "")?.[1])?.slice(
+    -12,
+  )
 
 export interface Guard {
   /** The refusal where the request brings a credential from an address that is beyond the limit. */

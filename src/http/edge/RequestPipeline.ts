@@ -77,7 +77,9 @@ const headerBytes = (request: HttpServerRequest.HttpServerRequest) =>
 
 const credentialOf = (request: HttpServerRequest.HttpServerRequest): string => {
   const { authorization, cookie } = request.headers
-  if (authorization === undefined) return cookie?.includes("mail_session=") ? "cookie" : "none"
+  if (authorization === undefined) {
+    return cookie?.includes("bailiwick_console=") ? "console" : cookie?.includes("mail_session=") ? "cookie" : "none"
+  }
   return /^Bearer +(mail_k_[0-9A-Za-z]{8})/i.exec(authorization)?.[1] ?? "token"
 }
 

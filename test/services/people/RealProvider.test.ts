@@ -2,28 +2,20 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { createHash, randomBytes } from "node:crypto"
-import { createServer } from "node:http"
-import type { AddressInfo } from "node:net"
-import Provider from "oidc-provider"
 import { AccessTokens, configuredTokenIssuers } from "../../../services/people/AccessTokens.ts"
 import { CallerAuthentication } from "../../../services/people/CallerAuthentication.ts"
 import { SessionActivity } from "../../../services/people/SessionActivity.ts"
 import { Outbound } from "../../../services/platform/Outbound.ts"
+import { form, signInProvider, throughPages } from "../../support/OidcSignIn.ts"
 import { identity, person } from "../../support/TestIdentity.ts"
 
 const redirectUri = "https://portal.example/callback"
 const secret = "a-secret-that-is-long-enough-for-everyone"
 const client = { client_secret: secret, token_endpoint_auth_method: "client_secret_post" }
 
-/** A provider that issues JWT access tokens for our audience, with the sign-in's claims. */
-const provider = Effect.gen(function* () {
-  const server = createServer()
-  yield* Effect.acquireRelease(
-    Effect.promise(() => new Promise<void>((resolve) => void server.listen(0, "127.0.0.1", () => resolve()))),
-    () => Effect.promise(() => new Promise((resolve) => (server.close(resolve), server.closeAllConnections()))),
-  )
-  const issuer = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
-  const real = new Provider(issuer, {
+/** A provider with a portal and a service for its clients. */
+const provider = Effect.map(
+  signInProvider({
     clients: [
       { ...client, client_id: "portal", grant_types: ["authorization_code"], redirect_uris: [redirectUri] },
       {
@@ -34,30 +26,10 @@ const provider = Effect.gen(function* () {
         response_types: [],
       },
     ],
-    features: {
-      clientCredentials: { enabled: true },
-      resourceIndicators: {
-        enabled: true,
-        defaultResource: () => "urn:service:management",
-        useGrantedResource: () => true,
-        getResourceServerInfo: () => ({ scope: "", audience: "service-management", accessTokenFormat: "jwt" }),
-      },
-    },
-    extraTokenClaims: (context: { oidc: { entities: Record<string, Record<string, unknown> | undefined> } }) => {
-      const code = context.oidc.entities["AuthorizationCode"]
-      return code === undefined ? {} : { auth_time: code["authTime"], acr: "urn:service:aal1", sid: code["sessionUid"] }
-    },
-  })
-  const handle = real.callback()
-  server.on("request", (request, response) => void handle(request, response))
-  return issuer
-})
-
-const form = (fields: Record<string, string>) => ({
-  method: "POST",
-  headers: { "content-type": "application/x-www-form-urlencoded" },
-  body: new URLSearchParams(fields).toString(),
-})
+    features: { clientCredentials: { enabled: true } },
+  }),
+  ({ issuer }) => issuer,
+)
 
 type Tokens = Record<"access_token" | "id_token", string>
 
@@ -69,7 +41,6 @@ const tokensFor = async (issuer: string, fields: Record<string, string>): Promis
 
 /** Signs in through the provider's own pages, as a browser would; returns the last redirect. */
 const signIn = async (issuer: string, login: string, challenge: string): Promise<URL> => {
-  const jar = new Map<string, string>()
   const query = new URLSearchParams({
     client_id: "portal",
     response_type: "code",
@@ -78,28 +49,8 @@ const signIn = async (issuer: string, login: string, challenge: string): Promise
     code_challenge: challenge,
     code_challenge_method: "S256",
   })
-  let next: [string, RequestInit] = [`${issuer}/auth?${query}`, {}]
-  for (let hop = 0; hop < 12; hop++) {
-    const cookie = [...jar].map(([name, value]) => `${name}=${value}`).join("; ")
-    const response = await fetch(next[0], {
-      ...next[1],
-      headers: { ...next[1].headers as Record<string, string>, cookie },
-      redirect: "manual",
-    })
-    for (const line of response.headers.getSetCookie()) {
-      const [, name, value] = /^([^=]+)=([^;]*)/.exec(line)!
-      jar.set(name!, value!)
-    }
-    const page = await response.text()
-    const to = response.headers.get("location")
-    if (to === null) {
-      const prompt = /name="prompt" value="(\w+)"/.exec(page)?.[1]
-      assert.isDefined(prompt, page)
-      next = [next[0], form({ prompt: prompt!, login, password: "any" })]
-    } else if (to.startsWith(redirectUri)) return new URL(to)
-    else next = [new URL(to, issuer).href, {}]
-  }
-  throw new Error("the provider redirects without end")
+  const { location } = await throughPages(`${issuer}/auth?${query}`, login, redirectUri)
+  return location
 }
 
 const outbound = Outbound.layer({ allowedCidrs: [], certificateAuthorities: [], timeoutMillis: 5_000, ownPorts: [] })

@@ -1,0 +1,43 @@
+/** The web console: its sessions, its sign-in, and what the APIs take its cookie for. */
+import { Layer } from "effect"
+import type { ConsoleIssuer } from "../../services/console/ConfiguredConsoleIssuer.ts"
+import { ConsoleSessions } from "../../services/console/ConsoleSessions.ts"
+import { ConsoleVisitors } from "../../services/console/ConsoleVisitors.ts"
+import { OpenIdClient } from "../../services/console/OpenIdClient.ts"
+import type { AppConfig } from "../AppConfig.ts"
+import { ConsoleAuth } from "../http/auth/ConsoleAuth.ts"
+import * as ConsoleSignIn from "../http/console/ConsoleSignIn.ts"
+import { demoClientId } from "../http/dev/DevIssuer.ts"
+import { consoleHandlers } from "../http/handlers/ConsoleHandlers.ts"
+
+/** The demo's only issuer, which signs in people and mail accounts alike. */
+const embedded = (issuer: string): ConsoleIssuer => ({
+  issuer,
+  name: "the demo",
+  clientId: demoClientId,
+  clientSecret: null,
+  scope: "openid",
+  resource: null,
+})
+
+/** Sessions, visitors and the sign-in. `embeddedIssuer` is the URL of DEMO's issuer. */
+export const consoleServices = (config: AppConfig, publicUrl: URL, embeddedIssuer: string) => {
+  const issuers = config.demo ? [embedded(embeddedIssuer)] : config.consoleIssuers
+  const mailIssuers = config.demo ? [embeddedIssuer] : config.mailIssuers.map(({ issuer }) => issuer)
+  return ConsoleVisitors.layer.pipe(
+    Layer.provideMerge(ConsoleSessions.layer(new Set(mailIssuers))),
+    Layer.provideMerge(OpenIdClient.layer(issuers, publicUrl)),
+  )
+}
+
+/** Lets the APIs take the console's cookie; with `CONSOLE=off` they do not know it. */
+export const consoleAuth = ({ console: mode }: AppConfig, publicUrl: URL) =>
+  mode === "off" ? Layer.empty : ConsoleAuth.layer(publicUrl, mode)
+
+/** Handlers of the console's group. */
+export const consoleHandlersOf = ({ console: mode, transfersEnabled: transfers }: AppConfig, publicUrl: URL) =>
+  consoleHandlers({ publicUrl, mode, transfers })
+
+/** The console's own paths; none with `CONSOLE=off`. */
+export const consoleRoutes = ({ console: mode }: AppConfig, publicUrl: URL) =>
+  mode === "off" ? Layer.empty : ConsoleSignIn.layer(publicUrl)

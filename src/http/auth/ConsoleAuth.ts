@@ -1,0 +1,85 @@
+/**
+ * Requests by a session of the web console. The session's cookie counts where there is no Authorization header: on the
+ * identity API it stands for the access token of its sign-in, on the mail API for the account that signed in. The CSRF
+ * rule holds for it, and with `CONSOLE=read` only safe methods.
+ *
+ * A cookie whose session has ended is refused, and no other cookie of the request is tried: the page would otherwise act
+ * for another account than it shows.
+ */
+import { Context, Effect, Layer } from "effect"
+import { HttpServerRequest } from "effect/http"
+import type { Credential } from "../../../schemas/api/CredentialsApi.ts"
+import {
+  ConsoleReadOnly,
+  CsrfRejected,
+  type DependencyUnavailable,
+  InvalidCredentials,
+} from "../../../schemas/problems/HttpProblems.ts"
+import { InvalidToken } from "../../../schemas/problems/IdentityProblems.ts"
+import { ConsoleSessions } from "../../../services/console/ConsoleSessions.ts"
+import { passesCsrf } from "./Csrf.ts"
+import { ownCookie } from "./OwnCookies.ts"
+
+type Request = HttpServerRequest.HttpServerRequest
+
+/** The console's cookie, which every path gets: the API is called with it. */
+export const consoleCookie = (publicUrl: URL) => ownCookie(publicUrl, "bailiwick_console", "/")
+
+/** Methods that change nothing. */
+const safe = new Set(["GET", "HEAD"])
+
+/** The console's sessions, as the APIs take them. */
+export interface ConsoleAccess {
+  /** Whether the request comes by a console session, live or not. */
+  readonly covers: (request: Request) => boolean
+  /** The value of an Authorization header that stands for the session. */
+  readonly authorization: (
+    request: Request,
+  ) => Effect.Effect<string, InvalidToken | CsrfRejected | ConsoleReadOnly | DependencyUnavailable>
+  /** The session's mail account; null where a person alone signed in. */
+  readonly credential: (request: Request) => Effect.Effect<Credential["Service"] | null, InvalidCredentials>
+  /** Fails where the request would change something and the console may only read. */
+  readonly mayWrite: (request: Request) => Effect.Effect<void, ConsoleReadOnly>
+}
+
+const none: ConsoleAccess = {
+  covers: () => false,
+  authorization: () => Effect.fail(new InvalidToken()),
+  credential: () => Effect.succeed(null),
+  mayWrite: () => Effect.void,
+}
+
+const access = (publicUrl: URL, mode: "read" | "on") =>
+  Effect.gen(function* () {
+    const sessions = yield* ConsoleSessions
+    const { name } = consoleCookie(publicUrl)
+    const sessionOf = ({ cookies }: Request) => sessions.find(cookies[name] ?? "")
+
+    const mayWrite = ({ method }: Request) =>
+      mode === "read" && !safe.has(method) ? Effect.fail(new ConsoleReadOnly()) : Effect.void
+
+    return {
+      covers: ({ cookies, headers }) => headers["authorization"] === undefined && cookies[name] !== undefined,
+      authorization: Effect.fnUntraced(function* (request: Request) {
+        const session = yield* sessionOf(request)
+        if (session === null || session.personId === null) return yield* new InvalidToken()
+        if (!passesCsrf(request, publicUrl)) return yield* new CsrfRejected()
+        yield* mayWrite(request)
+        return `Bearer ${yield* sessions.accessToken(session)}`
+      }),
+      credential: Effect.fnUntraced(function* (request: Request) {
+        const session = yield* sessionOf(request)
+        if (session === null) return yield* new InvalidCredentials()
+        const { accountId, authTime } = session
+        return accountId === null ? null : { via: "cookie" as const, accountId, authTime }
+      }),
+      mayWrite,
+    } satisfies ConsoleAccess
+  })
+
+/** Without its layer no console session is accepted. */
+export class ConsoleAuth
+  extends Context.Reference<ConsoleAccess>("bailiwick/http/auth/ConsoleAuth", { defaultValue: () => none }) {
+  /** `publicUrl` is the origin under which browsers reach this program. */
+  static readonly layer = (publicUrl: URL, mode: "read" | "on") => Layer.effect(ConsoleAuth, access(publicUrl, mode))
+}

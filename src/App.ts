@@ -52,7 +52,6 @@ import { WebhookJobs } from "../services/webhooks/WebhookJobs.ts"
 import { Webhooks } from "../services/webhooks/Webhooks.ts"
 import { manyProcesses, singleProcess } from "./actors/Cluster.ts"
 import { domainActor } from "./actors/DomainEntity.ts"
-import { webhookActor } from "./actors/WebhookEntity.ts"
 import { identityHandlers, identityServices } from "./App/IdentityLayers.ts"
 import { lifecycleHandlers, lifecycleWorkers } from "./App/LifecycleLayers.ts"
 import { mail } from "./App/MailLayers.ts"
@@ -241,7 +240,7 @@ const transferPages = (config: AppConfig, publicUrl: URL) =>
 const actors = (config: AppConfig, { database }: BackingServices) => {
   const { clusterHost: host, clusterPort: port } = config
   const here = config.roles.has("actors")
-  const living = here ? Layer.merge(webhookActor, domainActor) : Layer.empty
+  const living = here ? domainActor : Layer.empty
   return config.cluster === "on"
     ? Layer.provideMerge(living, manyProcesses({ url: database.url, address: here ? { host, port } : null }))
     : Layer.provideMerge(here ? living : Layer.succeed(Mailbox, { timeoutMillis: 0 }), singleProcess)

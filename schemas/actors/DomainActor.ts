@@ -4,7 +4,12 @@ import { Entity } from "effect/cluster"
 import { Rpc } from "effect/rpc"
 import { Accept, Cancel, Decline, Force, Initiate, Stop } from "../mail/DomainCommands.ts"
 import { DomainTransfer } from "../mail/Transfer.ts"
-import { Origin } from "./WebhookActor.ts"
+
+/** The request that caused a command: audit records of the actor name it. */
+export const Origin = Schema.Struct({
+  requestId: Schema.NullOr(Schema.String),
+  route: Schema.NullOr(Schema.String),
+})
 
 const message = <
   const Tag extends string,

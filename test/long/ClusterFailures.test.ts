@@ -132,12 +132,6 @@ const leaving = (how: "SIGTERM" | "SIGKILL", seconds: number) =>
 
 const frozen = Effect.gen(function* () {
   const { around, other, owners } = yield* cluster
-  const api = owners[0]!.at(around.instance)
-  const hook = timed(api.post("/v1/webhooks/", { url: "https://example.com/", events: ["email.sent"] }))
-  const hooks = yield* Effect.replicateEffect(Effect.map(hook, ({ json }) => String(json.id)), 12)
-  const activate = (is_active: boolean) =>
-    Effect.forEach(hooks, (id) => timed(api.patch(`/v1/webhooks/${id}`, { is_active })), { concurrency: "unbounded" })
-
   const freeze = Effect.fnUntraced(function* () {
     const pid = other.pid()
     let begun = 0
@@ -152,28 +146,23 @@ const frozen = Effect.gen(function* () {
       Effect.sync(() => process.kill(pid, "SIGSTOP")),
       () => Effect.sync(() => process.kill(pid, "SIGCONT")),
     )
-    const patched = [...(yield* activate(false)), ...(yield* activate(true))]
     const { rounds, slowest } = yield* Fiber.join(traffic)
-    const longest = Math.max(slowest, ...patched.map(({ took }) => took))
-    assert.isAbove(longest, 1_500, "commands went to the frozen process first")
-    assert.isBelow(longest, patience)
+    assert.isAbove(slowest, 1_500, "commands went to the frozen process first")
+    assert.isBelow(slowest, patience)
     yield* shared(around, 1)
     const elsewhere = performance.now() - stopped
-    console.log(`frozen: at most ${ms(longest)} for an answer, shards elsewhere after ${ms(elsewhere)}`)
+    console.log(`frozen: at most ${ms(slowest)} for an answer, shards elsewhere after ${ms(elsewhere)}`)
     // The freeze is the thing under test: longer than every lock and lease of the frozen process.
     yield* Effect.sleep(Math.max(0, 15_000 - (performance.now() - stopped)))
     return rounds
   }, Effect.scoped)
 
   yield* Effect.gen(function* () {
-    const { sql } = yield* Database
     const before = yield* revisions
     const rounds = yield* freeze()
     // The thawed process is back once it has its shards and has handled whatever was left in its sockets.
     yield* shared(around, 2)
     const again = yield* busy(other, owners, (rounds) => rounds >= 24)
-    const seen = yield* sql`select version::int as version, is_active from webhooks`
-    assert.deepStrictEqual([...seen], hooks.map(() => ({ version: 3, is_active: true })))
     yield* close(rounds + again.rounds, before)
   }).pipe(Effect.provide(databaseOf(around)))
 }).pipe(Effect.scoped)

@@ -2,14 +2,11 @@
 import { Effect } from "effect"
 import { HttpServerResponse } from "effect/http"
 import { HttpApi, HttpApiBuilder } from "effect/http-api"
-import { WebhookActor } from "../../../schemas/actors/WebhookActor.ts"
 import { Credential, Principal } from "../../../schemas/api/CredentialsApi.ts"
 import { WebhooksApi } from "../../../schemas/api/WebhooksApi.ts"
 import { WebhookNotFound } from "../../../schemas/problems/WebhookProblems.ts"
 import { isUuid } from "../../../schemas/Wire.ts"
 import { Principals } from "../../../services/authentication/Principals.ts"
-import { CurrentRequest } from "../../../services/platform/observability/CurrentRequest.ts"
-import { send } from "../../../services/platform/messaging/Mailbox.ts"
 import { DeliveryRecords } from "../../../services/webhooks/DeliveryRecords.ts"
 import { Replays } from "../../../services/webhooks/Replays.ts"
 import { Webhooks } from "../../../services/webhooks/Webhooks.ts"
@@ -21,7 +18,7 @@ const Api = HttpApi.make("bailiwick").add(WebhooksApi)
 
 const json = (body: string) => HttpServerResponse.text(body, { contentType: "application/json" })
 
-/** An id that is no UUID is not found at once, so that no actor is made for it. */
+/** The id in lower case, as the row has it: the secret is sealed under it. An id that is no UUID is not found. */
 const idOf = (id: string) => isUuid(id) ? Effect.succeed(id.toLowerCase()) : Effect.fail(new WebhookNotFound())
 
 export const webhooks = HttpApiBuilder.group(
@@ -31,7 +28,6 @@ export const webhooks = HttpApiBuilder.group(
     const service = yield* Webhooks
     const records = yield* DeliveryRecords
     const replays = yield* Replays
-    const actor = yield* WebhookActor.client
     yield* addFastRead(
       WebhooksApi,
       WebhooksApi.endpoints.listDeliveries,
@@ -51,16 +47,12 @@ export const webhooks = HttpApiBuilder.group(
       }),
       updateWebhook: Effect.fnUntraced(function* ({ params, payload }) {
         const id = yield* idOf(params.webhook_id)
-        const who = { accountId: (yield* Principal).accountId, origin: yield* CurrentRequest }
-        const change = {
+        return yield* service.update((yield* Principal).accountId, id, {
           ...(payload.url == null ? {} : { url: payload.url }),
           ...(payload.events == null ? {} : { events: payload.events }),
           ...(payload.is_active == null ? {} : { isActive: payload.is_active }),
-        }
-        return yield* send(actor(id).Update({ ...who, ...change }), service.update(who.accountId, id, change))
+        })
       }),
-      // These commands bypass the actor: where its answer is late the service is called again, and a command that must
-      // run once would run twice, or find its webhook gone. The row's lock orders them as well.
       deleteWebhook: Effect.fnUntraced(function* ({ params }) {
         yield* service.remove((yield* Principal).accountId, yield* idOf(params.webhook_id))
       }),

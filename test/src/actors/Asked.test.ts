@@ -3,13 +3,13 @@ import { Clock, Effect, Exit, Fiber, Layer, Schema } from "effect"
 import { Entity, MachineId, Snowflake } from "effect/cluster"
 import { Rpc } from "effect/rpc"
 import { TestClock } from "effect/testing"
-import { Origin } from "../../../schemas/actors/WebhookActor.ts"
+import { Origin } from "../../../schemas/actors/DomainActor.ts"
 import { CurrentRequest } from "../../../services/platform/observability/CurrentRequest.ts"
 import { Mailbox, send } from "../../../services/platform/messaging/Mailbox.ts"
 import { asked } from "../../../src/actors/Asked.ts"
 import { singleProcess } from "../../../src/actors/Cluster.ts"
 
-const origin = { requestId: "r-1", route: "PATCH /v1/webhooks/{id}" }
+const origin = { requestId: "r-1", route: "POST /v1/domains/{id}/transfer" }
 
 interface Command {
   readonly n: number

@@ -8,8 +8,8 @@ class Refused extends Data.TaggedError("Refused")<{ readonly by: string }> {}
 
 const address = EntityAddress.make({
   shardId: ShardId.make("default", 1),
-  entityType: EntityType.make("Webhook"),
-  entityId: EntityId.make("w"),
+  entityType: EntityType.make("Domain"),
+  entityId: EntityId.make("d"),
 })
 const direct = Effect.succeed("the service")
 

@@ -48,6 +48,7 @@ import { Partitions } from "../services/webhooks/Partitions.ts"
 import { latePartitions } from "../services/webhooks/PartitionWatch.ts"
 import { Replays } from "../services/webhooks/Replays.ts"
 import { Sender } from "../services/webhooks/Sender.ts"
+import { Settlement } from "../services/webhooks/Settlement.ts"
 import { WebhookJobs } from "../services/webhooks/WebhookJobs.ts"
 import { Webhooks } from "../services/webhooks/Webhooks.ts"
 import { manyProcesses, singleProcess } from "./actors/Cluster.ts"
@@ -84,6 +85,7 @@ import { migrated, tables } from "./Migrations.ts"
 import { type BackingServices, portsOf } from "./BackingServices.ts"
 import { DirectoryIntake } from "./workers/DirectoryIntake.ts"
 import { WebhookRetries } from "./workers/WebhookRetries.ts"
+import { WebhookSettlement } from "./workers/WebhookSettlement.ts"
 import { EmailEventIntake } from "./workers/EmailEventIntake.ts"
 import { LifecycleMaintenance } from "./workers/LifecycleMaintenance.ts"
 import { NotificationIntakeWorker } from "./workers/NotificationWorker.ts"
@@ -203,9 +205,12 @@ const services = (config: AppConfig, places: BackingServices) =>
 
 const delivery = (config: AppConfig) => {
   const sender = { timeoutMillis: config.webhooksTimeout }
-  return Layer.mergeAll(EmailEventIntake.layer, WebhookRetries.layer).pipe(
+  // At a stop claims end first, and then what became of them is settled.
+  const retries = Layer.provide(WebhookRetries.layer, WebhookSettlement.layer)
+  return Layer.merge(EmailEventIntake.layer, retries).pipe(
     Layer.provide(EventIntake.layer),
-    Layer.provide(Deliveries.layer({ ...sender, schedule: config.schedule })),
+    Layer.provide(Deliveries.layer(sender)),
+    Layer.provide(Settlement.layer({ ...sender, schedule: config.schedule })),
     Layer.provide([Sender.layer(sender), Endpoints.layer, Listeners.layer]),
   )
 }

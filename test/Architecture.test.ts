@@ -48,8 +48,6 @@ const long: Readonly<Record<string, ReadonlyArray<string>>> = {
   "one statement and what it takes": [
     "services/decisions/PolicyDecisions/Listing.ts listing",
     "services/lifecycle/Drift.ts compare",
-    "services/webhooks/Deliveries/CreateDeliveries.ts insertEvents",
-    "services/webhooks/Deliveries/SettleAttempts.ts settle",
   ],
 }
 

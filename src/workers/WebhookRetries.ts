@@ -10,8 +10,9 @@ import { WakeUps } from "../../services/platform/messaging/WakeUps.ts"
 import { Bus, type BusMessage } from "../../services/platform/messaging/Bus.ts"
 import { ClockHealth } from "../../services/platform/database/DatabaseClock.ts"
 import { faultPoint } from "../../services/platform/Failpoints.ts"
-import { Deliveries, dueTopic, scanEveryMillis } from "../../services/webhooks/Deliveries.ts"
-import { every, loop } from "./Loop.ts"
+import { Deliveries } from "../../services/webhooks/Deliveries.ts"
+import { dueTopic, scanEveryMillis } from "../../services/webhooks/Deliveries/DeliveryClaims.ts"
+import { loop } from "./Loop.ts"
 
 /** Avoids a busy loop while another process's scan has locked the due lane. */
 const leastSleepMillis = 10
@@ -32,7 +33,6 @@ export const WebhookRetries = {
     const clocks = yield* ClockHealth
     const deliveries = yield* Deliveries
 
-    yield* Effect.forkScoped(deliveries.settling)
     yield* Effect.forkScoped(deliveries.feeding(Effect.map(clocks.read, ({ healthy }) => healthy)))
     yield* bus.consume({
       stream: "DELIVERIES",
@@ -70,6 +70,5 @@ export const WebhookRetries = {
       yield* bell.wait(Math.max(leastSleepMillis, millis))
     })
     yield* loop("due deliveries", { wait }, scanEveryMillis, scan)
-    yield* every("expired claims", 5_000, deliveries.free)
   })),
 }

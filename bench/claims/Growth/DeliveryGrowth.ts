@@ -13,13 +13,14 @@ import { CountCompaction } from "../../../services/webhooks/CountCompaction.ts"
 import { DeliveryRecords } from "../../../services/webhooks/DeliveryRecords.ts"
 import { accept } from "../../../services/webhooks/Deliveries/CreateDeliveries.ts"
 import { announceDue, claimDue, expired } from "../../../services/webhooks/Deliveries/DeliveryClaims.ts"
-import { settle } from "../../../services/webhooks/Deliveries/SettleAttempts.ts"
-import { settleDelivered } from "../../../services/webhooks/Deliveries/SettleDelivered.ts"
 import { Endpoints } from "../../../services/webhooks/Endpoints.ts"
 import { Listeners } from "../../../services/webhooks/Listeners.ts"
 import { Partitions } from "../../../services/webhooks/Partitions.ts"
 import { specified } from "../../../services/webhooks/RetrySchedule.ts"
 import { releasedOf, type Result, type Task } from "../../../services/webhooks/Sender/Task.ts"
+import { settleDelivered } from "../../../services/webhooks/Settlement/SettleDelivered.ts"
+import { decide } from "../../../services/webhooks/Settlement/SettlementDecision.ts"
+import { settleUndelivered } from "../../../services/webhooks/Settlement/SettleUndelivered.ts"
 import { fill as fillHooks, type Hook, hooksOn } from "../../harness/Fixture.ts"
 import { keysFileOf } from "../../harness/Product.ts"
 import { type Area, idOf, platform } from "./Area.ts"
@@ -166,7 +167,11 @@ const statements: Area["statements"] = (world, run) =>
         {
           name: "deliveries: settle what failed",
           prepare: keep(claiming),
-          run: () => settle(sql, specified, taken.map((task) => resultOf(task, 500))),
+          run: () => {
+            const now = Date.now()
+            const decisions = taken.map((task) => decide(specified, resultOf(task, 500), now, Math.random()))
+            return settleUndelivered(sql, decisions, now)
+          },
           descents: n * atOnce * 10,
         },
         { name: "deliveries: leases that ended", run: () => expired(sql, 500), descents: 1 },

@@ -58,6 +58,69 @@ interface InsertedRow {
   readonly current: ReadonlyArray<string>
 }
 
+/** What no account's number is. */
+const anyVersion = 0
+
+/** The accounts that are as `versions` has them. By key, whatever the planner supposes of how many there are. */
+const currentAccounts = (
+  sql: PgClient.PgClient,
+  events: ReadonlyArray<NewEvent>,
+  versions: ReadonlyMap<string, bigint>,
+) => {
+  const accounts = [...new Set(events.map(({ accountId }) => accountId))]
+  return sql`
+      select c.id from unnest(${arrayOf(accounts)}::uuid[],
+        ${arrayOf(accounts.map((id) => versions.get(id) ?? anyVersion))}::bigint[]) c(id, version)
+      where c.version = ${anyVersion}
+        or c.version = (select a.listeners from accounts a where a.id = c.id and not a.removed)`
+}
+
+/**
+ * The events of accounts in `account`, by number, with the keys under which they are remembered.
+ *
+ * The rows come from a series, because PostgreSQL takes an array whose length it does not know for ten rows, and would
+ * join hundreds in nested loops. The conditions on them, here and in `remembered`, are boolean subqueries for the same
+ * reason: PostgreSQL takes a semi-join on an array's element, and `is null`, to leave two rows of 500, and compared every
+ * event with every other.
+ */
+const keyedEvents = (sql: PgClient.PgClient, events: ReadonlyArray<NewEvent>) => {
+  const keys = events.map(({ accountId, sourceId }) => seenKeyOf(accountId, sourceId))
+  return sql`
+      select k.n, k.account_id, k.key, k.before from (
+        select n, (${arrayOf(events.map((e) => e.accountId))}::uuid[])[n] as account_id,
+          (${arrayOf(keys.map(({ key }) => key))}::uuid[])[n] as key,
+          (${arrayOf(keys.map(({ before }) => before))}::uuid[])[n] as before
+        from generate_series(1, ${events.length}::int) n
+      ) k where (select true from account a where a.id = k.account_id)`
+}
+
+/** An event that has deliveries. */
+interface Heard {
+  readonly event: NewEvent
+  /** Its number in the statement, from 1 on. */
+  readonly place: number
+}
+
+/** The events that have deliveries, as far as they are in `fresh`. */
+const heardEvents = (sql: PgClient.PgClient, heard: ReadonlyArray<Heard>) =>
+  sql`
+      select f.n, f.account_id, e.id, e.source_id, e.event, e.body
+      from unnest(${arrayOf(heard.map((h) => h.place))}::int[], ${arrayOf(heard.map((h) => h.event.id))}::uuid[],
+        ${heard.map((h) => h.event.sourceId)}::text[], ${arrayOf(heard.map((h) => h.event.event))}::text[],
+        ${heard.map((h) => h.event.body)}::text[]) e(n, id, source_id, event, body)
+      join fresh f on f.n = e.n`
+
+/** The deliveries of the events in `event`. */
+const madeDeliveries = (sql: PgClient.PgClient, heard: ReadonlyArray<Heard>) => {
+  const made = heard.flatMap(({ event, place }) => event.deliveries.map((delivery) => ({ delivery, place })))
+  return sql`
+      select d.id, d.webhook_id, e.account_id, e.id as event_id, e.event, d.claimed
+      from unnest(${arrayOf(made.map((m) => m.place))}::int[], ${arrayOf(made.map((m) => m.delivery.id))}::uuid[],
+        ${arrayOf(made.map((m) => m.delivery.webhookId))}::uuid[],
+        ${arrayOf(made.map((m) => m.delivery.claimed))}::bool[]) d(n, id, webhook_id, claimed)
+      join event e on e.n = d.n`
+}
+
 /**
  * Remembers events, and writes events, deliveries, queue rows, counts and lanes of those that were not there before;
  * gives their places, from 0 on, the claim, and the accounts that were as `versions` has them: of another, nothing is
@@ -65,10 +128,6 @@ interface InsertedRow {
  *
  * Whoever puts into the queue what waits locks its lane, also where that points early enough: a scan that looks before
  * the commit would otherwise move the lane on, past rows that it cannot see yet (see `announceDue`).
- *
- * The first rows come from a series, because PostgreSQL takes an array whose length it does not know for ten rows, and
- * would join hundreds in nested loops. The conditions on them are boolean subqueries for the same reason: PostgreSQL takes
- * a semi-join on an array's element, and `is null`, to leave two rows of 500, and compared every event with every other.
  */
 export const insertEvents = Effect.fnUntraced(function* (
   sql: PgClient.PgClient,
@@ -76,24 +135,10 @@ export const insertEvents = Effect.fnUntraced(function* (
   at: { readonly now: Date; readonly leaseUntil: Date },
   versions: ReadonlyMap<string, bigint> = new Map(),
 ): Effect.fn.Return<Inserted, SqlError.SqlError> {
-  const accounts = [...new Set(events.map(({ accountId }) => accountId))]
-  const keys = events.map(({ accountId, sourceId }) => seenKeyOf(accountId, sourceId))
   const heard = events.flatMap((event, i) => event.deliveries.length === 0 ? [] : [{ event, place: i + 1 }])
-  const made = heard.flatMap(({ event, place }) => event.deliveries.map((delivery) => ({ delivery, place })))
   const [row] = yield* sql<InsertedRow>`
-    with account as materialized (
-      -- By key, whatever the planner supposes of how many there are.
-      select c.id from unnest(${arrayOf(accounts)}::uuid[],
-        ${arrayOf(accounts.map((id) => versions.get(id) ?? anyVersion))}::bigint[]) c(id, version)
-      where c.version = ${anyVersion}
-        or c.version = (select a.listeners from accounts a where a.id = c.id and not a.removed)
-    ), known as materialized (
-      select k.n, k.account_id, k.key, k.before from (
-        select n, (${arrayOf(events.map((e) => e.accountId))}::uuid[])[n] as account_id,
-          (${arrayOf(keys.map(({ key }) => key))}::uuid[])[n] as key,
-          (${arrayOf(keys.map(({ before }) => before))}::uuid[])[n] as before
-        from generate_series(1, ${events.length}::int) n
-      ) k where (select true from account a where a.id = k.account_id)
+    with account as materialized (${currentAccounts(sql, events, versions)}
+    ), known as materialized (${keyedEvents(sql, events)}
     ), remembered as (
       insert into seen_ids (key, seen_on)
       select k.key, ${at.now}::timestamptz::date from known k
@@ -104,21 +149,11 @@ export const insertEvents = Effect.fnUntraced(function* (
       on conflict do nothing returning key
     ), fresh as materialized (
       select n, account_id from known join remembered using (key)
-    ), event as materialized (
-      select f.n, f.account_id, e.id, e.source_id, e.event, e.body
-      from unnest(${arrayOf(heard.map((h) => h.place))}::int[], ${arrayOf(heard.map((h) => h.event.id))}::uuid[],
-        ${heard.map((h) => h.event.sourceId)}::text[], ${arrayOf(heard.map((h) => h.event.event))}::text[],
-        ${heard.map((h) => h.event.body)}::text[]) e(n, id, source_id, event, body)
-      join fresh f on f.n = e.n
+    ), event as materialized (${heardEvents(sql, heard)}
     ), stored as (
       insert into events (id, account_id, source_id, event, body, created_at)
       select id, account_id, source_id, event, body, ${at.now} from event
-    ), input as materialized (
-      select d.id, d.webhook_id, e.account_id, e.id as event_id, e.event, d.claimed
-      from unnest(${arrayOf(made.map((m) => m.place))}::int[], ${arrayOf(made.map((m) => m.delivery.id))}::uuid[],
-        ${arrayOf(made.map((m) => m.delivery.webhookId))}::uuid[],
-        ${arrayOf(made.map((m) => m.delivery.claimed))}::bool[]) d(n, id, webhook_id, claimed)
-      join event e on e.n = d.n
+    ), input as materialized (${madeDeliveries(sql, heard)}
     ), own as materialized (
       select nextval('delivery_claims') as claim
     ), delivery as (
@@ -145,9 +180,6 @@ export const insertEvents = Effect.fnUntraced(function* (
       array(select id::text from account) as current`
   return { fresh: new Set(row!.fresh), claim: row!.claim, current: new Set(row!.current) }
 })
-
-/** What no account's number is. */
-const anyVersion = 0
 
 /** Events with the webhooks that hear them, each its own: an event that is there twice is taken once. */
 const heardBy = (

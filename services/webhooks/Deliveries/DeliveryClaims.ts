@@ -11,6 +11,12 @@ import type { Result, Task } from "../Sender/Task.ts"
 import { maxInterruptions } from "../RetrySchedule.ts"
 import { arrayOf } from "./PgArray.ts"
 
+/** The topic of the wake-up signal that deliveries are due. */
+export const dueTopic = "deliveries"
+
+/** The longest that a scan for due retries lets wait for itself; sooner ones wake it. */
+export const scanEveryMillis = 1_000
+
 /** What a Dispatcher may try to claim for one webhook. */
 export interface Announcement {
   readonly webhookId: string

@@ -1,7 +1,7 @@
 /** What the pipeline counts, a batch at a time. */
 import { Effect, Metric } from "effect"
 import type { Acceptance } from "./CreateDeliveries.ts"
-import type { Next } from "./SettleAttempts.ts"
+import type { Next } from "../Settlement/SettlementDecision.ts"
 
 const events = Metric.counter("bailiwick_mail_events_total", { description: "Email events by what became of them" })
 const deliveries = Metric.counter("bailiwick_deliveries_total", { description: "Deliveries made of events" })

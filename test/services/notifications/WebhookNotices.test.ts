@@ -5,8 +5,9 @@ import { TestClock } from "effect/testing"
 import { Inbox } from "../../../services/notifications/Inbox.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { Deliveries } from "../../../services/webhooks/Deliveries.ts"
+import { Settlement } from "../../../services/webhooks/Settlement.ts"
 import { Webhooks } from "../../../services/webhooks/Webhooks.ts"
-import { comes, count, event, take, webhook, world } from "../webhooks/WebhookWorld.ts"
+import { comes, count, event, take, webhook, working, world } from "../webhooks/WebhookWorld.ts"
 import { serve } from "../platform/Outbound/LoopbackServers.ts"
 import { list } from "./NotificationWorld.ts"
 
@@ -19,7 +20,7 @@ layer(Inbox.layer.pipe(Layer.provideMerge(world())))("notices of webhooks", (it)
       // The fifth attempt that ends without an outcome is the last.
       yield* sql`update delivery_queue set attempts_interrupted = 4 where webhook_id = ${hook.id}::uuid`
       yield* TestClock.adjust("31 seconds")
-      assert.strictEqual(yield* (yield* Deliveries).free, 3)
+      assert.strictEqual(yield* (yield* Settlement).free, 3)
       const { update } = yield* Webhooks
       for (const isActive of [false, true, false]) yield* update(hook.accountId, hook.id, { isActive })
       const { items, total, unread } = yield* list(hook.accountId)
@@ -42,15 +43,6 @@ layer(Inbox.layer.pipe(Layer.provideMerge(world())))("notices of webhooks", (it)
       assert.strictEqual(letters.length, 3)
     }))
 })
-
-// The sender ends with the layer that settles for it.
-const working = Layer.effectDiscard(
-  Effect.flatMap(
-    Deliveries,
-    ({ feeding, settling }) =>
-      Effect.andThen(Effect.forkScoped(settling), Effect.forkScoped(feeding(Effect.succeed(true)))),
-  ),
-)
 
 layer(Layer.fresh(Inbox.layer.pipe(Layer.provideMerge(Layer.provideMerge(working, world())))))("dead letters", (it) => {
   it.effect("a notice names endpoint, event and response, and the next dead letter moves it to the top", () =>

@@ -2,9 +2,7 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { CountCompaction } from "../../../services/webhooks/CountCompaction.ts"
-import { settle } from "../../../services/webhooks/Deliveries/SettleAttempts.ts"
-import { specified } from "../../../services/webhooks/RetrySchedule.ts"
-import { count, event, failed, miscounted, now, resultOf, take, webhook, world } from "./WebhookWorld.ts"
+import { count, event, failed, miscounted, now, resultOf, settle, take, webhook, world } from "./WebhookWorld.ts"
 
 const totals = Effect.flatMap(Database, ({ sql }) =>
   sql<{ webhook_id: string; status: string; n: number }>`
@@ -13,13 +11,12 @@ const totals = Effect.flatMap(Database, ({ sql }) =>
 layer(Layer.fresh(world()))("Counts", (it) => {
   it.effect("a fold leaves one row a webhook, day and status, and every total as it was", () =>
     Effect.gen(function* () {
-      const { sql } = yield* Database
       const { fold } = yield* CountCompaction
       const hooks = [yield* webhook(), yield* webhook()]
       for (const hook of [...hooks, ...hooks, ...hooks]) {
         const { tasks } = yield* take(Array.from({ length: 4 }, () => event(hook.accountId)))
         const at = yield* now
-        yield* settle(sql, specified, [resultOf(tasks[0]!, at), failed(tasks[1]!, at)])
+        yield* settle([resultOf(tasks[0]!, at), failed(tasks[1]!, at)])
       }
       const before = yield* totals
       assert.isAbove(yield* count("delivery_counts"), 12)
@@ -54,7 +51,7 @@ layer(Layer.fresh(world()))("Counts", (it) => {
       const hook = yield* webhook()
       const writes = Effect.gen(function* () {
         const { tasks } = yield* take([event(hook.accountId), event(hook.accountId)])
-        yield* settle(sql, specified, [resultOf(tasks[0]!, yield* now)])
+        yield* settle([resultOf(tasks[0]!, yield* now)])
       })
       yield* Effect.all([
         Effect.repeat(writes, { times: 25 }),

@@ -9,14 +9,13 @@ import { Deliveries } from "../../../services/webhooks/Deliveries.ts"
 import { DeliveryRecords } from "../../../services/webhooks/DeliveryRecords.ts"
 import { load } from "../../../src/AppConfig.ts"
 import { serve } from "../platform/Outbound/LoopbackServers.ts"
-import { comes, comesByItself, event, miscounted, now, stoppedClock, webhook, world } from "./WebhookWorld.ts"
+import { comes, comesByItself, event, miscounted, now, settling, stoppedClock, webhook, world } from "./WebhookWorld.ts"
 
 const minute = 60_000
 const hour = 60 * minute
 /** The table of the specification, written once more. */
 const table = [minute, 5 * minute, 30 * minute, 2 * hour, 6 * hour, 24 * hour, 48 * hour]
 
-const settling = Layer.effectDiscard(Effect.flatMap(Deliveries, (deliveries) => Effect.forkScoped(deliveries.settling)))
 const decode = Schema.decodeUnknownSync(Schema.fromJsonString(FullDeliveryRecord))
 
 /** A world by the program's own defaults: nothing in the environment. */

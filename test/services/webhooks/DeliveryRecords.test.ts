@@ -6,7 +6,6 @@ import { DeliveryNotFound, WebhookNotFound } from "../../../schemas/problems/Web
 import { Database } from "../../../services/platform/database/Database.ts"
 import { Jobs } from "../../../services/platform/messaging/Jobs.ts"
 import { CountCompaction } from "../../../services/webhooks/CountCompaction.ts"
-import { settle } from "../../../services/webhooks/Deliveries/SettleAttempts.ts"
 import { DeliveryRecords, type PageRequest } from "../../../services/webhooks/DeliveryRecords.ts"
 import { specified } from "../../../services/webhooks/RetrySchedule.ts"
 import { WebhookJobs } from "../../../services/webhooks/WebhookJobs.ts"
@@ -22,6 +21,7 @@ import {
   on,
   resultOf,
   session,
+  settle,
   take,
   webhook,
   world,
@@ -45,15 +45,15 @@ const history = Effect.gen(function* () {
   const { sql } = yield* Database
   const { tasks } = yield* take(Array.from({ length: 25 }, () => event(hook.accountId)), 22)
   const at = yield* now
-  yield* settle(sql, specified, tasks.slice(0, 10).map((task) => resultOf(task, at)))
-  yield* settle(sql, specified, tasks.slice(10, 16).map((task) => failed(task, at)))
-  yield* settle(sql, specified, tasks.slice(16, 20).map((task) => resultOf(task, at, dead)))
+  yield* settle(tasks.slice(0, 10).map((task) => resultOf(task, at)))
+  yield* settle(tasks.slice(10, 16).map((task) => failed(task, at)))
+  yield* settle(tasks.slice(16, 20).map((task) => resultOf(task, at, dead)))
   const rows = yield* sql<{ id: string; status: string }>`
     select id, status from deliveries where webhook_id = ${hook.id}::uuid order by id desc`
   return { hook, rows }
 })
 
-layer(Layer.fresh(world()))("DeliveryRecords", (it) => {
+layer(Layer.fresh(world({ schedule: { ...specified, jitter: 0 } })))("DeliveryRecords", (it) => {
   it.effect("pages are newest first, without gap or repeat, each with the total; past the end they are empty", () =>
     Effect.gen(function* () {
       const { hook, rows } = yield* history
@@ -80,7 +80,7 @@ layer(Layer.fresh(world()))("DeliveryRecords", (it) => {
         const accepted = take(Array.from({ length: deliveries }, () => event(hook.accountId)))
         const { tasks } = yield* accepted.pipe(on(noon - days * dayMillis))
         // What is dead stays to be read when its day's partition is dropped.
-        yield* settle(sql, specified, tasks.slice(0, 1).map((task) => resultOf(task, noon - days * dayMillis, dead)))
+        yield* settle(tasks.slice(0, 1).map((task) => resultOf(task, noon - days * dayMillis, dead)))
       }
       const ids = (yield* sql<{ id: string }>`
         select id from deliveries where webhook_id = ${hook.id}::uuid order by id desc`).map(({ id }) => id)
@@ -121,7 +121,6 @@ layer(Layer.fresh(world()))("DeliveryRecords", (it) => {
   it.effect("a record says why no response came and when the next attempt is due", () =>
     Effect.gen(function* () {
       const hook = yield* webhook()
-      const { sql } = yield* Database
       const { tasks } = yield* take([event(hook.accountId)])
       const [task] = tasks
       const { get } = yield* DeliveryRecords
@@ -135,7 +134,7 @@ layer(Layer.fresh(world()))("DeliveryRecords", (it) => {
       ])
       const at = yield* now
       const silence = { ending: "silent", status: null, error: "dns", body: null, durationMs: 12 } as const
-      yield* settle(sql, { ...specified, jitter: 0 }, [resultOf(task!, at, silence)])
+      yield* settle([resultOf(task!, at, silence)])
       const text = yield* get(hook.accountId, task!.deliveryId, hook.id)
       assert.deepStrictEqual(full(text), {
         ...fresh,

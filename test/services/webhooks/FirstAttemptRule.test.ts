@@ -7,13 +7,11 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { TestClock } from "effect/testing"
 import { Database } from "../../../services/platform/database/Database.ts"
-import { Deliveries } from "../../../services/webhooks/Deliveries.ts"
-import { settle } from "../../../services/webhooks/Deliveries/SettleAttempts.ts"
-import { isDelivered, settleDelivered } from "../../../services/webhooks/Deliveries/SettleDelivered.ts"
 import { DeliveryRecords } from "../../../services/webhooks/DeliveryRecords.ts"
 import { Partitions } from "../../../services/webhooks/Partitions.ts"
 import { Replays } from "../../../services/webhooks/Replays.ts"
 import { releasedOf, type Result, type Task } from "../../../services/webhooks/Sender/Task.ts"
+import { Settlement } from "../../../services/webhooks/Settlement.ts"
 import {
   claimAll,
   count,
@@ -26,6 +24,7 @@ import {
   on,
   resultOf,
   session,
+  settle,
   take,
   webhook,
   world,
@@ -91,13 +90,6 @@ const asBefore = Effect.fnUntraced(function* ({ hook }: Side) {
     where webhook_id = ${hook.id}::uuid`
 })
 
-/** As the program settles: what was delivered by the short statement, the rest by the long one. */
-const settled = Effect.fnUntraced(function* (results: ReadonlyArray<Result>) {
-  const { sql } = yield* Database
-  yield* settle(sql, schedule, results.filter((result) => !isDelivered(result)))
-  yield* settleDelivered(sql, results.filter(isDelivered))
-})
-
 const resultsOf = (which: "ended" | "fatal", some: ReadonlyArray<One>, n: number, at: number) =>
   some.flatMap(({ kind, task }, i): ReadonlyArray<Result> => {
     const step = kind[n]
@@ -128,8 +120,8 @@ const step = Effect.fnUntraced(function* ({ all, hook }: Side, n: number) {
   const replayed = all.filter(({ kind }) => kind[n] === "replay").map(({ id }) => id)
   yield* (yield* Replays).again(hook.id, replayed).pipe(sql.withTransaction)
   yield* dying(all, n)
-  yield* settled(resultsOf("ended", all, n, at))
-  yield* settled(resultsOf("fatal", all, n, at))
+  yield* settle(resultsOf("ended", all, n, at))
+  yield* settle(resultsOf("fatal", all, n, at))
 })
 
 /** Claims what goes on at step `n`. */
@@ -183,7 +175,7 @@ const both = Effect.gen(function* () {
     yield* asBefore(before)
     yield* alike(today, before, `after step ${n}`)
     yield* TestClock.adjust(lease + 1_000)
-    yield* (yield* Deliveries).free
+    yield* (yield* Settlement).free
     yield* asBefore(before)
     yield* alike(today, before, `after the leases of step ${n}`)
     for (const { id } of before.all) {
@@ -196,7 +188,7 @@ const both = Effect.gen(function* () {
   return sides
 })
 
-layer(Layer.fresh(world()))("First attempts", (it) => {
+layer(Layer.fresh(world({ schedule })))("First attempts", (it) => {
   it.effect("are told as they were, whatever comes after them, also of deliveries from before", () =>
     Effect.gen(function* () {
       const sides = yield* both
@@ -208,7 +200,7 @@ layer(Layer.fresh(world()))("First attempts", (it) => {
 
       // Their day goes. Dead letters stay, and what is sent again comes back with all that was known of it.
       yield* Effect.gen(function* () {
-        yield* (yield* Deliveries).free
+        yield* (yield* Settlement).free
         const { upkeep } = yield* Partitions
         yield* upkeep
         const letters = (some: Side) => some.all.filter(({ kind }) => kind.at(-1) === "dead" || kind === doubtful)
@@ -224,7 +216,7 @@ layer(Layer.fresh(world()))("First attempts", (it) => {
           assert.strictEqual(yield* count("deliveries", `id = any('{${ids.join(",")}}'::uuid[])`), 0)
           yield* (yield* Replays).again(one.hook.id, ids).pipe(sql.withTransaction)
           assert.deepStrictEqual(attempts(yield* tell), was)
-          yield* settled((yield* claimAll(ids)).map((task) => resultOf(task, task.leaseUntil)))
+          yield* settle((yield* claimAll(ids)).map((task) => resultOf(task, task.leaseUntil)))
           assert.deepStrictEqual(attempts(yield* tell).map((all) => all.slice(0, -1)), was)
         }
         const of = (one: Side) => told(one, letters(one))
@@ -237,7 +229,7 @@ layer(Layer.fresh(world()))("First attempts", (it) => {
       const { accountId, id } = yield* webhook()
       const { tasks } = yield* take([event(accountId), event(accountId)])
       const at = yield* now
-      yield* settled([resultOf(tasks[0]!, at), failed(tasks[1]!, at)])
+      yield* settle([resultOf(tasks[0]!, at), failed(tasks[1]!, at)])
       const own = `delivery_id in (select id from deliveries where webhook_id = '${id}')`
       assert.strictEqual(yield* count("attempts", own), 1)
       assert.strictEqual(yield* count("attempts", `delivery_id = '${tasks[1]!.deliveryId}'`), 1)

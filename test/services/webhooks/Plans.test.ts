@@ -6,11 +6,21 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { Deliveries } from "../../../services/webhooks/Deliveries.ts"
-import { settle } from "../../../services/webhooks/Deliveries/SettleAttempts.ts"
 import { Partitions } from "../../../services/webhooks/Partitions.ts"
 import { Replays } from "../../../services/webhooks/Replays.ts"
-import { specified } from "../../../services/webhooks/RetrySchedule.ts"
-import { claimAll, claimBacklog, event, failed, noon, now, resultOf, take, webhook, world } from "./WebhookWorld.ts"
+import {
+  claimAll,
+  claimBacklog,
+  event,
+  failed,
+  noon,
+  now,
+  resultOf,
+  settle,
+  take,
+  webhook,
+  world,
+} from "./WebhookWorld.ts"
 
 interface Touched {
   readonly read: number
@@ -124,7 +134,7 @@ const cycle = (all: ReadonlyArray<{ id: string; accountId: string }>) =>
     const results = claimed.value.map((task, i) =>
       i % 4 === 0 ? failed(task, at) : i % 40 === 1 ? resultOf(task, at, dying) : resultOf(task, at)
     )
-    const done = yield* touching(settle(sql, specified, results))
+    const done = yield* touching(settle(results))
     assert.lengthOf(done.value, 200)
     lean("the settlement", done.touched, 1_200)
     const [ended] = results.filter(({ status }) => status === 200)
@@ -139,7 +149,7 @@ const cycle = (all: ReadonlyArray<{ id: string; accountId: string }>) =>
     const fed = yield* touching(Effect.andThen(generic, claimBacklog(all.slice(0, 10), 20)))
     assert.lengthOf(fed.value, 200)
     lean("the claim of a backlog", fed.touched, 1_600)
-    assert.lengthOf(yield* settle(sql, specified, fed.value.map((task) => resultOf(task, at))), 200)
+    assert.lengthOf(yield* settle(fed.value.map((task) => resultOf(task, at))), 200)
   })
 
 const dying = { ending: "interrupted", fatal: true, status: null, error: "interrupted" } as const

@@ -7,11 +7,9 @@ import { RateLimited } from "../../../schemas/problems/HttpProblems.ts"
 import { DeliveryNotFound, DeliveryUnderWay, WebhookNotFound } from "../../../schemas/problems/WebhookProblems.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { Jobs } from "../../../services/platform/messaging/Jobs.ts"
-import { settle } from "../../../services/webhooks/Deliveries/SettleAttempts.ts"
 import { DeliveryRecords } from "../../../services/webhooks/DeliveryRecords.ts"
 import { Partitions } from "../../../services/webhooks/Partitions.ts"
 import { Replays } from "../../../services/webhooks/Replays.ts"
-import { specified } from "../../../services/webhooks/RetrySchedule.ts"
 import { WebhookJobs } from "../../../services/webhooks/WebhookJobs.ts"
 import { Webhooks } from "../../../services/webhooks/Webhooks.ts"
 import {
@@ -24,6 +22,7 @@ import {
   now,
   on,
   resultOf,
+  settle,
   stranded,
   take,
   webhook,
@@ -42,12 +41,12 @@ const ended = Effect.fnUntraced(
     const { sql } = yield* Database
     const { tasks } = yield* take(Array.from({ length: n }, () => event(hook.accountId)))
     const at = yield* now
-    if (how === "delivered") yield* settle(sql, specified, tasks.map((task) => resultOf(task, at)))
+    if (how === "delivered") yield* settle(tasks.map((task) => resultOf(task, at)))
     else {
       // The eighth failure of each: the seven before it are Defaults' matter.
       yield* sql`update delivery_queue set attempt = 8 where webhook_id = ${hook.id}::uuid`
       yield* sql`update delivery_counts set status = 'retrying' where webhook_id = ${hook.id}::uuid and status = 'pending'`
-      yield* settle(sql, specified, tasks.map((task) => failed({ ...task, attempt: 8 }, at)))
+      yield* settle(tasks.map((task) => failed({ ...task, attempt: 8 }, at)))
     }
     return { hook, ids: tasks.map(({ deliveryId }) => deliveryId) }
   },
@@ -87,8 +86,7 @@ layer(Layer.fresh(world()))("Replays", (it) => {
         assert.lengthOf(after.attempts, 1)
         const [task] = yield* claimAll([id!])
         assert.deepStrictEqual([task!.deliveryId, task!.cycle, task!.attempt], [id!, 2, 1])
-        const { sql } = yield* Database
-        yield* settle(sql, specified, [resultOf(task!, yield* now)])
+        yield* settle([resultOf(task!, yield* now)])
         const last = yield* recordOf(hook.accountId, id!)
         assert.deepStrictEqual([last.status, last.attempts.map(({ cycle }) => cycle)], ["delivered", [1, 2]])
         yield* laws
@@ -108,8 +106,7 @@ layer(Layer.fresh(world()))("Replays", (it) => {
       }
       yield* (yield* Webhooks).remove(hook.accountId, hook.id)
       assert.instanceOf(yield* Effect.flip(one(hook.accountId, id)), DeliveryUnderWay)
-      const { sql } = yield* Database
-      yield* settle(sql, specified, [resultOf(tasks[0]!, yield* now)])
+      yield* settle([resultOf(tasks[0]!, yield* now)])
     }))
 
   it.effect("asked for many times at once it is replayed once", () =>
@@ -180,8 +177,7 @@ layer(Layer.fresh(world()))("Replays", (it) => {
         assert.deepStrictEqual([after.payload, after.created_at], [before.payload, before.created_at])
         const [task] = yield* claimAll([id!])
         assert.deepStrictEqual([task!.cycle, JSON.parse(task!.body)], [2, before.payload])
-        const { sql } = yield* Database
-        yield* settle(sql, specified, [resultOf(task!, yield* now)])
+        yield* settle([resultOf(task!, yield* now)])
         assert.strictEqual((yield* recordOf(hook.accountId, id!)).status, "delivered")
         yield* laws
       }).pipe(on((yield* now) + 40 * dayMillis))

@@ -11,12 +11,24 @@ import { Database } from "../../../services/platform/database/Database.ts"
 import { Jobs } from "../../../services/platform/messaging/Jobs.ts"
 import { CountCompaction } from "../../../services/webhooks/CountCompaction.ts"
 import { Deliveries } from "../../../services/webhooks/Deliveries.ts"
-import { settle } from "../../../services/webhooks/Deliveries/SettleAttempts.ts"
 import { Replays } from "../../../services/webhooks/Replays.ts"
 import { releasedOf, type Task } from "../../../services/webhooks/Sender/Task.ts"
+import { Settlement } from "../../../services/webhooks/Settlement.ts"
 import { WebhookJobs } from "../../../services/webhooks/WebhookJobs.ts"
 import { Webhooks } from "../../../services/webhooks/Webhooks.ts"
-import { claimAll, event, failed, miscounted, now, resultOf, stranded, take, webhook, world } from "./WebhookWorld.ts"
+import {
+  claimAll,
+  event,
+  failed,
+  miscounted,
+  now,
+  resultOf,
+  settle,
+  stranded,
+  take,
+  webhook,
+  world,
+} from "./WebhookWorld.ts"
 
 /** Short delays: a virtual hour means many turns of loops that run every 10 s. */
 const schedule = { delays: Array.from({ length: 8 }, () => 60_000), jitter: 0.1 }
@@ -55,12 +67,9 @@ interface State {
 }
 
 const settled = Effect.fnUntraced(function* (state: State, { do: what, n }: Step) {
-  const { sql } = yield* Database
   const at = yield* now
   const some = state.tasks.splice(0, n)
   yield* settle(
-    sql,
-    schedule,
     some.map((task) =>
       what === "released" ? releasedOf(task) : what === "delivered" ? resultOf(task, at) : failed(task, at)
     ),
@@ -90,7 +99,7 @@ const run = Effect.fnUntraced(function* (state: State, one: Step) {
       return yield* TestClock.adjust(`${one.n * 20} seconds`)
     case "expire":
       yield* TestClock.adjust("31 seconds")
-      return void (yield* (yield* Deliveries).free)
+      return void (yield* (yield* Settlement).free)
     case "exhaust":
       return yield* sql`update delivery_queue set attempt = 8 where claim is null and attempt > 1
         and webhook_id = ${id}::uuid`
@@ -124,7 +133,7 @@ const misqueued = Effect.flatMap(
       or (d.next_retry_at is null) is distinct from (d.status <> 'retrying')`,
 )
 
-layer(Layer.fresh(world()))("Histories", (it) => {
+layer(Layer.fresh(world({ schedule })))("Histories", (it) => {
   it.effect(
     "50 random histories keep counts, queue rows and due deliveries consistent at each step",
     () =>
@@ -148,7 +157,7 @@ layer(Layer.fresh(world()))("Histories", (it) => {
             ends.add(status)
           }
           yield* TestClock.adjust("31 seconds")
-          yield* (yield* Deliveries).free
+          yield* (yield* Settlement).free
           // Each history begins with empty tables.
           const tables = ["deliveries", "delivery_queue", "delivery_counts", "dead_letters", "jobs", "webhook_lanes"]
           for (const table of tables) yield* sql`delete from ${sql(table)}`

@@ -27,6 +27,7 @@ import { Replays } from "../../../services/webhooks/Replays.ts"
 import type { RetrySchedule } from "../../../services/webhooks/RetrySchedule.ts"
 import { specified } from "../../../services/webhooks/RetrySchedule.ts"
 import { Sender } from "../../../services/webhooks/Sender.ts"
+import { Settlement } from "../../../services/webhooks/Settlement.ts"
 import type { Result, Task } from "../../../services/webhooks/Sender/Task.ts"
 import { WebhookJobs } from "../../../services/webhooks/WebhookJobs.ts"
 import { Webhooks } from "../../../services/webhooks/Webhooks.ts"
@@ -54,7 +55,8 @@ export const world = ({ schedule = specified, timeoutMillis = 10_000, ...rest }:
   const kept = rest.retention ?? retention
   return Layer.mergeAll(
     EventIntake.layer.pipe(
-      Layer.provideMerge(Deliveries.layer({ timeoutMillis, schedule })),
+      Layer.provideMerge(Deliveries.layer({ timeoutMillis })),
+      Layer.provideMerge(Settlement.layer({ timeoutMillis, schedule })),
       Layer.provideMerge(Sender.layer({ timeoutMillis })),
     ),
     Webhooks.layer({ perAccount: rest.perAccount ?? 100 }),
@@ -77,6 +79,15 @@ export const world = ({ schedule = specified, timeoutMillis = 10_000, ...rest }:
     Layer.provideMerge(rest.clock ?? Layer.effectDiscard(TestClock.setTime(noon))),
   )
 }
+
+/** Settles until its scope ends; the Sender stops for good with it. */
+export const settling = Layer.effectDiscard(Effect.flatMap(Settlement, ({ settling }) => Effect.forkScoped(settling)))
+
+/** The loops of a process that delivers: claims as there is room, and settles. */
+export const working = Layer.provideMerge(
+  Layer.effectDiscard(Effect.flatMap(Deliveries, ({ feeding }) => Effect.forkScoped(feeding(Effect.succeed(true))))),
+  settling,
+)
 
 /** A clock that stands at `millis()`, while sleeps are those of `sleep`. */
 const standing = (millis: () => number, sleep: Clock.Clock["sleep"]): Clock.Clock => ({
@@ -142,6 +153,9 @@ export const take = (taken: ReadonlyArray<Accepted>, slots = Infinity) =>
     const acceptor = { sql, quick, endpoints, listeners, lease, reserve: () => left-- > 0, release: () => left++ }
     return yield* acceptAll((some, hold) => accept(acceptor, some, hold), taken)
   })
+
+/** Settles results in one batch, as the program does; gives those that it did, with what became of each. */
+export const settle = (results: ReadonlyArray<Result>) => Effect.flatMap(Settlement, (all) => all.settle(results))
 
 /** What an attempt came to. */
 export const resultOf = (task: Result["task"], startedAt: number, fields: Partial<Result> = {}): Result => ({

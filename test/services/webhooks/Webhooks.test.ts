@@ -5,12 +5,23 @@ import { WebhookView, WebhookWithSecret } from "../../../schemas/mail/Webhook.ts
 import { WebhookLimit, WebhookNotFound } from "../../../schemas/problems/WebhookProblems.ts"
 import { HTTPValidationError } from "../../../schemas/Validation.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
-import { settle } from "../../../services/webhooks/Deliveries/SettleAttempts.ts"
 import { Partitions } from "../../../services/webhooks/Partitions.ts"
-import { specified } from "../../../services/webhooks/RetrySchedule.ts"
 import { Webhooks } from "../../../services/webhooks/Webhooks.ts"
 import { account } from "../../support/TestAccounts.ts"
-import { count, dayMillis, event, now, on, resultOf, retention, session, take, webhook, world } from "./WebhookWorld.ts"
+import {
+  count,
+  dayMillis,
+  event,
+  now,
+  on,
+  resultOf,
+  retention,
+  session,
+  settle,
+  take,
+  webhook,
+  world,
+} from "./WebhookWorld.ts"
 
 const decode = Schema.decodeUnknownSync(Schema.fromJsonString(Schema.Array(WebhookView)))
 const listed = Effect.fnUntraced(function* (accountId: string, paused = false) {
@@ -228,8 +239,7 @@ layer(Layer.fresh(world({ perAccount: 5 })))("Webhooks", (it) => {
       const { upkeep } = yield* Partitions
       const [gone, waited] = [yield* webhook(), yield* webhook()]
       const { tasks } = yield* take([event(gone.accountId), event(waited.accountId)])
-      const { sql } = yield* Database
-      yield* settle(sql, specified, [resultOf(tasks[0]!, yield* now)])
+      yield* settle([resultOf(tasks[0]!, yield* now)])
       for (const hook of [gone, waited]) yield* remove(hook.accountId, hook.id)
       const left = count("webhooks", `id = '${gone.id}'`)
       const ends = (yield* now) + (retention.deliveredDays + retention.deadLetterDays) * dayMillis

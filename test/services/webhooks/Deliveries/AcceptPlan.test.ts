@@ -17,6 +17,8 @@ interface Node {
 const explaining = (sql: PgClient.PgClient) => {
   const plans: Array<Node> = []
   const run = (strings: TemplateStringsArray, ...values: ReadonlyArray<string>) => {
+    // The parts of the statement stay as they are.
+    if (!/^\s*with /.test(strings[0]!)) return sql(strings, ...values)
     const texts = [`explain (analyze, timing off, format json) ${strings[0]}`, ...strings.slice(1)]
     return Effect.map(
       sql<{ "QUERY PLAN": ReadonlyArray<{ readonly Plan: Node }> }>(Object.assign(texts, { raw: texts }), ...values),

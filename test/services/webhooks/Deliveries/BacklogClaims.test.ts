@@ -5,15 +5,7 @@ import { Database } from "../../../../services/platform/database/Database.ts"
 import { Deliveries } from "../../../../services/webhooks/Deliveries.ts"
 import { AdaptiveBatchSize } from "../../../../services/webhooks/Deliveries/AdaptiveBatchSize.ts"
 import { serve } from "../../platform/Outbound/LoopbackServers.ts"
-import { comes, count, event, take, webhook, world } from "../WebhookWorld.ts"
-
-const working = Layer.effectDiscard(
-  Effect.flatMap(
-    Deliveries,
-    ({ feeding, settling }) =>
-      Effect.andThen(Effect.forkScoped(settling), Effect.forkScoped(feeding(Effect.succeed(true)))),
-  ),
-)
+import { comes, count, event, take, webhook, working, world } from "../WebhookWorld.ts"
 
 layer(Layer.fresh(Layer.provideMerge(working, world())))("Feeding", (it) => {
   it.effect("a mountain is sent after one announcement of its top, though its lane is held by another", () =>

@@ -6,20 +6,11 @@ import { Deliveries } from "../../../../services/webhooks/Deliveries.ts"
 import { Sender } from "../../../../services/webhooks/Sender.ts"
 import { Webhooks } from "../../../../services/webhooks/Webhooks.ts"
 import { serve } from "../../platform/Outbound/LoopbackServers.ts"
-import { comes, count, event, stranded, take, webhook, world } from "../WebhookWorld.ts"
+import { comes, count, event, stranded, take, webhook, working, world } from "../WebhookWorld.ts"
 
 const answering = (status: number) => serve((_, response) => response.writeHead(status).end("ok"))
 const at = ({ port }: { readonly port: number }) => `http://127.0.0.1:${port}/hook`
 const idle = Effect.map(Sender, ({ slots }) => slots.load.claimed === 0)
-
-// A Sender stops for good with who settles for it.
-const working = Layer.effectDiscard(
-  Effect.flatMap(
-    Deliveries,
-    ({ feeding, settling }) =>
-      Effect.andThen(Effect.forkScoped(settling), Effect.forkScoped(feeding(Effect.succeed(true)))),
-  ),
-)
 
 layer(Layer.fresh(Layer.provideMerge(working, world())))("Deliveries", (it) => {
   it.effect("what is accepted is sent at once, settled, and its slots are free again", () =>

@@ -4,11 +4,8 @@ import { Effect, Layer, Result } from "effect"
 import { TestClock } from "effect/testing"
 import { Database } from "../../../../services/platform/database/Database.ts"
 import { millisOf } from "../../../../services/platform/Ids.ts"
-import { Deliveries } from "../../../../services/webhooks/Deliveries.ts"
-import { settle as settleIn } from "../../../../services/webhooks/Deliveries/SettleAttempts.ts"
-import { specified } from "../../../../services/webhooks/RetrySchedule.ts"
-import type { Result as Attempted } from "../../../../services/webhooks/Sender/Task.ts"
 import { releasedOf } from "../../../../services/webhooks/Sender/Task.ts"
+import { Settlement } from "../../../../services/webhooks/Settlement.ts"
 import { Webhooks } from "../../../../services/webhooks/Webhooks.ts"
 import {
   claimAll,
@@ -18,14 +15,12 @@ import {
   miscounted,
   now,
   resultOf,
+  settle,
   stranded,
   take,
   webhook,
   world,
 } from "../WebhookWorld.ts"
-
-const settle = (results: ReadonlyArray<Attempted>) =>
-  Effect.flatMap(Database, ({ sql }) => settleIn(sql, specified, results))
 
 const rowsOf = (deliveryId: string) =>
   Effect.gen(function* () {
@@ -146,7 +141,7 @@ layer(Layer.fresh(world()))("Deliveries' fence", (it) => {
   it.effect("claims that nobody settled are freed and recorded; the fifth such end is the last", () =>
     Effect.gen(function* () {
       const { hook, task } = yield* claimed
-      const { free } = yield* Deliveries
+      const { free } = yield* Settlement
       const { sql } = yield* Database
       for (let time = 1; time <= 5; time++) {
         yield* TestClock.adjust("30 seconds")
@@ -184,7 +179,7 @@ layer(Layer.fresh(world()))("Deliveries' fence", (it) => {
   it.effect("however many claims have expired, one call frees them", () =>
     Effect.gen(function* () {
       const hook = yield* webhook()
-      const { free } = yield* Deliveries
+      const { free } = yield* Settlement
       yield* take(Array.from({ length: 450 }, () => event(hook.accountId)))
       yield* TestClock.adjust("31 seconds")
       assert.strictEqual(yield* free, 450)

@@ -4,11 +4,14 @@ import { Deferred, Effect, Fiber, Layer } from "effect"
 import { TestClock } from "effect/testing"
 import { Database } from "../../../../services/platform/database/Database.ts"
 import { Deliveries } from "../../../../services/webhooks/Deliveries.ts"
-import { settle } from "../../../../services/webhooks/Deliveries/SettleAttempts.ts"
+import { few } from "../../../../services/webhooks/Deliveries/CreateDeliveries.ts"
 import { Replays } from "../../../../services/webhooks/Replays.ts"
 import { specified } from "../../../../services/webhooks/RetrySchedule.ts"
 import { Webhooks } from "../../../../services/webhooks/Webhooks.ts"
-import { event, failed, now, resultOf, stranded, take, webhook, world } from "../WebhookWorld.ts"
+import { event, failed, now, resultOf, settle, stranded, take, webhook, world } from "../WebhookWorld.ts"
+
+/** As many as a settlement writes on the pool of transactions, and so within the current one. */
+const manyEvents = (accountId: string) => Array.from({ length: few }, () => event(accountId))
 
 /** Runs `change` in a transaction that commits when `meanwhile` is over. */
 const straddling = Effect.fnUntraced(
@@ -37,7 +40,7 @@ const dueLane = Effect.gen(function* () {
   const [announcement] = (yield* deliveries.scan).filter(({ webhookId }) => webhookId === hook.id)
   assert.lengthOf(announcement!.deliveryIds, 1)
   const { tasks } = yield* take([event(hook.accountId)])
-  yield* settle(sql, specified, [resultOf(tasks[0]!, yield* now)])
+  yield* settle([resultOf(tasks[0]!, yield* now)])
   yield* sql`delete from delivery_queue where webhook_id = ${hook.id}::uuid`
   yield* TestClock.adjust("30 seconds")
   return { hook, delivered: tasks[0]!.deliveryId }
@@ -49,7 +52,7 @@ const found = Effect.fnUntraced(function* (webhookId: string) {
   return due.filter((announcement) => announcement.webhookId === webhookId).flatMap(({ deliveryIds }) => deliveryIds)
 })
 
-layer(Layer.fresh(world()))("Lanes", (it) => {
+layer(Layer.fresh(world({ schedule: { ...specified, jitter: 0 } })))("Lanes", (it) => {
   it.effect("what was accepted while a scan looked is found by a later one", () =>
     Effect.gen(function* () {
       const { hook } = yield* dueLane
@@ -62,12 +65,12 @@ layer(Layer.fresh(world()))("Lanes", (it) => {
   it.effect("what failed while a scan looked is found when it is due", () =>
     Effect.gen(function* () {
       const { hook } = yield* dueLane
-      const { sql } = yield* Database
-      const { tasks } = yield* take([event(hook.accountId)])
+      const { tasks } = yield* take(manyEvents(hook.accountId))
       const { scan } = yield* Deliveries
-      yield* straddling(settle(sql, specified, [failed(tasks[0]!, yield* now)]), scan)
+      const at = yield* now
+      yield* straddling(settle(tasks.map((task) => failed(task, at))), scan)
       assert.deepStrictEqual(yield* stranded, [])
-      assert.deepStrictEqual(yield* found(hook.id), [tasks[0]!.deliveryId])
+      assert.sameMembers(yield* found(hook.id), tasks.map(({ deliveryId }) => deliveryId))
     }))
 
   it.effect("what was replayed while a scan looked is found by a later one", () =>
@@ -83,7 +86,8 @@ layer(Layer.fresh(world()))("Lanes", (it) => {
     Effect.gen(function* () {
       const hook = yield* webhook()
       const { sql } = yield* Database
-      const { tasks } = yield* take([event(hook.accountId)])
+      const { tasks } = yield* take(manyEvents(hook.accountId))
+      const at = yield* now
       const { update } = yield* Webhooks
       yield* update(hook.accountId, hook.id, { isActive: false })
       const resuming = Effect.forkChild(update(hook.accountId, hook.id, { isActive: true }))
@@ -94,7 +98,7 @@ layer(Layer.fresh(world()))("Lanes", (it) => {
       )
       const resumed = yield* Deferred.make<Fiber.Fiber<unknown, unknown>>()
       yield* straddling(
-        settle(sql, specified, [failed(tasks[0]!, yield* now)]),
+        settle(tasks.map((task) => failed(task, at))),
         Effect.gen(function* () {
           yield* Deferred.succeed(resumed, yield* resuming)
           yield* waitsForLane
@@ -102,19 +106,18 @@ layer(Layer.fresh(world()))("Lanes", (it) => {
       )
       yield* Fiber.join(yield* Deferred.await(resumed))
       assert.deepStrictEqual(yield* stranded, [])
-      assert.deepStrictEqual(yield* found(hook.id), [tasks[0]!.deliveryId])
+      assert.sameMembers(yield* found(hook.id), tasks.map(({ deliveryId }) => deliveryId))
     }))
 
   it.effect("nothing is stranded however scans, accepts and settlements cross", () =>
     Effect.gen(function* () {
       const hooks = [yield* webhook(), yield* webhook(), yield* webhook()]
-      const { sql } = yield* Database
       const { scan } = yield* Deliveries
       const writer = (of: (typeof hooks)[number]) =>
         Effect.gen(function* () {
           const { tasks } = yield* take([event(of.accountId), event(of.accountId)], 1)
           const at = yield* now
-          yield* settle(sql, { ...specified, jitter: 0 }, tasks.map((task) => failed(task, at)))
+          yield* settle(tasks.map((task) => failed(task, at)))
           yield* TestClock.adjust("20 seconds")
         })
       yield* Effect.all([
@@ -148,16 +151,17 @@ layer(Layer.fresh(world()))("Lanes", (it) => {
       yield* TestClock.adjust(1)
       assert.strictEqual(yield* mine, 1)
     }))
+})
 
+layer(Layer.fresh(world({ schedule: { delays: Array<number>(8).fill(300), jitter: 0 } })))("Lanes, soon due", (it) => {
   it.effect("a scan is due when the earliest lane is that no pause holds, and at once where one is overdue", () =>
     Effect.gen(function* () {
       const { scan, untilDue } = yield* Deliveries
       const { sql } = yield* Database
-      yield* sql`update webhook_lanes set next_due_at = null`
       assert.strictEqual(yield* untilDue(1_000), 1_000)
       const hook = yield* webhook()
       const { tasks } = yield* take([event(hook.accountId)])
-      yield* settle(sql, { delays: Array(8).fill(300), jitter: 0 }, [failed(tasks[0]!, yield* now)])
+      yield* settle([failed(tasks[0]!, yield* now)])
       assert.strictEqual(yield* untilDue(1_000), 307)
       assert.strictEqual(yield* untilDue(100), 100)
       yield* TestClock.adjust(307)

@@ -10,6 +10,7 @@ import type { Accepted } from "../../../../services/webhooks/Deliveries/CreateDe
 import { Endpoints } from "../../../../services/webhooks/Endpoints.ts"
 import { Listeners } from "../../../../services/webhooks/Listeners.ts"
 import { leaseMillis, Sender } from "../../../../services/webhooks/Sender.ts"
+import { Settlement } from "../../../../services/webhooks/Settlement.ts"
 import { relay, type TcpRelay } from "../../../support/TcpRelay.ts"
 import { TestDatabase } from "../../../support/TestDatabase.ts"
 import { serve } from "../../platform/Outbound/LoopbackServers.ts"
@@ -31,7 +32,8 @@ const deliverer = Effect.fnUntraced(function* (way: TcpRelay) {
   }
   const database = Layer.fresh(Database.layer({ url: by(url), ownerUrl: by(ownerUrl), maxConnections: 8 }))
   const context = yield* Layer.build(
-    Layer.fresh(Deliveries.layer({ ...config, schedule })).pipe(
+    Layer.fresh(Deliveries.layer(config)).pipe(
+      Layer.provideMerge(Layer.fresh(Settlement.layer({ ...config, schedule }))),
       Layer.provideMerge(Layer.fresh(Sender.layer(config))),
       Layer.provide(Layer.fresh(Layer.merge(Endpoints.layer, Listeners.layer))),
       Layer.provideMerge(database),
@@ -41,10 +43,11 @@ const deliverer = Effect.fnUntraced(function* (way: TcpRelay) {
     const deliveries = yield* Deliveries
     const again = <E>(millis: number, turn: Effect.Effect<unknown, E>) =>
       turn.pipe(Effect.ignore, Effect.andThen(Effect.sleep(millis)), Effect.forever, Effect.forkScoped)
-    yield* Effect.forkScoped(deliveries.settling)
+    const settlement = yield* Settlement
+    yield* Effect.forkScoped(settlement.settling)
     yield* Effect.forkScoped(deliveries.feeding(Effect.succeed(true)))
     yield* again(100, Effect.flatMap(deliveries.scan, deliveries.dispatch))
-    yield* again(200, deliveries.free)
+    yield* again(200, settlement.free)
     /** As the worker takes events in: what fails is taken in again. */
     const intake = (events: ReadonlyArray<Accepted>) =>
       Effect.gen(function* () {

@@ -5,6 +5,7 @@ import { Database } from "../../../../services/platform/database/Database.ts"
 import { Failpoints, type FaultPoint } from "../../../../services/platform/Failpoints.ts"
 import { Deliveries } from "../../../../services/webhooks/Deliveries.ts"
 import { Sender } from "../../../../services/webhooks/Sender.ts"
+import { Settlement } from "../../../../services/webhooks/Settlement.ts"
 import { serve } from "../../platform/Outbound/LoopbackServers.ts"
 import { comes, count, event, lease, miscounted, noon, on, stranded, webhook, world } from "../WebhookWorld.ts"
 
@@ -17,14 +18,10 @@ const hit = (point: FaultPoint) => {
 }
 
 const working = Layer.effectDiscard(
-  Effect.flatMap(
-    Deliveries,
-    ({ feeding, settling }) =>
-      Effect.andThen(
-        Effect.forkScoped(Effect.provideService(settling, Failpoints, { hit })),
-        Effect.forkScoped(feeding(Effect.succeed(true))),
-      ),
-  ),
+  Effect.gen(function* () {
+    yield* Effect.forkScoped(Effect.provideService((yield* Settlement).settling, Failpoints, { hit }))
+    yield* Effect.forkScoped((yield* Deliveries).feeding(Effect.succeed(true)))
+  }),
 )
 
 const dead = comes(Effect.sync(() => deadly === undefined))
@@ -49,7 +46,7 @@ layer(Layer.fresh(Layer.provideMerge(working, world())))("A settlement that dies
       assert.deepStrictEqual((yield* Sender).slots.load, { claimed: 0, active: 0 })
 
       const later = on(noon + 10 * lease)
-      assert.strictEqual(yield* later(deliveries.free), 1)
+      assert.strictEqual(yield* later((yield* Settlement).free), 1)
       yield* later(Effect.flatMap(deliveries.scan, deliveries.dispatch))
       yield* comes(Effect.map(delivered, (n) => n === 3))
       const ids = receiver.requests.map(({ headers }) => headers["webhook-id"])
@@ -72,7 +69,7 @@ layer(Layer.fresh(Layer.provideMerge(working, world())))("A settlement that dies
       yield* dead
       yield* deliveries.accept([event(accountId)])
       yield* comes(Effect.map(delivered, (n) => n === before + 2))
-      assert.strictEqual(yield* on(noon + 10 * lease)(deliveries.free), 0)
+      assert.strictEqual(yield* on(noon + 10 * lease)((yield* Settlement).free), 0)
       assert.lengthOf(receiver.requests, 2)
       assert.strictEqual(yield* answered, before + 2)
       assert.deepStrictEqual(yield* miscounted, [])
@@ -90,15 +87,15 @@ layer(Layer.fresh(Layer.provideMerge(working, world())))("A settlement that dies
       yield* comes(Effect.sync(() => slots.load.claimed === 0))
       // Some moments later the settlement has failed, and waits for its next try.
       const later = on(noon + 10 * lease)
-      yield* comes(Effect.map(Effect.exit(later(deliveries.free)), ({ _tag }) => _tag === "Success"))
+      yield* comes(Effect.map(Effect.exit(later((yield* Settlement).free)), ({ _tag }) => _tag === "Success"))
       yield* owner`alter table attempts rename column elsewhere to duration_ms`
-      assert.strictEqual(yield* later(deliveries.free), 0)
+      assert.strictEqual(yield* later((yield* Settlement).free), 0)
       yield* comes(Effect.map(count("deliveries", "status = 'retrying'"), (n) => n === 1))
       assert.strictEqual(
         yield* count("attempts", "error = 'interrupted' and delivery_id in (select delivery_id from delivery_queue)"),
         0,
       )
-      assert.strictEqual(yield* later(deliveries.free), 0)
+      assert.strictEqual(yield* later((yield* Settlement).free), 0)
       assert.lengthOf(receiver.requests, 1)
       assert.deepStrictEqual(yield* miscounted, [])
       assert.deepStrictEqual(yield* stranded, [])

@@ -4,7 +4,7 @@
  */
 import { Subject } from "../../../schemas/bus/Subject.ts"
 import type { Result } from "../Sender/Task.ts"
-import type { Next } from "./SettleAttempts.ts"
+import type { Next } from "./SettlementDecision.ts"
 
 // Some 200 bytes each, far below what a broker takes in one message.
 const mostAMessage = 1_000

@@ -6,6 +6,7 @@ import type { ServerResponse } from "node:http"
 import { Database } from "../../../../services/platform/database/Database.ts"
 import { Deliveries } from "../../../../services/webhooks/Deliveries.ts"
 import { Sender } from "../../../../services/webhooks/Sender.ts"
+import { Settlement } from "../../../../services/webhooks/Settlement.ts"
 import { serve } from "../../platform/Outbound/LoopbackServers.ts"
 import { comes, count, event, miscounted, stranded, webhook, world } from "../WebhookWorld.ts"
 
@@ -18,7 +19,7 @@ const started = Effect.gen(function* () {
     if (responses.push(response) === 64) Deferred.doneUnsafe(all, Effect.void)
   })
   const deliveries = yield* Deliveries
-  const settling = yield* Effect.forkChild(deliveries.settling)
+  const settling = yield* Effect.forkChild((yield* Settlement).settling)
   for (let i = 0; i < 6; i++) {
     const hook = yield* webhook({ url: `http://127.0.0.1:${receiver.port}/` })
     yield* deliveries.accept(Array.from({ length: 16 }, () => event(hook.accountId)))
@@ -67,7 +68,7 @@ layer(Layer.fresh(world()))("Deliveries, stopped within an acceptance", (it) => 
       const { owner, sql } = yield* Database
       const receiver = yield* serve((request, response) => void request.resume().on("end", () => response.end()))
       const deliveries = yield* Deliveries
-      const settling = yield* Effect.forkChild(deliveries.settling)
+      const settling = yield* Effect.forkChild((yield* Settlement).settling)
       const hook = yield* webhook({ url: `http://127.0.0.1:${receiver.port}/` })
       const [locked, unlock] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
       const lock = yield* Effect.forkChild(

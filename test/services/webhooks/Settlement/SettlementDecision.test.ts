@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import fc from "fast-check"
-import { decide } from "../../../../services/webhooks/Deliveries/SettleAttempts.ts"
+import { decide } from "../../../../services/webhooks/Settlement/SettlementDecision.ts"
 import { specified } from "../../../../services/webhooks/RetrySchedule.ts"
 import type { Result } from "../../../../services/webhooks/Sender/Task.ts"
 

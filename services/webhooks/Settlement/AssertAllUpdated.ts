@@ -1,12 +1,12 @@
 /**
- * A plan that leaves a partition out updates nothing, without a word; PostgreSQL 18.4 has made such plans (`settle`). So
- * a settlement counts. A delivery may be gone with its day; where one that is there was left out, all of it fails, is
- * rolled back and done again.
+ * A plan that leaves a partition out updates nothing, without a word; PostgreSQL 18.4 has made such plans
+ * (SettleUndelivered.ts). So a settlement counts. A delivery may be gone with its day; where one that is there was left
+ * out, all of it fails, is rolled back and done again.
  */
 import type { PgClient } from "@effect/sql-pg"
 import { Effect } from "effect"
 import { SqlError } from "effect/sql"
-import { arrayOf } from "./PgArray.ts"
+import { arrayOf } from "../Deliveries/PgArray.ts"
 
 /** Fails where more of these deliveries exist than were `updated`; asks only where some are missing. */
 export const whole = Effect.fnUntraced(function* (

@@ -5,10 +5,10 @@ import { TestClock } from "effect/testing"
 import { Database } from "../../../../services/platform/database/Database.ts"
 import { Deliveries } from "../../../../services/webhooks/Deliveries.ts"
 import { expired } from "../../../../services/webhooks/Deliveries/DeliveryClaims.ts"
-import { Unsettled } from "../../../../services/webhooks/Deliveries/Unsettled.ts"
+import { Unsettled } from "../../../../services/webhooks/Settlement/Unsettled.ts"
 import { Sender } from "../../../../services/webhooks/Sender.ts"
 import { serve } from "../../platform/Outbound/LoopbackServers.ts"
-import { comes, count, event, lease, miscounted, noon, resultOf, webhook, world } from "../WebhookWorld.ts"
+import { comes, count, event, lease, miscounted, noon, resultOf, settling, webhook, world } from "../WebhookWorld.ts"
 
 const resultUntil = (n: number, leaseUntil: number) =>
   resultOf({ deliveryId: `d${n}`, webhookId: "w", cycle: 1, attempt: 1, claim: 1n, leaseUntil }, 1_000)
@@ -32,15 +32,13 @@ describe("Unsettled", () => {
   })
 })
 
-const working = Layer.effectDiscard(Effect.flatMap(Deliveries, ({ settling }) => Effect.forkScoped(settling)))
-
 const gauge = (id: string) =>
   Effect.map(Metric.snapshot, (all) => {
     const found = all.find((metric) => metric.id === id)
     return found?.type === "Gauge" ? Number(found.state.value) : undefined
   })
 
-layer(Layer.fresh(Layer.provideMerge(working, world())))("A settlement that the database refuses", (it) => {
+layer(Layer.fresh(Layer.provideMerge(settling, world())))("A settlement that the database refuses", (it) => {
   it.effect("keeps its claims by renewing their leases, and claims nothing more, until it is taken", () =>
     Effect.gen(function* () {
       const { owner, sql } = yield* Database

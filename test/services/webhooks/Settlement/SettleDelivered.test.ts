@@ -1,24 +1,23 @@
-/** The short settlement of what was delivered: fenced like the long one, and each delivery keeps its own answer. */
+/** The settlement of what was delivered: fenced like any other, and each delivery keeps its own answer. */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { Database } from "../../../../services/platform/database/Database.ts"
-import { settleDelivered } from "../../../../services/webhooks/Deliveries/SettleDelivered.ts"
-import { count, event, miscounted, now, resultOf, take, webhook, world } from "../WebhookWorld.ts"
+import type { Settled } from "../../../../services/webhooks/Settlement.ts"
+import { count, event, miscounted, now, resultOf, settle, take, webhook, world } from "../WebhookWorld.ts"
 
-layer(Layer.fresh(world()))("settleDelivered", (it) => {
+layer(Layer.fresh(world()))("What was delivered", (it) => {
   it.effect("settles what its claims still hold, once, and gives exactly that", () =>
     Effect.gen(function* () {
       const { accountId } = yield* webhook()
       const { tasks } = yield* take(Array.from({ length: 5 }, () => event(accountId)))
-      const { sql } = yield* Database
       const at = yield* now
-      const idsOf = (results: ReadonlyArray<{ readonly task: { readonly deliveryId: string } }>) =>
-        results.map(({ task }) => task.deliveryId).sort()
+      const idsOf = (all: ReadonlyArray<Pick<Settled, "result">>) =>
+        all.map(({ result }) => result.task.deliveryId).sort()
       const [stale, ...own] = tasks.map((task) => resultOf(task, at))
       const fenced = { ...stale!, task: { ...stale!.task, claim: stale!.task.claim + 1_000n } }
-      assert.deepStrictEqual(idsOf(yield* settleDelivered(sql, [fenced, ...own])), idsOf(own))
-      assert.deepStrictEqual(yield* settleDelivered(sql, own), [])
-      assert.deepStrictEqual(idsOf(yield* settleDelivered(sql, [own[0]!, stale!])), [stale!.task.deliveryId])
+      assert.deepStrictEqual(idsOf(yield* settle([fenced, ...own])), idsOf(own.map((result) => ({ result }))))
+      assert.deepStrictEqual(yield* settle(own), [])
+      assert.deepStrictEqual(idsOf(yield* settle([own[0]!, stale!])), [stale!.task.deliveryId])
       assert.strictEqual(yield* count("delivery_queue"), 0)
       assert.strictEqual(yield* count("attempts"), 0)
       assert.strictEqual(yield* count("deliveries", "status = 'delivered' and first_started_at is not null"), 5)
@@ -35,7 +34,7 @@ layer(Layer.fresh(world()))("settleDelivered", (it) => {
         where webhook_id = ${id}::uuid order by id`
       const before = yield* pages
       const at = yield* now
-      assert.lengthOf(yield* settleDelivered(sql, tasks.map((task) => resultOf(task, at))), 500)
+      assert.lengthOf(yield* settle(tasks.map((task) => resultOf(task, at))), 500)
       assert.deepStrictEqual(yield* pages, before)
     }))
 
@@ -52,7 +51,7 @@ layer(Layer.fresh(world()))("settleDelivered", (it) => {
       const results = tasks.map((task, i) =>
         resultOf(task, at + i, { body: answers[i]!, url: url(i), status: 200 + i })
       )
-      assert.lengthOf(yield* settleDelivered(sql, [...results].reverse()), answers.length)
+      assert.lengthOf(yield* settle([...results].reverse()), answers.length)
       const rows = yield* sql<Record<string, unknown>>`
         select endpoint_url, response_body, response_status, first_response_status as attempted,
           first_started_at as started_at

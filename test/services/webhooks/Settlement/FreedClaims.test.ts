@@ -2,16 +2,14 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Redacted, Schedule } from "effect"
 import { Database } from "../../../../services/platform/database/Database.ts"
-import { Deliveries } from "../../../../services/webhooks/Deliveries.ts"
-import { Endpoints } from "../../../../services/webhooks/Endpoints.ts"
-import { Listeners } from "../../../../services/webhooks/Listeners.ts"
-import { Sender } from "../../../../services/webhooks/Sender.ts"
 import { specified } from "../../../../services/webhooks/RetrySchedule.ts"
+import { Sender } from "../../../../services/webhooks/Sender.ts"
+import { Settlement } from "../../../../services/webhooks/Settlement.ts"
 import { relay, type TcpRelay } from "../../../support/TcpRelay.ts"
 import { TestDatabase } from "../../../support/TestDatabase.ts"
 import { count, event, lease, now, on, take, webhook, world } from "../WebhookWorld.ts"
 
-/** The deliveries of a process that reaches its database through the relay, without any worker. */
+/** The settlement of a process that reaches its database through the relay, without any worker. */
 const behind = Effect.fnUntraced(function* (network: TcpRelay) {
   const { ownerUrl, url } = yield* TestDatabase
   const through = (address: Redacted.Redacted) => {
@@ -22,9 +20,8 @@ const behind = Effect.fnUntraced(function* (network: TcpRelay) {
   const config = { timeoutMillis: 10_000, schedule: specified }
   const database = Layer.fresh(Database.layer({ url: through(url), ownerUrl: through(ownerUrl), maxConnections: 2 }))
   return yield* Layer.build(
-    Layer.fresh(Deliveries.layer(config)).pipe(
+    Layer.fresh(Settlement.layer(config)).pipe(
       Layer.provide(Layer.fresh(Sender.layer(config))),
-      Layer.provide(Layer.fresh(Layer.merge(Endpoints.layer, Listeners.layer))),
       Layer.provideMerge(database),
     ),
   )
@@ -38,7 +35,7 @@ layer(Layer.fresh(world({ clock: Layer.empty })), { excludeTestServices: true })
       const { accountId } = yield* webhook()
       yield* take([event(accountId), event(accountId)])
       const process = yield* behind(network)
-      const free = Effect.provide(Effect.flatMap(Deliveries, ({ free }) => free), process)
+      const free = Effect.provide(Effect.flatMap(Settlement, ({ free }) => free), process)
       const reads = Effect.provide(Effect.flatMap(Database, ({ sql }) => sql`select 1`), process)
       const over = (yield* now) + 1.1 * lease
 

@@ -1,28 +1,24 @@
 /**
  * The usual end, in one short statement: deliveries whose receiver answered 2xx. Deleting the queue row by its claim is
- * the fence, and no lane is looked at. Beside `settle`, which can settle everything, this costs PostgreSQL about half.
+ * the fence, and no lane is looked at: that costs PostgreSQL half of what it takes to settle any other end.
  */
 import type { PgClient } from "@effect/sql-pg"
 import { Effect } from "effect"
 import type { SqlError } from "effect/sql"
 import { millisOf } from "../../platform/Ids.ts"
+import { arrayOf } from "../Deliveries/PgArray.ts"
+import { lockClaims } from "../Deliveries/RowLocks.ts"
 import type { Result } from "../Sender/Task.ts"
-import { arrayOf } from "./PgArray.ts"
-import { lockClaims } from "./RowLocks.ts"
 import { whole } from "./AssertAllUpdated.ts"
-
-/** Whether this result ends its delivery well. */
-export const isDelivered = ({ ending, error, status }: Result): boolean =>
-  ending === "answered" && error === null && status !== null && status >= 200 && status < 300
 
 const compare = (a: Result, b: Result): number => a.task.deliveryId < b.task.deliveryId ? -1 : 1
 
 const dayMillis = 24 * 60 * 60_000
 
 /**
- * No bounds on the ids beside the key, as in `settle`: a generic plan would leave deliveries out. Addresses and bodies are
- * few and mostly alike, so each goes over once. An attempt cannot be there already: its claim ends in the statement that
- * records it.
+ * No bounds on the ids beside the key, as in `settleUndelivered`: a generic plan would leave deliveries out. Addresses
+ * and bodies are few and mostly alike, so each goes over once. An attempt cannot be there already: its claim ends in the
+ * statement that records it.
  */
 const ended = Effect.fnUntraced(function* (
   sql: PgClient.PgClient,
@@ -85,7 +81,7 @@ const ended = Effect.fnUntraced(function* (
 })
 
 /**
- * Settles results that are all `isDelivered` and gives those that it did; those whose claim is no longer the row's change
+ * Settles results that were all delivered and gives those that it did; those whose claim is no longer the row's change
  * nothing. The queue rows are locked before (RowLocks.ts says why).
  */
 export const settleDelivered = (

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { AttemptReports } from "../../../../services/webhooks/Deliveries/AttemptReports.ts"
+import { AttemptReports } from "../../../../services/webhooks/Settlement/AttemptReports.ts"
 import { resultOf } from "../WebhookWorld.ts"
 
 const result = (webhookId: string, n: number) =>

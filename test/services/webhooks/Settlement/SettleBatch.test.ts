@@ -1,0 +1,19 @@
+/** What ended in different ways settles in one batch. */
+import { assert, layer } from "@effect/vitest"
+import { Effect, Layer } from "effect"
+import { releasedOf } from "../../../../services/webhooks/Sender/Task.ts"
+import { event, failed, miscounted, now, resultOf, settle, take, webhook, world } from "../WebhookWorld.ts"
+
+layer(Layer.fresh(world()))("A batch of results", (it) => {
+  it.effect("holds an answer, failures, the last of them, and what was given back before it began", () =>
+    Effect.gen(function* () {
+      const { accountId } = yield* webhook()
+      const { tasks: [one, two, three, four] } = yield* take(Array.from({ length: 4 }, () => event(accountId)))
+      const at = yield* now
+      const dying = { ending: "interrupted", fatal: true, status: null, error: "interrupted" } as const
+      const results = [resultOf(one!, at), failed(two!, at), releasedOf(three!), resultOf(four!, at, dying)]
+      const became = new Map((yield* settle(results)).map(({ next, result }) => [result, next]))
+      assert.deepStrictEqual(results.map((result) => became.get(result)), ["delivered", "retry", "released", "dead"])
+      assert.deepStrictEqual(yield* miscounted, [])
+    }))
+})

@@ -11,7 +11,7 @@ import { EventLog } from "../../services/lifecycle/EventLog.ts"
 import { Roles } from "../../services/people/Roles.ts"
 import { Audit } from "../../services/platform/observability/Audit.ts"
 import { Database } from "../../services/platform/database/Database.ts"
-import { inTransaction } from "../../services/platform/database/Transact.ts"
+import { runOnce } from "../../services/platform/database/UnitOfWork.ts"
 import { silent } from "./LifecycleFixture.ts"
 
 /** The issuer of people's tokens. */
@@ -95,7 +95,7 @@ const granted = (rows: ReadonlyArray<Granted>) =>
       from json_to_recordset(${JSON.stringify(rows)}::json) r(id text, institution text, project text, person text)`
     for (let from = 0; from < rows.length; from += 200) {
       const some = rows.slice(from, from + 200)
-      yield* inTransaction(Effect.forEach(some, ({ id }) => versions.settle(id), { discard: true }))
+      yield* runOnce(Effect.forEach(some, ({ id }) => versions.settle(id), { discard: true }))
     }
   })
 
@@ -116,7 +116,7 @@ const reviewed = (rows: ReadonlyArray<Granted>) =>
       if (n % 10 >= 8) yield* service.revoke(decision)
     })
     for (let from = 0; from < rows.length; from += 50) {
-      yield* inTransaction(
+      yield* runOnce(
         Effect.forEach(rows.slice(from, from + 50), (row, i) => decide(row, from + i), { discard: true }),
       )
     }

@@ -6,7 +6,7 @@ import { Effect, Layer, References } from "effect"
 import { EventLog, type Fact } from "../../services/lifecycle/EventLog.ts"
 import { WakeUps } from "../../services/platform/messaging/WakeUps.ts"
 import { Database } from "../../services/platform/database/Database.ts"
-import { inTransaction } from "../../services/platform/database/Transact.ts"
+import { runOnce } from "../../services/platform/database/UnitOfWork.ts"
 
 /** The issuer of the services' tokens. */
 export const issuer = "https://services.bench.example"
@@ -112,7 +112,7 @@ export const tell = (count: number, together: number, factOf: (n: number) => Fac
     const positions = yield* EventLog
     for (let from = 0; from < count; from += together) {
       const some = Array.from({ length: Math.min(together, count - from) }, (_, i) => factOf(from + i))
-      yield* inTransaction(positions.append(...some))
+      yield* runOnce(positions.append(...some))
     }
   }).pipe(
     Effect.provide(EventLog.layer.pipe(Layer.provide(silent))),

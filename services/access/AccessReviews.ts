@@ -2,8 +2,8 @@
  * Reviews of Access grants: a Sponsor proposes exactly one active Access version, an independent administrator approves
  * exactly that decision, and either ends it; the Access itself is never touched (docs/api/identity.md).
  *
- * The methods that decide are commands of two round trips (FencedCommand.ts), or run in the caller's transaction, which
- * must be one of `Transact`. Order of locks: person, institution, membership (Roles), Access, review.
+ * The methods that decide are commands of two round trips (FencedCommand.ts), or run in the caller's transaction. Order
+ * of locks: person, institution, membership (Roles), Access, review.
  */
 import { Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
@@ -11,6 +11,7 @@ import type { AccessReviewId, InstitutionId, PersonId } from "../../schemas/Bran
 import type { GrantReceipt } from "../../schemas/identity/AccessReview.ts"
 import type { NotFound } from "../../schemas/problems/HttpProblems.ts"
 import type * as Problems from "../../schemas/problems/IdentityProblems.ts"
+import type { UnitOfWork } from "../platform/database/UnitOfWork.ts"
 import type { VersionFault } from "./AccessReviews/LockActiveAccess.ts"
 import { type Approval, approving, type ReviewDecision } from "./AccessReviews/ApproveReview.ts"
 import { listing } from "./AccessReviews/Listing.ts"
@@ -39,7 +40,11 @@ export class AccessReviews extends Context.Service<AccessReviews, {
   ) => Effect.Effect<Uint8Array, RoleFault | SqlError.SqlError>
   readonly propose: (
     proposal: Proposal,
-  ) => Effect.Effect<GrantReceipt, Fault | VersionFault | Problems.GrantEventMismatch | Problems.ReviewExists>
+  ) => Effect.Effect<
+    GrantReceipt,
+    Fault | VersionFault | Problems.GrantEventMismatch | Problems.ReviewExists,
+    UnitOfWork
+  >
   /** `stepUp` is checked after the caller's rights and before the state. */
   readonly approve: (
     approval: Approval,
@@ -51,13 +56,14 @@ export class AccessReviews extends Context.Service<AccessReviews, {
     | Problems.Held
     | Problems.InsufficientUserAuthentication
     | Problems.PreconditionFailed
-    | Problems.InvalidState
+    | Problems.InvalidState,
+    UnitOfWork
   >
   readonly revoke: (
     decision: ReviewDecision,
-  ) => Effect.Effect<GrantReceipt, Fault | Problems.PreconditionFailed | Problems.InvalidState>
+  ) => Effect.Effect<GrantReceipt, Fault | Problems.PreconditionFailed | Problems.InvalidState, UnitOfWork>
   /** Ends a review again, during recovery, whose end was lost; returns whether it was open. */
-  readonly end: (reviewId: AccessReviewId, reason: string) => Effect.Effect<boolean, SqlError.SqlError>
+  readonly end: (reviewId: AccessReviewId, reason: string) => Effect.Effect<boolean, SqlError.SqlError, UnitOfWork>
 }>()("bailiwick/services/access/AccessReviews") {
   static readonly layer = Layer.effect(
     AccessReviews,

@@ -13,6 +13,7 @@
 import { Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
 import type { AccessId } from "../../schemas/BrandedIds.ts"
+import type { InTransaction, UnitOfWork } from "../platform/database/UnitOfWork.ts"
 import { granting } from "./AccessVersions/GrantAccess.ts"
 import { recording } from "./AccessVersions/RecordDecision.ts"
 import { settling } from "./AccessVersions/SettleVersion.ts"
@@ -22,21 +23,27 @@ export type { AccessDecision, Holder } from "./AccessVersions/VersionRows.ts"
 
 export class AccessVersions extends Context.Service<AccessVersions, {
   /**
-   * Writes a decision that was made here, in the current transaction of `Transact`: the Access (which the feed cannot
-   * undo until it has sent the same), its version and its grant Event. A decision that changes nothing returns the
-   * current version. The person must be known.
+   * Writes a decision that was made here, in the current transaction: the Access (which the feed cannot undo until it
+   * has sent the same), its version and its grant Event. A decision that changes nothing returns the current version.
+   * The person must be known.
    */
-  readonly record: (decision: AccessDecision) => Effect.Effect<AccessVersion, SqlError.SqlError>
+  readonly record: (decision: AccessDecision) => Effect.Effect<AccessVersion, SqlError.SqlError, InTransaction>
   /**
    * Writes a new Access, its first version and its grant Event, as a part of a command of two round trips
    * (FencedCommand.ts). The caller has fenced the holder, and that the holder has no Access yet.
    */
-  readonly grant: (decision: AccessDecision, holder: Holder) => Effect.Effect<AccessVersion, SqlError.SqlError>
+  readonly grant: (
+    decision: AccessDecision,
+    holder: Holder,
+  ) => Effect.Effect<AccessVersion, SqlError.SqlError, UnitOfWork>
   /**
    * Writes the missing version of an Access whose row the caller has locked; returns the current version, or null where
    * the Access has none and needs none yet.
    */
-  readonly settle: (accessId: AccessId, makers?: Makers) => Effect.Effect<AccessVersion | null, SqlError.SqlError>
+  readonly settle: (
+    accessId: AccessId,
+    makers?: Makers,
+  ) => Effect.Effect<AccessVersion | null, SqlError.SqlError, InTransaction>
 }>()("bailiwick/services/access/AccessVersions") {
   static readonly layer = Layer.effect(
     AccessVersions,

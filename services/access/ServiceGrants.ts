@@ -3,8 +3,8 @@
  * administrator approves, and either ends it at once (docs/requests.md). A repeated revocation is not refused: it
  * returns the grant as it is.
  *
- * The methods that change something run in the caller's transaction, which must be one of `Transact`. Ids are made
- * under the project's lock, in ascending order, so that forward paging misses none.
+ * The methods that change something run in the caller's transaction. Ids are made under the project's lock, in
+ * ascending order, so that forward paging misses none.
  */
 import { Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
@@ -14,6 +14,7 @@ import type { NotFound } from "../../schemas/problems/HttpProblems.ts"
 import type * as Problems from "../../schemas/problems/IdentityProblems.ts"
 import type { HTTPValidationError } from "../../schemas/Validation.ts"
 import { Database } from "../platform/database/Database.ts"
+import type { InTransaction } from "../platform/database/UnitOfWork.ts"
 import { approving, type GrantApproval } from "./ServiceGrants/ApproveGrant.ts"
 import { grantReads, type OnGrant } from "./ServiceGrants/GrantReads.ts"
 import { type GrantPage, listing } from "./ServiceGrants/Listing.ts"
@@ -32,7 +33,8 @@ export class ServiceGrants extends Context.Service<ServiceGrants, {
     proposal: GrantProposal,
   ) => Effect.Effect<
     GrantRead,
-    RoleFault | Problems.EnvironmentMismatch | Problems.InvalidState | HTTPValidationError | SqlError.SqlError
+    RoleFault | Problems.EnvironmentMismatch | Problems.InvalidState | HTTPValidationError | SqlError.SqlError,
+    InTransaction
   >
   /** `stepUp` is checked after the caller's rights and before the state. */
   readonly approve: (
@@ -47,17 +49,18 @@ export class ServiceGrants extends Context.Service<ServiceGrants, {
     | Problems.InsufficientUserAuthentication
     | Problems.InvalidState
     | Problems.VersionConflict
-    | SqlError.SqlError
+    | SqlError.SqlError,
+    InTransaction
   >
-  readonly revoke: (revocation: OnGrant) => Effect.Effect<GrantRead, RoleFault | SqlError.SqlError>
+  readonly revoke: (revocation: OnGrant) => Effect.Effect<GrantRead, RoleFault | SqlError.SqlError, InTransaction>
   /** Ends one grant again, during recovery, as `system`; returns whether it was live. */
-  readonly end: (grantId: ServiceGrantId, reason: string) => Effect.Effect<boolean, SqlError.SqlError>
+  readonly end: (grantId: ServiceGrantId, reason: string) => Effect.Effect<boolean, SqlError.SqlError, InTransaction>
   /** Ends every live grant of a withdrawn project; `by` is a person, or null for the directory. Returns how many. */
   readonly revokeAll: (
     projectId: ProjectId,
     by: PersonId | null,
     reason: string,
-  ) => Effect.Effect<number, SqlError.SqlError>
+  ) => Effect.Effect<number, SqlError.SqlError, InTransaction>
   /** At most `limit` grants, ascending, after the one of `afterId`. */
   readonly list: (page: GrantPage) => Effect.Effect<ReadonlyArray<GrantRead>, RoleFault | SqlError.SqlError>
 }>()("bailiwick/services/access/ServiceGrants") {

@@ -25,7 +25,7 @@ import { Principals } from "../authentication/Principals.ts"
 import { CallerAuthentication } from "../people/CallerAuthentication.ts"
 import type { Origin } from "../people/SessionActivity.ts"
 import { Database } from "../platform/database/Database.ts"
-import { transact } from "../platform/database/Transact.ts"
+import { run } from "../platform/database/UnitOfWork.ts"
 import { Ids } from "../platform/Ids.ts"
 import { Audit } from "../platform/observability/Audit.ts"
 import { type Sealed, Vault } from "../platform/security/Vault.ts"
@@ -208,7 +208,7 @@ const make = Effect.fnUntraced(function* (mailIssuers: ReadonlySet<string>, leng
         seen_at: new Date(now),
         ends_at: new Date(now + lengths.longest),
       }
-      yield* transact(Effect.gen(function* () {
+      yield* run(Effect.gen(function* () {
         if (old !== undefined) yield* sql`delete from console_sessions where id = ${old.id}::uuid`
         yield* sql`insert into console_sessions ${sql.insert({ id, ...row })}`
         yield* audit.append({
@@ -306,7 +306,7 @@ const make = Effect.fnUntraced(function* (mailIssuers: ReadonlySet<string>, leng
   const close = Effect.fn("ConsoleSessions.close")(
     function* ({ accountId, hash, id, personId }: ConsoleSession, everywhere: boolean) {
       const row = yield* live(hash)
-      yield* transact(Effect.gen(function* () {
+      yield* run(Effect.gen(function* () {
         const gone = yield* sql`
           delete from console_sessions where id = ${id}::uuid or ${everywhere} and (
             account_id = ${accountId}::uuid

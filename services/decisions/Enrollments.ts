@@ -5,8 +5,8 @@
  * makes one. A person who may invite may also revoke an invitation until it is accepted.
  *
  * An invitation is `held` until its review is approved and a mail can be sent. The token works in state `invited` only.
- * The methods are commands of two round trips (FencedCommand.ts), or run in the caller's transaction, which must be one
- * of `Transact`. Order of locks: person, institution, memberships, review, request.
+ * The methods are commands of two round trips (FencedCommand.ts), or run in the caller's transaction. Order of locks:
+ * person, institution, memberships, review, request.
  */
 import { Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
@@ -17,6 +17,7 @@ import { type Acceptance, accepting } from "./Enrollments/AcceptInvitation.ts"
 import { carryingOut } from "./Enrollments/CarryOut.ts"
 import { enrolling, type Invitation } from "./Enrollments/Enroll.ts"
 import { type Revocation, revoking } from "./Enrollments/RevokeEnrollment.ts"
+import type { UnitOfWork } from "../platform/database/UnitOfWork.ts"
 import type { Decision } from "../requests/PolicyReviews.ts"
 
 type RoleFault =
@@ -27,7 +28,7 @@ type RoleFault =
   | Problems.RoleRequired
 
 export class Enrollments extends Context.Service<Enrollments, {
-  readonly enroll: (asked: Invitation) => Effect.Effect<Enrollment, RoleFault | SqlError.SqlError>
+  readonly enroll: (asked: Invitation) => Effect.Effect<Enrollment, RoleFault | SqlError.SqlError, UnitOfWork>
   /** Accepts by the token of the mailed link. RequestExists: another holder of the link waits for an administrator. */
   readonly accept: (
     asked: Acceptance,
@@ -38,14 +39,15 @@ export class Enrollments extends Context.Service<Enrollments, {
     | Problems.InvalidToken
     | Problems.InvalidState
     | Problems.RequestExists
-    | SqlError.SqlError
+    | SqlError.SqlError,
+    UnitOfWork
   >
   /** InvalidState: the invitation is accepted, revoked or expired already. */
   readonly revoke: (
     asked: Revocation,
-  ) => Effect.Effect<Enrollment, RoleFault | Problems.InvalidState | SqlError.SqlError>
+  ) => Effect.Effect<Enrollment, RoleFault | Problems.InvalidState | SqlError.SqlError, UnitOfWork>
   /** Sends a fully signed invitation, or admits the person who was waiting for an administrator. */
-  readonly carryOut: (decision: Decision) => Effect.Effect<void, Problems.InvalidState | SqlError.SqlError>
+  readonly carryOut: (decision: Decision) => Effect.Effect<void, Problems.InvalidState | SqlError.SqlError, UnitOfWork>
 }>()("bailiwick/services/decisions/Enrollments") {
   static readonly layer = Layer.effect(
     Enrollments,

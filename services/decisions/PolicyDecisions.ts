@@ -2,10 +2,10 @@
  * Decisions on policy reviews (docs/requests.md): each required role is signed by a holder who is neither the author nor
  * one of the earlier signers. The last signature carries the request out, in the same transaction.
  *
- * The methods that decide are commands of two round trips (FencedCommand.ts), or run in the caller's transaction, which
- * must be one of `Transact`; decisions about a project and the approval of a link have to. Order of locks: the
- * project's turn, people, institution, memberships, project, review, request. A signature is judged by the loaded rows
- * and counts only if these are unchanged when it is written: a role that is revoked at the same moment signs nothing.
+ * The methods that decide are commands of two round trips (FencedCommand.ts), or run in the caller's transaction;
+ * decisions about a project and the approval of a link have to. Order of locks: the project's turn, people,
+ * institution, memberships, project, review, request. A signature is judged by the loaded rows and counts only if these
+ * are unchanged when it is written: a role that is revoked at the same moment signs nothing.
  */
 import { Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
@@ -17,6 +17,7 @@ import { Links } from "../links/Links.ts"
 import { Database } from "../platform/database/Database.ts"
 import type { NeedsTransaction } from "../platform/database/FencedCommand.ts"
 import { Timers } from "../platform/database/Timers.ts"
+import type { InTransaction, UnitOfWork } from "../platform/database/UnitOfWork.ts"
 import { Projects } from "../projects/Projects.ts"
 import { approving } from "./PolicyDecisions/ApprovePolicy.ts"
 import { declining } from "./PolicyDecisions/DeclinePolicy.ts"
@@ -46,16 +47,17 @@ export class PolicyDecisions extends Context.Service<PolicyDecisions, {
     | Problems.Held
     | Problems.PreviewChanged
     | Problems.VersionConflict
-    | SqlError.SqlError
+    | SqlError.SqlError,
+    UnitOfWork
   >
   /** Declines, by any person who could approve: one is enough. */
   readonly decline: (
     decision: PolicyDecision,
-  ) => Effect.Effect<PolicyReview, Refusal | NeedsTransaction | SqlError.SqlError>
+  ) => Effect.Effect<PolicyReview, Refusal | NeedsTransaction | SqlError.SqlError, UnitOfWork>
   /** The open reviews that the person may act on; in other states, the reviews that the person could have acted on. */
   readonly list: (page: Page) => Effect.Effect<List, SqlError.SqlError>
-  /** Applies due changes of a request, such as its expiry; called by its timers, in a transaction. */
-  readonly settle: (requestId: RequestId) => Effect.Effect<void, SqlError.SqlError>
+  /** Applies due changes of a request, such as its expiry; called by its timers. */
+  readonly settle: (requestId: RequestId) => Effect.Effect<void, SqlError.SqlError, InTransaction>
 }>()("bailiwick/services/decisions/PolicyDecisions") {
   static readonly layer = Layer.effect(
     PolicyDecisions,

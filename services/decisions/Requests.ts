@@ -2,9 +2,8 @@
  * Requests of persons for an institution, for Access to a project, and for another role of a member; and what is done
  * once their policy reviews are approved (docs/requests.md).
  *
- * A request is a command of two round trips (FencedCommand.ts), or runs in the caller's transaction, as carrying it out
- * does, which must be one of `Transact`. An approved request does not mean that a product has applied it: the two are
- * kept apart.
+ * A request, and carrying it out, is a command of two round trips (FencedCommand.ts), or runs in the caller's
+ * transaction. An approved request does not mean that a product has applied it: the two are kept apart.
  */
 import { Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
@@ -13,6 +12,7 @@ import type * as Wire from "../../schemas/identity/RequestBodies.ts"
 import type { NotFound } from "../../schemas/problems/HttpProblems.ts"
 import type * as Problems from "../../schemas/problems/IdentityProblems.ts"
 import { Database } from "../platform/database/Database.ts"
+import type { UnitOfWork } from "../platform/database/UnitOfWork.ts"
 import type { Decision } from "../requests/PolicyReviews.ts"
 import { askingForAccess } from "./Requests/AskAccess.ts"
 import { askingForMembership, type MembershipAsked } from "./Requests/AskMembership.ts"
@@ -32,24 +32,25 @@ export class Requests extends Context.Service<Requests, {
   /** Requests an institution. InvalidToken: the person is no longer active. */
   readonly organization: (
     asked: Wire.RequestFields & By,
-  ) => Effect.Effect<Wire.OrganizationRequest, Problems.InvalidToken | SqlError.SqlError>
+  ) => Effect.Effect<Wire.OrganizationRequest, Problems.InvalidToken | SqlError.SqlError, UnitOfWork>
   /** Requests Access to a project, which need not be visible to the person otherwise. */
   readonly access: (
     asked: Wire.RequestCreate & By,
   ) => Effect.Effect<
     Wire.AccessRequest,
-    NotFound | Problems.InvalidToken | Problems.InvalidState | Problems.RequestExists | SqlError.SqlError
+    NotFound | Problems.InvalidToken | Problems.InvalidState | Problems.RequestExists | SqlError.SqlError,
+    UnitOfWork
   >
   /** Requests a role and state of a member of an institution. */
   readonly membership: (
     asked: MembershipAsked,
-  ) => Effect.Effect<Wire.MembershipRequest, RoleFault | Problems.RequestExists | SqlError.SqlError>
+  ) => Effect.Effect<Wire.MembershipRequest, RoleFault | Problems.RequestExists | SqlError.SqlError, UnitOfWork>
   /** The person's own requests of every kind, newest first; by default the newest 100. */
   readonly mine: (personId: PersonId, page?: OwnPage) => Effect.Effect<Wire.OwnRequests, SqlError.SqlError>
   /** Carries out a fully signed organization, access or membership request. */
   readonly carryOut: (
     decision: Decision,
-  ) => Effect.Effect<void, Problems.EnvironmentHeld | Problems.InvalidState | SqlError.SqlError>
+  ) => Effect.Effect<void, Problems.EnvironmentHeld | Problems.InvalidState | SqlError.SqlError, UnitOfWork>
 }>()("bailiwick/services/decisions/Requests") {
   static readonly layer = Layer.effect(
     Requests,

@@ -5,6 +5,7 @@
 import type { PgClient } from "@effect/sql-pg"
 import { Effect } from "effect"
 import type { SqlError } from "effect/sql"
+import type { InTransaction } from "../platform/database/UnitOfWork.ts"
 import type { Guard, Kind, LineRefused } from "./Kind.ts"
 import type { Line } from "./Lines.ts"
 import { write } from "./Upsert.ts"
@@ -55,7 +56,7 @@ export const applyEach = Effect.fnUntraced(function* (
   lines: ReadonlyArray<Line>,
   now: Date,
   guard: Guard | null,
-): Effect.fn.Return<ReadonlyArray<Outcome>, SqlError.SqlError | LineRefused> {
+): Effect.fn.Return<ReadonlyArray<Outcome>, SqlError.SqlError | LineRefused, InTransaction> {
   if (kind.history?.lock !== undefined) yield* kind.history.lock(lines)
   const known = yield* sql<{ row: Row }>`
     select to_jsonb(t) as row from ${sql(kind.table)} t

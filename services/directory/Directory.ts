@@ -17,7 +17,7 @@ import { SqlError } from "effect/sql"
 import { Audit } from "../platform/observability/Audit.ts"
 import { lock } from "../platform/database/AdvisoryLocks.ts"
 import { Database } from "../platform/database/Database.ts"
-import { inTransaction } from "../platform/database/Transact.ts"
+import { runOnce } from "../platform/database/UnitOfWork.ts"
 import type { Guard, Kind, LineRefused, Trust } from "./Kind.ts"
 import { reader, type Reason, type Rejection } from "./Lines.ts"
 import { applyEach, old, written } from "./ApplyWithHistory.ts"
@@ -124,7 +124,7 @@ export class Directory extends Context.Service<Directory, {
           if (kind.after !== undefined && ids.length > 0) yield* kind.after(ids, now)
         })
 
-        const transact = Effect.fnUntraced(function* (batch: ReadonlyArray<Read>, trust: Trust) {
+        const applyBatch = Effect.fnUntraced(function* (batch: ReadonlyArray<Read>, trust: Trust) {
           const now = new Date(yield* Clock.currentTimeMillis)
           const results = batch.map((line): LineResult => Result.isFailure(line) ? rejected(line.failure) : ignored)
           if (batch.some((line) => Result.isSuccess(line) && line.success.kind.history !== undefined)) {
@@ -142,13 +142,13 @@ export class Directory extends Context.Service<Directory, {
             })
           }
           return results
-        }, (command) => Effect.provideService(inTransaction(command), Database, database))
+        }, (command) => Effect.provideService(runOnce(command), Database, database))
 
         const settle = (
           batch: ReadonlyArray<Read>,
           trust: Trust,
         ): Effect.Effect<ReadonlyArray<LineResult>, SqlError.SqlError> =>
-          transact(batch, trust).pipe(
+          applyBatch(batch, trust).pipe(
             Effect.retry({
               times: 3,
               while: (error) => error._tag === "SqlError" && conflicts.has(error.reason._tag),

@@ -1,6 +1,7 @@
 /** The description of a kind, by which the directory's one applier serves all kinds. */
 import { Data, type Effect, type Schema } from "effect"
 import type { SqlError } from "effect/sql"
+import type { InTransaction } from "../platform/database/UnitOfWork.ts"
 
 export type ColumnType = "uuid" | "text" | "text[]" | "integer" | "boolean" | "timestamptz"
 
@@ -31,7 +32,7 @@ export interface History {
     before: unknown,
     after: unknown,
     now: Date,
-  ) => Effect.Effect<void, SqlError.SqlError | LineRefused>
+  ) => Effect.Effect<void, SqlError.SqlError | LineRefused, InTransaction>
   /**
    * The column whose decided value overrides a line. A newer line with another value is reported as ignored, with this
    * column.
@@ -77,7 +78,7 @@ export interface Kind {
   /** Each version has an effect of its own (`set`, `after`), so two versions of one id never share a transaction. */
   readonly traced?: boolean
   /** Runs in the same transaction, after the rows of these ids and of all earlier kinds of the batch were written. */
-  readonly after?: (ids: ReadonlyArray<string>, now: Date) => Effect.Effect<void, SqlError.SqlError>
+  readonly after?: (ids: ReadonlyArray<string>, now: Date) => Effect.Effect<void, SqlError.SqlError, InTransaction>
   readonly history?: History
 }
 

@@ -20,7 +20,7 @@ import type * as Problems from "../../schemas/problems/StreamProblems.ts"
 import { Database } from "../platform/database/Database.ts"
 import { mustBeOpen } from "../platform/database/Installation.ts"
 import { RateLimits } from "../platform/security/RateLimits.ts"
-import { transact } from "../platform/database/Transact.ts"
+import { run } from "../platform/database/UnitOfWork.ts"
 import type { Receiver } from "../lifecycle/GrantCheck.ts"
 import { streamAudit, streamConfigurations } from "./Streams/Configuration.ts"
 import { ownMessages } from "./Streams/ControlMessages.ts"
@@ -122,7 +122,7 @@ const make = Effect.fnUntraced(function* (publicUrl: URL, limits: StreamLimits) 
     remove: (receiver, streamId) => sound(configurations.remove(receiver, streamId)),
     status: (receiver, streamId) => sound(Effect.map(visible.one(receiver, streamId), stateOf)),
     setStatus: Effect.fn("Streams.setStatus")(function* (receiver, { reason = null, status, stream_id }) {
-      yield* transact(Effect.gen(function* () {
+      yield* run(Effect.gen(function* () {
         const row = yield* visible.locked(receiver, stream_id)
         if (status === "enabled") yield* mustBeOpen(sql)
         yield* changes.setStatus(row.id, status, { by: "receiver", reason })
@@ -144,7 +144,7 @@ const make = Effect.fnUntraced(function* (publicUrl: URL, limits: StreamLimits) 
       yield* addVerification(id, state ?? null)
     }, sound),
     say: Effect.fn("Streams.say")(function* (receiver, streamId, subject, included) {
-      yield* transact(Effect.gen(function* () {
+      yield* run(Effect.gen(function* () {
         const row = yield* visible.locked(receiver, streamId)
         if (yield* say(row, subject, included)) {
           yield* recorded(included ? "subject-added" : "subject-removed", receiver, row)

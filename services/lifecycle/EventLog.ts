@@ -13,12 +13,20 @@ import { type FactKind, factKinds } from "../../schemas/identity/FactKinds.ts"
 import { digestOf, genesis } from "../platform/security/CanonicalJson.ts"
 import { Database } from "../platform/database/Database.ts"
 import { WakeUps } from "../platform/messaging/WakeUps.ts"
-import { fenceLast, isFenced, isRepeated } from "../platform/database/FencedCommand.ts"
-import type { Fence } from "../platform/database/FencedWrite.ts"
-import { afterCommit, type Kind, type Part, write, writeParts } from "../platform/database/Gathered.ts"
+import { fenceLast, isRepeated } from "../platform/database/FencedCommand.ts"
+import {
+  afterCommit,
+  either,
+  type Fence,
+  type Kind,
+  last,
+  type Part,
+  type UnitOfWork,
+  write,
+  writeParts,
+} from "../platform/database/UnitOfWork.ts"
 import { Ids } from "../platform/Ids.ts"
 import { traceparentNow } from "../platform/observability/Traces.ts"
-import { atTheEnd } from "../platform/database/Transact.ts"
 import { isSame, settleEpoch } from "./Epochs.ts"
 import { accountKey, changesOf } from "./StateProjection.ts"
 
@@ -78,10 +86,12 @@ export const lifecycleNetMillis = 5_000
 
 export class EventLog extends Context.Service<EventLog, {
   /**
-   * Appends events in the current transaction, which must be one of `Transact`; returns their ids in order. The events
-   * of one call have one cause (`txn`).
+   * Appends events in the current unit of work; returns their ids in order. The events of one call have one cause
+   * (`txn`).
    */
-  readonly append: (...facts: ReadonlyArray<Fact>) => Effect.Effect<ReadonlyArray<string>, SqlError.SqlError>
+  readonly append: (
+    ...facts: ReadonlyArray<Fact>
+  ) => Effect.Effect<ReadonlyArray<string>, SqlError.SqlError, UnitOfWork>
   /** Whether the state of a project says that a person's account is disabled. */
   readonly toldDisabled: (
     projectId: string,
@@ -242,7 +252,7 @@ export class EventLog extends Context.Service<EventLog, {
             traceparent,
           }
         })
-        yield* (yield* isFenced) ? placeFenced(events) : atTheEnd("lifecycle", events, place)
+        yield* either({ transaction: last("lifecycle", events, place), fencedWrite: placeFenced(events) })
         return ids
       })
 

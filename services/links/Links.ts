@@ -4,7 +4,7 @@
  * at the later of the approval and 24 h after the notice. A leaked token alone takes nothing over.
  *
  * The commands of people need two round trips (FencedCommand.ts) or run in the caller's transaction. An approval and
- * the timer's settlement run in the caller's transaction, which must be one of `Transact`.
+ * the timer's settlement run in the caller's transaction.
  */
 import { Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
@@ -12,6 +12,7 @@ import type * as Wire from "../../schemas/identity/RequestBodies.ts"
 import type { DependencyUnavailable, NotFound } from "../../schemas/problems/HttpProblems.ts"
 import type * as Problems from "../../schemas/problems/IdentityProblems.ts"
 import type { HTTPValidationError } from "../../schemas/Validation.ts"
+import type { InTransaction, UnitOfWork } from "../platform/database/UnitOfWork.ts"
 import type { Decision } from "../requests/PolicyReviews.ts"
 import type { RequestRow } from "../requests/RequestRows.ts"
 import { type Asking, asking } from "./Links/AskLink.ts"
@@ -26,7 +27,8 @@ export class Links extends Context.Service<Links, {
    */
   readonly prove: (asked: Shown) => Effect.Effect<
     Wire.LinkProof,
-    HTTPValidationError | DependencyUnavailable | Problems.ProofConsumed | SqlError.SqlError
+    HTTPValidationError | DependencyUnavailable | Problems.ProofConsumed | SqlError.SqlError,
+    UnitOfWork
   >
   readonly request: (asked: Asking) => Effect.Effect<
     Wire.LinkRequest,
@@ -36,17 +38,21 @@ export class Links extends Context.Service<Links, {
     | Problems.ProofConsumed
     | Problems.ProofExpired
     | Problems.RequestExists
-    | SqlError.SqlError
+    | SqlError.SqlError,
+    UnitOfWork
   >
   /** Records the objection of the other side. */
   readonly object: (asked: Objection) => Effect.Effect<
     Wire.LinkRequest,
-    NotFound | Problems.RoleRequired | Problems.InvalidState | SqlError.SqlError
+    NotFound | Problems.RoleRequired | Problems.InvalidState | SqlError.SqlError,
+    UnitOfWork
   >
   /** Carries out an operator's approval: sets the time at which the link takes effect. */
-  readonly carryOut: (decision: Decision) => Effect.Effect<void, Problems.FourEyesCollapsed | SqlError.SqlError>
+  readonly carryOut: (
+    decision: Decision,
+  ) => Effect.Effect<void, Problems.FourEyesCollapsed | SqlError.SqlError, InTransaction>
   /** Links the identities of a due request; called by its timer. */
-  readonly settle: (request: RequestRow) => Effect.Effect<void, SqlError.SqlError>
+  readonly settle: (request: RequestRow) => Effect.Effect<void, SqlError.SqlError, InTransaction>
 }>()("bailiwick/services/links/Links") {
   static readonly layer = Layer.effect(
     Links,

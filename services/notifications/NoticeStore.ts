@@ -2,7 +2,7 @@
 import type { PgClient } from "@effect/sql-pg"
 import { Effect } from "effect"
 import type { SqlError } from "effect/sql"
-import type { Kind } from "../platform/database/Gathered.ts"
+import type { Kind } from "../platform/database/UnitOfWork.ts"
 import type { Notice } from "./Notice.ts"
 
 const hourMillis = 3_600_000

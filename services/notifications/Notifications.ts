@@ -15,7 +15,7 @@ import type { NotificationAnnounced } from "../../schemas/bus/NotificationMessag
 import type { Channel } from "../../schemas/mail/Notification.ts"
 import { WakeUps } from "../platform/messaging/WakeUps.ts"
 import { Database } from "../platform/database/Database.ts"
-import { afterCommit, write } from "../platform/database/Gathered.ts"
+import { afterCommit, write } from "../platform/database/UnitOfWork.ts"
 import { Ids } from "../platform/Ids.ts"
 import { Mails } from "../platform/mail/Mails.ts"
 import { Outbox } from "../platform/messaging/Outbox.ts"

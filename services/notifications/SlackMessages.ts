@@ -10,7 +10,7 @@ import type { SqlError } from "effect/sql"
 import { WakeUps } from "../platform/messaging/WakeUps.ts"
 import { Database } from "../platform/database/Database.ts"
 import { faultPoint } from "../platform/Failpoints.ts"
-import { afterCommit, insertion, write } from "../platform/database/Gathered.ts"
+import { afterCommit, insertion, write } from "../platform/database/UnitOfWork.ts"
 import {
   claimDue,
   claimed,
@@ -67,7 +67,7 @@ export const slackBody = ({ body, href, title }: Pick<SlackRow, "title" | "body"
     text: [`*${escaped(title)}*`, escaped(body), `<${escaped(new URL(href, publicUrl).href)}>`].join("\n"),
   })
 
-/** Adds messages in the current transaction (Gathered.ts). */
+/** Adds messages in the current transaction (UnitOfWork.ts). */
 export const slackMessages = (sql: PgClient.PgClient, bells: WakeUps["Service"]) => {
   const added = insertion(sql, "slack_messages", {
     id: "uuid",

@@ -9,7 +9,7 @@ import type { InstitutionId, ProjectId } from "../../schemas/BrandedIds.ts"
 import { EventLog, type Fact } from "../lifecycle/EventLog.ts"
 import { Database } from "../platform/database/Database.ts"
 import { type JobKind, Jobs, worker } from "../platform/messaging/Jobs.ts"
-import { inTransaction } from "../platform/database/Transact.ts"
+import { runOnce } from "../platform/database/UnitOfWork.ts"
 
 interface Ending {
   readonly projectId: ProjectId
@@ -80,7 +80,7 @@ export const clientSessions = Effect.gen(function* () {
       yield* positions.append(...facts)
       return { done: facts.length, next: last === null ? null : { cursor: last } }
     })
-    return yield* Effect.provideService(inTransaction(told), Database, database)
+    return yield* Effect.provideService(runOnce(told), Database, database)
   })
 
   return { end, worker: worker(endedJob, next) }

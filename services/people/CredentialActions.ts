@@ -28,6 +28,7 @@ import type {
 } from "../../schemas/problems/IdentityProblems.ts"
 import type { HTTPValidationError } from "../../schemas/Validation.ts"
 import { Database } from "../platform/database/Database.ts"
+import type { InTransaction } from "../platform/database/UnitOfWork.ts"
 import { Vault } from "../platform/security/Vault.ts"
 import { Authenticators } from "./Authenticators.ts"
 import type { RelyingParty } from "./Authenticators/Webauthn.ts"
@@ -51,7 +52,7 @@ export class CredentialActions extends Context.Service<CredentialActions, {
   readonly freshness: (me: Me, approvalMaxAge: number | null) => Effect.Effect<Freshness>
   /** Starts a `wellFormed` action in the current transaction. `binding` is the portal's, where it sent one. */
   readonly start: (me: Me, action: StartAction, binding: string | undefined) => Effect.Effect<StartedAction, Fault>
-  /** Completes an action in the current transaction, which must be one of `Transact`. */
+  /** Completes an action in the current transaction. */
   readonly complete: (
     me: Me,
     intentId: IntentId,
@@ -59,7 +60,8 @@ export class CredentialActions extends Context.Service<CredentialActions, {
     binding: string | undefined,
   ) => Effect.Effect<
     FinishedAction,
-    Fault | HTTPValidationError | PortalBindingMismatch | IntentExpired | ProofRejected
+    Fault | HTTPValidationError | PortalBindingMismatch | IntentExpired | ProofRejected,
+    InTransaction
   >
   /**
    * Counts an invalid proof in its own transaction; returns the 422 to answer, or, after five, that the intent has

@@ -11,9 +11,7 @@ export const disabling = Effect.gen(function* () {
   const { sql } = yield* Database
   const news = yield* PersonEventFanout
 
-  /**
-   * Disables the person of an identity, in the current transaction of `Transact`; returns the id where that changed it.
-   */
+  /** Disables the person of an identity, in the current transaction; returns the id where that changed it. */
   const disable = Effect.fn("Disabling.disable")(function* ({ issuer, subject }: Identity) {
     const now = new Date(yield* Clock.currentTimeMillis)
     const [person] = yield* sql<{ id: PersonId }>`

@@ -9,6 +9,7 @@ import type { InstitutionId, PersonId } from "../../schemas/BrandedIds.ts"
 import { decisionMessage, type MembershipDecided } from "../../schemas/bus/Decisions.ts"
 import type { MembershipRole, MembershipState } from "../../schemas/identity/IdentityDirectory.ts"
 import { answerTo, fence, load, newRow, one, type Question, unchanged } from "../platform/database/FencedCommand.ts"
+import type { UnitOfWork } from "../platform/database/UnitOfWork.ts"
 import { Ids } from "../platform/Ids.ts"
 import type { Outbox } from "../platform/messaging/Outbox.ts"
 
@@ -136,7 +137,7 @@ export const memberships = (sql: PgClient.PgClient, outbox: Outbox["Service"]) =
   const seatAmong = Effect.fnUntraced(function* (
     to: Seat,
     seats: ReadonlyArray<HeldSeat>,
-  ): Effect.fn.Return<string, SqlError.SqlError> {
+  ): Effect.fn.Return<string, SqlError.SqlError, UnitOfWork> {
     const { approvedBy, institutionId: institution_id, madeBy, personId: person_id, role, state } = to
     const now = new Date(yield* Clock.currentTimeMillis)
     const at = now.toISOString()
@@ -172,7 +173,7 @@ export const memberships = (sql: PgClient.PgClient, outbox: Outbox["Service"]) =
   })
 
   /** The same, with memberships that it loads itself, for the person into whom `personId` may have been merged. */
-  const seat = Effect.fnUntraced(function* (to: Seat): Effect.fn.Return<string, SqlError.SqlError> {
+  const seat = Effect.fnUntraced(function* (to: Seat): Effect.fn.Return<string, SqlError.SqlError, UnitOfWork> {
     const asked = seatsOf(sql, sql`${to.institutionId}`, sql`${to.personId}`)
     const { person, seats } = yield* load<{ person: PersonId; seats: string }>(
       sql,

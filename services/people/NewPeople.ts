@@ -11,7 +11,7 @@ import { HTTPValidationError } from "../../schemas/Validation.ts"
 import { Audit } from "../platform/observability/Audit.ts"
 import { Database } from "../platform/database/Database.ts"
 import { answerTo, fence, load, newRow, unchanged } from "../platform/database/FencedCommand.ts"
-import { insertion, write } from "../platform/database/Gathered.ts"
+import { insertion, type UnitOfWork, write } from "../platform/database/UnitOfWork.ts"
 import { Ids } from "../platform/Ids.ts"
 import { isDataFault } from "../platform/database/SqlErrors.ts"
 import { isOperatorIn, operatorRow, roleRequired } from "./Roles.ts"
@@ -54,11 +54,11 @@ const decide = Effect.fnUntraced(function* (loaded: Loaded, by: Writer, writers:
 export class NewPeople extends Context.Service<NewPeople, {
   /**
    * Creates a person: a command of two round trips (FencedCommand.ts), refused by `tooLong`; or in the current
-   * transaction of `Transact`. 422 where issuer and subject are together longer than an index entry can be.
+   * transaction. 422 where issuer and subject are together longer than an index entry can be.
    */
   readonly create: (
     asked: PersonCreate & { readonly by: Writer },
-  ) => Effect.Effect<CreatedPerson, HTTPValidationError | PersonExists | RoleRequired | SqlError.SqlError>
+  ) => Effect.Effect<CreatedPerson, HTTPValidationError | PersonExists | RoleRequired | SqlError.SqlError, UnitOfWork>
 }>()("bailiwick/services/people/NewPeople") {
   /** `writers`: `issuer client_id` of each service that may (DIRECTORY_WRITER_CLIENTS). */
   static readonly layer = ({ writers }: { readonly writers: ReadonlyArray<string> }) =>

@@ -9,7 +9,7 @@ import type { PersonId } from "../../schemas/BrandedIds.ts"
 import { EventLog, type Fact } from "../lifecycle/EventLog.ts"
 import { Database } from "../platform/database/Database.ts"
 import { type JobKind, Jobs, type JobWorker, worker } from "../platform/messaging/Jobs.ts"
-import { inTransaction } from "../platform/database/Transact.ts"
+import { type InTransaction, runOnce } from "../platform/database/UnitOfWork.ts"
 import {
   type Audience,
   type NewsLimits,
@@ -66,7 +66,7 @@ const factsOf = ({ personId, renamed, standing }: PersonChange, hearer: Audience
 
 export class PersonEventFanout extends Context.Service<PersonEventFanout, {
   /** Appends the events in the current transaction, which has written the person already. */
-  readonly tell: (change: PersonChange) => Effect.Effect<void, SqlError.SqlError>
+  readonly tell: (change: PersonChange) => Effect.Effect<void, SqlError.SqlError, InTransaction>
   /** For the worker of jobs. */
   readonly worker: JobWorker
 }>()("bailiwick/services/people/PersonEventFanout") {
@@ -97,7 +97,7 @@ export class PersonEventFanout extends Context.Service<PersonEventFanout, {
         const next = Effect.fnUntraced(function* ({ at, cursor: first, ...change }: Args, cursor: unknown) {
           const from = typeof cursor === "string" ? cursor : first
           const told = some(change, at, from, { atOnce: limits.chunk, chunk: limits.chunk })
-          const { done, last } = yield* Effect.provideService(inTransaction(told), Database, database)
+          const { done, last } = yield* Effect.provideService(runOnce(told), Database, database)
           return { done, next: last === null ? null : { cursor: last } }
         })
 

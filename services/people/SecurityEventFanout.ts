@@ -10,7 +10,7 @@ import type { CredentialType } from "../../schemas/identity/CredentialAction.ts"
 import { EventLog, type Fact } from "../lifecycle/EventLog.ts"
 import { Database } from "../platform/database/Database.ts"
 import { type JobKind, Jobs, type JobWorker, worker } from "../platform/messaging/Jobs.ts"
-import { inTransaction } from "../platform/database/Transact.ts"
+import { type InTransaction, runOnce } from "../platform/database/UnitOfWork.ts"
 import { type NewsLimits, newsLimits, personOf, persons, some } from "./PersonAudience.ts"
 
 /** A change of a person's credentials or sessions. */
@@ -65,13 +65,13 @@ export const tellLater = (jobs: Jobs["Service"], most = eventsAtOnce) =>
 
 export class SecurityEventFanout extends Context.Service<SecurityEventFanout, {
   /**
-   * Appends the events in the current transaction, which must be one of `Transact`, with one cause and initiated by the
-   * person. Returns the ids of the events that this transaction appends.
+   * Appends the events in the current transaction, with one cause and initiated by the person. Returns the ids of the
+   * events that this transaction appends.
    */
   readonly tell: (
     personId: PersonId,
     happenings: ReadonlyArray<Happening>,
-  ) => Effect.Effect<ReadonlyArray<string>, SqlError.SqlError>
+  ) => Effect.Effect<ReadonlyArray<string>, SqlError.SqlError, InTransaction>
   /** For the worker of jobs. */
   readonly worker: JobWorker
 }>()("bailiwick/services/people/SecurityEventFanout") {
@@ -116,7 +116,7 @@ export class SecurityEventFanout extends Context.Service<SecurityEventFanout, {
         const next = Effect.fnUntraced(function* (args: Args, cursor: unknown) {
           const from = typeof cursor === "string" ? cursor : args.cursor
           const told = tellSome({ ...args, cursor: from }, { atOnce: limits.chunk, chunk: limits.chunk })
-          const { ids, last } = yield* Effect.provideService(inTransaction(told), Database, database)
+          const { ids, last } = yield* Effect.provideService(runOnce(told), Database, database)
           return { done: ids.length, next: last === null ? null : { cursor: last } }
         })
 

@@ -2,8 +2,8 @@
  * Websites as projects (docs/requests.md): registered, launched, owned, withdrawn. Registering is not
  * provisioning: the provider's job waits for the review of the registration, and so does a launch.
  *
- * The methods run in the caller's transaction, which must be one of `Transact`. Order of locks: the project's turn,
- * people, institution, memberships, project, reviews, requests.
+ * The methods that change something run in the caller's transaction. Order of locks: the project's turn, people,
+ * institution, memberships, project, reviews, requests.
  */
 import { Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
@@ -12,6 +12,7 @@ import type * as Wire from "../../schemas/identity/Project.ts"
 import type { NotFound } from "../../schemas/problems/HttpProblems.ts"
 import type * as Problems from "../../schemas/problems/IdentityProblems.ts"
 import type { HTTPValidationError } from "../../schemas/Validation.ts"
+import type { InTransaction } from "../platform/database/UnitOfWork.ts"
 import type { Decision } from "../requests/PolicyReviews.ts"
 import type { RequestRow } from "../requests/RequestRows.ts"
 import { changes } from "./Projects/ProjectChanges.ts"
@@ -34,7 +35,7 @@ interface OnProject {
 export class Projects extends Context.Service<Projects, {
   /**
    * For an active owner, an operator, a Sponsor or an effective administrator; and, without the decisions, for a person
-   * with active Access. Runs in no transaction.
+   * with active Access.
    */
   readonly read: (asked: OnProject) => Effect.Effect<Wire.Project, RoleFault | SqlError.SqlError>
   /** At most `limit` projects after `afterId`, ascending; for a Sponsor, an effective administrator or an operator. */
@@ -49,13 +50,18 @@ export class Projects extends Context.Service<Projects, {
   /** By a Sponsor or an effective administrator. */
   readonly register: (
     asked: Wire.WebsiteRegistration & { readonly personId: PersonId; readonly institutionId: InstitutionId },
-  ) => Effect.Effect<Wire.Website, RoleFault | Problems.OwnerNotActive | Problems.WebsiteExists | SqlError.SqlError>
+  ) => Effect.Effect<
+    Wire.Website,
+    RoleFault | Problems.OwnerNotActive | Problems.WebsiteExists | SqlError.SqlError,
+    InTransaction
+  >
   /** By an effective administrator or an active owner. The state is judged before the version. */
   readonly withdraw: (
     asked: Wire.Transition & OnProject & { readonly institutionId: InstitutionId },
   ) => Effect.Effect<
     Wire.WithdrawnWebsite,
-    RoleFault | Problems.InvalidState | Problems.VersionConflict | SqlError.SqlError
+    RoleFault | Problems.InvalidState | Problems.VersionConflict | SqlError.SqlError,
+    InTransaction
   >
   /** By an active owner; a newer proposal supersedes the last one. */
   readonly proposeLaunch: (
@@ -67,7 +73,8 @@ export class Projects extends Context.Service<Projects, {
     | Problems.InvalidState
     | Problems.LaunchUrlUnverified
     | HTTPValidationError
-    | SqlError.SqlError
+    | SqlError.SqlError,
+    InTransaction
   >
   /** By an effective administrator; changes nothing where the person is in that state already. */
   readonly changeOwner: (
@@ -79,7 +86,8 @@ export class Projects extends Context.Service<Projects, {
     | Problems.InvalidState
     | Problems.LastOwner
     | Problems.OwnerNotActive
-    | SqlError.SqlError
+    | SqlError.SqlError,
+    InTransaction
   >
   /** Carries out a fully signed registration or launch. */
   readonly carryOut: (
@@ -90,12 +98,17 @@ export class Projects extends Context.Service<Projects, {
     | Problems.InvalidState
     | Problems.PreviewChanged
     | Problems.VersionConflict
-    | SqlError.SqlError
+    | SqlError.SqlError,
+    InTransaction
   >
   /** Ends a registration (the project is withdrawn) or a launch that was declined by `personId`. */
-  readonly decline: (request: RequestRow, personId: PersonId, reason: string) => Effect.Effect<void, SqlError.SqlError>
+  readonly decline: (
+    request: RequestRow,
+    personId: PersonId,
+    reason: string,
+  ) => Effect.Effect<void, SqlError.SqlError, InTransaction>
   /** Checks a held launch again; called by its timer. */
-  readonly settle: (request: RequestRow) => Effect.Effect<void, SqlError.SqlError>
+  readonly settle: (request: RequestRow) => Effect.Effect<void, SqlError.SqlError, InTransaction>
 }>()("bailiwick/services/projects/Projects") {
   static readonly layer = Layer.effect(
     Projects,

@@ -28,7 +28,7 @@ export const removals = Effect.gen(function* () {
       details: { version },
     })
 
-  /** Withdraws a project in the current transaction of `Transact`; returns whether it was not withdrawn before. */
+  /** Withdraws a project in the current transaction; returns whether it was not withdrawn before. */
   const withdraw = Effect.fn("Removals.withdraw")(function* (projectId: ProjectId, reason: string) {
     yield* projects.turn(projectId)
     const project = yield* projects.lock(projectId)
@@ -56,9 +56,7 @@ export const removals = Effect.gen(function* () {
     return true
   })
 
-  /**
-   * Removes an owner, even the last one, in the current transaction of `Transact`; returns whether the person was one.
-   */
+  /** Removes an owner, even the last one, in the current transaction; returns whether the person was one. */
   const disown = Effect.fn("Removals.disown")(function* (projectId: ProjectId, personId: PersonId) {
     yield* projects.turn(projectId)
     const project = yield* projects.lock(projectId)

@@ -13,6 +13,7 @@ import { EventLog } from "../lifecycle/EventLog.ts"
 import { clientSessions } from "../people/ClientSessions.ts"
 import { Audit } from "../platform/observability/Audit.ts"
 import { Database } from "../platform/database/Database.ts"
+import type { InTransaction } from "../platform/database/UnitOfWork.ts"
 import { closings } from "./Projects/CloseRequests.ts"
 import { type ProjectChange, type ProjectRow, projectRows } from "./Projects/Rows.ts"
 import { jobQueue } from "./ProviderJobs/Queue.ts"
@@ -55,12 +56,12 @@ const changeOf = (project: ProjectRow, action: RolloutAction): ProjectChange | n
 }
 
 export class Rollouts extends Context.Service<Rollouts, {
-  /** Runs in the current transaction of `Transact`. InvalidState: the project is withdrawn. Null: nothing to change. */
+  /** InvalidState: the project is withdrawn. Null: nothing to change. */
   readonly set: (
     projectId: ProjectId,
     action: RolloutAction,
     reason: string,
-  ) => Effect.Effect<RolloutChange | null, NotFound | InvalidState | SqlError.SqlError>
+  ) => Effect.Effect<RolloutChange | null, NotFound | InvalidState | SqlError.SqlError, InTransaction>
 }>()("bailiwick/services/projects/Rollouts") {
   static readonly layer = Layer.effect(
     Rollouts,

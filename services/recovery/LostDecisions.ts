@@ -13,7 +13,7 @@ import { endMembership } from "../people/Memberships.ts"
 import { Audit } from "../platform/observability/Audit.ts"
 import { Bus } from "../platform/messaging/Bus.ts"
 import { Database } from "../platform/database/Database.ts"
-import { transact } from "../platform/database/Transact.ts"
+import { run } from "../platform/database/UnitOfWork.ts"
 
 const kinds: ReadonlySet<string> = new Set(["api_key", "institution_membership", "authenticator"])
 
@@ -77,7 +77,7 @@ export const lostDecisions = Effect.gen(function* () {
 
   /** Ends again what a decision had ended; returns whether it was there. */
   const reapply = Effect.fn("LostDecisions.reapply")((told: Decision) =>
-    transact(Effect.gen(function* () {
+    run(Effect.gen(function* () {
       if (!(yield* one(told))) return false
       yield* audit.append({
         action: "recovery.reapplied",

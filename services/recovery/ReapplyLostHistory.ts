@@ -17,7 +17,7 @@ import { ServiceGrants } from "../access/ServiceGrants.ts"
 import { disabling } from "../people/DisablePerson.ts"
 import { Audit } from "../platform/observability/Audit.ts"
 import { Database } from "../platform/database/Database.ts"
-import { transact } from "../platform/database/Transact.ts"
+import { run } from "../platform/database/UnitOfWork.ts"
 import { removals } from "../projects/ReapplyRemovals.ts"
 import { Rollouts } from "../projects/Rollouts.ts"
 import type { LostChange } from "./LostHistory.ts"
@@ -160,7 +160,7 @@ export const reapplying = Effect.gen(function* () {
 
   /** Revokes again what a change of the lost history had revoked; returns whether it was there. */
   const reapply = Effect.fn("Reapplied.reapply")((change: LostChange) =>
-    transact(Effect.gen(function* () {
+    run(Effect.gen(function* () {
       if (!(yield* one(change))) return false
       const { event: { id, kind }, projectId } = change
       yield* recorded(`project:${projectId}`, { event: id, kind })
@@ -170,7 +170,7 @@ export const reapplying = Effect.gen(function* () {
 
   /** Holds a project whose rollout failed in the lost time: it activates nothing until an operator has looked. */
   const hold = Effect.fn("Reapplied.hold")((projectId: ProjectId) =>
-    transact(Effect.gen(function* () {
+    run(Effect.gen(function* () {
       const held = yield* rollouts.set(projectId, "hold", reason).pipe(
         Effect.catchTags({ NotFound: () => Effect.succeed(null), InvalidState: () => Effect.succeed(null) }),
       )

@@ -15,7 +15,7 @@ import type { PolicyReviewState } from "../../schemas/identity/PolicyReview.ts"
 import type { OpenedReview } from "../../schemas/identity/RequestBodies.ts"
 import { Database } from "../platform/database/Database.ts"
 import { fence, one } from "../platform/database/FencedCommand.ts"
-import { insertion, write } from "../platform/database/Gathered.ts"
+import { insertion, type UnitOfWork, write } from "../platform/database/UnitOfWork.ts"
 import { Ids } from "../platform/Ids.ts"
 import type { RequestKind, RequestRow } from "./RequestRows.ts"
 
@@ -83,7 +83,7 @@ export const filedOf = (request: RequestRow, review: ReviewName | null) => ({
 })
 
 export class PolicyReviews extends Context.Service<PolicyReviews, {
-  /** Opens the review of a request, in the current transaction (Gathered.ts); `of` by default is the request itself. */
+  /** Opens the review of a request, in the current unit of work; `of` by default is the request itself. */
   readonly open: (
     request: RequestRow,
     roles: ReadonlyArray<PolicyRole>,
@@ -93,7 +93,7 @@ export class PolicyReviews extends Context.Service<PolicyReviews, {
    * Closes the review of a request that no longer needs it, where it was open when it was loaded. Call it before the
    * request's own change: that fence is missed where a review was opened since.
    */
-  readonly close: (review: NewestReview) => Effect.Effect<void, SqlError.SqlError>
+  readonly close: (review: NewestReview) => Effect.Effect<void, SqlError.SqlError, UnitOfWork>
   /** Closes the open reviews of requests that no longer need them. */
   readonly supersede: (...requestIds: ReadonlyArray<RequestId>) => Effect.Effect<void, SqlError.SqlError>
 }>()("bailiwick/services/requests/PolicyReviews") {

@@ -7,7 +7,7 @@ import { Clock, Effect } from "effect"
 import type { SqlError } from "effect/sql"
 import type { InstitutionId, PersonId, ProjectId, ProviderJobId, RequestId } from "../../schemas/BrandedIds.ts"
 import { fence, newRow, one } from "../platform/database/FencedCommand.ts"
-import type { Fence } from "../platform/database/FencedWrite.ts"
+import type { Fence, UnitOfWork } from "../platform/database/UnitOfWork.ts"
 import type { IssuedToken } from "../platform/security/OneTimeTokens.ts"
 import type { Timer } from "../platform/database/Timers.ts"
 
@@ -234,7 +234,7 @@ export const requestRows = (sql: PgClient.PgClient) => {
     change: Effect.fnUntraced(function* (
       row: RequestRow,
       to: RequestChange,
-    ): Effect.fn.Return<RequestRow, SqlError.SqlError> {
+    ): Effect.fn.Return<RequestRow, SqlError.SqlError, UnitOfWork> {
       const next = changed(row, to, new Date(yield* Clock.currentTimeMillis))
       const { kid = null, hash = null, nonce = null } = to.token ?? {}
       const unwritten = row.written === null ? sql`true` : sql`r.xmin = ${row.written}::xid`

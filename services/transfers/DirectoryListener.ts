@@ -6,7 +6,7 @@ import { Clock, Effect, Result } from "effect"
 import type { Kind } from "../directory/Directory.ts"
 import { Database } from "../platform/database/Database.ts"
 import { Ids } from "../platform/Ids.ts"
-import { atTheEnd } from "../platform/database/Transact.ts"
+import { last } from "../platform/database/UnitOfWork.ts"
 import { TransitionWriter } from "./Transfers/TransitionWriter.ts"
 import { rows } from "./Transfers/Rows.ts"
 import { transition } from "./Transfers/TransferTransition.ts"
@@ -38,7 +38,7 @@ const watch = Effect.gen(function* () {
       Effect.catchTag("Conflict", Effect.die),
     )
     // The batch locks further rows after these, and inboxes are locked last (docs/lock-order.md).
-    yield* atTheEnd("inboxes", notices, changes.tell)
+    yield* last("inboxes", notices, changes.tell)
   })
 })
 

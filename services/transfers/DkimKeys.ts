@@ -9,7 +9,7 @@ import { Effect, Redacted } from "effect"
 import type { SqlError } from "effect/sql"
 import { Buffer } from "node:buffer"
 import { generateKeyPair, type KeyObject, randomBytes } from "node:crypto"
-import { insertion, type Kind, write } from "../platform/database/Gathered.ts"
+import { insertion, type Kind, write } from "../platform/database/UnitOfWork.ts"
 import { Ids } from "../platform/Ids.ts"
 import type { Vault } from "../platform/security/Vault.ts"
 
@@ -91,7 +91,7 @@ export const keyOf = (
 ): Effect.Effect<DkimKey | null, SqlError.SqlError> =>
   Effect.map(keysOf(sql, [transfer]), (keys) => keys.get(transfer.id) ?? null)
 
-/** Deletes the keys of transfers that do not take effect, in the current transaction (Gathered.ts). */
+/** Deletes the keys of transfers that do not take effect, in the current transaction (UnitOfWork.ts). */
 export const dropKeys = (
   sql: PgClient.PgClient,
   transfers: ReadonlyArray<{ readonly domainId: string; readonly id: string }>,
@@ -108,7 +108,7 @@ const dropped = (sql: PgClient.PgClient): Kind<{ readonly domainId: string; read
   }],
 })
 
-/** Stores a pair for a transfer's domain, in the current transaction (Gathered.ts). */
+/** Stores a pair for a transfer's domain, in the current transaction (UnitOfWork.ts). */
 export const keepPair = Effect.fnUntraced(function* (
   sql: PgClient.PgClient,
   vault: Vault["Service"],

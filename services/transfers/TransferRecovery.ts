@@ -9,6 +9,7 @@ import { TransferStatus } from "../../schemas/mail/Transfer.ts"
 import { Uuid } from "../../schemas/Wire.ts"
 import { Audit } from "../platform/observability/Audit.ts"
 import { Database } from "../platform/database/Database.ts"
+import { run } from "../platform/database/UnitOfWork.ts"
 import { Ids } from "../platform/Ids.ts"
 import { Mails } from "../platform/mail/Mails.ts"
 import { OneTimeTokens } from "../platform/security/OneTimeTokens.ts"
@@ -20,7 +21,6 @@ import { move, revoke, revokedFrom } from "./Transfers/DomainMove.ts"
 import { domainColumns, domainOf, type DomainRow } from "./Transfers/DecisionReads.ts"
 import { rows, type Stored } from "./Transfers/Rows.ts"
 import type { TransferState } from "./Transfers/TransferState.ts"
-import { transact } from "./Transfers/TransferTransact.ts"
 
 const longerMillis = 3_600_000
 const chunk = 100
@@ -66,7 +66,8 @@ interface Linked {
 
 /** Recovery of transfers: `redecide` one message of the stream; `renewLinks` of all live transfers. */
 export const lostTransfers = Effect.gen(function* () {
-  const { sql } = yield* Database
+  const database = yield* Database
+  const { sql } = database
   const audit = yield* Audit
   const changes = yield* TransitionWriter
   const ids = yield* Ids
@@ -74,7 +75,10 @@ export const lostTransfers = Effect.gen(function* () {
   const tokens = yield* OneTimeTokens
   const moving = { sql, outbox: yield* Outbox }
   const { byId, lockById } = rows(sql)
-  const run = transact(sql)
+
+  /** Runs a change in a transaction, as a change that the clock makes. */
+  const byClock = <A, E, R>(command: Effect.Effect<A, E, R>) =>
+    Effect.provideService(run(command, { finds: true, faults: "transfer.clock" }), Database, database)
 
   const lockDomain = (id: string) =>
     Effect.map(
@@ -117,37 +121,32 @@ export const lostTransfers = Effect.gen(function* () {
    * or a later one; `unknown`: the database does not have the transfer. A completed transfer gets the DKIM key of its
    * acceptance; if the database has lost that key's private part, the domain keeps its old key.
    */
-  const redecide = Effect.fn("LostTransfers.redecide")((told: ToldTransfer) =>
-    run(
-      "clock",
-      Effect.gen(function* () {
-        const { event: reason, id, status, target_org_id } = told
-        const found = yield* locked(id)
-        if (found === null) return (yield* byId(id)) === null ? "unknown" : "known"
-        if (!isEnding(status)) return "known" as const
-        const now = yield* Clock.currentTimeMillis
-        const { state } = found.stored
-        const organization = target_org_id ?? state.targetOrgId
-        const completed = status === "completed"
-        if (completed && organization === null) return "unknown" as const
-        const event = reasons[status]?.find((one) => one === reason) ?? endings[status]
-        const key = completed && state.rotateDkim ? yield* keyOf(sql, state) : null
-        const ended: TransferState = {
-          ...{ ...state, status, cooloffUntil: null, acceptUsed: true, stopUsed: event === "stopped" },
-          ...(completed
-            ? {
-              targetOrgId: organization,
-              acceptedAt: state.acceptedAt ?? now,
-              completedAt: now,
-              rotateDkim: key !== null,
-            }
-            : {}),
+  const redecide = Effect.fn("LostTransfers.redecide")(function* (told: ToldTransfer) {
+    const { event: reason, id, status, target_org_id } = told
+    const found = yield* locked(id)
+    if (found === null) return (yield* byId(id)) === null ? "unknown" : "known"
+    if (!isEnding(status)) return "known" as const
+    const now = yield* Clock.currentTimeMillis
+    const { state } = found.stored
+    const organization = target_org_id ?? state.targetOrgId
+    const completed = status === "completed"
+    if (completed && organization === null) return "unknown" as const
+    const event = reasons[status]?.find((one) => one === reason) ?? endings[status]
+    const key = completed && state.rotateDkim ? yield* keyOf(sql, state) : null
+    const ended: TransferState = {
+      ...{ ...state, status, cooloffUntil: null, acceptUsed: true, stopUsed: event === "stopped" },
+      ...(completed
+        ? {
+          targetOrgId: organization,
+          acceptedAt: state.acceptedAt ?? now,
+          completedAt: now,
+          rotateDkim: key !== null,
         }
-        yield* write(found.stored, ended, event, found.domain.revision, {}, key)
-        return "redecided" as const
-      }),
-    )
-  )
+        : {}),
+    }
+    yield* write(found.stored, ended, event, found.domain.revision, {}, key)
+    return "redecided" as const
+  }, byClock)
 
   const renew = Effect.fnUntraced(function* ({ id, status }: Linked) {
     const found = yield* locked(id)
@@ -191,7 +190,7 @@ export const lostTransfers = Effect.gen(function* () {
           case status when 'pending' then accept_hash else stop_hash end as hash
         from transfers where status in ('pending', 'accepted') and id > ${after}::uuid order by id limit ${chunk}`
       for (const one of live.filter((one) => !works(one))) {
-        yield* run("clock", renew(one))
+        yield* byClock(renew(one))
         renewed++
       }
       const last = live.at(-1)

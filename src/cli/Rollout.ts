@@ -8,7 +8,7 @@ import { Audit } from "../../services/platform/observability/Audit.ts"
 import { WakeUps } from "../../services/platform/messaging/WakeUps.ts"
 import { Jobs } from "../../services/platform/messaging/Jobs.ts"
 import { Timers } from "../../services/platform/database/Timers.ts"
-import { transact } from "../../services/platform/database/Transact.ts"
+import { run } from "../../services/platform/database/UnitOfWork.ts"
 import { type RolloutAction, Rollouts } from "../../services/projects/Rollouts.ts"
 import { CliFault } from "./CliFault.ts"
 import { busIfKnown, database } from "./Instance.ts"
@@ -35,7 +35,7 @@ const flags = {
 }
 
 const told = Effect.fnUntraced(function* (action: RolloutAction, project: ProjectId, reason: string) {
-  const done = yield* transact((yield* Rollouts).set(project, action, reason)).pipe(
+  const done = yield* run((yield* Rollouts).set(project, action, reason)).pipe(
     Effect.catchTags({
       NotFound: () => new CliFault({ message: `there is no project ${printable(project)}` }),
       InvalidState: () => new CliFault({ message: `project ${printable(project)} is withdrawn` }),

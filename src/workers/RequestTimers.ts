@@ -12,7 +12,7 @@ import { ClockHealth } from "../../services/platform/database/DatabaseClock.ts"
 import { readInstallation } from "../../services/platform/database/Installation.ts"
 import { claimed } from "../../services/platform/database/Leases.ts"
 import { type ClaimedTimer, Timers } from "../../services/platform/database/Timers.ts"
-import { transact } from "../../services/platform/database/Transact.ts"
+import { run } from "../../services/platform/database/UnitOfWork.ts"
 import { every, loop } from "./Loop.ts"
 
 const limit = 100
@@ -26,7 +26,7 @@ export const RequestTimers = {
     const rows = yield* Timers
 
     const fire = (timer: ClaimedTimer) =>
-      transact(policies.settle(RequestId.make(timer.aggregate_id))).pipe(
+      run(policies.settle(RequestId.make(timer.aggregate_id))).pipe(
         Effect.provideService(Database, database),
         // A changed request has rewritten its timers, and so has no claim left: only an unchanged request's timer is
         // retried.

@@ -7,7 +7,7 @@ import { Effect, Fiber, Queue } from "effect"
 import { createLocalJWKSet, jwtVerify } from "jose"
 import { randomUUID } from "node:crypto"
 import { ServiceGrants } from "../../services/access/ServiceGrants.ts"
-import { transact } from "../../services/platform/database/Transact.ts"
+import { run } from "../../services/platform/database/UnitOfWork.ts"
 import { grant, scene } from "../services/lifecycle/LifecycleWorld.ts"
 import { pushed, readSet } from "../services/event-streams/StreamWorld.ts"
 import { done, type Headers, send } from "../src/http/identity/IdentityClient.ts"
@@ -149,7 +149,7 @@ layer(program, { excludeTestServices: true })("Streams of the program", (it) => 
         codeOf(yield* send("POST", path, { authorization: `Bearer ${wrong}` }, now)),
         [401, "invalid_token"],
       )
-      yield* transact((yield* ServiceGrants).revoke({ personId, projectId, grantId, reason: "over and out" }))
+      yield* run((yield* ServiceGrants).revoke({ personId, projectId, grantId, reason: "over and out" }))
       const refused = yield* poll(id)
       assert.deepStrictEqual(codeOf(refused), [403, "role_required"])
       assert.match(refused.headers["www-authenticate"]!, /insufficient_scope/)

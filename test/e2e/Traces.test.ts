@@ -9,7 +9,7 @@ import { decodeJwt } from "jose"
 import { randomBytes, randomUUID } from "node:crypto"
 import { ServiceGrants } from "../../services/access/ServiceGrants.ts"
 import { Database } from "../../services/platform/database/Database.ts"
-import { transact } from "../../services/platform/database/Transact.ts"
+import { run } from "../../services/platform/database/UnitOfWork.ts"
 import { app } from "../../src/App.ts"
 import { load } from "../../src/AppConfig.ts"
 import { EmbeddedIssuer } from "../../src/embedded/EmbeddedIssuer.ts"
@@ -98,7 +98,7 @@ const walk = Effect.fnUntraced(function* (traceparent: string, metricsPort: numb
   yield* link(portal, "1")
   const clientId = `client-${randomUUID()}`
   const { propose } = yield* ServiceGrants
-  const { id } = yield* transact(propose({
+  const { id } = yield* run(propose({
     personId: olga,
     projectId: portal,
     service_id: clientId,

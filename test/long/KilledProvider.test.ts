@@ -19,7 +19,7 @@ import { TestBus } from "../support/TestBus.ts"
 import { TestDatabase } from "../support/TestDatabase.ts"
 import { project } from "../support/TestIdentity.ts"
 import { testKeys } from "../support/TestVault.ts"
-import { transact } from "../../services/platform/database/Transact.ts"
+import { run } from "../../services/platform/database/UnitOfWork.ts"
 
 const points: ReadonlyArray<ProviderFault & `provider.${string}`> = [
   ...["provider.claimed", "provider.begun", "provider.answered", "provider.settled"] as const,
@@ -60,7 +60,7 @@ const review = Effect.fnUntraced(function* (oz: PersonId, made: ReadonlyArray<Ma
     if (looked.state !== "ambiguous") continue
     // The management token of an update was lost with its answer.
     const there = made.find((one) => one.live && one.software_id === provider_reference)
-    if (kind === "client.create" && there === undefined) yield* transact(reviewed.retry(asked))
+    if (kind === "client.create" && there === undefined) yield* run(reviewed.retry(asked))
     else {
       yield* decide(reviewed.repair({
         ...asked,

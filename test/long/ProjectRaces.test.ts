@@ -10,7 +10,7 @@ import type { ProjectId } from "../../schemas/BrandedIds.ts"
 import { Directory } from "../../services/directory/Directory.ts"
 import { identityKinds } from "../../src/IdentityKinds.ts"
 import { Database } from "../../services/platform/database/Database.ts"
-import { transact } from "../../services/platform/database/Transact.ts"
+import { run } from "../../services/platform/database/UnitOfWork.ts"
 import { watchingProjects } from "../../services/projects/DirectoryWatch.ts"
 import { type RolloutAction, Rollouts } from "../../services/projects/Rollouts.ts"
 import {
@@ -43,7 +43,7 @@ const refusals = [
 ]
 
 const rollout = (id: ProjectId, action: RolloutAction) =>
-  codeOf(Effect.flatMap(Rollouts, ({ set }) => transact(set(id, action, reason))))
+  codeOf(Effect.flatMap(Rollouts, ({ set }) => run(set(id, action, reason))))
 
 const history = Effect.fnUntraced(function* (w: World, round: number) {
   const { sql } = yield* Database

@@ -8,7 +8,7 @@ import { ask } from "../../sdk/Store.ts"
 import { ServiceGrants } from "../../services/access/ServiceGrants.ts"
 import { SigningKeys } from "../../services/lifecycle/SigningKeys.ts"
 import { Database } from "../../services/platform/database/Database.ts"
-import { transact } from "../../services/platform/database/Transact.ts"
+import { run } from "../../services/platform/database/UnitOfWork.ts"
 import { access, issuer, link, person } from "../support/TestIdentity.ts"
 import type { Scene } from "../services/lifecycle/LifecycleWorld.ts"
 import { everything, grant, pinsFor } from "../services/lifecycle/LifecycleWorld.ts"
@@ -44,14 +44,14 @@ layer(world, { excludeTestServices: true })("follow", (it) => {
       Effect.gen(function* () {
         const made = yield* scene
         const own = yield* product(made)
-        let run = { steps: 0, killed: true, acknowledged: "" }
+        let ran = { steps: 0, killed: true, acknowledged: "" }
         let deepest = 0
-        for (let dieAt = 1; run.killed; dieAt++) {
+        for (let dieAt = 1; ran.killed; dieAt++) {
           assert.isBelow(dieAt, 60)
           yield* change(made)
           const { position: head } = yield* stateNow(made)
-          run = yield* own.run({ dieAt, until: settled(own, head) })
-          deepest = Math.max(deepest, run.steps)
+          ran = yield* own.run({ dieAt, until: settled(own, head) })
+          deepest = Math.max(deepest, ran.steps)
           // Wherever it was killed: no facts without a standing, and at the head the head's facts.
           const place = yield* own.standing
           if (place === null) {
@@ -117,7 +117,7 @@ layer(world, { excludeTestServices: true })("follow", (it) => {
       assert.isTrue((yield* mayEnter).may)
       const { revoke } = yield* ServiceGrants
       const following = yield* Effect.forkChild(own.run({ until: closedBy("refused") }))
-      yield* transact(revoke({
+      yield* run(revoke({
         ...{ personId: made.administrator, projectId: made.project, grantId: made.grantId, reason: "over and out" },
       }))
       assert.isTrue(closedBy("refused")((yield* Fiber.join(following)).notices))

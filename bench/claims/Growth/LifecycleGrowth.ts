@@ -8,7 +8,7 @@ import { SigningKeys } from "../../../services/lifecycle/SigningKeys.ts"
 import { somethingFor } from "../../../services/event-streams/StreamDelivery/PrefetchStreams.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { claimDue } from "../../../services/platform/database/Leases.ts"
-import { inTransaction } from "../../../services/platform/database/Transact.ts"
+import { runOnce } from "../../../services/platform/database/UnitOfWork.ts"
 import { clientId, fill as fillProjects, issuer, lived, projectId } from "../../harness/LifecycleFixture.ts"
 import { type Area, idOf, platform } from "./Area.ts"
 
@@ -76,7 +76,7 @@ const statements: Area["statements"] = (world, run, rows) =>
       const asking = { projectId: projectId(7), issuer, clientId: clientId(7) }
       const half = { epoch: 1, position: Math.floor(rows / projects / 2) }
       const append = (n: number) =>
-        Effect.provideService(inTransaction(positions.append(lived(n % projects, n * 4))), Database, database)
+        Effect.provideService(runOnce(positions.append(lived(n % projects, n * 4))), Database, database)
       let turn = 1_000_000_000
       return [
         { name: "lifecycle: append", run: append, descents: 16 },

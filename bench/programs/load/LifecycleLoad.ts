@@ -18,7 +18,7 @@ import { WakeUps } from "../../../services/platform/messaging/WakeUps.ts"
 import { Bus } from "../../../services/platform/messaging/Bus.ts"
 import { publishOn } from "../../../services/platform/messaging/Bus/Publisher.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
-import { inTransaction } from "../../../services/platform/database/Transact.ts"
+import { runOnce } from "../../../services/platform/database/UnitOfWork.ts"
 import { lived } from "../../harness/LifecycleFixture.ts"
 import { type Arrival, believed, connected, receiver, subscriber } from "./Arrivals.ts"
 import { say } from "../ChildProtocol.ts"
@@ -97,7 +97,7 @@ const opened = async ({ bare, databaseUrl, natsUrl, ownerUrl }: Open) => {
     Effect.gen(function* () {
       const { sql } = yield* Database
       const positions = yield* EventLog
-      return yield* inTransaction(Effect.gen(function* () {
+      return yield* runOnce(Effect.gen(function* () {
         const [id] = yield* positions.append(fact)
         yield* sql.afterCommit(Effect.sync(() => void committed.set(id!, performance.now())))
         return id!

@@ -8,7 +8,7 @@ import type { Statement } from "effect/sql"
 import type { AccessId, AccessReviewId, PersonId } from "../../../schemas/BrandedIds.ts"
 import type { GrantReceipt } from "../../../schemas/identity/AccessReview.ts"
 import { digestOf, genesis } from "../../platform/security/CanonicalJson.ts"
-import { insertion, write } from "../../platform/database/Gathered.ts"
+import { insertion, write } from "../../platform/database/UnitOfWork.ts"
 import { Ids } from "../../platform/Ids.ts"
 import { type Evidence, identityOf, type LoadedRow, type ReviewRow } from "./Rows.ts"
 
@@ -120,7 +120,7 @@ export const evidence = (sql: PgClient.PgClient) => {
     prev_digest: "text",
   })
 
-  /** Adds an entry in the current transaction (Gathered.ts). */
+  /** Adds an entry in the current transaction (UnitOfWork.ts). */
   const add = (entry: EvidenceRow, reviewId: AccessReviewId) =>
     write(sql, rows, [{ ...entry, at: entry.at.toISOString(), review_id: reviewId }])
 

@@ -3,7 +3,7 @@ import { Clock, Effect } from "effect"
 import { EventLog } from "../../lifecycle/EventLog.ts"
 import { Database } from "../../platform/database/Database.ts"
 import { fence, newRow } from "../../platform/database/FencedCommand.ts"
-import { insertion, write } from "../../platform/database/Gathered.ts"
+import { insertion, write } from "../../platform/database/UnitOfWork.ts"
 import { factsOf } from "./VersionEvents.ts"
 import { type AccessDecision, type Holder, versionColumns, versionOf } from "./VersionRows.ts"
 

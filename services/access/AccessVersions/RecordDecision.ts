@@ -4,13 +4,14 @@ import type { SqlError } from "effect/sql"
 import type { AccessId } from "../../../schemas/BrandedIds.ts"
 import { persons } from "../../people/PersonAudience.ts"
 import { Database } from "../../platform/database/Database.ts"
+import type { InTransaction } from "../../platform/database/UnitOfWork.ts"
 import type { AccessDecision, AccessVersion, Makers } from "./VersionRows.ts"
 
 /** Writes the missing version of a locked Access; null where it has none and needs none yet. */
 export type Settling = (
   accessId: AccessId,
   makers?: Makers,
-) => Effect.Effect<AccessVersion | null, SqlError.SqlError>
+) => Effect.Effect<AccessVersion | null, SqlError.SqlError, InTransaction>
 
 export const recording = Effect.fnUntraced(function* (settle: Settling) {
   const { sql } = yield* Database

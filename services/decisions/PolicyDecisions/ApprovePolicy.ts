@@ -5,7 +5,14 @@
 import { Clock, Effect } from "effect"
 import { InvalidState } from "../../../schemas/problems/IdentityProblems.ts"
 import { Database } from "../../platform/database/Database.ts"
-import { fence, isFenced, NeedsTransaction, newRow, one } from "../../platform/database/FencedCommand.ts"
+import {
+  fence,
+  isFenced,
+  NeedsTransaction,
+  newRow,
+  one,
+  transactionOnly,
+} from "../../platform/database/FencedCommand.ts"
 import { heldMeanwhile, whileOpen } from "../../platform/database/Installation.ts"
 import { Links } from "../../links/Links.ts"
 import { Projects } from "../../projects/Projects.ts"
@@ -57,9 +64,9 @@ const carryingOut = Effect.gen(function* () {
         return enrollments.carryOut(decision)
       case "website":
       case "launch":
-        return projects.carryOut(decision)
+        return transactionOnly(projects.carryOut(decision))
       case "link":
-        return links.carryOut(decision)
+        return transactionOnly(links.carryOut(decision))
       default:
         return requests.carryOut(decision)
     }

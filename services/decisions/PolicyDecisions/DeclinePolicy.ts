@@ -1,7 +1,7 @@
 /** A person who could sign a policy review declines it: one is enough. */
 import { Clock, Effect } from "effect"
 import { Database } from "../../platform/database/Database.ts"
-import { fence, isFenced, NeedsTransaction, one } from "../../platform/database/FencedCommand.ts"
+import { fence, isFenced, NeedsTransaction, one, transactionOnly } from "../../platform/database/FencedCommand.ts"
 import { Timers } from "../../platform/database/Timers.ts"
 import { Projects } from "../../projects/Projects.ts"
 import { type RequestRow, requestRows } from "../../requests/RequestRows.ts"
@@ -45,7 +45,7 @@ export const declining = Effect.gen(function* () {
           where id = ${review.id}::uuid and state = 'open' and ${earlier} returning 1`
       ),
     )
-    if (ofProject) yield* projects.decline(request, personId, reason)
+    if (ofProject) yield* transactionOnly(projects.decline(request, personId, reason))
     // Only another holder of the invitation's link was declined: the invitation itself stays valid.
     else if (review.kind !== "enrollment_claim") {
       yield* change(request, { state: declined[request.kind] })

@@ -7,6 +7,7 @@ import { InvalidState } from "../../../schemas/problems/IdentityProblems.ts"
 import { isOperatorIn, Roles, type Standing, standingOf } from "../../people/Roles.ts"
 import { Database } from "../../platform/database/Database.ts"
 import { isFenced } from "../../platform/database/FencedCommand.ts"
+import type { UnitOfWork } from "../../platform/database/UnitOfWork.ts"
 import type { PolicyReviewRow } from "../../requests/PolicyReviews.ts"
 import { type RequestRow, stateAt } from "../../requests/RequestRows.ts"
 import { type Institution, institutionIn, type Loaded, loadReview, type PolicyDecision } from "./LoadPolicyReview.ts"
@@ -28,7 +29,7 @@ export interface Signature extends PolicyDecision {
   /** Whether the project belongs to another institution by now. */
   readonly moved: boolean
   /** Adds the fences under which the judgement holds; the review stays locked and open. */
-  readonly keep: (approves: boolean) => Effect.Effect<void, SqlError.SqlError>
+  readonly keep: (approves: boolean) => Effect.Effect<void, SqlError.SqlError, UnitOfWork>
 }
 
 /** Fails where the review does not wait for this role; returns the other roles that it waits for. */

@@ -48,7 +48,7 @@ export const filing = Effect.gen(function* () {
     for (const { expires_at, id } of JSON.parse(open) as ReadonlyArray<{ id: RequestId; expires_at: string }>) {
       const until = new Date(expires_at)
       if (until > now) return yield* requestExists(id, until)
-      yield* Effect.provideService(apart(database.sql, expire(id)), Database, database)
+      yield* Effect.provideService(apart(expire(id)), Database, database)
     }
   })
 

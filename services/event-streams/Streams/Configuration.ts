@@ -13,7 +13,7 @@ import { Database } from "../../platform/database/Database.ts"
 import { Ids } from "../../platform/Ids.ts"
 import { mustBeOpen } from "../../platform/database/Installation.ts"
 import { Outbound } from "../../platform/Outbound.ts"
-import { transact } from "../../platform/database/Transact.ts"
+import { run } from "../../platform/database/UnitOfWork.ts"
 import { Vault } from "../../platform/security/Vault.ts"
 import type { Receiver } from "../../lifecycle/GrantCheck.ts"
 import { audienceOf } from "../../lifecycle/EventSigner.ts"
@@ -106,7 +106,7 @@ export const streamConfigurations = Effect.fnUntraced(function* (publicUrl: URL,
   const create = Effect.fn("Streams.create")(function* (receiver: Receiver, asked: Wire.StreamCreation) {
     const projectId = yield* projectFor(receiver, asked.aud)
     const wanted = yield* wantedOf(asked.delivery)
-    return yield* transact(Effect.gen(function* () {
+    return yield* run(Effect.gen(function* () {
       yield* visible.lockGrants({ ...receiver, projectId })
       yield* mustBeOpen(sql)
       const [owned] = yield* sql<{ n: number }>`
@@ -145,7 +145,7 @@ export const streamConfigurations = Effect.fnUntraced(function* (publicUrl: URL,
   const change = Effect.fn("Streams.change")(
     function* (receiver: Receiver, how: "update" | "replace", asked: Wire.StreamChange) {
       const delivery = asked.delivery !== undefined || how === "replace" ? yield* wantedOf(asked.delivery) : null
-      return yield* transact(Effect.gen(function* () {
+      return yield* run(Effect.gen(function* () {
         const row = yield* visible.locked(receiver, asked.stream_id)
         const { id } = row
         const before = authorizationOf(row)
@@ -189,7 +189,7 @@ export const streamConfigurations = Effect.fnUntraced(function* (publicUrl: URL,
   )
 
   const remove = Effect.fn("Streams.remove")(function* (receiver: Receiver, streamId: string) {
-    yield* transact(Effect.gen(function* () {
+    yield* run(Effect.gen(function* () {
       const row = yield* visible.locked(receiver, streamId)
       yield* sql`delete from lifecycle_streams where id = ${row.id}::uuid`
       yield* recorded("deleted", receiver, row)

@@ -8,7 +8,7 @@
  */
 import { Clock, Effect } from "effect"
 import { Database } from "../../platform/database/Database.ts"
-import { inTransaction } from "../../platform/database/Transact.ts"
+import { runOnce } from "../../platform/database/UnitOfWork.ts"
 import { EventLog, type Fact } from "../EventLog.ts"
 import { waitingFor } from "./UnacknowledgedConsumers.ts"
 
@@ -207,7 +207,7 @@ export const moving = Effect.gen(function* () {
       select project_id from lifecycle_project_keys
       where news_id < (select max(id) from lifecycle_key_news) order by project_id limit ${chunk}`
     if (behind.length === 0) return 0
-    return yield* inTransaction(announceTo(behind.map(({ project_id }) => project_id)))
+    return yield* runOnce(announceTo(behind.map(({ project_id }) => project_id)))
   }).pipe(Effect.provideService(Database, database), Effect.withSpan("KeyRotation.tell"))
 
   const switchProjects = Effect.fnUntraced(function* (projectIds: ReadonlyArray<string>, to: Transition, now: Date) {
@@ -241,7 +241,7 @@ export const moving = Effect.gen(function* () {
       order by p.project_id limit ${chunk}`
     if (ready.length === 0) return 0
     return yield* Effect.provideService(
-      inTransaction(switchProjects(ready.map(({ project_id }) => project_id), to, now)),
+      runOnce(switchProjects(ready.map(({ project_id }) => project_id), to, now)),
       Database,
       database,
     )

@@ -9,7 +9,7 @@ import type { RequestRow } from "../../requests/RequestRows.ts"
 import { EventLog, type Fact } from "../../lifecycle/EventLog.ts"
 import { Database } from "../../platform/database/Database.ts"
 import { type JobKind, Jobs, worker } from "../../platform/messaging/Jobs.ts"
-import { inTransaction } from "../../platform/database/Transact.ts"
+import { runOnce } from "../../platform/database/UnitOfWork.ts"
 import type { Identity } from "../../people/PersonEventFanout.ts"
 import { type Audience, type NewsLimits, newsLimits, personOf, persons, some } from "../../people/PersonAudience.ts"
 
@@ -76,7 +76,7 @@ export const linkNews = Effect.fnUntraced(function* (limits: NewsLimits = newsLi
   const next = Effect.fnUntraced(function* (args: Args, cursor: unknown) {
     const from = typeof cursor === "string" ? cursor : args.cursor
     const told = tellSome({ ...args, cursor: from }, { atOnce: limits.chunk, chunk: limits.chunk })
-    const { ids, last } = yield* Effect.provideService(inTransaction(told), Database, database)
+    const { ids, last } = yield* Effect.provideService(runOnce(told), Database, database)
     return { done: ids.length, next: last === null ? null : { cursor: last } }
   })
 

@@ -1,7 +1,7 @@
 /**
  * Makes an approved link effective, once the other side has had its day to object. All of it runs in the caller's
- * transaction, of `Transact`: a merge moves every identity and receipt of a person and appends an event to each project
- * that knows either person, so a fenced write would do as much work in one longer statement.
+ * transaction: a merge moves every identity and receipt of a person and appends an event to each project that knows
+ * either person, so a fenced write would do as much work in one longer statement.
  */
 import { Clock, Effect } from "effect"
 import type { PersonId } from "../../../schemas/BrandedIds.ts"

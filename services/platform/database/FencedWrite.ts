@@ -9,27 +9,14 @@
  * command begins anew with a fresh load.
  *
  * Fences are taken in the order in which they are given, each only once the one before is complete: callers follow the
- * global order of locks, as transactions do. Gathered rows (Gathered.ts) are written after the last fence.
+ * global order of locks, as transactions do. Gathered rows (UnitOfWork.ts) are written after the last fence.
  */
 import type { PgClient } from "@effect/sql-pg"
-import { Array, Context, Data, Effect, Semaphore } from "effect"
-import { SqlError, type Statement } from "effect/sql"
-import { DependencyUnavailable } from "../../../schemas/problems/HttpProblems.ts"
-import { type Collected, collected } from "./Gathered.ts"
-
-/** The loaded state is known to be out of date before anything is written. */
-export class Conflict extends Data.TaggedError("Conflict") {}
-
-/** Rows that must be as they were loaded. */
-export interface Fence {
-  /**
-   * A statement that returns one row for each unchanged row, under `earlier`: the condition that all earlier fences
-   * hold.
-   */
-  readonly statement: (earlier: Statement.Fragment) => Statement.Fragment
-  /** How many rows the statement must return. */
-  readonly rows: number
-}
+import { Array, Context, Effect, Semaphore } from "effect"
+import type { SqlError, Statement } from "effect/sql"
+import { type Fence, type Part, type PreparedWrite, type Repeatedly, UnitOfWork, writeParts } from "./UnitOfWork.ts"
+import { endRepetitions, isLostRace } from "./UnitOfWork/LostRace.ts"
+import { partsOf } from "./UnitOfWork/RowKinds.ts"
 
 /** The id and version of a loaded row. */
 export interface Version {
@@ -79,11 +66,11 @@ export class BeforeWrite extends Context.Reference<Effect.Effect<void>>("bailiwi
   defaultValue: () => Effect.void,
 }) {}
 
-/** Writes collected rows where all `fences` hold, and then runs the effects that were left for after the commit. */
-export const writeCollected = Effect.fnUntraced(function* <A>(
+/** Writes parts where all `fences` hold. */
+export const writeWhere = Effect.fnUntraced(function* (
   sql: PgClient.PgClient,
   fences: Array.NonEmptyReadonlyArray<Fence>,
-  { after, parts, result }: Collected<A>,
+  parts: ReadonlyArray<Part> = [],
 ) {
   yield* yield* BeforeWrite
   let earlier = sql`true`
@@ -99,7 +86,33 @@ export const writeCollected = Effect.fnUntraced(function* <A>(
     select fences_hold((select count(*) from ${sql.literal(`fence_${last}`)}), ${
     sql.literal(String(fences[last]!.rows))
   })`
-  yield* after
+})
+
+/** A fenced write that has gathered nothing yet, but for the first of its fences. */
+export const preparedWrite = (fences: ReadonlyArray<Fence> = []): PreparedWrite => ({
+  _tag: "FencedWrite",
+  rows: new Map(),
+  fences: [...fences],
+  lastFences: [],
+  after: [],
+  repeated: false,
+  admissions: [],
+})
+
+/**
+ * Runs `effect` as a part of `unit`, outside any transaction, and writes what was gathered where all fences hold.
+ * Effects that were left for after the commit run after it.
+ */
+export const writePrepared = Effect.fnUntraced(function* <A, E, R>(
+  sql: PgClient.PgClient,
+  unit: PreparedWrite,
+  effect: Effect.Effect<A, E, R>,
+) {
+  const result = yield* Effect.provideService(effect, UnitOfWork, unit)
+  const parts = partsOf(unit.rows)
+  const fences = [...unit.fences, ...unit.lastFences]
+  yield* Array.isArrayNonEmpty(fences) ? writeWhere(sql, fences, parts) : writeParts(sql, parts)
+  yield* Effect.all(unit.after, { discard: true })
   return result
 })
 
@@ -111,10 +124,8 @@ export const writeFenced = <A, E, R>(
   sql: PgClient.PgClient,
   fences: Array.NonEmptyReadonlyArray<Fence>,
   effect: Effect.Effect<A, E, R>,
-): Effect.Effect<A, E | SqlError.SqlError, R> =>
-  Effect.flatMap(collected(effect), (made) => writeCollected(sql, fences, made))
-
-const again = new Set(["DeadlockError", "SerializationError", "UniqueViolation"])
+): Effect.Effect<A, E | SqlError.SqlError, Exclude<R, UnitOfWork>> =>
+  Effect.suspend(() => writePrepared(sql, preparedWrite(fences), effect))
 
 const turns = new Map<string, { readonly one: Semaphore.Semaphore; waiting: number }>()
 
@@ -148,15 +159,8 @@ export interface Repeated {
 export const repeated = <A, E, R>(
   { finds, turn }: Repeated,
   command: Effect.Effect<A, E, R>,
-): Effect.Effect<A, Exclude<E, SqlError.SqlError | Conflict> | DependencyUnavailable, R> => {
-  const lost = (error: unknown): boolean =>
-    error instanceof Conflict ||
-    SqlError.isSqlError(error) && (again.has(error.reason._tag) || finds && error.reason._tag === "ConnectionError")
-  return Effect.catchIf(command, lost, () => inTurn(turn, Effect.retry(command, { times: 2, while: lost }))).pipe(
-    Effect.catch((error): Effect.Effect<never, Exclude<E, SqlError.SqlError | Conflict> | DependencyUnavailable> => {
-      if (lost(error)) return Effect.fail(new DependencyUnavailable())
-      if (SqlError.isSqlError(error)) return Effect.die(error)
-      return Effect.fail(error as Exclude<E, SqlError.SqlError | Conflict>)
-    }),
-  )
+): Effect.Effect<A, Repeatedly<E>, R> => {
+  const lost = (error: unknown) => isLostRace(error, finds)
+  const again = Effect.suspend(() => inTurn(turn, Effect.retry(command, { times: 2, while: lost })))
+  return endRepetitions(Effect.catchIf(command, lost, () => again), finds)
 }

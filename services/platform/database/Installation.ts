@@ -6,7 +6,8 @@ import type { PgClient } from "@effect/sql-pg"
 import { Effect } from "effect"
 import type { SqlError } from "effect/sql"
 import { Held } from "../../../schemas/problems/IdentityProblems.ts"
-import { type Fence, holds } from "./FencedWrite.ts"
+import { holds } from "./FencedWrite.ts"
+import type { Fence } from "./UnitOfWork.ts"
 
 /** Why an installation is held, or still held. */
 export type HeldReason =

@@ -6,7 +6,7 @@
 import { Clock, Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
 import { Database } from "./Database.ts"
-import { type Kind, write } from "./Gathered.ts"
+import { type Kind, write } from "./UnitOfWork.ts"
 import { backoffMillis, claimDue, freeExpired, type LeasedTable, release, settleFailed } from "./Leases.ts"
 
 export interface Timer {
@@ -32,7 +32,7 @@ const table: LeasedTable = { table: "timers", key: "key", keyType: "text" }
 const leaseMillis = 30_000
 
 export class Timers extends Context.Service<Timers, {
-  /** Replaces all timers of an aggregate, in the current transaction (Gathered.ts). */
+  /** Replaces all timers of an aggregate, in the current transaction (UnitOfWork.ts). */
   readonly set: (aggregateId: string, timers: ReadonlyArray<Timer>) => Effect.Effect<void, SqlError.SqlError>
   /** The same for several aggregates, each named once. */
   readonly setAll: (all: ReadonlyArray<AggregateTimers>) => Effect.Effect<void, SqlError.SqlError>

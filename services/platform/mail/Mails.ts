@@ -11,7 +11,7 @@ import { Clock, Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
 import { WakeUps } from "../messaging/WakeUps.ts"
 import { Database } from "../database/Database.ts"
-import { afterCommit, insertion, write } from "../database/Gathered.ts"
+import { afterCommit, insertion, write } from "../database/UnitOfWork.ts"
 import { Ids } from "../Ids.ts"
 import type { MailOutcome } from "./Mails/Claims.ts"
 import { claim, free, giveBack, settle, startSending } from "./Mails/Claims.ts"
@@ -56,7 +56,7 @@ const announcement: Naming = {
 }
 
 export class Mails extends Context.Service<Mails, {
-  /** Adds mails in the current transaction (Gathered.ts); returns their ids in order. */
+  /** Adds mails in the current transaction (UnitOfWork.ts); returns their ids in order. */
   readonly add: (...mails: ReadonlyArray<NewMail>) => Effect.Effect<ReadonlyArray<string>, SqlError.SqlError>
   readonly diagnostics: Effect.Effect<MailDiagnostics, SqlError.SqlError>
   /** For the worker Mailer only. */

@@ -13,7 +13,7 @@ import type { StreamName } from "../../../schemas/bus/BusStreams.ts"
 import { WakeUps } from "./WakeUps.ts"
 import { Bus } from "./Bus.ts"
 import { Database } from "../database/Database.ts"
-import { afterCommit, insertion, type Kind, write } from "../database/Gathered.ts"
+import { afterCommit, insertion, type Kind, write } from "../database/UnitOfWork.ts"
 import { Ids } from "../Ids.ts"
 import { freeExpired, soonDone, stopTime } from "../database/Leases.ts"
 import { holdLanes, needsLanes, publishOrdered, releaseLanes } from "./Outbox/OrderedRelay.ts"
@@ -87,13 +87,13 @@ const joined = (items: Array.NonEmptyReadonlyArray<Item>): Array.NonEmptyReadonl
 
 export class Outbox extends Context.Service<Outbox, {
   /**
-   * Adds messages in the current transaction (Gathered.ts) and wakes the relay after the commit; returns their ids in
+   * Adds messages in the current transaction (UnitOfWork.ts) and wakes the relay after the commit; returns their ids in
    * order.
    */
   readonly add: (...messages: ReadonlyArray<OutboxMessage>) => Effect.Effect<ReadonlyArray<string>, SqlError.SqlError>
   /**
-   * Adds messages that only name things: one message for all names of a subject in one write (Gathered.ts), at most 200,
-   * since the relay claims, publishes and settles each message by its row.
+   * Adds messages that only name things: one message for all names of a subject in one write (UnitOfWork.ts), at most
+   * 200, since the relay claims, publishes and settles each message by its row.
    */
   readonly name: (naming: Naming, names: ReadonlyArray<string>) => Effect.Effect<void, SqlError.SqlError>
   /** Wakes the relay after the commit, for statements that insert rows themselves. */

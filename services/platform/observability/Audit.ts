@@ -11,7 +11,7 @@ import { Clock, Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
 import { CurrentRequest } from "./CurrentRequest.ts"
 import { Database } from "../database/Database.ts"
-import { insertion, write } from "../database/Gathered.ts"
+import { insertion, write } from "../database/UnitOfWork.ts"
 import { Ids } from "../Ids.ts"
 
 export interface AuditEntry {
@@ -28,7 +28,7 @@ export interface AuditEntry {
 }
 
 export class Audit extends Context.Service<Audit, {
-  /** Writes the entries in the current transaction (Gathered.ts); returns their ids in order. */
+  /** Writes the entries in the current transaction (UnitOfWork.ts); returns their ids in order. */
   readonly append: (...entries: ReadonlyArray<AuditEntry>) => Effect.Effect<ReadonlyArray<string>, SqlError.SqlError>
 }>()("bailiwick/services/platform/observability/Audit") {
   static readonly layer = Layer.effect(

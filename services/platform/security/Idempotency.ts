@@ -11,17 +11,14 @@
 import { Clock, Context, Effect, Layer, Redacted, Semaphore } from "effect"
 import { SqlError } from "effect/sql"
 import { createHmac, timingSafeEqual } from "node:crypto"
-import { DependencyUnavailable } from "../../../schemas/problems/HttpProblems.ts"
 import { IdempotencyInProgress, IdempotencyKeyReused } from "../../../schemas/problems/IdempotencyProblems.ts"
 import { canonical } from "./CanonicalJson.ts"
 import { Database } from "../database/Database.ts"
 import { faultPoint } from "../Failpoints.ts"
 import { type Admission, fence, type Fenced, fenced, NotAdmitted, one } from "../database/FencedCommand.ts"
-import type { Conflict } from "../database/FencedWrite.ts"
-import { gathered, type Kind, write } from "../database/Gathered.ts"
 import { counted } from "../MapSizes.ts"
 import { waitedFor } from "../database/SqlErrors.ts"
-import { transact } from "../database/Transact.ts"
+import { type InTransaction, type Kind, type Repeatedly, run, type UnitOfWork, write } from "../database/UnitOfWork.ts"
 import { Vault } from "./Vault.ts"
 
 const purpose = "idempotency"
@@ -67,8 +64,6 @@ interface Kept {
   readonly receipt_body: string
 }
 
-type Lost<E> = Exclude<E, SqlError.SqlError | Conflict> | DependencyUnavailable | NotAdmitted
-
 /** The answer of an admission that found a receipt: the command was decided before. */
 class Known {
   readonly row: Kept
@@ -77,7 +72,7 @@ class Known {
   }
 }
 
-/** Makes SQL errors defects, as `transact` does. */
+/** Makes SQL errors defects, as `run` of UnitOfWork.ts does. */
 const sqlDies = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, Exclude<E, SqlError.SqlError>, R> =>
   Effect.catch(
     effect,
@@ -88,9 +83,9 @@ const inProgress = Effect.fail(new IdempotencyInProgress({ retry_after: 1 }))
 
 export class Idempotency extends Context.Service<Idempotency, {
   /**
-   * Runs `command` in a transaction of `Transact`, once for each key; returns its answer. Fails as the command fails;
+   * Runs `command` in a transaction, once for each key; returns its answer. Fails as the command fails;
    * IdempotencyKeyReused where the key came with another request; IdempotencyInProgress after 2 s of waiting. Rows that
-   * the command only adds are gathered and written with the receipt, at its end (for the conditions see Gathered.ts).
+   * the command only adds are gathered and written with the receipt, at its end (UnitOfWork.ts).
    */
   readonly run: <A, E, R>(
     asked: Asked,
@@ -98,8 +93,8 @@ export class Idempotency extends Context.Service<Idempotency, {
     command: Effect.Effect<A, E, R>,
   ) => Effect.Effect<
     Answer,
-    Exclude<E, SqlError.SqlError | Conflict> | IdempotencyKeyReused | IdempotencyInProgress | DependencyUnavailable,
-    R
+    Repeatedly<E> | IdempotencyKeyReused | IdempotencyInProgress,
+    Exclude<R, InTransaction>
   >
   /**
    * The same for a command of two round trips (FencedCommand.ts), which has no transaction before its write: its load
@@ -112,12 +107,8 @@ export class Idempotency extends Context.Service<Idempotency, {
     command: Effect.Effect<A, E, R>,
   ) => Effect.Effect<
     Answer,
-    | Exclude<E | F, SqlError.SqlError | Conflict>
-    | NotAdmitted
-    | IdempotencyKeyReused
-    | IdempotencyInProgress
-    | DependencyUnavailable,
-    R
+    Repeatedly<E | F> | NotAdmitted | IdempotencyKeyReused | IdempotencyInProgress,
+    Exclude<R, UnitOfWork>
   >
   /**
    * The same for a command that first has to ask another system, outside any transaction: `asking` returns the command,
@@ -129,12 +120,8 @@ export class Idempotency extends Context.Service<Idempotency, {
     asking: Effect.Effect<Effect.Effect<A, E, R>, E2, R2>,
   ) => Effect.Effect<
     Answer,
-    | Exclude<E, SqlError.SqlError | Conflict>
-    | Exclude<E2, SqlError.SqlError>
-    | IdempotencyKeyReused
-    | IdempotencyInProgress
-    | DependencyUnavailable,
-    R | R2
+    Repeatedly<E> | Exclude<E2, SqlError.SqlError> | IdempotencyKeyReused | IdempotencyInProgress,
+    Exclude<R, InTransaction> | R2
   >
 }>()("bailiwick/services/platform/security/Idempotency") {
   static readonly layer = Layer.effect(
@@ -254,13 +241,10 @@ export class Idempotency extends Context.Service<Idempotency, {
         const work = asked.key === null
           ? Effect.map(command, (result) => done(told, result).answer)
           : once(asked, told, command, waited)
-        return transact(Effect.tap(gathered(sql, work), () => faultPoint("decision.written"))).pipe(
-          Effect.tap(() => faultPoint("decision.committed")),
-          Effect.provideService(Database, database),
-        )
+        return Effect.provideService(run(work, { faults: "decision" }), Database, database)
       }
 
-      const run: Idempotency["Service"]["run"] = (asked, told, command) =>
+      const runKeyed: Idempotency["Service"]["run"] = (asked, told, command) =>
         asked.key === null
           ? committed(asked, told, command)
           : alone(asked, (waited) => committed(asked, told, command, waited))
@@ -309,7 +293,12 @@ export class Idempotency extends Context.Service<Idempotency, {
           () =>
             Effect.catch(
               decided,
-              (error): Effect.Effect<Answer, Lost<E | F | IdempotencyInProgress> | IdempotencyKeyReused> =>
+              (
+                error,
+              ): Effect.Effect<
+                Answer,
+                Repeatedly<E | F | IdempotencyInProgress> | NotAdmitted | IdempotencyKeyReused
+              > =>
                 error instanceof NotAdmitted && error.answer instanceof Known
                   ? replayOf(asked, error.answer.row)
                   : Effect.fail(error),
@@ -327,7 +316,7 @@ export class Idempotency extends Context.Service<Idempotency, {
             (known): ReturnType<typeof answer> => known === undefined ? answer(waited) : Effect.succeed(known),
           ))
       }
-      return Idempotency.of({ run, fenced: runFenced, runAfter })
+      return Idempotency.of({ run: runKeyed, fenced: runFenced, runAfter })
     }),
   )
 }

@@ -14,7 +14,7 @@ import { Clock, Context, Effect, Layer, Semaphore } from "effect"
 import type { SqlError, Statement } from "effect/sql"
 import { BoundedMap } from "../BoundedMap.ts"
 import { Database } from "../database/Database.ts"
-import type { Fence } from "../database/FencedWrite.ts"
+import type { Fence } from "../database/UnitOfWork.ts"
 import { counted } from "../MapSizes.ts"
 
 export interface RateLimit {

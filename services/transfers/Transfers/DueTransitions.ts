@@ -10,8 +10,7 @@
 import { Cause, Clock, Effect, Result } from "effect"
 import { SqlError } from "effect/sql"
 import { Database } from "../../platform/database/Database.ts"
-import { faultPoint } from "../../platform/Failpoints.ts"
-import { gathered } from "../../platform/database/Gathered.ts"
+import { runOnce } from "../../platform/database/UnitOfWork.ts"
 import { Ids } from "../../platform/Ids.ts"
 import { Outbox } from "../../platform/messaging/Outbox.ts"
 import { TransitionWriter } from "./TransitionWriter.ts"
@@ -46,7 +45,8 @@ const isOutage = (cause: Cause.Cause<unknown>): boolean => {
 const rotates = ({ rotateDkim, status }: TransferState) => status === "accepted" && rotateDkim
 
 export const settlingMany = Effect.fnUntraced(function* (settle: Settling) {
-  const { sql } = yield* Database
+  const database = yield* Database
+  const { sql } = database
   const moving = { sql, outbox: yield* Outbox }
   const changes = yield* TransitionWriter
   const feature = yield* FeatureFlag
@@ -91,19 +91,15 @@ export const settlingMany = Effect.fnUntraced(function* (settle: Settling) {
       yield* changes.tell(notices)
       return decided.map(({ before }) => before.state.id)
     },
-    (decisions) =>
-      sql.withTransaction(Effect.tap(gathered(sql, decisions), () => faultPoint("transfer.clock.written"))),
+    (decisions) => Effect.provideService(runOnce(decisions, { faults: "transfer.clock" }), Database, database),
   )
 
   const halving = (read: ReadonlyArray<TransferState>): Effect.Effect<ReadonlyArray<string>, SqlError.SqlError> =>
-    read.length < 2 ? Effect.succeed([]) : together(read).pipe(
-      Effect.tap(() => faultPoint("transfer.clock.committed")),
-      Effect.catchCause((cause) => {
-        if (isOutage(cause)) return Effect.failCause(cause as Cause.Cause<SqlError.SqlError>)
-        const middle = read.length >> 1
-        return Effect.zipWith(halving(read.slice(0, middle)), halving(read.slice(middle)), (a, b) => [...a, ...b])
-      }),
-    )
+    read.length < 2 ? Effect.succeed([]) : Effect.catchCause(together(read), (cause) => {
+      if (isOutage(cause)) return Effect.failCause(cause as Cause.Cause<SqlError.SqlError>)
+      const middle = read.length >> 1
+      return Effect.zipWith(halving(read.slice(0, middle)), halving(read.slice(middle)), (a, b) => [...a, ...b])
+    })
 
   const alone = (id: string): Effect.Effect<readonly [string, Settled]> =>
     settle.transfer(id).pipe(

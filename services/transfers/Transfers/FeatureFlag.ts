@@ -6,10 +6,10 @@
 import { Clock, Context, Effect, Layer, Result } from "effect"
 import type { Statement } from "effect/sql"
 import { Database } from "../../platform/database/Database.ts"
+import { run } from "../../platform/database/UnitOfWork.ts"
 import { Ids } from "../../platform/Ids.ts"
 import { TransitionWriter } from "./TransitionWriter.ts"
 import { rows } from "./Rows.ts"
-import { transact } from "./TransferTransact.ts"
 import { transition } from "./TransferTransition.ts"
 
 const graceMillis = 3_600_000
@@ -34,7 +34,6 @@ export class FeatureFlag extends Context.Service<FeatureFlag, {
         const changes = yield* TransitionWriter
         const ids = yield* Ids
         const { lockByIds } = rows(sql)
-        const run = transact(sql)
 
         const extend = Effect.fnUntraced(function* (transferIds: ReadonlyArray<string>, until: number) {
           const stored = yield* lockByIds(transferIds)
@@ -52,7 +51,6 @@ export class FeatureFlag extends Context.Service<FeatureFlag, {
 
         /** Extends one chunk of the transfers with less than an hour left; true when none is left. */
         const resume = run(
-          "clock",
           Effect.gen(function* () {
             const [flag] = yield* sql<Flag>`select enabled, resuming_until from transfer_feature for update`
             if (flag!.enabled) return true
@@ -73,6 +71,7 @@ export class FeatureFlag extends Context.Service<FeatureFlag, {
             yield* changes.tell(notices)
             return done
           }),
+          { finds: true, faults: "transfer.clock" },
         )
 
         if (enabled) yield* Effect.repeat(resume, { until: (done) => done })

@@ -5,7 +5,7 @@ import { Buffer } from "node:buffer"
 import type { TransferStatus } from "../../../schemas/mail/Transfer.ts"
 import type { IssuedToken } from "../../platform/security/OneTimeTokens.ts"
 import type { TransferState } from "./TransferState.ts"
-import { Conflict, type Fence } from "../../platform/database/FencedWrite.ts"
+import { Conflict, type Fence } from "../../platform/database/UnitOfWork.ts"
 
 export interface Row {
   readonly id: string

@@ -6,7 +6,7 @@ import { GrantReviewList } from "../../../schemas/identity/AccessReview.ts"
 import { AccessReviews } from "../../../services/access/AccessReviews.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { fenced } from "../../../services/platform/database/FencedCommand.ts"
-import { transact } from "../../../services/platform/database/Transact.ts"
+import { run } from "../../../services/platform/database/UnitOfWork.ts"
 import { day, reason, start, tagOf, timed } from "../../support/Fixtures.ts"
 import { counting } from "../../support/Statements.ts"
 import { access, institution, member, person, tell } from "../../support/TestIdentity.ts"
@@ -153,9 +153,9 @@ layer(services, { excludeTestServices: true })("AccessReviews", (it) => {
       const other = yield* world
       const [foreign] = (yield* list(other, other.sam)).candidates
       const grant_event_id = foreign!.grant_event_id
-      assert.strictEqual(yield* tagOf(transact(reviews.propose({ ...proposal, grant_event_id }))), "GrantEventMismatch")
+      assert.strictEqual(yield* tagOf(run(reviews.propose({ ...proposal, grant_event_id }))), "GrantEventMismatch")
       assert.strictEqual(
-        yield* tagOf(transact(reviews.propose({ ...proposal, access_id: other.accessId }))),
+        yield* tagOf(run(reviews.propose({ ...proposal, access_id: other.accessId }))),
         "NotFound",
       )
       assert.strictEqual(yield* tagOf(propose(w, { access_version: 2 })), "AccessVersionSuperseded")

@@ -5,7 +5,7 @@ import { AccessId, PersonId, ProjectId } from "../../../schemas/BrandedIds.ts"
 import { type AccessDecision, AccessVersions } from "../../../services/access/AccessVersions.ts"
 import { Directory, type RefusedLine } from "../../../services/directory/Directory.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
-import { inTransaction } from "../../../services/platform/database/Transact.ts"
+import { runOnce } from "../../../services/platform/database/UnitOfWork.ts"
 import { access, identity, institution, issuer, owner, person, project, tell } from "../../support/TestIdentity.ts"
 
 const versions = Effect.fnUntraced(function* (id: string) {
@@ -46,8 +46,7 @@ const scene = Effect.gen(function* () {
 
 const [ada, sam] = [PersonId.make("ada"), PersonId.make("sam")]
 
-const record = (decision: AccessDecision) =>
-  Effect.flatMap(AccessVersions, ({ record }) => inTransaction(record(decision)))
+const record = (decision: AccessDecision) => Effect.flatMap(AccessVersions, ({ record }) => runOnce(record(decision)))
 
 const decision = (
   { fern, pat, portal }: Effect.Success<typeof scene>,

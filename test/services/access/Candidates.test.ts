@@ -9,6 +9,7 @@ import { TestClock } from "effect/testing"
 import * as fc from "fast-check"
 import { AccessReviews } from "../../../services/access/AccessReviews.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
+import { runOnce, type UnitOfWork } from "../../../services/platform/database/UnitOfWork.ts"
 import { day, reason, start, timed } from "../../support/Fixtures.ts"
 import { access, institution, member, person, project, tell } from "../../support/TestIdentity.ts"
 import { approve, on, propose, revoke, said, services } from "./ReviewWorld.ts"
@@ -56,7 +57,7 @@ const rolledBack = <A, E extends { readonly code: string }, R>(command: Effect.E
   Effect.flatMap(
     Database,
     ({ sql }) =>
-      sql.withTransaction(Effect.andThen(command, Effect.fail({ code: "done" }))).pipe(
+      sql.withTransaction(Effect.andThen(runOnce(command), Effect.fail({ code: "done" }))).pipe(
         Effect.flip,
         Effect.map((error) => "code" in error ? error.code : String(error)),
       ),
@@ -110,7 +111,9 @@ const check = Effect.fnUntraced(function* (given: Situation) {
     for (const [i, accessId] of objects.entries()) {
       for (const version of [1, 2]) {
         const asked = { access_id: accessId, access_version: version, reason, personId, institutionId: fern }
-        const outcome = yield* rolledBack(service.propose(asked) as Effect.Effect<unknown, { readonly code: string }>)
+        const outcome = yield* rolledBack(
+          service.propose(asked) as Effect.Effect<unknown, { readonly code: string }, UnitOfWork>,
+        )
         const what = JSON.stringify([given.callers[n], given.objects[i], version])
         const shown = listed?.find((one) => one.access_id === accessId && one.access_version === version)
         if (shown === undefined) {

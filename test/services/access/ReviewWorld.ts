@@ -7,7 +7,7 @@ import { AccessReviews, type ReviewDecision } from "../../../services/access/Acc
 import { listing } from "../../../services/access/AccessReviews/Listing.ts"
 import { Roles } from "../../../services/people/Roles.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
-import { transact } from "../../../services/platform/database/Transact.ts"
+import { run } from "../../../services/platform/database/UnitOfWork.ts"
 import { reason } from "../../support/Fixtures.ts"
 import { access, identity, institution, member, person, project } from "../../support/TestIdentity.ts"
 
@@ -26,7 +26,7 @@ export type World = Effect.Success<typeof world>
 
 export const propose = ({ accessId, fern, sam }: World, more: { access_version?: number; personId?: PersonId } = {}) =>
   Effect.flatMap(AccessReviews, (reviews) =>
-    transact(reviews.propose({
+    run(reviews.propose({
       access_id: accessId,
       access_version: 1,
       reason,
@@ -48,9 +48,9 @@ export const on = (
   seen: seen.length === 0 ? undefined : seen,
 })
 export const approve = (decision: ReviewDecision) =>
-  Effect.flatMap(AccessReviews, (reviews) => transact(reviews.approve({ ...decision, stepUp: Effect.void })))
+  Effect.flatMap(AccessReviews, (reviews) => run(reviews.approve({ ...decision, stepUp: Effect.void })))
 export const revoke = (decision: ReviewDecision) =>
-  Effect.flatMap(AccessReviews, (reviews) => transact(reviews.revoke(decision)))
+  Effect.flatMap(AccessReviews, (reviews) => run(reviews.revoke(decision)))
 const decoder = new TextDecoder()
 /** The list that was sent as these bytes. */
 export const said = (list: Uint8Array): GrantReviewList => JSON.parse(decoder.decode(list))

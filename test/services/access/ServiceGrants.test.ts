@@ -8,7 +8,7 @@ import { EnvironmentMismatch } from "../../../schemas/problems/IdentityProblems.
 import { HTTPValidationError } from "../../../schemas/Validation.ts"
 import { Roles } from "../../../services/people/Roles.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
-import { transact } from "../../../services/platform/database/Transact.ts"
+import { run } from "../../../services/platform/database/UnitOfWork.ts"
 import { day, reason, start, tagOf, timed } from "../../support/Fixtures.ts"
 import { identity, institution, member, owner, person, project } from "../../support/TestIdentity.ts"
 
@@ -38,12 +38,12 @@ const proposal: LifecycleServiceProposal = {
 const propose = ({ olga, portal }: World, more: Partial<LifecycleServiceProposal> & { personId?: PersonId } = {}) =>
   Effect.flatMap(
     ServiceGrants,
-    (grants) => transact(grants.propose({ ...proposal, personId: olga, projectId: portal, ...more })),
+    (grants) => run(grants.propose({ ...proposal, personId: olga, projectId: portal, ...more })),
   )
 
 const approve = ({ portal }: World, personId: PersonId, grantId: ServiceGrantId, expectedVersion = 1) =>
   Effect.flatMap(ServiceGrants, (grants) =>
-    transact(grants.approve({
+    run(grants.approve({
       personId,
       projectId: portal,
       grantId,
@@ -53,7 +53,7 @@ const approve = ({ portal }: World, personId: PersonId, grantId: ServiceGrantId,
     })))
 
 const revoke = ({ portal }: World, personId: PersonId, grantId: ServiceGrantId) =>
-  Effect.flatMap(ServiceGrants, (grants) => transact(grants.revoke({ personId, projectId: portal, grantId, reason })))
+  Effect.flatMap(ServiceGrants, (grants) => run(grants.revoke({ personId, projectId: portal, grantId, reason })))
 
 const list = ({ portal }: World, personId: PersonId, limit = 100, afterId: string | null = null) =>
   Effect.flatMap(ServiceGrants, (grants) => grants.list({ personId, projectId: portal, limit, afterId }))
@@ -244,7 +244,7 @@ layer(services, { excludeTestServices: true })("ServiceGrants", (it) => {
       yield* approve(w, w.ada, two.id)
       yield* revoke(w, w.ada, three.id)
       const grants = yield* ServiceGrants
-      assert.strictEqual(yield* transact(grants.revokeAll(w.portal, w.ada, reason)), 2)
+      assert.strictEqual(yield* run(grants.revokeAll(w.portal, w.ada, reason)), 2)
       assert.deepStrictEqual((yield* list(w, w.ada)).map(({ state }) => state), ["revoked", "revoked", "revoked"])
       assert.deepStrictEqual(yield* told(w), ["service-grant-approved", "service-grant-revoked"])
       const { sql } = yield* Database

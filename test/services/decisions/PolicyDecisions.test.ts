@@ -5,7 +5,7 @@ import type { PersonId } from "../../../schemas/BrandedIds.ts"
 import { PolicyDecisions } from "../../../services/decisions/PolicyDecisions.ts"
 import { InsufficientUserAuthentication } from "../../../schemas/problems/IdentityProblems.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
-import { transact } from "../../../services/platform/database/Transact.ts"
+import { run } from "../../../services/platform/database/UnitOfWork.ts"
 import { day, reason, start, timed } from "../../support/Fixtures.ts"
 import { institution, member, person, project } from "../../support/TestIdentity.ts"
 import {
@@ -237,7 +237,7 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Policies",
       const approve = (personId: PersonId, role: string) =>
         codeOf(
           Effect.flatMap(PolicyDecisions, (policies) =>
-            transact(policies.approve({ personId, reviewId: asked.policy_review!.review_id, role, reason, stepUp }))),
+            run(policies.approve({ personId, reviewId: asked.policy_review!.review_id, role, reason, stepUp }))),
         )
       assert.strictEqual(yield* approve(w.sam, "administrator"), "role_required")
       assert.strictEqual(yield* approve(w.pat, "administrator"), "four_eyes_required")

@@ -14,7 +14,7 @@ import { PolicyDecisions } from "../../../services/decisions/PolicyDecisions.ts"
 import { Requests } from "../../../services/decisions/Requests.ts"
 import { Links } from "../../../services/links/Links.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
-import { transact } from "../../../services/platform/database/Transact.ts"
+import { run } from "../../../services/platform/database/UnitOfWork.ts"
 import { day, reason, timed } from "../../support/Fixtures.ts"
 import { institution, member, person, project } from "../../support/TestIdentity.ts"
 import { tokenFor } from "../../support/TestTokens.ts"
@@ -164,8 +164,8 @@ const history = Effect.fnUntraced(function* (steps: ReadonlyArray<Step>) {
 
   const join = Effect.fnUntraced(function* (from: PersonId, into: PersonId) {
     const request = yield* Effect.gen(function* () {
-      const { proof_id } = yield* transact(links.prove({ personId: into, token: yield* tokenFor(from) }))
-      return yield* transact(links.request({ personId: into, proof_id, reason }))
+      const { proof_id } = yield* run(links.prove({ personId: into, token: yield* tokenFor(from) }))
+      return yield* run(links.request({ personId: into, proof_id, reason }))
     }).pipe(Effect.orElseSucceed(() => null))
     if (request === null) return
     yield* noticed(request.link_request_id)
@@ -187,7 +187,7 @@ const history = Effect.fnUntraced(function* (steps: ReadonlyArray<Step>) {
         break
       case "change": {
         const { role, state } = one
-        yield* transact(
+        yield* run(
           requests.membership({
             institutionId: fern,
             personId: yield* as(one.who),
@@ -244,10 +244,10 @@ const history = Effect.fnUntraced(function* (steps: ReadonlyArray<Step>) {
 layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Policy reviews in random histories", (it) => {
   it.effect("are signed by independent persons", () =>
     Effect.gen(function* () {
-      const run = Effect.runPromiseWith(yield* Effect.context<Layer.Success<typeof services>>())
+      const promised = Effect.runPromiseWith(yield* Effect.context<Layer.Success<typeof services>>())
       const property = fc.asyncProperty(
         fc.array(step, { minLength: 10, maxLength: 30 }),
-        (steps) => run(timed(history(steps))),
+        (steps) => promised(timed(history(steps))),
       )
       yield* Effect.promise(() => fc.assert(property, { numRuns: runs, endOnFailure: true }))
     }), 300_000)

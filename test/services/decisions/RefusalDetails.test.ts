@@ -4,7 +4,7 @@ import { Effect } from "effect"
 import { PersonId, type RequestId } from "../../../schemas/BrandedIds.ts"
 import { NewPeople } from "../../../services/people/NewPeople.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
-import { transact } from "../../../services/platform/database/Transact.ts"
+import { run } from "../../../services/platform/database/UnitOfWork.ts"
 import { day, reason, start, timed } from "../../support/Fixtures.ts"
 import { issuer, person, project } from "../../support/TestIdentity.ts"
 import {
@@ -88,7 +88,7 @@ layer(services, { excludeTestServices: true })("The detail of a refusal", (it) =
       assert.deepStrictEqual(yield* saidOf(again), said(asked.request_id))
       const { create } = yield* NewPeople
       const by = { principal: `person:${w.oz}`, personId: w.oz, issuer, clientId: "portal" }
-      assert.deepStrictEqual(yield* saidOf(transact(create({ by, issuer, subject: w.pat, reason }))), [
+      assert.deepStrictEqual(yield* saidOf(run(create({ by, issuer, subject: w.pat, reason }))), [
         "person_exists",
         `Person ${w.pat} has this identity and is active: use that id, or name another subject.`,
       ])

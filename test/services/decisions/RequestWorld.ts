@@ -24,7 +24,7 @@ import { fenced, NeedsTransaction } from "../../../services/platform/database/Fe
 import { BeforeWrite } from "../../../services/platform/database/FencedWrite.ts"
 import { OneTimeTokens } from "../../../services/platform/security/OneTimeTokens.ts"
 import { Timers } from "../../../services/platform/database/Timers.ts"
-import { transact } from "../../../services/platform/database/Transact.ts"
+import { run } from "../../../services/platform/database/UnitOfWork.ts"
 import { Vault } from "../../../services/platform/security/Vault.ts"
 import { embedded } from "../../../services/projects/IdentityProvider/EmbeddedProvider.ts"
 import { Projects } from "../../../services/projects/Projects.ts"
@@ -78,7 +78,7 @@ export const codeOf = <A, E extends object, R>(effect: Effect.Effect<A, E, R>) =
 export const decided = <A, E extends object, R>(command: Effect.Effect<A, E, R>) =>
   Effect.gen(function* () {
     const { sql } = yield* Database
-    const inOne = Effect.provideService(transact(command), BeforeWrite, Effect.void)
+    const inOne = Effect.provideService(run(command), BeforeWrite, Effect.void)
     if (Option.isSome(yield* Effect.serviceOption(sql.transactionService))) return yield* inOne
     return yield* Effect.catchIf(
       fenced(sql, { turn: "a", admissions: [] }, command),
@@ -110,7 +110,7 @@ export const fire = Effect.gen(function* () {
   const timers = yield* Timers
   const policies = yield* PolicyDecisions
   const due = yield* timers.claim(["request-expire", "link-effective", "launch-check"], 1_000)
-  for (const timer of due) yield* transact(policies.settle(RequestId.make(timer.aggregate_id)))
+  for (const timer of due) yield* run(policies.settle(RequestId.make(timer.aggregate_id)))
   yield* timers.giveBack(due)
   return due.length
 })
@@ -214,7 +214,7 @@ export const website = (
   uris: ReadonlyArray<string> = ["https://portal.fern.example/callback"],
 ) =>
   Effect.flatMap(Projects, (projects) =>
-    transact(projects.register({
+    run(projects.register({
       institutionId: fern,
       personId: more.by ?? sam,
       name: "Portal",
@@ -228,7 +228,7 @@ export const website = (
     })))
 
 export const propose = (projectId: ProjectId, personId: PersonId, launch_url = "https://portal.fern.example/") =>
-  Effect.flatMap(Projects, (projects) => transact(projects.proposeLaunch({ projectId, personId, launch_url, reason })))
+  Effect.flatMap(Projects, (projects) => run(projects.proposeLaunch({ projectId, personId, launch_url, reason })))
 
 export const withdraw = (
   institutionId: InstitutionId,
@@ -238,13 +238,13 @@ export const withdraw = (
 ) =>
   Effect.flatMap(
     Projects,
-    (projects) => transact(projects.withdraw({ institutionId, projectId, personId, expected_version, reason })),
+    (projects) => run(projects.withdraw({ institutionId, projectId, personId, expected_version, reason })),
   )
 
 export const own = (projectId: ProjectId, personId: PersonId, person_id: PersonId, active = true) =>
   Effect.flatMap(
     Projects,
-    (projects) => transact(projects.changeOwner({ projectId, personId, person_id, active, reason })),
+    (projects) => run(projects.changeOwner({ projectId, personId, person_id, active, reason })),
   )
 
 export const workJobs = Effect.flatMap(ProviderJobs, ({ work }) => Effect.repeat(work, { while: (more) => more }))

@@ -10,7 +10,7 @@ import { Streams } from "../../../services/event-streams/Streams.ts"
 import { streamStatus } from "../../../services/event-streams/Streams/Status.ts"
 import { ownMessages } from "../../../services/event-streams/Streams/ControlMessages.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
-import { transact } from "../../../services/platform/database/Transact.ts"
+import { run } from "../../../services/platform/database/UnitOfWork.ts"
 import { verifyEvent } from "../../../sdk/Verify.ts"
 import {
   beginEpoch,
@@ -210,7 +210,7 @@ layer(streaming(), { excludeTestServices: true })("Polling", (it) => {
       const waiting = yield* Effect.forkChild(tagOf(poll(here, streamId, { waitMillis: 600_000 })))
       const { revoke } = yield* ServiceGrants
       const { administrator: personId, grantId, project: projectId } = here
-      yield* transact(revoke({ personId, projectId, grantId, reason: "over and out" }))
+      yield* run(revoke({ personId, projectId, grantId, reason: "over and out" }))
       assert.strictEqual(yield* Fiber.join(waiting), "CapabilityRequired")
       const [a] = yield* tellAll(here, ["a"])
       assert.strictEqual(yield* tagOf(poll(here, streamId, { ack: [a!] })), "CapabilityRequired")

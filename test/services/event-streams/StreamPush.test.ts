@@ -6,7 +6,7 @@ import { ServiceGrants } from "../../../services/access/ServiceGrants.ts"
 import { ownMessages } from "../../../services/event-streams/Streams/ControlMessages.ts"
 import { Streams } from "../../../services/event-streams/Streams.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
-import { transact } from "../../../services/platform/database/Transact.ts"
+import { run } from "../../../services/platform/database/UnitOfWork.ts"
 import { verifyEvent } from "../../../sdk/Verify.ts"
 import { until } from "../../e2e/support/Until.ts"
 import { issuer } from "../../support/TestIdentity.ts"
@@ -36,7 +36,7 @@ const enable = Effect.fnUntraced(function* ({ receiver }: Receiving, stream_id: 
 })
 
 const revoke = Effect.fnUntraced(function* ({ administrator: personId, grantId, project: projectId }: Receiving) {
-  yield* transact((yield* ServiceGrants).revoke({ personId, projectId, grantId, reason: "over and out" }))
+  yield* run((yield* ServiceGrants).revoke({ personId, projectId, grantId, reason: "over and out" }))
 })
 
 const failures = 6

@@ -15,7 +15,7 @@ import { genesis } from "../../../services/platform/security/CanonicalJson.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { Outbound } from "../../../services/platform/Outbound.ts"
 import { RateLimits } from "../../../services/platform/security/RateLimits.ts"
-import { transact } from "../../../services/platform/database/Transact.ts"
+import { run } from "../../../services/platform/database/UnitOfWork.ts"
 import { until } from "../../e2e/support/Until.ts"
 import { issuer } from "../../support/TestIdentity.ts"
 import { serve } from "../platform/Outbound/LoopbackServers.ts"
@@ -84,7 +84,7 @@ export const tellAll = Effect.fnUntraced(function* (
     initiatedBy: "system",
     person: { id: subject, issuer, subject },
   }))
-  const ids = yield* transact(append(...facts))
+  const ids = yield* run(append(...facts))
   yield* signAll
   return ids
 })

@@ -12,7 +12,7 @@ import { isFor, type SaidSubject } from "../../../services/event-streams/Streams
 import { Database } from "../../../services/platform/database/Database.ts"
 import { Outbound } from "../../../services/platform/Outbound.ts"
 import { RateLimits } from "../../../services/platform/security/RateLimits.ts"
-import { transact } from "../../../services/platform/database/Transact.ts"
+import { run } from "../../../services/platform/database/UnitOfWork.ts"
 import { access, person } from "../../support/TestIdentity.ts"
 import { grant, publicUrl, scene, transmitter } from "../lifecycle/LifecycleWorld.ts"
 
@@ -92,7 +92,7 @@ layer(managed, { excludeTestServices: true })("Streams", (it) => {
       const { administrator, grantId, project, receiver } = yield* receiving
       const { stream_id } = yield* create(receiver, {})
       const [revoked, go] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
-      const losing = yield* Effect.forkChild(transact(Effect.gen(function* () {
+      const losing = yield* Effect.forkChild(run(Effect.gen(function* () {
         yield* revoke({ personId: administrator, projectId: project, grantId, reason: "over and out" })
         yield* Deferred.succeed(revoked, undefined)
         yield* Deferred.await(go)

@@ -6,7 +6,7 @@ import { ServiceGrants } from "../../../services/access/ServiceGrants.ts"
 import { CursorApi } from "../../../services/lifecycle/CursorApi.ts"
 import { genesis } from "../../../services/platform/security/CanonicalJson.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
-import { transact } from "../../../services/platform/database/Transact.ts"
+import { run } from "../../../services/platform/database/UnitOfWork.ts"
 import { verifySnapshot } from "../../../sdk/Verify.ts"
 import { tagOf } from "../../support/Fixtures.ts"
 import { access, link, person } from "../../support/TestIdentity.ts"
@@ -132,7 +132,7 @@ layer(transmitter, { excludeTestServices: true })("Consumption", (it) => {
         tagOf(events({ ...asking, after: latest, limit: 10, waitMillis: 600_000 })),
       )
       const { revoke } = yield* ServiceGrants
-      yield* transact(revoke({ personId: administrator, projectId: project, grantId, reason: "over and out" }))
+      yield* run(revoke({ personId: administrator, projectId: project, grantId, reason: "over and out" }))
       assert.strictEqual(yield* Fiber.join(waiting), "RoleRequired")
       assert.strictEqual(yield* poll(), "RoleRequired")
       assert.strictEqual(yield* tagOf(snapshot(asking)), "RoleRequired")

@@ -9,7 +9,7 @@ import { ServiceGrants } from "../../../services/access/ServiceGrants.ts"
 import { Drift } from "../../../services/lifecycle/Drift.ts"
 import { Roles } from "../../../services/people/Roles.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
-import { transact } from "../../../services/platform/database/Transact.ts"
+import { run } from "../../../services/platform/database/UnitOfWork.ts"
 import { reason } from "../../support/Fixtures.ts"
 import { access, identity, institution, member, owner, person, project, tell } from "../../support/TestIdentity.ts"
 import { said } from "../access/ReviewWorld.ts"
@@ -57,7 +57,7 @@ layer(services, { excludeTestServices: true })("The four states of a decision", 
       const { accessId, ada, fern, line, portal, sam } = yield* world
       const reviews = yield* AccessReviews
       const on = { institutionId: fern, reason }
-      const { grant_event, review_id } = yield* transact(
+      const { grant_event, review_id } = yield* run(
         reviews.propose({ ...on, personId: sam, access_id: accessId, access_version: 1 }),
       )
       const granted = BigInt(grant_event.position)
@@ -76,7 +76,7 @@ layer(services, { excludeTestServices: true })("The four states of a decision", 
       }
       let version = 1
       for (const decision of ["approved", "revoked"] as const) {
-        yield* transact(acts[decision]())
+        yield* run(acts[decision]())
         const told = yield* placeOf((yield* seen).delivery.event_id)
         // A filtered stream delivered the event, and vouches for this event alone.
         yield* follows(portal, null, null)
@@ -110,7 +110,7 @@ layer(services, { excludeTestServices: true })("The four states of a decision", 
       const { look } = yield* Drift
       const { sql } = yield* Database
       const proposal = { access_id: accessId, access_version: 1, personId: sam, institutionId: fern, reason }
-      yield* transact(reviews.propose(proposal))
+      yield* run(reviews.propose(proposal))
       const drift = Effect.map(reviews.list(ada, fern), (list) => said(list).reviews[0]!.effective_access.drift)
       assert.isFalse(yield* drift)
       yield* sql`update lifecycle_state set value = value || '{"role": "editor"}' where key = ${`access/${accessId}`}`
@@ -128,7 +128,7 @@ layer(services, { excludeTestServices: true })("The four states of a decision", 
       const { sql } = yield* Database
       const grants = yield* ServiceGrants
       const on = { projectId: portal, reason }
-      const { id } = yield* transact(grants.propose({
+      const { id } = yield* run(grants.propose({
         ...on,
         personId: olga,
         service_id: "backend",
@@ -147,7 +147,7 @@ layer(services, { excludeTestServices: true })("The four states of a decision", 
         revoked: () => grants.revoke(about),
       }
       for (const decision of ["approved", "revoked"] as const) {
-        yield* transact(acts[decision]())
+        yield* run(acts[decision]())
         const told = yield* placeOf((yield* seen).delivery.event_id)
         // A project that serves another environment gives the grant no effect.
         for (const environment of ["staging", "production"]) {

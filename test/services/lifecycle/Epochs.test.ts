@@ -8,7 +8,7 @@ import { EventLog } from "../../../services/lifecycle/EventLog.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { readInstallation } from "../../../services/platform/database/Installation.ts"
 import { genesis } from "../../../services/platform/security/CanonicalJson.ts"
-import { transact } from "../../../services/platform/database/Transact.ts"
+import { run } from "../../../services/platform/database/UnitOfWork.ts"
 import { verifySnapshot } from "../../../sdk/Verify.ts"
 import { tagOf } from "../../support/Fixtures.ts"
 import { access, issuer, person } from "../../support/TestIdentity.ts"
@@ -91,7 +91,7 @@ layer(transmitter, { excludeTestServices: true })("Epochs", (it) => {
           initiatedBy: "system" as const,
         }))
       )
-      yield* Effect.forEach(facts, (fact) => transact(append(fact)), { concurrency: 8 })
+      yield* Effect.forEach(facts, (fact) => run(append(fact)), { concurrency: 8 })
       assert.strictEqual(yield* epoch, was + 1)
       for (const { project } of made) {
         const [head] = yield* heads(project)
@@ -160,7 +160,7 @@ layer(transmitter, { excludeTestServices: true })("Epochs", (it) => {
       yield* change(made)
       assert.strictEqual(yield* tagOf(grant(made, "another")), "Held")
       const on = { personId: made.administrator, projectId: made.project, grantId: made.grantId }
-      assert.strictEqual((yield* transact(revoke({ ...on, reason: "not wanted any more" }))).state, "revoked")
+      assert.strictEqual((yield* run(revoke({ ...on, reason: "not wanted any more" }))).state, "revoked")
       yield* open
       assert.strictEqual(yield* tagOf(grant(made, "another")), "done")
     }))

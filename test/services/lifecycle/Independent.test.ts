@@ -9,7 +9,7 @@ import { createHash, createPublicKey } from "node:crypto"
 import type { FactKind } from "../../../schemas/identity/FactKinds.ts"
 import { EventLog } from "../../../services/lifecycle/EventLog.ts"
 import { SigningKeys } from "../../../services/lifecycle/SigningKeys.ts"
-import { inTransaction } from "../../../services/platform/database/Transact.ts"
+import { runOnce } from "../../../services/platform/database/UnitOfWork.ts"
 import { diceOf, factOf, kinds } from "./RandomFacts.ts"
 import { everything, scene, signAll, transmitter } from "./LifecycleWorld.ts"
 
@@ -86,7 +86,7 @@ layer(transmitter, { excludeTestServices: true })("an independent library", (it)
       const { append } = yield* EventLog
       const made = yield* scene
       const dice = diceOf(Math.floor(Math.random() * 2 ** 32))
-      for (const kind of [...kinds, ...kinds, ...kinds]) yield* inTransaction(append(factOf(dice, kind, made)))
+      for (const kind of [...kinds, ...kinds, ...kinds]) yield* runOnce(append(factOf(dice, kind, made)))
       yield* signAll
       const { items } = yield* everything(made.asking, undefined, 200)
       const { keys } = yield* (yield* SigningKeys).jwks

@@ -13,7 +13,7 @@ import { CursorApi } from "../../../services/lifecycle/CursorApi.ts"
 import { changesOf as ours } from "../../../services/lifecycle/StateProjection.ts"
 import { EventLog } from "../../../services/lifecycle/EventLog.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
-import { inTransaction } from "../../../services/platform/database/Transact.ts"
+import { runOnce } from "../../../services/platform/database/UnitOfWork.ts"
 import { type Json, sha256 } from "../../../sdk/Canonical.ts"
 import { changesOf, type Fact as Known, factsOf } from "../../../sdk/EventProjection.ts"
 import { type VerifiedEvent, type VerifiedSnapshot, verifyEvent, verifySnapshot } from "../../../sdk/Verify.ts"
@@ -105,10 +105,10 @@ layer(transmitter, { excludeTestServices: true, timeout: "2 minutes" })("Laws", 
           }
         })
         const write = Effect.gen(function* () {
-          for (const kind of kinds) yield* inTransaction(append(factOf(dice, kind, made)))
+          for (const kind of kinds) yield* runOnce(append(factOf(dice, kind, made)))
           for (let i = 0; i < 30; i++) {
             const some = Array.from({ length: 1 + dice.below(4) }, () => anyFact(dice, made))
-            yield* inTransaction(append(...some))
+            yield* runOnce(append(...some))
           }
         })
         yield* Effect.all([
@@ -175,7 +175,7 @@ layer(transmitter, { excludeTestServices: true, timeout: "2 minutes" })("Laws", 
               if (dice.next() < 0.2) return yield* Effect.fail(new Enough())
             })
             // Where the rollback itself loses its connection, the writer ends with that error.
-            const exit = yield* Effect.exit(inTransaction(command))
+            const exit = yield* Effect.exit(runOnce(command))
             if (Exit.isSuccess(exit)) {
               told.committed.push(...ids)
               continue
@@ -244,7 +244,7 @@ layer(transmitter, { excludeTestServices: true, timeout: "2 minutes" })("Laws", 
       const made = yield* scene
       const { asking, project } = made
       const dice = diceOf(Math.floor(Math.random() * 2 ** 32))
-      yield* inTransaction(append(...Array.from({ length: 30 }, () => anyFact(dice, made))))
+      yield* runOnce(append(...Array.from({ length: 30 }, () => anyFact(dice, made))))
       yield* signAll
       const rows = yield* history(project)
       const head = rows.length

@@ -7,7 +7,7 @@ import { CursorApi } from "../../../services/lifecycle/CursorApi.ts"
 import { LifecycleRetention } from "../../../services/lifecycle/LifecycleRetention.ts"
 import { Roles } from "../../../services/people/Roles.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
-import { transact } from "../../../services/platform/database/Transact.ts"
+import { run } from "../../../services/platform/database/UnitOfWork.ts"
 import { floorOf } from "../../../services/platform/Ids.ts"
 import { verifySnapshot } from "../../../sdk/Verify.ts"
 import { tagOf } from "../../support/Fixtures.ts"
@@ -154,7 +154,7 @@ layer(world, { excludeTestServices: true })("Retention", (it) => {
       assert.deepStrictEqual(yield* facts, before)
 
       const { propose } = yield* AccessReviews
-      const receipt = yield* transact(propose({
+      const receipt = yield* run(propose({
         personId: sponsor,
         institutionId: institution,
         access_id: old,

@@ -9,7 +9,7 @@ import { EventSigner, lifecycleIssuer } from "../../../services/lifecycle/EventS
 import { SigningKeys } from "../../../services/lifecycle/SigningKeys.ts"
 import { Roles } from "../../../services/people/Roles.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
-import { transact } from "../../../services/platform/database/Transact.ts"
+import { run } from "../../../services/platform/database/UnitOfWork.ts"
 import { encodeCursor } from "../../../schemas/identity/Cursor.ts"
 import { keyCache } from "../../../sdk/Keys.ts"
 import type { Pins } from "../../../sdk/Verify.ts"
@@ -52,14 +52,14 @@ export const grant = Effect.fnUntraced(function* (
 ) {
   const grants = yield* ServiceGrants
   const about = { projectId: project, reason: "to keep in step" }
-  const { id } = yield* transact(grants.propose({
+  const { id } = yield* run(grants.propose({
     ...about,
     personId: owner,
     service_id: clientId,
     capabilities: [...can],
     environment: "production",
   }))
-  yield* transact(grants.approve({
+  yield* run(grants.approve({
     ...about,
     personId: administrator,
     grantId: id,

@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import { linkNews } from "../../../services/links/Links/LinkEventFanout.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { Jobs } from "../../../services/platform/messaging/Jobs.ts"
-import { transact } from "../../../services/platform/database/Transact.ts"
+import { run } from "../../../services/platform/database/UnitOfWork.ts"
 import { access, identity, institution, issuer, person, project } from "../../support/TestIdentity.ts"
 import { linksTold } from "./LinkSteps.ts"
 
@@ -17,7 +17,7 @@ layer(identity, { excludeTestServices: true })("Events of links", (it) => {
       const [one, other] = [yield* person(), yield* person()]
       const projects = yield* Effect.forEach(Array.from({ length: 7 }), () => project(fern))
       for (const [i, id] of projects.entries()) yield* access(fern, id, i % 2 === 0 ? one : other)
-      const eventId = yield* transact(Effect.gen(function* () {
+      const eventId = yield* run(Effect.gen(function* () {
         const pair = yield* about({ author: one, fields: { issuer, subject: other }, person_id: other })
         yield* sql`update people set merged_into = ${one} where id = ${other}`
         return yield* tell(pair)

@@ -4,7 +4,7 @@ import type { LinkProofId, PersonId, ProjectId, RequestId } from "../../../schem
 import { PolicyDecisions } from "../../../services/decisions/PolicyDecisions.ts"
 import { Links } from "../../../services/links/Links.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
-import { transact } from "../../../services/platform/database/Transact.ts"
+import { run } from "../../../services/platform/database/UnitOfWork.ts"
 import { reason } from "../../support/Fixtures.ts"
 import { tokenFor } from "../../support/TestTokens.ts"
 import { decided } from "../decisions/RequestWorld.ts"
@@ -64,5 +64,5 @@ export const settledNow = Effect.fnUntraced(function* (linkRequestId: RequestId)
   yield* sql`update mails set sent_at = ${new Date(now - long)} where subject_id = ${linkRequestId}`
   yield* sql`update requests set effective_at = ${new Date(now - 1)} where id = ${linkRequestId}::uuid
     and state = 'pending_review' and effective_at is not null`
-  yield* transact((yield* PolicyDecisions).settle(linkRequestId))
+  yield* run((yield* PolicyDecisions).settle(linkRequestId))
 })

@@ -5,7 +5,7 @@ import { EventLog } from "../../../services/lifecycle/EventLog.ts"
 import { clientSessions, toldAtOnce } from "../../../services/people/ClientSessions.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { Jobs } from "../../../services/platform/messaging/Jobs.ts"
-import { transact } from "../../../services/platform/database/Transact.ts"
+import { run } from "../../../services/platform/database/UnitOfWork.ts"
 import { access, identity, institution, person, project } from "../../support/TestIdentity.ts"
 
 layer(identity, { excludeTestServices: true, timeout: "2 minutes" })("ClientSessions", (it) => {
@@ -41,7 +41,7 @@ layer(identity, { excludeTestServices: true, timeout: "2 minutes" })("ClientSess
         reason: "PROJECT_WITHDRAWN",
         initiatedBy: "admin",
       } as const
-      yield* transact(Effect.flatMap(end(ending), (facts) => append(...facts)))
+      yield* run(Effect.flatMap(end(ending), (facts) => append(...facts)))
       assert.lengthOf(yield* told, toldAtOnce)
       yield* jobs.work([worker])
       assert.lengthOf(yield* told, 2 * toldAtOnce)

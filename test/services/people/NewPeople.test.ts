@@ -5,7 +5,7 @@ import type { PersonId } from "../../../schemas/BrandedIds.ts"
 import { NewPeople } from "../../../services/people/NewPeople.ts"
 import { Roles } from "../../../services/people/Roles.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
-import { transact } from "../../../services/platform/database/Transact.ts"
+import { run } from "../../../services/platform/database/UnitOfWork.ts"
 import { reason } from "../../support/Fixtures.ts"
 import { identity, institution, issuer, member, person } from "../../support/TestIdentity.ts"
 import { codeOf, writer } from "../decisions/RequestWorld.ts"
@@ -28,7 +28,7 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("NewPeople"
         clientId,
       })
       const create = (subject: string, who: ReturnType<typeof by>, at: string = issuer) =>
-        transact(people.create({ issuer: at, subject, reason, by: who }))
+        run(people.create({ issuer: at, subject, reason, by: who }))
       const subject = randomUUID()
       const made = yield* create(subject, by(oz))
       assert.deepInclude(made, { issuer, subject, state: "active", version: 1, policy_review: null })

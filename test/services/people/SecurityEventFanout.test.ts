@@ -4,7 +4,7 @@ import type { PersonId, ProjectId } from "../../../schemas/BrandedIds.ts"
 import { SecurityEventFanout } from "../../../services/people/SecurityEventFanout.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { Jobs } from "../../../services/platform/messaging/Jobs.ts"
-import { transact } from "../../../services/platform/database/Transact.ts"
+import { run } from "../../../services/platform/database/UnitOfWork.ts"
 import { access, identity, institution, owner, person, project } from "../../support/TestIdentity.ts"
 
 const world = SecurityEventFanout.layer({ atOnce: 3, chunk: 2 }, 8).pipe(Layer.provideMerge(identity))
@@ -33,7 +33,7 @@ layer(world, { excludeTestServices: true })("Tellings", (it) => {
       yield* access(fern, first!, me)
       yield* access(fern, second!, me, { state: "revoked" })
       yield* owner(third!, me)
-      const ids = yield* transact(tell(me, happenings))
+      const ids = yield* run(tell(me, happenings))
       const heard = yield* told(me)
       assert.sameMembers(heard.map(({ id }) => id), [...ids])
       assert.deepStrictEqual(
@@ -44,7 +44,7 @@ layer(world, { excludeTestServices: true })("Tellings", (it) => {
       const busy = yield* person()
       const many = yield* Effect.forEach(Array.from({ length: 7 }), () => project(fern))
       for (const id of many) yield* access(fern, id, busy)
-      assert.lengthOf(yield* transact(tell(busy, happenings)), 4)
+      assert.lengthOf(yield* run(tell(busy, happenings)), 4)
       assert.lengthOf(yield* told(busy), 4)
       while (yield* jobs.work([worker])) { /* as the upkeep worker does */ }
       assert.deepStrictEqual(
@@ -63,7 +63,7 @@ layer(world, { excludeTestServices: true })("Tellings", (it) => {
       const heard = yield* Effect.forEach([1, 2, 3], () => project(fern))
       for (const id of heard) yield* access(fern, id, me)
       const sids = Array.from({ length: 19 }, (_, i) => `s${i}`)
-      assert.lengthOf(yield* transact(tell(me, sids.map((sid) => ({ kind: "session-revoked", sid })))), 8)
+      assert.lengthOf(yield* run(tell(me, sids.map((sid) => ({ kind: "session-revoked", sid })))), 8)
       while (yield* jobs.work([worker])) { /* as the upkeep worker does */ }
       const { sql } = yield* Database
       const rows = yield* sql<{ project_id: ProjectId; sid: string; n: number }>`
@@ -82,7 +82,7 @@ layer(world, { excludeTestServices: true })("Tellings", (it) => {
       const fern = yield* institution()
       const me = yield* person()
       yield* access(fern, yield* project(fern), me)
-      yield* Effect.exit(transact(Effect.andThen(tell(me, happenings), Effect.fail("no"))))
+      yield* Effect.exit(run(Effect.andThen(tell(me, happenings), Effect.fail("no"))))
       assert.lengthOf(yield* told(me), 0)
     }))
 })

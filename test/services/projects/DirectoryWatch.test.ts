@@ -6,7 +6,7 @@ import { Directory } from "../../../services/directory/Directory.ts"
 import { CallerAuthentication } from "../../../services/people/CallerAuthentication.ts"
 import { SessionActivity } from "../../../services/people/SessionActivity.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
-import { transact } from "../../../services/platform/database/Transact.ts"
+import { run } from "../../../services/platform/database/UnitOfWork.ts"
 import { ProviderJobs } from "../../../services/projects/ProviderJobs.ts"
 import { Requests } from "../../../services/decisions/Requests.ts"
 import { reason } from "../../support/Fixtures.ts"
@@ -36,8 +36,8 @@ const world = Effect.gen(function* () {
     reason,
     environment: "production" as const,
   }
-  const approved = yield* transact(grants.propose(proposal))
-  yield* transact(grants.approve({
+  const approved = yield* run(grants.propose(proposal))
+  yield* run(grants.approve({
     personId: ada,
     projectId: portal,
     grantId: approved.id,
@@ -45,8 +45,8 @@ const world = Effect.gen(function* () {
     reason,
     stepUp: Effect.void,
   }))
-  const proposed = yield* transact(grants.propose(proposal))
-  const asked = yield* transact(
+  const proposed = yield* run(grants.propose(proposal))
+  const asked = yield* run(
     requests.access({ personId: yield* person(), institution_id: fern, project_id: portal, reason }),
   )
   const headers = yield* bearer(pat, { clientId: client_id, sid: `sid-${portal}` })

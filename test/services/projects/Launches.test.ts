@@ -5,7 +5,7 @@ import { TestClock } from "effect/testing"
 import { randomUUID } from "node:crypto"
 import type { InstitutionId } from "../../../schemas/BrandedIds.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
-import { transact } from "../../../services/platform/database/Transact.ts"
+import { run } from "../../../services/platform/database/UnitOfWork.ts"
 import { missingOf } from "../../../services/projects/Projects/Launches.ts"
 import { Rollouts } from "../../../services/projects/Rollouts.ts"
 import { timed } from "../../support/Fixtures.ts"
@@ -183,7 +183,7 @@ layer(Rollouts.layer.pipe(Layer.provideMerge(services)), { excludeTestServices: 
         const launch = yield* propose(id, w.pat)
         yield* sign(launch, "administrator", w.abe)
         assert.strictEqual((yield* requestRow(launch.launch_id)).held_reason, "redirect_uri_missing")
-        yield* transact(rollouts.set(id, "hold", "a drill"))
+        yield* run(rollouts.set(id, "hold", "a drill"))
         yield* TestClock.adjust(60_000)
         yield* fire
         assert.strictEqual((yield* requestRow(launch.launch_id)).held_reason, "rollout_held")
@@ -198,7 +198,7 @@ layer(Rollouts.layer.pipe(Layer.provideMerge(services)), { excludeTestServices: 
           state: "registered",
           redirect_uris: ["https://portal.fern.example/cb"],
         })
-        yield* transact(rollouts.set(id, "release", "a drill"))
+        yield* run(rollouts.set(id, "release", "a drill"))
         yield* TestClock.adjust(60_000)
         yield* fire
         assert.strictEqual((yield* projectRow(id)).state, "launched")

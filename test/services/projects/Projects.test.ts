@@ -4,7 +4,7 @@ import { TestClock } from "effect/testing"
 import { InstitutionId, PersonId, ProjectId } from "../../../schemas/BrandedIds.ts"
 import { ServiceGrants } from "../../../services/access/ServiceGrants.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
-import { transact } from "../../../services/platform/database/Transact.ts"
+import { run } from "../../../services/platform/database/UnitOfWork.ts"
 import {
   askAccess,
   codeOf,
@@ -249,7 +249,7 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Projects",
       const id = yield* provisioned(w)
       const accessId = yield* access(w.fern, id, w.ola)
       const grants = yield* ServiceGrants
-      const grant = yield* transact(grants.propose({
+      const grant = yield* run(grants.propose({
         personId: w.pat,
         projectId: id,
         service_id: "reader",
@@ -276,7 +276,7 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Projects",
         union all select to_jsonb(s) from sessions s union all select to_jsonb(g) from service_grants g
         union all select to_jsonb(v) from policy_reviews v union all select to_jsonb(a) from audit_records a`
       const before = yield* all
-      const undone = transact(Effect.andThen(withdraw(w.fern, id, w.pat, revision), Effect.fail({ code: "undone" })))
+      const undone = run(Effect.andThen(withdraw(w.fern, id, w.pat, revision), Effect.fail({ code: "undone" })))
       assert.strictEqual(yield* codeOf(undone), "undone")
       assert.deepStrictEqual(yield* all, before)
       const gone = yield* withdraw(w.fern, id, w.pat, revision)

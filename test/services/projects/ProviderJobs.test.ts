@@ -3,7 +3,7 @@ import { Deferred, Effect, Fiber, Layer } from "effect"
 import type { ServerResponse } from "node:http"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { Failpoints, type FaultPoint } from "../../../services/platform/Failpoints.ts"
-import { transact } from "../../../services/platform/database/Transact.ts"
+import { run } from "../../../services/platform/database/UnitOfWork.ts"
 import { embedded } from "../../../services/projects/IdentityProvider/EmbeddedProvider.ts"
 import { Operations } from "../../../services/projects/Operations.ts"
 import { ProviderJobs } from "../../../services/projects/ProviderJobs.ts"
@@ -47,12 +47,12 @@ layer(over(embedded), { excludeTestServices: true })("ProviderJobs", (it) => {
       yield* add(portal, "client.create", true)
       yield* work
       assert.deepInclude(yield* newest(oz), { state: "pending", next_attempt_at: null, attempts: 0 })
-      yield* transact(jobs.release(portal))
+      yield* run(jobs.release(portal))
       yield* work
       assert.strictEqual((yield* newest(oz)).state, "effective")
       const other = yield* project((yield* world).fern)
       yield* add(other, "client.create", true)
-      yield* transact(jobs.drop(other, "withdrawn"))
+      yield* run(jobs.drop(other, "withdrawn"))
       yield* work
       assert.isEmpty(yield* held(other))
       assert.deepInclude(yield* newest(oz), { state: "effective", last_error_code: "withdrawn" })
@@ -78,7 +78,7 @@ layer(over(embedded), { excludeTestServices: true })("ProviderJobs", (it) => {
         const reviewed = yield* ReviewedJobs
         const asked = { personId: oz, jobId, reason }
         if (state === "ambiguous") {
-          assert.strictEqual(yield* tagOf(transact(reviewed.retry(asked))), "InvalidState")
+          assert.strictEqual(yield* tagOf(run(reviewed.retry(asked))), "InvalidState")
           assert.strictEqual((yield* decide(reviewed.reconcile(asked))).state, clients === 0 ? "pending" : "effective")
           yield* work
         }
@@ -247,7 +247,7 @@ layer(Layer.empty, { excludeTestServices: true })("ProviderJobs at a real provid
         interference.cut = null
         yield* work
         assert.strictEqual(interference.seen.length, 1)
-        assert.strictEqual(yield* tagOf(transact(reviewed.retry(asked))), "InvalidState")
+        assert.strictEqual(yield* tagOf(run(reviewed.retry(asked))), "InvalidState")
         assert.deepInclude(yield* decide(reviewed.reconcile(asked)), {
           state: "ambiguous",
           last_error_code: "unfindable",
@@ -257,7 +257,7 @@ layer(Layer.empty, { excludeTestServices: true })("ProviderJobs at a real provid
         assert.strictEqual(ambiguous[0]!.target_state["software_id"], `bailiwick:${portal}`)
         const unknown = { clientId: "nobody", managementUri: `${registrationEndpoint}/nobody`, managementToken: null }
         assert.strictEqual(yield* tagOf(decide(reviewed.repair({ ...asked, ...unknown }))), "HTTPValidationError")
-        assert.strictEqual((yield* transact(reviewed.retry(asked))).state, "pending")
+        assert.strictEqual((yield* run(reviewed.retry(asked))).state, "pending")
         yield* work
         assert.deepInclude(yield* newest(oz), { state: "effective" })
       })

@@ -7,7 +7,7 @@ import { Roles } from "../../../services/people/Roles.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { Failpoints, type FaultPoint } from "../../../services/platform/Failpoints.ts"
 import { Outbound } from "../../../services/platform/Outbound.ts"
-import { transact } from "../../../services/platform/database/Transact.ts"
+import { run } from "../../../services/platform/database/UnitOfWork.ts"
 import { ClientDrift } from "../../../services/projects/ClientDrift.ts"
 import { IdentityProvider } from "../../../services/projects/IdentityProvider.ts"
 import { registration } from "../../../services/projects/IdentityProvider/ClientRegistration.ts"
@@ -42,7 +42,7 @@ export const world = Effect.gen(function* () {
 })
 
 export const add = (projectId: ProjectId, kind: ProviderJobKind = "client.create", held = false) =>
-  Effect.flatMap(ProviderJobs, (jobs) => transact(jobs.add({ kind, projectId, held })))
+  Effect.flatMap(ProviderJobs, (jobs) => run(jobs.add({ kind, projectId, held })))
 
 export const work = Effect.flatMap(ProviderJobs, (jobs) => jobs.work)
 
@@ -80,7 +80,7 @@ export const killedAt = (at: FaultPoint) =>
 
 /** Settles a job by the result of an operator's look. */
 export const decide = <E, R, E2, R2>(asking: Effect.Effect<Effect.Effect<Job, E, R>, E2, R2>) =>
-  Effect.scoped(Effect.flatMap(asking, (settlement) => transact(settlement)))
+  Effect.scoped(Effect.flatMap(asking, (settlement) => run(settlement)))
 
 /** Runs a test beside a real provider of its own. */
 export const atProvider = <A, E>(

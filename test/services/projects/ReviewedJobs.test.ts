@@ -3,7 +3,7 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, Exit, Layer } from "effect"
 import type { ProviderJobId } from "../../../schemas/BrandedIds.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
-import { transact } from "../../../services/platform/database/Transact.ts"
+import { run } from "../../../services/platform/database/UnitOfWork.ts"
 import { embedded } from "../../../services/projects/IdentityProvider/EmbeddedProvider.ts"
 import { Operations } from "../../../services/projects/Operations.ts"
 import { ProviderJobs } from "../../../services/projects/ProviderJobs.ts"
@@ -88,7 +88,7 @@ layer(over(embedded), { excludeTestServices: true })("ReviewedJobs", (it) => {
       yield* work
       assert.deepInclude(yield* newest(oz), { job_id: last, state: "effective" })
       const { retry } = yield* ReviewedJobs
-      assert.strictEqual((yield* transact(retry({ personId: oz, jobId, reason }))).state, "pending")
+      assert.strictEqual((yield* run(retry({ personId: oz, jobId, reason }))).state, "pending")
       yield* work
       const jobs = yield* (yield* Operations).jobs(oz)
       assert.deepInclude(jobs.find(({ job_id }) => job_id === jobId), {
@@ -172,7 +172,7 @@ layer(over(embedded), { excludeTestServices: true })("ReviewedJobs", (it) => {
         const refused = yield* Effect.flip(decide(reconcile(asked)))
         assert.deepInclude(refused, { code: "invalid_state", state: "running" })
         yield* sql`update provider_jobs set claim = nextval('claims') where id = ${jobId}::uuid`
-        assert.strictEqual(yield* tagOf(transact(settlement)), "InvalidState")
+        assert.strictEqual(yield* tagOf(run(settlement)), "InvalidState")
         yield* sql`update provider_jobs set claim = null, lease_until = null where id = ${jobId}::uuid`
       }))
       // A process killed during its look leaves the job as it was.
@@ -234,14 +234,14 @@ layer(Layer.empty, { excludeTestServices: true })("ReviewedJobs at a real provid
         const jobId = yield* add(portal)
         yield* add(reviewed, "client.create", true)
         yield* sql`update installation set held_since = clock_timestamp()`
-        yield* transact(jobs.release(reviewed))
+        yield* run(jobs.release(reviewed))
         yield* work
         assert.lengthOf(interference.seen, 0)
         const { ambiguous } = yield* (yield* Operations).diagnostics(oz)
         assert.deepStrictEqual(ambiguous.map(({ last_error_code }) => last_error_code), ["restored", "restored"])
         const asked = { personId: oz, jobId, reason }
         assert.strictEqual((yield* decide(reconcile(asked))).last_error_code, "unfindable")
-        yield* transact(retry(asked))
+        yield* run(retry(asked))
         yield* work
         assert.deepStrictEqual(made.map(({ software_id }) => software_id), [`bailiwick:${portal}`])
         // Jobs made after the restore are certain.

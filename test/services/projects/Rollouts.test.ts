@@ -3,7 +3,7 @@ import { Effect, Layer } from "effect"
 import { TestClock } from "effect/testing"
 import { ProjectId } from "../../../schemas/BrandedIds.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
-import { transact } from "../../../services/platform/database/Transact.ts"
+import { run } from "../../../services/platform/database/UnitOfWork.ts"
 import { type RolloutAction, Rollouts } from "../../../services/projects/Rollouts.ts"
 import {
   askAccess,
@@ -28,7 +28,7 @@ import { access, tell } from "../../support/TestIdentity.ts"
 const services = Layer.provideMerge(Rollouts.layer, below)
 
 const set = (projectId: ProjectId, action: RolloutAction) =>
-  Effect.flatMap(Rollouts, (rollouts) => transact(rollouts.set(projectId, action, reason)))
+  Effect.flatMap(Rollouts, (rollouts) => run(rollouts.set(projectId, action, reason)))
 
 /** A launched staging website that Pat owns. */
 const launched = Effect.fnUntraced(function* (w: World) {

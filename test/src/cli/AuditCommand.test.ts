@@ -8,7 +8,7 @@ import { randomUUID } from "node:crypto"
 import type { ProjectId } from "../../../schemas/BrandedIds.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { ProviderJobs } from "../../../services/projects/ProviderJobs.ts"
-import { transact } from "../../../services/platform/database/Transact.ts"
+import { run } from "../../../services/platform/database/UnitOfWork.ts"
 import { codeOf, reason } from "../../support/Fixtures.ts"
 import { home as emptyHome } from "../../support/Processes.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
@@ -53,7 +53,7 @@ const marked = () => {
 const unclear = Effect.fnUntraced(function* (projectId: ProjectId) {
   const { sql } = yield* Database
   const now = new Date()
-  const jobId = yield* transact((yield* ProviderJobs).add({ kind: "client.update", projectId }))
+  const jobId = yield* run((yield* ProviderJobs).add({ kind: "client.update", projectId }))
   yield* sql`update provider_jobs set state = 'ambiguous', begun_at = ${now} where id = ${jobId}::uuid`
   yield* sql`
     insert into provider_clients (project_id, reference, client_id, management_uri, expected, expected_digest, made_at)

@@ -10,7 +10,7 @@ import { Bus } from "../../../services/platform/messaging/Bus.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { type InstallationRow, readInstallation } from "../../../services/platform/database/Installation.ts"
 import { Outbox } from "../../../services/platform/messaging/Outbox.ts"
-import { transact } from "../../../services/platform/database/Transact.ts"
+import { run } from "../../../services/platform/database/UnitOfWork.ts"
 import { meanings, missingText } from "../../../src/cli/InstallationCommand.ts"
 import { installation as doctor } from "../../../src/cli/doctor/InstallationCheck.ts"
 import { until } from "../../e2e/support/Until.ts"
@@ -56,7 +56,7 @@ const decided = Effect.gen(function* () {
   for (const _ of [1, 2, 3]) yield* access(fern, portal, yield* person())
   for (const role of ["sponsor", "administrator"] as const) {
     for (const state of ["active", "ended"] as const) {
-      yield* transact(seat({ institutionId: fern, personId: pat, role, state, madeBy: sam, approvedBy: [ada] }))
+      yield* run(seat({ institutionId: fern, personId: pat, role, state, madeBy: sam, approvedBy: [ada] }))
     }
   }
   const told = { id: crypto.randomUUID(), domain_id: crypto.randomUUID(), target_org_id: null }

@@ -15,7 +15,7 @@ import { Bus } from "../../../services/platform/messaging/Bus.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { type InstallationRow, readInstallation } from "../../../services/platform/database/Installation.ts"
 import { Outbox } from "../../../services/platform/messaging/Outbox.ts"
-import { transact } from "../../../services/platform/database/Transact.ts"
+import { run } from "../../../services/platform/database/UnitOfWork.ts"
 import { until } from "../../e2e/support/Until.ts"
 import { access, institution, member, person, project } from "../../support/TestIdentity.ts"
 import { management } from "../../support/TestManagement.ts"
@@ -83,7 +83,7 @@ layer(management({ ROLES: "api,lifecycle,relay" }), { excludeTestServices: true,
           const [fern, gone, back, late] = yield* Effect.all([institution(), person(), person(), person()])
           const seats = [yield* member(fern, gone, "administrator"), yield* member(fern, back, "sponsor")]
           const to = (personId: PersonId, role: MembershipRole, state: MembershipState) =>
-            transact(seat({ institutionId: fern, personId, role, state, madeBy: sam, approvedBy: [ada] }))
+            run(seat({ institutionId: fern, personId, role, state, madeBy: sam, approvedBy: [ada] }))
           const keyId = randomUUID()
           const accountId = randomUUID()
           const authenticator = randomUUID()
@@ -102,7 +102,7 @@ layer(management({ ROLES: "api,lifecycle,relay" }), { excludeTestServices: true,
           yield* to(back, "sponsor", "active")
           yield* to(late, "member", "active")
           yield* to(late, "member", "ended")
-          const { id: fresh } = yield* transact(authenticators.replaceCodes(gone, "Codes"))
+          const { id: fresh } = yield* run(authenticators.replaceCodes(gone, "Codes"))
           yield* (yield* ApiKeys).revoke({ accountId } as Principal["Service"], keyId)
           yield* until(
             "published",

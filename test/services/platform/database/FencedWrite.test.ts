@@ -7,14 +7,13 @@ import { randomUUID } from "node:crypto"
 import { Database } from "../../../../services/platform/database/Database.ts"
 import {
   BeforeWrite,
-  Conflict,
   held,
   holds,
   raised,
   repeated,
   writeFenced,
 } from "../../../../services/platform/database/FencedWrite.ts"
-import { afterCommit, insertion, write } from "../../../../services/platform/database/Gathered.ts"
+import { afterCommit, Conflict, insertion, write } from "../../../../services/platform/database/UnitOfWork.ts"
 import { TestDatabase } from "../../../support/TestDatabase.ts"
 
 const setUp = Effect.gen(function* () {

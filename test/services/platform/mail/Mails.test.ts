@@ -4,7 +4,7 @@ import { TestClock } from "effect/testing"
 import { WakeUps } from "../../../../services/platform/messaging/WakeUps.ts"
 import { Bus } from "../../../../services/platform/messaging/Bus.ts"
 import { Database } from "../../../../services/platform/database/Database.ts"
-import { gathered } from "../../../../services/platform/database/Gathered.ts"
+import { runOnce } from "../../../../services/platform/database/UnitOfWork.ts"
 import { type ClaimedMail, Mails } from "../../../../services/platform/mail/Mails.ts"
 import { Outbox } from "../../../../services/platform/messaging/Outbox.ts"
 import { TestBus } from "../../../support/TestBus.ts"
@@ -77,9 +77,7 @@ layer(platform)("Mails", (it) => {
       const { sql } = yield* Database
       const mails = yield* Mails
       const several = (count: number) => mails.add(...Array.from({ length: count }, () => mail("together")))
-      const ids = (yield* sql.withTransaction(
-        gathered(sql, Effect.all([several(1), several(2), several(198), several(250)])),
-      )).flat()
+      const ids = (yield* runOnce(Effect.all([several(1), several(2), several(198), several(250)]))).flat()
       const sent = yield* sql<{ ids: ReadonlyArray<string> }>`
         select payload::json -> 'mail_ids' as ids from outbox where stream = 'MAIL_OUT' and payload like '%mail_ids%'`
       assert.deepStrictEqual(sent.map((one) => one.ids.length).sort((a, b) => a - b), [3, 50, 198, 200])

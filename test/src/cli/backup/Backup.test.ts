@@ -9,7 +9,7 @@ import { AccessReviews } from "../../../../services/access/AccessReviews.ts"
 import { Roles } from "../../../../services/people/Roles.ts"
 import { Database } from "../../../../services/platform/database/Database.ts"
 import { floorOf } from "../../../../services/platform/Ids.ts"
-import { transact } from "../../../../services/platform/database/Transact.ts"
+import { run } from "../../../../services/platform/database/UnitOfWork.ts"
 import { connect } from "../../../../src/cli/backup/BackupConnection.ts"
 import { fill } from "../../../../src/cli/backup/RestoreTables.ts"
 import { outputTo } from "../../../../src/cli/backup/Output.ts"
@@ -58,8 +58,8 @@ const restored = Effect.fnUntraced(function* (file: string) {
   return { into, db, rows, manifest: backup.manifest }
 })
 
-const failure = (run: () => Promise<unknown>) =>
-  Effect.promise(() => run().then(() => "nothing", (error) => error instanceof Error ? error.message : String(error)))
+const failure = (work: () => Promise<unknown>) =>
+  Effect.promise(() => work().then(() => "nothing", (error) => error instanceof Error ? error.message : String(error)))
 
 layer(AccessReviews.layer.pipe(Layer.provide(Roles.layer), Layer.provideMerge(identity)), {
   excludeTestServices: true,
@@ -86,13 +86,13 @@ layer(AccessReviews.layer.pipe(Layer.provide(Roles.layer), Layer.provideMerge(id
       const accessId = yield* access(fern, portal, pat)
       const reviews = yield* AccessReviews
       const on = { institutionId: fern, reason: "a reason of some length" }
-      const { review_id } = yield* transact(reviews.propose({
+      const { review_id } = yield* run(reviews.propose({
         ...on,
         personId: sam,
         access_id: accessId,
         access_version: 1,
       }))
-      yield* transact(reviews.approve({ ...on, personId: ada, reviewId: review_id, stepUp: Effect.void }))
+      yield* run(reviews.approve({ ...on, personId: ada, reviewId: review_id, stepUp: Effect.void }))
       const [from, to] = [floorOf(day), floorOf(day + 86_400_000)]
       yield* owner.unsafe(`create table deliveries_p20260131 partition of deliveries
         for values from ('${from}') to ('${to}') with (fillfactor = 70)`)

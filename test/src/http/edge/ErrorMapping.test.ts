@@ -3,14 +3,14 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, Exit } from "effect"
 import { Reactivity } from "effect/reactivity"
 import { Database } from "../../../../services/platform/database/Database.ts"
-import { transact } from "../../../../services/platform/database/Transact.ts"
+import { run } from "../../../../services/platform/database/UnitOfWork.ts"
 import { answer } from "../../../../src/http/edge/ErrorMapping.ts"
 import { TestDatabase } from "../../../support/TestDatabase.ts"
 
 /** The answer to a request whose command ends in this failure. */
 const statusOf = <A, E>(command: Effect.Effect<A, E, Database>) =>
   Effect.flatMap(
-    Effect.exit(transact(command)),
+    Effect.exit(run(command)),
     (exit) =>
       Exit.isSuccess(exit) ? Effect.succeed(200) : Effect.map(answer(exit.cause), ({ response }) => response.status),
   )

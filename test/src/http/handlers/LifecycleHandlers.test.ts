@@ -3,7 +3,7 @@ import { Effect, Fiber } from "effect"
 import { createRemoteJWKSet, decodeProtectedHeader, jwtVerify } from "jose"
 import { ServiceGrants } from "../../../../services/access/ServiceGrants.ts"
 import { Database } from "../../../../services/platform/database/Database.ts"
-import { transact } from "../../../../services/platform/database/Transact.ts"
+import { run } from "../../../../services/platform/database/UnitOfWork.ts"
 import { Server } from "../../../../src/http/Server.ts"
 import { access, person } from "../../../support/TestIdentity.ts"
 import { management } from "../../../support/TestManagement.ts"
@@ -153,7 +153,7 @@ layer(management({ ROLES: "api,lifecycle", ...limits }), { excludeTestServices: 
 
       const held = yield* Effect.forkChild(poll(`after=${body.cursor}&wait=30`))
       const { revoke } = yield* ServiceGrants
-      yield* transact(revoke({ personId: administrator, projectId: project, grantId, reason: "over and out" }))
+      yield* run(revoke({ personId: administrator, projectId: project, grantId, reason: "over and out" }))
       const refused = yield* Fiber.join(held)
       assert.strictEqual(`${refused.status} ${refused.body.code}`, "403 role_required")
     }))

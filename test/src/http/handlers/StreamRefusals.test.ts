@@ -7,7 +7,7 @@ import * as fc from "fast-check"
 import { randomUUID } from "node:crypto"
 import { Api } from "../../../../schemas/api/Api.ts"
 import { ServiceGrants } from "../../../../services/access/ServiceGrants.ts"
-import { transact } from "../../../../services/platform/database/Transact.ts"
+import { run } from "../../../../services/platform/database/UnitOfWork.ts"
 import { document } from "../../../../src/http/docs/Document.ts"
 import type { Server } from "../../../../src/http/Server.ts"
 import { codeOf } from "../../../support/Fixtures.ts"
@@ -60,7 +60,7 @@ layer(management({ ROLES: "api" }), { excludeTestServices: true })("Refusals of 
       const { stream_id } = yield* created(had)
       const { revoke } = yield* ServiceGrants
       const { administrator, grantId, project } = had
-      yield* transact(revoke({ personId: administrator, projectId: project, grantId, reason: "over and out" }))
+      yield* run(revoke({ personId: administrator, projectId: project, grantId, reason: "over and out" }))
       const never = yield* receiver(["events.read", "snapshot.read", "cursor.acknowledge"])
       for (const { ask } of [had, never]) {
         for (
@@ -184,9 +184,9 @@ layer(management({ ROLES: "api" }), { excludeTestServices: true })("Refusals of 
         ...[["POST", streams], ["PATCH", streams], ["PUT", streams], ["POST", status], ["POST", verify]] as const,
         ...[["POST", add], ["POST", remove]] as const,
       )
-      const run = Effect.runPromiseWith(yield* Effect.context<Server>())
+      const promised = Effect.runPromiseWith(yield* Effect.context<Server>())
       const property = fc.asyncProperty(places, bodies, async ([method, path], body) => {
-        const answer = await run(made.ask(method, path, body, { "content-type": "application/json" }))
+        const answer = await promised(made.ask(method, path, body, { "content-type": "application/json" }))
         assert.include([200, 201, 204, 400, 409, 429], answer.status, `${method} ${path} ${body} ${answer.text}`)
       })
       yield* Effect.promise(() => fc.assert(property, { numRuns: 100, endOnFailure: true }))

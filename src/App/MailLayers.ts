@@ -5,11 +5,12 @@ import { notificationTemplate } from "../../services/notifications/NotificationM
 import { SlackMessages } from "../../services/notifications/SlackMessages.ts"
 import { MailTemplates } from "../../services/platform/mail/Mails.ts"
 import { MailTransport } from "../../services/platform/mail/MailTransport.ts"
+import { mailConnections } from "../../services/platform/mail/OutgoingMails.ts"
 import { transferTemplates } from "../../services/transfers/TransferMails.ts"
 import type { AppConfig } from "../AppConfig.ts"
 import { DevMailbox } from "../embedded/DevMailbox.ts"
 import { SlackSender } from "../workers/SlackSender.ts"
-import { mailConnections, Mailer } from "../workers/Mailer.ts"
+import { Mailer } from "../workers/Mailer.ts"
 
 /** The mail templates of all domains. */
 const mailTemplates = (config: AppConfig, publicUrl: URL) =>

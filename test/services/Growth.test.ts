@@ -12,7 +12,7 @@ import { PeopleRetention as PeopleRetention } from "../../services/people/People
 import { SessionActivity } from "../../services/people/SessionActivity.ts"
 import { Database } from "../../services/platform/database/Database.ts"
 import { Jobs } from "../../services/platform/messaging/Jobs.ts"
-import { unsent } from "../../services/platform/mail/Mails/Claims.ts"
+import { unsent } from "../../services/platform/mail/Mails.ts"
 import { Outbox } from "../../services/platform/messaging/Outbox.ts"
 import { unpublished } from "../../services/platform/messaging/Outbox/UnorderedRelay.ts"
 import { Timers } from "../../services/platform/database/Timers.ts"

@@ -12,9 +12,9 @@ import type { Readable } from "node:stream"
 import { setImmediate } from "node:timers"
 import { Failpoints } from "../Failpoints.ts"
 import { parse } from "./MailAddress.ts"
+import type { MessageOutcome } from "../messaging/Outgoing.ts"
 import { visible } from "../Visible.ts"
 import type { MailSender } from "./MailSender.ts"
-import type { MailOutcome } from "./Mails/Claims.ts"
 import { reasonOf, type SmtpFault, verdict } from "./Mails/MailVerdict.ts"
 
 /** One message, whole. */
@@ -33,7 +33,7 @@ export interface OutgoingMail {
 export class MailTransport extends Context.Service<MailTransport, {
   readonly from: MailSender
   /** Sends a message. Once `giveUp` returns, the attempt ends, with the outcome so far. */
-  readonly deliver: (mail: OutgoingMail, giveUp: Effect.Effect<void>) => Effect.Effect<MailOutcome>
+  readonly deliver: (mail: OutgoingMail, giveUp: Effect.Effect<void>) => Effect.Effect<MessageOutcome>
 }>()("bailiwick/services/platform/mail/MailTransport") {
   /** `url`: smtp:// (STARTTLS where the server has it) or smtps://, credentials percent-encoded in it. */
   static readonly smtp = (options: SmtpOptions) => Layer.effect(MailTransport, overSmtp(options))
@@ -126,14 +126,16 @@ const overSmtp = Effect.fnUntraced(function* (options: SmtpOptions) {
 
   const deliver = (mail: OutgoingMail, giveUp: Effect.Effect<void>) =>
     Effect.suspend(() => {
-      if (parse(mail.recipient) === null) return Effect.succeed<MailOutcome>({ _tag: "Refused", error: "no address" })
+      if (parse(mail.recipient) === null) {
+        return Effect.succeed<MessageOutcome>({ _tag: "Refused", error: "no address" })
+      }
       const aborting = new AbortController()
       const begun = () => underWay.get(mail.messageId)?.readableDidRead === true
       const sent = transporter.sendMail({ ...messageOf(from, mail), signal: aborting.signal }).then(
-        (): MailOutcome => ({ _tag: "Sent" }),
-        (fault: SmtpFault): MailOutcome => ({ _tag: verdict(fault, begun()), error: reasonOf(fault) }),
+        (): MessageOutcome => ({ _tag: "Sent" }),
+        (fault: SmtpFault): MessageOutcome => ({ _tag: verdict(fault, begun()), error: reasonOf(fault) }),
       )
-      const ended = Effect.map(giveUp, (): MailOutcome => {
+      const ended = Effect.map(giveUp, (): MessageOutcome => {
         const outcome = { _tag: begun() ? "Unknown" as const : "Later" as const, error: "no answer in time" }
         aborting.abort()
         return outcome

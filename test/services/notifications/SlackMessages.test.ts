@@ -1,5 +1,5 @@
 import { assert, layer } from "@effect/vitest"
-import { Effect, Layer } from "effect"
+import { Clock, Deferred, Effect, Fiber, Layer } from "effect"
 import { TestClock } from "effect/testing"
 import type { IncomingMessage, ServerResponse } from "node:http"
 import { Directory } from "../../../services/directory/Directory.ts"
@@ -68,7 +68,7 @@ layer(services, { excludeTestServices: true })("the channel slack", (it) => {
       const nowhere = yield* listener("http://localhost:1/services/x")
       const all = [good, broken, cut, gone, foreign, nowhere]
       yield* announce(...all.map((id) => alert(id, { title: "<!channel> & more" })))
-      yield* Effect.repeat(work, { until: (more) => !more })
+      yield* Effect.repeat(work(), { until: (more) => !more })
       assert.deepStrictEqual(yield* stateOf(good), [["sent", 1, null]])
       assert.deepStrictEqual(yield* stateOf(broken), [["pending", 1, "status 500"]])
       assert.deepStrictEqual(yield* stateOf(cut), [["pending", 1, "reset"]])
@@ -103,7 +103,7 @@ layer(services, { excludeTestServices: true })("the channel slack", (it) => {
         account(moved, 2, { slack_webhook_url: url("new/200") }),
         account(removed, 2, { slack_webhook_url: null }),
       ])
-      yield* Effect.repeat((yield* SlackMessages).work, { until: (more) => !more })
+      yield* Effect.repeat((yield* SlackMessages).work(), { until: (more) => !more })
       assert.deepStrictEqual(said.map(({ path }) => path), ["/services/new/200"])
       assert.deepStrictEqual(yield* stateOf(removed), [["failed", 1, "the account has no Slack webhook"]])
     }).pipe(Effect.scoped))
@@ -126,7 +126,7 @@ layer(services)("the channel slack, in time", (it) => {
       const attempts: Array<unknown> = []
       for (const seconds of [0, 9, 1, 39, 1, 159, 1, 639, 1, 2_559, 1, 11_000]) {
         yield* TestClock.adjust(seconds * 1_000)
-        yield* work
+        yield* work()
         attempts.push((yield* stateOf(me))[0]!.slice(0, 2).join(" "))
       }
       assert.deepStrictEqual(attempts, [
@@ -146,5 +146,48 @@ layer(services)("the channel slack, in time", (it) => {
       yield* age(2)
       yield* prune
       assert.deepStrictEqual(yield* stateOf(me), [])
+    }))
+
+  it.effect("a message of a process that died is due again, later each time, and given up after 16 of them", () =>
+    Effect.gen(function* () {
+      const me = yield* listener("http://localhost:1/services/x")
+      const { sql } = yield* Database
+      const { free } = yield* SlackMessages
+      yield* announce(alert(me))
+      const dies = Effect.fnUntraced(function* (attempts: number) {
+        const now = new Date(yield* Clock.currentTimeMillis)
+        yield* sql`update slack_messages set claim = 1, lease_until = ${now}, attempts = ${attempts}
+          where account_id = ${me}::uuid`
+        yield* TestClock.adjust(1)
+        yield* free
+        const [row] = yield* sql<{ not_before: Date }>`
+          select not_before from slack_messages where account_id = ${me}::uuid`
+        return row!.not_before.getTime() - now.getTime()
+      })
+      assert.approximately(yield* dies(1), 525, 30)
+      assert.approximately(yield* dies(15), 63_000, 3_100)
+      assert.deepStrictEqual(yield* stateOf(me), [["pending", 15, "interrupted"]])
+      yield* dies(16)
+      assert.deepStrictEqual(yield* stateOf(me), [["failed", 16, "interrupted"]])
+    }))
+
+  it.effect("a stop waits 4 s for an answer; what has none by then is due at once, as if it had not been tried", () =>
+    Effect.gen(function* () {
+      const asked = yield* Deferred.make<void>()
+      const { port } = yield* serve(() => Deferred.doneUnsafe(asked, Effect.void))
+      const me = yield* listener(`http://localhost:${port}/services/x`)
+      const { stop, work } = yield* SlackMessages
+      yield* announce(alert(me))
+      const working = yield* Effect.forkChild(work())
+      yield* Deferred.await(asked)
+      yield* stop
+      const stopped = yield* Effect.forkChild(Fiber.interrupt(working), { startImmediately: true })
+      yield* TestClock.adjust(3_999)
+      assert.isUndefined(stopped.pollUnsafe())
+      yield* TestClock.adjust(1)
+      yield* Fiber.join(stopped)
+      assert.deepStrictEqual(yield* stateOf(me), [["pending", 0, null]])
+      const { sql } = yield* Database
+      assert.lengthOf(yield* sql`select from slack_messages where account_id = ${me}::uuid and claim is null`, 1)
     }))
 })

@@ -1,11 +1,14 @@
 import { assert, layer } from "@effect/vitest"
-import { Effect, Exit, Layer } from "effect"
+import { Clock, Context, Deferred, Effect, Exit, Fiber, Layer } from "effect"
 import { TestClock } from "effect/testing"
 import { WakeUps } from "../../../../services/platform/messaging/WakeUps.ts"
 import { Bus } from "../../../../services/platform/messaging/Bus.ts"
 import { Database } from "../../../../services/platform/database/Database.ts"
 import { runOnce } from "../../../../services/platform/database/UnitOfWork.ts"
-import { type ClaimedMail, Mails } from "../../../../services/platform/mail/Mails.ts"
+import { Mails, type MailTemplate, MailTemplates } from "../../../../services/platform/mail/Mails.ts"
+import { MailTransport, type OutgoingMail } from "../../../../services/platform/mail/MailTransport.ts"
+import { OutgoingMails } from "../../../../services/platform/mail/OutgoingMails.ts"
+import type { MessageOutcome } from "../../../../services/platform/messaging/Outgoing.ts"
 import { Outbox } from "../../../../services/platform/messaging/Outbox.ts"
 import { TestBus } from "../../../support/TestBus.ts"
 import { TestDatabase } from "../../../support/TestDatabase.ts"
@@ -41,13 +44,44 @@ const row = (id: string) =>
     return found!
   })
 
-/** One mail of a kind of its own, and how this test claims it. */
-const added = Effect.fnUntraced(function* (kind: string) {
+/** What sends the mails of these kinds: `render` makes them, `deliver` takes them. */
+const sender = Effect.fnUntraced(function* (
+  kinds: ReadonlyArray<string>,
+  deliver: (mail: OutgoingMail) => Effect.Effect<MessageOutcome>,
+  render: MailTemplate["render"] = () => Effect.succeed({ subject: "About", text: "About", html: "<p>About</p>" }),
+) {
+  const from = { name: "Bailiwick", address: "no-reply@mail.example" }
+  const context = yield* Layer.build(
+    Layer.fresh(OutgoingMails.layer).pipe(
+      Layer.provide(Layer.succeed(MailTransport, { from, deliver })),
+      Layer.provide(Layer.succeed(MailTemplates, kinds.map((kind) => ({ kind, render })))),
+    ),
+  )
+  return Context.get(context, OutgoingMails)
+})
+
+/** One mail of a kind of its own, what attempts at it come to, and the Message-IDs that were sent. */
+const added = Effect.fnUntraced(function* (kind: string, render?: MailTemplate["render"]) {
   const mails = yield* Mails
   const [id] = yield* mails.add(mail(kind))
-  const claim = Effect.map(mails.mailer.claim({ kinds: [kind], limit: 10 }), ([claimed]) => claimed)
-  return { id: id!, claim, mails }
+  const sent: Array<string> = []
+  const outcomes: Array<MessageOutcome> = []
+  const { free, prune, work } = yield* sender([kind], ({ messageId }) =>
+    Effect.sync(() => {
+      sent.push(messageId)
+      return outcomes.shift()!
+    }), render)
+  /** An attempt, where one is due; gives whether it was. */
+  const attempt = Effect.fnUntraced(function* (outcome: MessageOutcome) {
+    outcomes.splice(0, 1, outcome)
+    const before = sent.length
+    yield* work()
+    return sent.length > before
+  })
+  return { id: id!, attempt, free, mails, prune, sent, work }
 })
+
+const sentOnce: MessageOutcome = { _tag: "Sent" }
 
 layer(platform)("Mails", (it) => {
   it.effect("a mail is a row and a message with its id alone, both in the caller's transaction", () =>
@@ -60,16 +94,27 @@ layer(platform)("Mails", (it) => {
       assert.deepStrictEqual(sent, { payload: JSON.stringify({ mail_id: id }), subject: "mailer.v1.send" })
       const exit = yield* Effect.exit(sql.withTransaction(Effect.andThen(mails.add(mail("undone")), Effect.fail("no"))))
       assert.isTrue(Exit.isFailure(exit))
-      assert.deepStrictEqual(yield* mails.mailer.claim({ kinds: ["undone", "other"], limit: 10 }), [])
-      assert.deepStrictEqual(yield* mails.mailer.claim({ kinds: ["added"], limit: 10, ids: [] }), [])
-      const [claimed] = yield* mails.mailer.claim({ kinds: ["added"], limit: 10, ids: [id!] })
-      assert.deepInclude(claimed, {
-        id: id!,
-        subject_id: "d1",
-        recipient: "a@example.com",
-        args: { side: "source", n: null },
-      })
-      assert.deepStrictEqual(yield* mails.mailer.claim({ kinds: ["added"], limit: 10 }), [])
+      const recipients: Array<string> = []
+      const deliver = ({ recipient }: OutgoingMail) =>
+        Effect.sync(() => {
+          recipients.push(recipient)
+          return sentOnce
+        })
+      const rendered: Array<unknown> = []
+      const { work } = yield* sender(["added"], deliver, (asked) =>
+        Effect.sync(() => {
+          rendered.push(asked)
+          return { subject: "About", text: "About", html: "<p>About</p>" }
+        }))
+      yield* (yield* sender(["undone", "other"], deliver)).work()
+      yield* work({ ids: [] })
+      assert.deepStrictEqual([recipients, rendered], [[], []])
+      yield* work({ ids: [id!] })
+      yield* work()
+      assert.deepStrictEqual(rendered, [
+        { id: id!, subjectId: "d1", recipient: "a@example.com", args: { side: "source", n: null } },
+      ])
+      assert.deepStrictEqual(recipients, ["a@example.com"])
     }))
 
   it.effect("the mails of one transaction are one message, of at most 200 ids", () =>
@@ -94,24 +139,31 @@ layer(platform)("Mails", (it) => {
         recipient: "a\0@example.com",
         args: { name: "\0\ud800 ☃ \u2028'\"\\" },
       }
-      yield* mails.add(odd)
-      const [claimed] = yield* mails.mailer.claim({ kinds: ["odd"], limit: 1 })
-      assert.deepInclude(claimed, { subject_id: "d", recipient: "a@example.com" })
-      assert.deepStrictEqual(claimed!.args, { name: "\ufffd ☃ \u2028'\"\\" })
+      const [id] = yield* mails.add(odd)
+      const rendered: Array<unknown> = []
+      const { work } = yield* sender(["odd"], () => Effect.succeed(sentOnce), (asked) =>
+        Effect.sync(() => {
+          rendered.push(asked)
+          return null
+        }))
+      yield* work()
+      const args = { name: "\ufffd ☃ \u2028'\"\\" }
+      assert.deepStrictEqual(rendered, [{ id: id!, subjectId: "d", recipient: "a@example.com", args }])
     }))
 
   it.effect("a refused mail is tried eight times within a day, then given up", () =>
     Effect.gen(function* () {
-      const { claim, id, mails } = yield* added("later")
+      const { attempt, id, mails } = yield* added("later")
+      const again = attempt({ _tag: "Later", error: "451 busy\0" })
       let tries = 0
       let waited = 0
-      for (let claimed = yield* claim; claimed !== undefined; claimed = yield* claim) {
-        tries++
+      for (;;) {
         const before = (yield* row(id)).not_before!.getTime()
-        yield* mails.mailer.settle(claimed, { _tag: "Later", error: "451 busy\0" })
+        assert.isTrue(yield* again)
+        tries++
         const due = (yield* row(id)).not_before
         if (due === null) break
-        assert.strictEqual(yield* claim, undefined)
+        assert.isFalse(yield* again)
         waited += due.getTime() - before
         yield* TestClock.setTime(due.getTime())
       }
@@ -124,74 +176,86 @@ layer(platform)("Mails", (it) => {
 
   it.effect("a mail with an unknown outcome is repeated once, after ten minutes, under the same Message-ID", () =>
     Effect.gen(function* () {
-      const { claim, id, mails } = yield* added("unknown")
-      const first = (yield* claim)!
-      assert.strictEqual(yield* mails.mailer.startSending(first, "<1@x>"), "<1@x>")
-      yield* mails.mailer.settle(first, { _tag: "Unknown", error: "cut" })
+      const { attempt, id, mails, sent } = yield* added("unknown")
+      assert.isTrue(yield* attempt({ _tag: "Unknown", error: "cut" }))
       assert.deepInclude(yield* row(id), { state: "unknown", doubts: 1 })
       assert.isAtLeast((yield* mails.diagnostics).unknown, 1)
       yield* TestClock.adjust(10 * minute - 1)
-      assert.strictEqual(yield* claim, undefined)
+      // A refusal before DATA is no repeat: the server was not handed the message.
+      const refused = attempt({ _tag: "Later", error: "421" })
+      assert.isFalse(yield* refused)
       yield* TestClock.adjust(1)
-      const again = (yield* claim)!
-      // A refusal before DATA was no repeat: the server was not handed the message.
-      assert.strictEqual(yield* mails.mailer.startSending(again, "<2@x>"), "<1@x>")
-      yield* mails.mailer.settle(again, { _tag: "Later", error: "421" })
+      assert.isTrue(yield* refused)
       assert.deepInclude(yield* row(id), { state: "unknown", doubts: 1 })
       yield* TestClock.adjust(5 * minute)
-      const third = (yield* claim)!
-      yield* mails.mailer.startSending(third, "<3@x>")
-      yield* mails.mailer.settle(third, { _tag: "Unknown", error: "cut again" })
-      assert.deepInclude(yield* row(id), { state: "unknown", doubts: 2, not_before: null, message_id: "<1@x>" })
+      assert.isTrue(yield* attempt({ _tag: "Unknown", error: "cut again" }))
+      const messageId = `<${id}@mail.example>`
+      assert.deepInclude(yield* row(id), { state: "unknown", doubts: 2, not_before: null, message_id: messageId })
+      assert.deepStrictEqual(sent, Array(3).fill(messageId))
     }))
 
   it.effect("a mail of a process that died is unknown only if its sending had begun", () =>
     Effect.gen(function* () {
-      const { claim, id, mails } = yield* added("killed")
-      const first = (yield* claim)!
-      yield* TestClock.adjust(3 * minute + 1)
-      yield* mails.mailer.free
+      const { sql } = yield* Database
+      const over = (id: string) =>
+        Effect.flatMap(Clock.currentTimeMillis, (now) =>
+          sql`update mails set lease_until = ${new Date(now - 1)} where id = ${id}::uuid`)
+      // A process that stands still from a moment on is dead to the others.
+      const [rendering, rendered] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
+      const text = { subject: "About", text: "About", html: "<p>About</p>" }
+      const { attempt, free, id, sent } = yield* added("killed", () =>
+        Deferred.succeed(rendering, undefined).pipe(Effect.andThen(Deferred.await(rendered)), Effect.as(text)))
+      const first = yield* Effect.forkChild(attempt(sentOnce))
+      yield* Deferred.await(rendering)
+      yield* over(id)
+      yield* free
       assert.deepInclude(yield* row(id), { state: "pending", doubts: 0, claim: null, last_error: "interrupted" })
-      // The claim has passed to another process.
-      assert.strictEqual(yield* mails.mailer.startSending(first, "<1@x>"), null)
+      yield* Deferred.succeed(rendered, undefined)
+      assert.isFalse(yield* Fiber.join(first))
+      assert.deepStrictEqual(sent, [])
+
       yield* TestClock.adjust(minute)
-      const second = (yield* claim)!
-      yield* mails.mailer.startSending(second, "<1@x>")
-      yield* TestClock.adjust(3 * minute + 1)
-      yield* mails.mailer.free
+      const [handed, answered] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
+      const silent = yield* sender(["killed"], () =>
+        Deferred.succeed(handed, undefined).pipe(Effect.andThen(Deferred.await(answered)), Effect.as(sentOnce)))
+      const second = yield* Effect.forkChild(silent.work())
+      yield* Deferred.await(handed)
+      yield* over(id)
+      yield* free
       assert.deepInclude(yield* row(id), { state: "unknown", doubts: 1, claim: null })
-      yield* mails.mailer.settle(second, { _tag: "Sent" })
+      yield* Deferred.succeed(answered, undefined)
+      yield* Fiber.join(second)
       assert.strictEqual((yield* row(id)).state, "unknown")
       // Ten minutes from its beginning, three of which the lease took.
       yield* TestClock.adjust(7 * minute - 2)
-      assert.strictEqual(yield* claim, undefined)
+      assert.isFalse(yield* attempt(sentOnce))
       yield* TestClock.adjust(1)
-      yield* mails.mailer.settle((yield* claim)!, { _tag: "Sent" })
-      const sent = yield* row(id)
-      assert.deepInclude(sent, { state: "sent", not_before: null, last_error: null })
-      assert.isNotNull(sent.sent_at)
+      assert.isTrue(yield* attempt(sentOnce))
+      const ended = yield* row(id)
+      assert.deepInclude(ended, { state: "sent", not_before: null, last_error: null })
+      assert.isNotNull(ended.sent_at)
     }))
 
   it.effect("a mail refused for good or without content ends, and is deleted after 90 days", () =>
     Effect.gen(function* () {
       const refused = yield* added("refused")
-      yield* refused.mails.mailer.settle((yield* refused.claim)!, { _tag: "Refused", error: "550 no such user" })
+      assert.isTrue(yield* refused.attempt({ _tag: "Refused", error: "550 no such user" }))
       assert.deepInclude(yield* row(refused.id), { state: "failed", not_before: null })
-      const dropped = yield* added("dropped")
-      yield* dropped.mails.mailer.settle((yield* dropped.claim) as ClaimedMail, { _tag: "Dropped" })
+      const dropped = yield* added("dropped", () => Effect.succeed(null))
+      assert.isFalse(yield* dropped.attempt(sentOnce))
       assert.deepInclude(yield* row(dropped.id), { state: "dropped", not_before: null })
       const { sql } = yield* Database
       const age = (days: number) =>
         sql`update mails set ended_at = ended_at - ${days} * interval '1 day' where id = ${dropped.id}::uuid`
       yield* age(89)
-      yield* dropped.mails.mailer.prune
+      yield* dropped.prune
       assert.isDefined(yield* row(dropped.id))
       yield* age(2)
       // An hour's prune must keep up with an hour's mails, however many.
       yield* sql`insert into mails (id, kind, subject_id, recipient, args, state, created_at, ended_at)
         select gen_random_uuid(), kind, subject_id, recipient, args, state, created_at, ended_at
         from mails, generate_series(1, 2500) where id = ${dropped.id}::uuid`
-      yield* dropped.mails.mailer.prune
+      yield* dropped.prune
       assert.isUndefined(yield* row(dropped.id))
       assert.lengthOf(yield* sql`select from mails where kind = 'dropped'`, 0)
     }))

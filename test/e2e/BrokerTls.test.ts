@@ -15,7 +15,7 @@ import { accountLine } from "./support/ProgramWorld.ts"
 
 describe("a broker with TLS", () => {
   it.live(
-    "is used where its authority is known, and refused where it is not",
+    "is used if its authority is known, and refused otherwise",
     () =>
       Effect.gen(function* () {
         const home = yield* emptyHome

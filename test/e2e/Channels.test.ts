@@ -143,7 +143,7 @@ const follow = Effect.fnUntraced(function* (origin: string, cookie: string, last
 
 layer(Setting.layer, { excludeTestServices: true, timeout: "2 minutes" })("channels", (it) => {
   it.effect(
-    "one program's notification is on the other's stream, and a resume at the first knows it",
+    "a stream shows notifications that another program made; a client resumes it at either program",
     () =>
       Effect.gen(function* () {
         const { other, world: { cookie, instance } } = yield* Setting
@@ -161,14 +161,14 @@ layer(Setting.layer, { excludeTestServices: true, timeout: "2 minutes" })("chann
         assert.deepStrictEqual([two.data.notification?.title, two.data.total], ["two", total + 2])
         assert.notStrictEqual(two.id, one.id)
         yield* me.session.post("/v1/notifications/read-all")
-        // A resume that finds the second notification there already tells the counts after it.
+        // A resume that finds the second notification there already has the counts after it.
         yield* Effect.repeat(here.next, { until: ({ data }) => data.unread === 0 })
       }).pipe(Effect.scoped),
     240_000,
   )
 
   it.effect(
-    "a broken Slack does not delay mail and web, nor a broken mail server Slack and web",
+    "a failing Slack does not stop mail and web, and a silent mail server does not delay Slack and web",
     () =>
       Effect.gen(function* () {
         const { posted, smtp, sql } = yield* Setting

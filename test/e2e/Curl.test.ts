@@ -179,7 +179,7 @@ layer(Around.layer, { excludeTestServices: true, timeout: "2 minutes" })("over H
       assert.strictEqual((yield* owner.api.get(`/v1/webhooks/${id}/deliveries`)).status, 200)
     }))
 
-  it.effect("tests and replays are limited to ten a minute, and the eleventh is told when to retry", () =>
+  it.effect("tests are limited to ten a minute: the eleventh is 429 with Retry-After, and ten samples arrive", () =>
     Effect.gen(function* () {
       const { account, tls } = yield* Around
       const { api } = yield* account()
@@ -200,7 +200,7 @@ layer(Around.layer, { excludeTestServices: true, timeout: "2 minutes" })("over H
     }))
 
   it.effect(
-    "an unknown path or method is refused with a problem, whose request id leads to the audit",
+    "refusals of path, method, body and credential are problems, whose request id leads to the audit",
     () =>
       Effect.gen(function* () {
         const { account, api: anybody, cookie, env, home } = yield* Around
@@ -250,7 +250,7 @@ layer(Around.layer, { excludeTestServices: true, timeout: "2 minutes" })("over H
     240_000,
   )
 
-  it.effect("the contract lists every path, and its page loads nothing from elsewhere", () =>
+  it.effect("the contract lists the paths of keys and webhooks, and its page loads nothing from elsewhere", () =>
     Effect.gen(function* () {
       const { api } = yield* Around
       const { json } = yield* api.get("/v1/openapi.json")

@@ -31,74 +31,84 @@ const left = (home: string) =>
 const mode = (path: string) => statSync(path).mode & 0o777
 
 describe("an empty home", () => {
-  it.live("becomes a running instance whose demo works at once", () =>
-    Effect.gen(function* () {
-      const home = yield* emptyHome
-      const authority = makeAuthority("Own")
-      const ca = join(home, "ca.pem")
-      writeFileSync(ca, authority.certificate)
-      const program = yield* instance({ BAILIWICK_HOME: home, PORT: "0", WEBHOOKS_CA_FILE: ca, LOG_LEVEL: "warn" })
-      yield* program.start()
-      assert.match(program.output(), /bailiwick ready on http:\/\/127\.0\.0\.1:\d+\n/)
-      yield* until("where to look next", Effect.sync(program.output), (said) => /\/v1\/docs[^]*demo\.json\n/.test(said))
-      assert.isBelow(Number(new URL(program.origin()).port), 32_768)
-      const runtime = runtimeOf(home)
-      assert.deepInclude(runtime, { pid: program.pid(), http_url: program.origin() })
-      assert.deepStrictEqual([mode(join(home, "runtime.json")), mode(join(home, "demo.json"))], [0o600, 0o600])
-      assert.strictEqual((yield* api(program.origin).get("/ready")).json.status, "ready")
+  it.live(
+    "becomes a running instance whose demo works at once, and again after a stop and after a kill",
+    () =>
+      Effect.gen(function* () {
+        const home = yield* emptyHome
+        const authority = makeAuthority("Own")
+        const ca = join(home, "ca.pem")
+        writeFileSync(ca, authority.certificate)
+        const program = yield* instance({ BAILIWICK_HOME: home, PORT: "0", WEBHOOKS_CA_FILE: ca, LOG_LEVEL: "warn" })
+        yield* program.start()
+        assert.match(program.output(), /bailiwick ready on http:\/\/127\.0\.0\.1:\d+\n/)
+        yield* until(
+          "where to look next",
+          Effect.sync(program.output),
+          (said) => /\/v1\/docs[^]*demo\.json\n/.test(said),
+        )
+        assert.isBelow(Number(new URL(program.origin()).port), 32_768)
+        const runtime = runtimeOf(home)
+        assert.deepInclude(runtime, { pid: program.pid(), http_url: program.origin() })
+        assert.deepStrictEqual([mode(join(home, "runtime.json")), mode(join(home, "demo.json"))], [0o600, 0o600])
+        assert.strictEqual((yield* api(program.origin).get("/ready")).json.status, "ready")
 
-      // As in the README: alice's key, a webhook, a test event, an event on the bus.
-      const { alice, carol } = demoOf(home)
-      const own = api(program.origin, { authorization: `Bearer ${alice.api_key}` })
-      const target = yield* receiver(authority.issue("localhost"))
-      const { id: hookId, path } = yield* hook(own, target, "/first", ["email.clicked"])
-      assert.deepInclude((yield* own.post(`/v1/webhooks/${hookId}/test`)).json, { queued: true })
-      yield* until("the sample", totals(own, hookId), ({ delivered }) => delivered === 1)
-      const bus = yield* feed(Redacted.make(runtime.nats_url))
-      yield* bus.events([mailEvent(alice.id, "1", "email.clicked")])
-      yield* until("the event", totals(own, hookId), ({ delivered }) => delivered === 2)
-      assert.deepStrictEqual(target.at(path).map(({ fault }) => fault), [null, null])
-      // Plain http goes to loopback, which DEMO opens.
-      const plain = yield* serve((request, response) => request.resume().on("end", () => response.writeHead(200).end()))
-      const second = yield* own.post("/v1/webhooks/", {
-        url: `http://127.0.0.1:${plain.port}/`,
-        events: ["email.clicked"],
-      })
-      assert.strictEqual(second.status, 201, second.text)
-      yield* own.post(`/v1/webhooks/${second.json.id}/test`)
-      yield* until("a request", Effect.sync(() => plain.requests.length), (n) => n === 1)
+        // As in the README: alice's key, a webhook, a test event, an event on the bus.
+        const { alice, carol } = demoOf(home)
+        const own = api(program.origin, { authorization: `Bearer ${alice.api_key}` })
+        const target = yield* receiver(authority.issue("localhost"))
+        const { id: hookId, path } = yield* hook(own, target, "/first", ["email.clicked"])
+        assert.deepInclude((yield* own.post(`/v1/webhooks/${hookId}/test`)).json, { queued: true })
+        yield* until("the sample", totals(own, hookId), ({ delivered }) => delivered === 1)
+        const bus = yield* feed(Redacted.make(runtime.nats_url))
+        yield* bus.events([mailEvent(alice.id, "1", "email.clicked")])
+        yield* until("the event", totals(own, hookId), ({ delivered }) => delivered === 2)
+        assert.deepStrictEqual(target.at(path).map(({ fault }) => fault), [null, null])
+        // Plain http goes to loopback, which DEMO opens.
+        const plain = yield* serve((request, response) =>
+          request.resume().on("end", () => response.writeHead(200).end())
+        )
+        const second = yield* own.post("/v1/webhooks/", {
+          url: `http://127.0.0.1:${plain.port}/`,
+          events: ["email.clicked"],
+        })
+        assert.strictEqual(second.status, 201, second.text)
+        yield* own.post(`/v1/webhooks/${second.json.id}/test`)
+        yield* until("a request", Effect.sync(() => plain.requests.length), (n) => n === 1)
 
-      // The command line finds the instance by its home, and makes a session for any account.
-      const signedIn = yield* cli({ BAILIWICK_HOME: home }, "session", "--account", carol.id)
-      assert.strictEqual(signedIn.code, 0, signedIn.output)
-      const session = api(program.origin, { cookie: `mail_session=${signedIn.output.trim()}` })
-      assert.strictEqual((yield* session.get("/v1/api-keys/")).status, 200)
+        // The command line finds the instance by its home, and makes a session for any account.
+        const signedIn = yield* cli({ BAILIWICK_HOME: home }, "session", "--account", carol.id)
+        assert.strictEqual(signedIn.code, 0, signedIn.output)
+        const session = api(program.origin, { cookie: `mail_session=${signedIn.output.trim()}` })
+        assert.strictEqual((yield* session.get("/v1/api-keys/")).status, 200)
 
-      // A clean end within ten seconds leaves no process; the second start finds everything in place.
-      const began = performance.now()
-      assert.strictEqual(yield* program.end("SIGTERM"), 0)
-      assert.isBelow(performance.now() - began, 10_000)
-      assert.deepStrictEqual(yield* left(home), [])
-      assert.isFalse(existsSync(join(home, "runtime.json")))
+        // A clean end within ten seconds leaves no process; the second start finds everything in place.
+        const began = performance.now()
+        assert.strictEqual(yield* program.end("SIGTERM"), 0)
+        assert.isBelow(performance.now() - began, 10_000)
+        assert.deepStrictEqual(yield* left(home), [])
+        assert.isFalse(existsSync(join(home, "runtime.json")))
 
-      yield* program.start()
-      assert.deepStrictEqual(demoOf(home).alice, alice)
-      assert.deepInclude(yield* totals(own, hookId), { all: 2, delivered: 2 })
+        yield* program.start()
+        assert.deepStrictEqual(demoOf(home).alice, alice)
+        assert.deepInclude(yield* totals(own, hookId), { all: 2, delivered: 2 })
 
-      // A killed program leaves its servers and files; the next start takes them over.
-      yield* program.end("SIGKILL")
-      assert.isTrue(existsSync(join(home, "runtime.json")))
-      yield* program.start()
-      assert.strictEqual(runtimeOf(home).pid, program.pid())
-      yield* own.post(`/v1/webhooks/${hookId}/test`)
-      yield* until("a sample after the kill", totals(own, hookId), ({ delivered }) => delivered === 3)
-      // SIGHUP, as of a closed terminal, ends the program too, except where it (and this run) was started under nohup.
-      assert.strictEqual(yield* program.end(hangUpIsIgnored() ? "SIGTERM" : "SIGHUP"), 0)
-      assert.deepStrictEqual(yield* left(home), [])
-    }).pipe(Effect.scoped), 240_000)
+        // A killed program leaves its servers and files; the next start takes them over.
+        yield* program.end("SIGKILL")
+        assert.isTrue(existsSync(join(home, "runtime.json")))
+        yield* program.start()
+        assert.strictEqual(runtimeOf(home).pid, program.pid())
+        yield* own.post(`/v1/webhooks/${hookId}/test`)
+        yield* until("a sample after the kill", totals(own, hookId), ({ delivered }) => delivered === 3)
+        // SIGHUP, as of a closed terminal, ends the program too, except where it (and this run) was started under nohup.
+        assert.strictEqual(yield* program.end(hangUpIsIgnored() ? "SIGTERM" : "SIGHUP"), 0)
+        assert.deepStrictEqual(yield* left(home), [])
+      }).pipe(Effect.scoped),
+    240_000,
+  )
 
   it.live(
-    "can have neighbours: two instances run side by side, and a home belongs to one instance",
+    "belongs to one instance; two instances run side by side, and killed embedded servers come back",
     () =>
       Effect.gen(function* () {
         const started = Effect.gen(function* () {

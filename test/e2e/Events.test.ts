@@ -79,7 +79,7 @@ layer(Around.layer, { excludeTestServices: true, timeout: "2 minutes" })("events
       assert.include(doctor.output, "wrong_subject")
     }), 240_000)
 
-  it.effect("that are repeated are delivered once, whatever the broker forgets", () =>
+  it.effect("that are repeated are delivered once, also when the broker stores each of them", () =>
     Effect.gen(function* () {
       const { account, feed, tls } = yield* Around
       const [one, two] = yield* Effect.all([account(), account()], { concurrency: 2 })

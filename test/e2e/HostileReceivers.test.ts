@@ -90,7 +90,7 @@ const behaviours = (elsewhere: string) => ({
 
 describe("hostile receivers", () => {
   it.live(
-    "get one attempt, a true record, and no more memory than a record holds",
+    "get one attempt, whose record has the true outcome and at most the bounded part of the body",
     () =>
       Effect.gen(function* () {
         const around = yield* world({

@@ -128,7 +128,7 @@ layer(Demo.layer, { excludeTestServices: true, timeout: "2 minutes" })("pages be
   )
 
   it.effect(
-    "with scripts, on a desktop: without the choice the key stays; a double press is reported once",
+    "with scripts, on a desktop: without the choice the key stays; a double press accepts without page errors",
     () =>
       Effect.gen(function* () {
         const id = yield* offer("")

@@ -34,7 +34,7 @@ const deep = (levels: number) => JSON.parse("[".repeat(levels) + "]".repeat(leve
 
 describe("unusable input", () => {
   it.live(
-    "messages are set aside with their reasons, without delaying valid ones",
+    "messages are set aside with their reasons, and valid ones are delivered",
     () =>
       Effect.gen(function* () {
         const database = yield* TestDatabase.make

@@ -1,6 +1,6 @@
 /**
- * A provider that hangs, from outside: the API's view of its jobs before and after an operator's look, no blind
- * repetition, and no secret of the provider's left anywhere.
+ * A provider that hangs, from outside: its jobs as the API shows them before and after an operator acts, no repeated
+ * call of unknown outcome, and no secret of the provider's in any table or log.
  */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
@@ -14,7 +14,7 @@ const reason = "looked at the provider"
 
 describe("an identity provider that hangs", () => {
   it.live(
-    "leaves jobs ambiguous for an operator: nothing is repeated, and no secret is kept",
+    "leaves jobs ambiguous for an operator: unanswered calls are not repeated, and no secret is kept",
     () =>
       Effect.gen(function* () {
         const { interference, made, registrationEndpoint } = yield* oidcProvider

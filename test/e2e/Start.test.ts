@@ -66,7 +66,7 @@ describe("a start", () => {
     }).pipe(Effect.scoped), 60_000)
 
   it.live(
-    "warns that no one can sign in, and of unknown names; so do /ready and the doctor",
+    "warns that no caller can sign in, as /ready does, and of unknown variables; the doctor reports both",
     () =>
       Effect.gen(function* () {
         const env = { BAILIWICK_HOME: yield* emptyHome, PORT: "0", HOST: "0.0.0.0", MANAGEMENT_READ_RATES: "1" }

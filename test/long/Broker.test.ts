@@ -73,7 +73,7 @@ describe.concurrent("a broker", () => {
       }).pipe(Effect.provide(databaseOf(around)))
     }).pipe(Effect.scoped))
 
-  it.live("whose streams are deleted under load gets them back, and nothing accepted is lost", () =>
+  it.live("whose streams are deleted under load gets them back, and no accepted event is lost", () =>
     Effect.gen(function* () {
       const around = yield* world(brisk)
       const url = Redacted.make(around.env["NATS_URL"]!)

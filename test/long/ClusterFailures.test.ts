@@ -191,7 +191,7 @@ describe("a cluster of two", () => {
 
   it.live("writes nothing stale after one was frozen for 15 s with commands in its sockets", () => frozen, timing)
 
-  it.live("logs no error where the socket of a killed process ends", () =>
+  it.live("logs no error when the sockets of a killed process end", () =>
     Effect.gen(function* () {
       const around = yield* world({ CLUSTER: "on", INITIATE_TRANSFER_RATE: "1000" })
       const other = yield* second(around)

@@ -43,7 +43,7 @@ const minuteAway = (away: (network: TcpRelay) => void) =>
   }).pipe(Effect.scoped)
 
 describe.concurrent("a database that is away for a minute under load", () => {
-  it.live("loses and repeats nothing where it refuses connections", () => minuteAway((network) => network.refuse()))
+  it.live("loses and repeats nothing when it refuses connections", () => minuteAway((network) => network.refuse()))
 
-  it.live("loses and repeats nothing where it swallows what it is sent", () => minuteAway((network) => network.cut()))
+  it.live("loses and repeats nothing when packets to it get no answer", () => minuteAway((network) => network.cut()))
 })

@@ -81,8 +81,8 @@ const measure = Effect.fnUntraced(function* (
   return receiver.hits.slice(before).map((hit) => hit.at - published.get(JSON.parse(hit.body).email_id)!)
 })
 
-describe("fairness", () => {
-  it.live("does not slow a healthy endpoint beside black holes and a backlog of retries", () =>
+describe("a healthy endpoint", () => {
+  it.live("gets its events in at most about twice the time beside silent endpoints and 100,000 due retries", () =>
     Effect.gen(function* () {
       const around = yield* world({
         WEBHOOKS_TIMEOUT: "2 seconds",

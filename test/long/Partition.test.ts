@@ -29,7 +29,7 @@ describe("a database that does not answer", () => {
     }).pipe(Effect.scoped), 240_000)
 
   it.live(
-    "keeps no request waiting for ever, and is used again over new connections once reachable",
+    "gives requests a 503, and is used again once it answers",
     () =>
       Effect.gen(function* () {
         const { account, way } = yield* apart

@@ -8,7 +8,7 @@ const rounds = 20
 
 describe("a program that is stopped under load", () => {
   it.live(
-    "holds no lease afterwards, in any table with leases, and records nothing as interrupted",
+    "exits with 0 in time, leaves no lease in any table, and records nothing as interrupted",
     () =>
       Effect.gen(function* () {
         const { leasedTables, stop } = yield* stops

@@ -62,7 +62,7 @@ const percentile = (times: ReadonlyArray<number>, share: number) =>
   Math.round([...times].sort((a, b) => a - b)[Math.floor(times.length * share)] ?? 0)
 
 describe("three processes, one killed every ten seconds", () => {
-  it.live("lose no transfer and no delivery, and do none twice", () =>
+  it.live("lose no transfer and no delivery, and repeat only interrupted deliveries", () =>
     Effect.gen(function* () {
       const around = yield* world({
         ...brisk,

@@ -43,7 +43,7 @@ const frozen = Effect.fnUntraced(function* (around: ProgramWorld, flow: Traffic)
 }, Effect.scoped)
 
 describe.concurrent("two processes", () => {
-  it.live("share the work and repeat nothing", () =>
+  it.live("on one database deliver everything and repeat nothing", () =>
     Effect.gen(function* () {
       const around = yield* world(brisk)
       const flow = yield* traffic(around)

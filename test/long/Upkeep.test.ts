@@ -100,7 +100,7 @@ describe("upkeep", () => {
       }).pipe(Effect.provide(databaseOf(around)))
     }).pipe(Effect.scoped))
 
-  it.live("keeps the queue small: its dead rows are reclaimed, round after round", () =>
+  it.live("the queue's table stops growing after two rounds: the space of deleted rows is used again", () =>
     Effect.gen(function* () {
       const around = yield* world(brisk)
       const account = yield* around.account()

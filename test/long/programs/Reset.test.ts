@@ -27,7 +27,7 @@ const slow = 300_000
 
 describe("cli reset", () => {
   it.live(
-    "refuses while an instance runs, asks first, keeps foreign files and the key ring, and survives a kill",
+    "refuses while an instance runs or without --yes, keeps foreign files and the key ring, and survives a kill",
     () =>
       Effect.gen(function* () {
         const home = yield* emptyHome

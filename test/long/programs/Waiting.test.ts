@@ -113,7 +113,7 @@ describe("a start", () => {
 
 describe("a nats-server that answers nothing", () => {
   it.live(
-    "is restarted where it is the program's own; the doctor reports another's",
+    "is reported by the doctor, and restarted by the program that embeds it",
     () =>
       Effect.gen(function* () {
         const env = yield* envOf(yield* TestDatabase.make)

@@ -25,6 +25,7 @@ import {
   write,
   writeParts,
 } from "../platform/database/UnitOfWork.ts"
+import { idIn } from "../platform/database/IdIn.ts"
 import { Ids } from "../platform/Ids.ts"
 import { traceparentNow } from "../platform/observability/Traces.ts"
 import { isSame, settleEpoch } from "./Epochs.ts"
@@ -171,10 +172,6 @@ export class EventLog extends Context.Service<EventLog, {
       const projectsOf = (events: ReadonlyArray<Placed>) =>
         [...new Set(events.map(({ projectId }) => projectId))].sort()
 
-      // A single id is compared with `=`: the planner assumes that an array is long, and plans the statement each time.
-      const those = (projects: ReadonlyArray<string>) =>
-        projects.length === 1 ? sql`= ${projects[0]!}` : sql`= any(${[...projects]}::text[])`
-
       /**
        * Makes the heads that are missing, and begins a new epoch first where the database was restored or failed over,
        * so that no event gets a position of an epoch that is over.
@@ -192,8 +189,9 @@ export class EventLog extends Context.Service<EventLog, {
       const place = Effect.fnUntraced(function* (events: ReadonlyArray<Placed>) {
         const projects = projectsOf(events)
         yield* prepare(projects)
-        yield* sql`select from lifecycle_heads where project_id ${those(projects)} order by project_id for update`
-        const heads = sql`(select * from lifecycle_heads where project_id ${those(projects)})`
+        const those = idIn(sql, "project_id", "text", projects)
+        yield* sql`select from lifecycle_heads where ${those} order by project_id for update`
+        const heads = sql`(select * from lifecycle_heads where ${those})`
         yield* writeParts(sql, placing(events, heads))
         yield* sql.afterCommit(bells.ring(lifecycleTopic, projects))
       })
@@ -206,7 +204,8 @@ export class EventLog extends Context.Service<EventLog, {
         name: "lifecycle",
         parts: (events) => {
           const held = sql`
-            select * from lifecycle_heads where project_id ${those(projectsOf(events))} order by project_id for update`
+            select * from lifecycle_heads where ${idIn(sql, "project_id", "text", projectsOf(events))}
+            order by project_id for update`
           return [{ name: "fact_held", statement: held }, ...placing(events, sql`fact_held`)]
         },
       }
@@ -215,7 +214,7 @@ export class EventLog extends Context.Service<EventLog, {
         rows: projects.length,
         statement: (earlier) =>
           sql`select 1 from lifecycle_heads h join installation i on h.epoch <= i.epoch and ${same}
-            where h.project_id ${those(projects)} and ${earlier} order by h.project_id for update of h`,
+            where ${idIn(sql, "h.project_id", "text", projects)} and ${earlier} order by h.project_id for update of h`,
       })
 
       const placeFenced = Effect.fnUntraced(function* (events: ReadonlyArray<Placed>) {

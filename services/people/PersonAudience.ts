@@ -9,6 +9,7 @@ import type { SqlError } from "effect/sql"
 import type { InstitutionId, PersonId, ProjectId } from "../../schemas/BrandedIds.ts"
 import type { PersonStatus } from "../../schemas/identity/IdentityDirectory.ts"
 import type { Fact } from "../lifecycle/EventLog.ts"
+import { idIn } from "../platform/database/IdIn.ts"
 
 /** A person, as a product knows it. */
 export interface Person {
@@ -63,12 +64,9 @@ export const persons = (sql: PgClient.PgClient) => {
   const canonical = sql.literal("join people k on k.id = coalesce(p.merged_into, p.id)")
 
   /** Loads those of these people who are known, locked (`FOR SHARE`) to the end of the transaction. */
-  const lock = (ids: ReadonlyArray<PersonId>): Effect.Effect<ReadonlyArray<Person>, SqlError.SqlError> => {
-    // A single id is compared with `=`: the planner assumes that an array is long, and plans the statement each time.
-    const these = ids.length === 1 ? sql`= ${ids[0]!}` : sql`= any(${[...ids]}::text[])`
-    return sql<Person>`select ${columns} from people p ${canonical}
-      where p.id ${these} and p.issuer is not null order by p.id collate "C" for share`
-  }
+  const lock = (ids: ReadonlyArray<PersonId>): Effect.Effect<ReadonlyArray<Person>, SqlError.SqlError> =>
+    sql<Person>`select ${columns} from people p ${canonical}
+      where ${idIn(sql, "p.id", "text", ids)} and p.issuer is not null order by p.id collate "C" for share`
 
   /** Every project that has to hear of a person, once for each of the person's ids that it knows. */
   const audienceOf = (id: PersonId, nowMillis: number): Effect.Effect<ReadonlyArray<Audience>, SqlError.SqlError> =>

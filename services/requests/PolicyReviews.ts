@@ -16,6 +16,7 @@ import type { OpenedReview } from "../../schemas/identity/RequestBodies.ts"
 import { Database } from "../platform/database/Database.ts"
 import { fence, one } from "../platform/database/FencedCommand.ts"
 import { insertion, type UnitOfWork, write } from "../platform/database/UnitOfWork.ts"
+import { idIn } from "../platform/database/IdIn.ts"
 import { Ids } from "../platform/Ids.ts"
 import type { RequestKind, RequestRow } from "./RequestRows.ts"
 
@@ -146,13 +147,10 @@ export class PolicyReviews extends Context.Service<PolicyReviews, {
       })
 
       const supersede = Effect.fnUntraced(function* (...requestIds: ReadonlyArray<RequestId>) {
-        // A single id is compared with `=`: the planner assumes that an array is long, and plans the statement each
-        // time.
-        const these = requestIds.length === 1 ? sql`= ${requestIds[0]!}::uuid` : sql`= any(${[...requestIds]}::uuid[])`
         const now = new Date(yield* Clock.currentTimeMillis)
         yield* sql`
           update policy_reviews set state = 'superseded', decided_at = ${now}
-          where request_id ${these} and state = 'open'`
+          where ${idIn(sql, "request_id", "uuid", requestIds)} and state = 'open'`
       })
 
       return PolicyReviews.of({ open, close, supersede })

@@ -7,6 +7,7 @@ import { Clock, Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
 import { Database } from "./Database.ts"
 import { type Kind, write } from "./UnitOfWork.ts"
+import { idIn } from "./IdIn.ts"
 import { backoffMillis, claimDue, freeExpired, type LeasedTable, release, settleFailed } from "./Leases.ts"
 
 export interface Timer {
@@ -65,12 +66,9 @@ export class Timers extends Context.Service<Timers, {
             timers.map(({ dueAt, kind }) => ({ aggregate_id: aggregateId, kind, due_at: new Date(dueAt) }))
           )
           const keys = rows.map(({ aggregate_id, kind }) => `${kind}:${aggregate_id}`)
-          // A single id is compared with `=`: the planner assumes that an array is long, and plans the statement each
-          // time.
           const gone = sql`
             delete from timers
-            where aggregate_id ${ids.length === 1 ? sql`= ${ids[0]!}` : sql`= any(${ids}::text[])`}
-              and key ${keys.length === 1 ? sql`<> ${keys[0]!}` : sql`<> all(${keys}::text[])`}`
+            where ${idIn(sql, "aggregate_id", "text", ids)} and not (${idIn(sql, "key", "text", keys)})`
           return rows.length === 0 ? [{ name: "gone_timers", statement: gone }] : [
             { name: "gone_timers", statement: gone },
             {

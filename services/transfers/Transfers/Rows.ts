@@ -4,6 +4,7 @@ import { Array, Effect } from "effect"
 import { Buffer } from "node:buffer"
 import type { TransferStatus } from "../../../schemas/mail/Transfer.ts"
 import type { IssuedToken } from "../../platform/security/OneTimeTokens.ts"
+import { idIn } from "../../platform/database/IdIn.ts"
 import type { TransferState } from "./TransferState.ts"
 import { Conflict, type Fence } from "../../platform/database/UnitOfWork.ts"
 
@@ -147,13 +148,6 @@ const rewrite = ({ state: { id }, version }: Stored, { commandId, state, tokens 
 
 export const rows = (sql: PgClient.PgClient) => {
   const columns = sql.literal(transferColumns)
-  /**
-   * Ids as a condition beside the JSON: the planner cannot estimate JSON, and estimates one id better than an array.
-   */
-  const named = (alias: "d" | "t", keys: ReadonlyArray<{ readonly id: string }>) =>
-    keys.length === 1
-      ? sql`${sql.literal(alias)}.id = ${keys[0]!.id}::uuid`
-      : sql`${sql.literal(alias)}.id = any(${keys.map(({ id }) => id)}::uuid[])`
 
   const updated = (changes: Array.NonEmptyReadonlyArray<ReturnType<typeof rewrite>>) => {
     const [{ changed, given }] = changes
@@ -162,9 +156,11 @@ export const rows = (sql: PgClient.PgClient) => {
       ...Object.keys(given).map((column) => `${column} = coalesce(r.${column}, t.${column})`),
     ].join(", "))
     const rows = JSON.stringify(changes.map(({ changed, given, key }) => ({ ...key, ...changed, ...given })))
+    // By id beside the JSON, of which the planner assumes a hundred elements; so are the fences of `write`.
+    const those = idIn(sql, "t.id", "uuid", changes.map(({ key }) => key.id))
     return sql`update transfers t set version = r.version, ${assigned}
       from json_populate_recordset(null::transfers, ${rows}::json) r
-      where ${named("t", changes.map(({ key }) => key))} and t.id = r.id and t.version = r.version - 1`
+      where ${those} and t.id = r.id and t.version = r.version - 1`
   }
 
   const inserted = (made: Array.NonEmptyReadonlyArray<ReturnType<typeof newRow>>) => {
@@ -220,11 +216,12 @@ export const rows = (sql: PgClient.PgClient) => {
       const fences = changes.map(({ revision, state }) => ({ id: state.domainId, revision: revision?.toString() }))
       const made = changes.flatMap((change) => change.before === null ? [newRow(change)] : [])
       const rewritten = changes.flatMap((change) => change.before === null ? [] : [rewrite(change.before, change)])
+      const fenced = idIn(sql, "d.id", "uuid", fences.map(({ id }) => id))
       const parts = [
         sql`fences as (
           update domains d set revision = d.revision + 1
           from json_to_recordset(${JSON.stringify(fences)}::json) r(id uuid, revision bigint)
-          where ${named("d", fences)} and d.id = r.id and d.revision = coalesce(r.revision, d.revision)
+          where ${fenced} and d.id = r.id and d.revision = coalesce(r.revision, d.revision)
           returning d.id::text as domain_id, d.revision)`,
         ...(Array.isReadonlyArrayNonEmpty(rewritten) ? [sql`rewritten as (${updated(rewritten)} returning 1)`] : []),
         ...(Array.isReadonlyArrayNonEmpty(made) ? [sql`made as (${inserted(made)} returning 1)`] : []),

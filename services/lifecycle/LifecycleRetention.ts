@@ -10,6 +10,7 @@ import { Clock, Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
 import type { FactKind } from "../../schemas/identity/FactKinds.ts"
 import { Database } from "../platform/database/Database.ts"
+import { prune } from "../platform/database/Prune.ts"
 import { floorOf } from "../platform/Ids.ts"
 
 const dayMillis = 24 * 60 * 60_000
@@ -95,39 +96,25 @@ export class LifecycleRetention extends Context.Service<LifecycleRetention, {
         }
       })
 
-      /** Repeats a step that deletes at most `atOnce` rows until it finds fewer. */
-      const whole = <E>(step: Effect.Effect<ReadonlyArray<unknown>, E>, atOnce: number) =>
-        Effect.repeat(step, { until: (rows) => rows.length < atOnce })
-
-      const prune = Effect.gen(function* () {
+      const pruneOld = Effect.gen(function* () {
         const now = yield* Clock.currentTimeMillis
         const gone = yield* events
         const [parts, own] = [new Date(now - partsKeptMillis), new Date(now - keptMillis)]
         const delivered = new Date(now - deliveredKeptMillis)
-        yield* whole(
-          sql`
-            delete from lifecycle_snapshot_parts p using (
-              select project_id, digest from lifecycle_snapshot_parts where named_at < ${parts}
-              order by named_at limit ${partsAtOnce}
-            ) o where p.project_id = o.project_id and p.digest = o.digest and p.named_at < ${parts} returning 1`,
-          partsAtOnce,
-        )
-        yield* whole(
-          sql`
-            delete from lifecycle_stream_messages where id in (
-              -- By age, which the id tells, and by the time of delivery.
-              (select id from lifecycle_stream_messages where id < ${floorOf(own.getTime())}::uuid
-                order by id limit ${ownAtOnce})
-              union all
-              (select id from lifecycle_stream_messages where delivered_at < ${delivered}
-                order by delivered_at limit ${ownAtOnce})
-              limit ${ownAtOnce}) returning 1`,
-          ownAtOnce,
-        )
+        yield* prune(sql, {
+          table: "lifecycle_snapshot_parts",
+          where: sql`named_at < ${parts}`,
+          order: "named_at",
+          batch: partsAtOnce,
+        })
+        // By age, which the id tells, and by the time of delivery.
+        const ofStreams = { table: "lifecycle_stream_messages", batch: ownAtOnce }
+        yield* prune(sql, { ...ofStreams, where: sql`id < ${floorOf(own.getTime())}::uuid`, order: "id" })
+        yield* prune(sql, { ...ofStreams, where: sql`delivered_at < ${delivered}`, order: "delivered_at" })
         return gone
       }).pipe(Effect.withSpan("Retention.prune"))
 
-      return LifecycleRetention.of({ prune })
+      return LifecycleRetention.of({ prune: pruneOld })
     }),
   )
 }

@@ -8,6 +8,7 @@
 import { Clock, Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
 import { Database } from "../platform/database/Database.ts"
+import { prune } from "../platform/database/Prune.ts"
 import { floorOf } from "../platform/Ids.ts"
 
 /** How long a session is shown after its last use, and how long the other rows are kept. */
@@ -51,49 +52,26 @@ export class PeopleRetention extends Context.Service<PeopleRetention, {
           }
         })
 
-        /** Deletes all rows of a table that were made before `before` and meet the SQL condition `over`. */
-        const rows = Effect.fnUntraced(function* (table: string, before: Date, over = "true") {
-          let gone = 0
-          for (;;) {
-            const ended = yield* sql`
-              delete from ${sql(table)} t using unnest(array(
-                select id from ${sql(table)} where id < ${floorOf(before.getTime())}::uuid and ${sql.literal(over)}
-                order by id limit ${page}
-              )) over(id) where t.id = over.id returning 1`
-            gone += ended.length
-            if (ended.length < page) return gone
-          }
-        })
-
-        /** Deletes receipts, the oldest first, at the age at which the rows that they refer to go. */
-        const receipts = Effect.fnUntraced(function* (before: Date) {
-          let gone = 0
-          for (;;) {
-            const ended = yield* sql`
-              with old as materialized (
-                select principal, method, path, key from idempotency_receipts
-                where ${sql.literal(ending)} and created_at < ${before} order by created_at limit ${page}
-              )
-              delete from idempotency_receipts r using old
-              where r.principal = old.principal and r.method = old.method and r.path = old.path and r.key = old.key
-              returning 1`
-            gone += ended.length
-            if (ended.length < page) return gone
-          }
-        })
-
-        const prune = Effect.gen(function* () {
+        const pruneOld = Effect.gen(function* () {
           const before = new Date((yield* Clock.currentTimeMillis) - keptMillis)
+          const made = sql`id < ${floorOf(before.getTime())}::uuid`
+          const ended = sql`${sql.literal(ending)} and created_at < ${before}`
           const counts = yield* Effect.all([
             sessions(before),
-            rows("credential_intents", before, "state <> 'pending'"),
-            rows("link_proofs", before),
-            receipts(before),
+            prune(sql, {
+              table: "credential_intents",
+              where: sql`${made} and state <> 'pending'`,
+              order: "id",
+              batch: page,
+            }),
+            prune(sql, { table: "link_proofs", where: made, order: "id", batch: page }),
+            // At the age at which the rows that they refer to go.
+            prune(sql, { table: "idempotency_receipts", where: ended, order: "created_at", batch: page }),
           ])
           return counts.reduce((sum, n) => sum + n, 0)
         }).pipe(Effect.withSpan("Retention.prune"))
 
-        return PeopleRetention.of({ prune })
+        return PeopleRetention.of({ prune: pruneOld })
       }),
     )
 }

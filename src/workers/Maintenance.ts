@@ -74,6 +74,6 @@ export const Maintenance = {
     )
     yield* every("jobs' leases", 5_000, jobs.free)
     yield* every("done jobs", hour, jobs.prune)
-    yield* loop("rate limits", { wait: (max) => Effect.sleep(max) }, 60_000, limits.prune)
+    yield* every("rate limits", minute, limits.prune)
   })).pipe(Layer.provide(PeopleRetention.layer())),
 }

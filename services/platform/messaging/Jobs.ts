@@ -17,6 +17,7 @@ import {
   release,
   settleFailed,
 } from "../database/Leases.ts"
+import { prune } from "../database/Prune.ts"
 import { reasonOf } from "../database/SqlErrors.ts"
 
 /** A kind of job: its name and the shape of its arguments, which are JSON. */
@@ -134,24 +135,14 @@ export class Jobs extends Context.Service<Jobs, {
         })
       }
 
-      const prune = Effect.gen(function* () {
+      const pruneDone = Effect.gen(function* () {
         // `not_before` of a finished job is the time at which it was done.
         const before = new Date((yield* Clock.currentTimeMillis) - keptMillis)
-        let gone = 0
-        let found = forgotten
-        while (found === forgotten) {
-          const rows = yield* sql`
-            delete from jobs where id in (
-              select id from jobs where state = 'effective' and not_before < ${before} limit ${forgotten}
-              for update skip locked
-            ) returning 1`
-          found = rows.length
-          gone += found
-        }
-        return gone
+        const where = sql`state = 'effective' and not_before < ${before}`
+        return yield* prune(sql, { table: "jobs", where, order: "not_before", batch: forgotten })
       })
 
-      return Jobs.of({ add, work, free: Effect.asVoid(freeExpired(sql, table)), prune })
+      return Jobs.of({ add, work, free: Effect.asVoid(freeExpired(sql, table)), prune: pruneDone })
     }),
   )
 }

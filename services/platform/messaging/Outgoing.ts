@@ -14,6 +14,7 @@ import type { PgClient } from "@effect/sql-pg"
 import { Cause, Clock, Deferred, Effect, Schedule } from "effect"
 import type { SqlError, Statement } from "effect/sql"
 import { backoffMillis, claimDue, claimed, type LeasedTable, release, stopTime } from "../database/Leases.ts"
+import { prune } from "../database/Prune.ts"
 import { faultPoint } from "../Failpoints.ts"
 
 /** An attempt is given up after so many that ended before anything left, for example because they kill their process. */
@@ -217,9 +218,7 @@ const freeing = <Message extends ClaimedMessage>(
 const pruning = (sql: PgClient.PgClient, { table }: MessageRows, keptMillis: number) =>
   Effect.gen(function* () {
     const before = new Date((yield* Clock.currentTimeMillis) - keptMillis)
-    const pruned = sql`delete from ${sql(table)} where id in (
-      select id from ${sql(table)} where ended_at < ${before} limit ${prunedBatch} for update skip locked) returning 1`
-    yield* Effect.repeat(pruned, { until: (rows) => rows.length < prunedBatch })
+    yield* prune(sql, { table, where: sql`ended_at < ${before}`, order: "ended_at", batch: prunedBatch })
   })
 
 /** The work on a channel's messages. Processes share it; one process has it once. */

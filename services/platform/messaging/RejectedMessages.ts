@@ -8,6 +8,7 @@ import type { SqlError } from "effect/sql"
 import { createHash } from "node:crypto"
 import type { StreamName } from "../../../schemas/bus/BusStreams.ts"
 import { Database } from "../database/Database.ts"
+import { prune } from "../database/Prune.ts"
 
 export interface Reject {
   readonly stream: StreamName
@@ -65,22 +66,12 @@ export class RejectedMessages extends Context.Service<RejectedMessages, {
         yield* sql`insert into intake_rejects ${sql.insert(rows)} on conflict (id) do nothing`
       })
 
-      const prune = Effect.gen(function* () {
+      const pruneOld = Effect.gen(function* () {
         const before = new Date((yield* Clock.currentTimeMillis) - keptMillis)
-        let pruned = 0
-        let found = batch
-        while (found === batch) {
-          const rows = yield* sql`
-            delete from intake_rejects where id in (
-              select id from intake_rejects where received_at <= ${before} and state <> 'waiting'
-              order by received_at limit ${batch} for update skip locked
-            ) returning 1`
-          found = rows.length
-          pruned += found
-        }
-        return pruned
+        const where = sql`received_at <= ${before} and state <> 'waiting'`
+        return yield* prune(sql, { table: "intake_rejects", where, order: "received_at", batch })
       })
-      return RejectedMessages.of({ add, prune })
+      return RejectedMessages.of({ add, prune: pruneOld })
     }),
   )
 }

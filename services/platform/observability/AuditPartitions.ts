@@ -8,6 +8,7 @@ import type { SqlError } from "effect/sql"
 import { keepAuditIndexes } from "./AuditIndexes.ts"
 import { Database } from "../database/Database.ts"
 import { allowLonger } from "../database/Database/StalledConnections.ts"
+import { prune } from "../database/Prune.ts"
 import { floorOf } from "../Ids.ts"
 import {
   create,
@@ -79,16 +80,9 @@ export class AuditPartitions extends Context.Service<AuditPartitions, {
         /** Deletes old records of the default partition, whose month was not made in time. */
         const endLate = Effect.gen(function* () {
           const oldest = months.startOf(months.of((yield* Clock.currentTimeMillis) - retention.auditDays * dayMillis))
-          const [row] = yield* owner<{ n: number }>`
-            with old as materialized (
-              select id from audit_records_default
-              where id < ${floorOf(oldest)}::uuid and not (${owner.literal(auditTable.kept)}) limit ${chunk}
-            ), gone as (
-              delete from audit_records_default d using old where d.id = old.id returning 1
-            )
-            select count(*)::int as n from gone`
-          return row!.n
-        }).pipe(Effect.repeat({ until: (n) => n < chunk }))
+          const where = owner`id < ${floorOf(oldest)}::uuid and not (${owner.literal(auditTable.kept)})`
+          yield* prune(owner, { table: "audit_records_default", where, order: "id", batch: chunk })
+        })
 
         const upkeep = Effect.gen(function* () {
           if (!(yield* owns)) return

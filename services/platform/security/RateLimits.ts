@@ -15,6 +15,7 @@ import type { SqlError, Statement } from "effect/sql"
 import { BoundedMap } from "../BoundedMap.ts"
 import { Database } from "../database/Database.ts"
 import type { Fence } from "../database/UnitOfWork.ts"
+import { prune } from "../database/Prune.ts"
 import { counted } from "../MapSizes.ts"
 
 export interface RateLimit {
@@ -103,8 +104,8 @@ interface Purse {
 /** Purses of a process: beyond that, the purse that was made or filled longest ago is dropped, with its tokens. */
 const mostPurses = 10_000
 
-/** Rows of each kind that one statement deletes. */
-const pruned = 1_000
+/** Rows that one statement deletes. */
+const batch = 1_000
 
 export class RateLimits extends Context.Service<RateLimits, {
   /**
@@ -116,8 +117,8 @@ export class RateLimits extends Context.Service<RateLimits, {
    * after which there may be enough tokens again. Not inside a transaction.
    */
   readonly spend: (limit: RateLimit, tokens?: number) => Effect.Effect<number, SqlError.SqlError>
-  /** Deletes rows whose window is over, at most 1,000 of each kind; returns whether there may be more. */
-  readonly prune: Effect.Effect<boolean, SqlError.SqlError>
+  /** Deletes rows whose window is over. */
+  readonly prune: Effect.Effect<void, SqlError.SqlError>
 }>()("bailiwick/services/platform/security/RateLimits") {
   static readonly layer = Layer.effect(
     RateLimits,
@@ -214,20 +215,13 @@ export class RateLimits extends Context.Service<RateLimits, {
         return seconds
       })
 
-      const prune = Effect.gen(function* () {
+      const pruneOver = Effect.gen(function* () {
         const now = new Date(yield* Clock.currentTimeMillis)
-        const rows = yield* sql`
-          delete from rate_limits r using unnest(array(
-            select key from rate_limits where expires_at < ${now} order by expires_at limit ${pruned} for update skip locked
-          )) over(key) where r.key = over.key returning 1`
-        const buckets = yield* sql`
-          delete from rate_buckets where key in (
-            select key from rate_buckets where full_at < ${now} limit ${pruned} for update skip locked
-          ) returning 1`
-        return rows.length === pruned || buckets.length === pruned
+        yield* prune(sql, { table: "rate_limits", where: sql`expires_at < ${now}`, order: "expires_at", batch })
+        yield* prune(sql, { table: "rate_buckets", where: sql`full_at < ${now}`, order: "full_at", batch })
       })
 
-      return RateLimits.of({ take, spend, prune })
+      return RateLimits.of({ take, spend, prune: pruneOver })
     }),
   )
 }

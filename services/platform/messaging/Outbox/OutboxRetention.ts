@@ -3,6 +3,7 @@ import type { PgClient } from "@effect/sql-pg"
 import { Clock, Effect } from "effect"
 import type { StreamName } from "../../../../schemas/bus/BusStreams.ts"
 import { BusStreams, streamNames } from "../../../../schemas/bus/BusStreams.ts"
+import { prune } from "../../database/Prune.ts"
 
 const asLongAsTheStream: ReadonlyArray<StreamName> = ["LIFECYCLE", "TRANSFERS", "DIRECTORY"]
 const otherwiseMillis = 15 * 60_000
@@ -16,15 +17,8 @@ export const purgePublished = Effect.fnUntraced(function* (sql: PgClient.PgClien
   const now = yield* Clock.currentTimeMillis
   let purged = 0
   for (const stream of streamNames) {
-    for (;;) {
-      const rows = yield* sql`
-        delete from outbox o using unnest(array(
-          select id from outbox where stream = ${stream} and published_at < ${new Date(now - keptMillis(stream))}
-          order by published_at limit ${batch} for update skip locked
-        )) over(id) where o.id = over.id returning 1`
-      purged += rows.length
-      if (rows.length < batch) break
-    }
+    const where = sql`stream = ${stream} and published_at < ${new Date(now - keptMillis(stream))}`
+    purged += yield* prune(sql, { table: "outbox", where, order: "published_at", batch })
   }
   return purged
 })

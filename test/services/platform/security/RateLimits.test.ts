@@ -132,12 +132,11 @@ layer(RateLimits.layer.pipe(Layer.provideMerge(TestDatabase.layer)), { excludeTe
         yield* take(five("new"))
         yield* spend(five("new"))
         const rows = sql<{ key: string }>`
-          select key from rate_limits where key in ('old', 'new')
+          select key from rate_limits where key in ('old', 'new') or key like 'more %'
           union all select key from rate_buckets where key in ('old', 'new')`
         yield* sql`insert into rate_limits
           select 'more ' || n, '{}', to_timestamp(0) from generate_series(1, 1000) n`
-        assert.isTrue(yield* prune)
-        assert.isFalse(yield* prune)
+        yield* prune
         assert.deepStrictEqual(yield* rows, [{ key: "new" }, { key: "new" }])
       }).pipe(Effect.provide(TestClock.layer())))
   },

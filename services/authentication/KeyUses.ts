@@ -1,12 +1,11 @@
 /**
- * Writes when each API key was last used: noted in memory and written every 10 s in one statement, so that no request
- * waits for it. A use is written where it is more than 30 s newer than the row's: `last_used_at` is exact to a minute.
- * Uses that a killed process had noted are lost, which makes the time too old by at most those 10 s.
+ * Writes when each API key was last used, behind the requests (WriteBehind). A use is written where it is more than 30 s
+ * newer than the row's: `last_used_at` is exact to a minute. Uses that a killed process had noted are lost, which makes
+ * the time too old by at most ten seconds more.
  */
-import { Clock, Context, Effect, Layer, Schedule } from "effect"
-import { BoundedMap } from "../platform/BoundedMap.ts"
+import { Clock, Context, Effect, Layer } from "effect"
 import { Database } from "../platform/database/Database.ts"
-import { counted } from "../platform/MapSizes.ts"
+import { writeBehind } from "../platform/database/WriteBehind.ts"
 
 /** Keys that wait to be written; beyond that the use that was noted longest ago is dropped. */
 const mostNoted = 50_000
@@ -21,10 +20,6 @@ export class KeyUses extends Context.Service<KeyUses, {
     KeyUses,
     Effect.gen(function* () {
       const { sql } = yield* Database
-      let noted = new BoundedMap<string, number>(mostNoted)
-      yield* counted("uses of keys", () => noted.size)
-
-      const add = (keyId: string) => Effect.map(Clock.currentTimeMillis, (now) => void noted.set(keyId, now))
 
       const write = (uses: ReadonlyMap<string, number>) =>
         sql`
@@ -34,19 +29,8 @@ export class KeyUses extends Context.Service<KeyUses, {
         }) as used (id uuid, at timestamptz)
           where k.id = used.id and (k.last_used_at is null or k.last_used_at < used.at - interval '30 seconds')`
 
-      const flush = Effect.gen(function* () {
-        if (noted.size === 0) return
-        const uses = noted
-        noted = new BoundedMap(mostNoted)
-        yield* write(uses).pipe(Effect.catch((error) => {
-          for (const [keyId, at] of noted) uses.set(keyId, at)
-          noted = uses
-          return Effect.logWarning("Uses of API keys were not written yet", error)
-        }))
-      }).pipe(Effect.withSpan("KeyUses.flush"))
-
-      yield* Effect.addFinalizer(() => flush)
-      yield* flush.pipe(Effect.schedule(Schedule.spaced("10 seconds")), Effect.forkScoped)
+      const { flush, note } = yield* writeBehind({ name: "uses of keys", most: mostNoted, write })
+      const add = (keyId: string) => Effect.map(Clock.currentTimeMillis, (now) => note(keyId, now))
       return KeyUses.of({ add, flush })
     }),
   )

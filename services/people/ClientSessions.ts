@@ -64,7 +64,7 @@ export const clientSessions = Effect.gen(function* () {
     const now = new Date(yield* Clock.currentTimeMillis)
     if (clientId !== null) {
       yield* sql`update sessions set revoked_at = ${now} where client_id = ${clientId} and revoked_at is null`
-      // The cut-off also ends sessions that a process has noted and not written yet (Sightings).
+      // The cut-off also ends sessions that a process has noted and not written yet (SessionActivity).
       yield* sql`
         insert into client_floors (client_id, before) values (${clientId}, ${now})
         on conflict (client_id) do update set before = greatest(client_floors.before, excluded.before)`

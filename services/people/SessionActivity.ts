@@ -1,20 +1,19 @@
 /**
- * Records the activity of sessions: the first token with a `sid` makes the session's row, later tokens renew its time
- * of last use. Noted in memory and written every 10 s, all in one statement, so that no request waits for it; after a
- * kill the session's next request notes it again. A row that was revoked stays revoked.
+ * Records the activity of sessions behind the requests (WriteBehind): the first token with a `sid` makes the session's
+ * row, later tokens renew its time of last use. After a kill the session's next request notes it again. A row that was
+ * revoked stays revoked.
  *
  * A person may end all other sessions while one of them is noted and has no row yet. That session is written as ended,
  * with its events, as it would have been with a row: ending sessions locks the person, and so does writing new ones, so
  * either the former finds the row or the latter finds the cut-off (Sessions).
  */
-import { Clock, Context, Effect, Layer, Schedule, Semaphore } from "effect"
+import { Clock, Context, Effect, Layer } from "effect"
 import { isIP } from "node:net"
 import type { PersonId } from "../../schemas/BrandedIds.ts"
-import { BoundedMap } from "../platform/BoundedMap.ts"
 import { Database } from "../platform/database/Database.ts"
+import { writeBehind } from "../platform/database/WriteBehind.ts"
 import { Ids } from "../platform/Ids.ts"
 import { Jobs } from "../platform/messaging/Jobs.ts"
-import { counted } from "../platform/MapSizes.ts"
 import { type AccessToken, signedInAt } from "./AccessTokens.ts"
 import { tellLater } from "./SecurityEventFanout.ts"
 
@@ -84,25 +83,6 @@ export class SessionActivity extends Context.Service<SessionActivity, {
     Effect.gen(function* () {
       const { sql } = yield* Database
       const tell = tellLater(yield* Jobs)
-      let noted = new BoundedMap<string, Noted>(mostNoted)
-      yield* counted("seen sessions", () => noted.size)
-      const one = yield* Semaphore.make(1)
-
-      const note = (all: Map<string, Noted>, next: Noted) => {
-        const key = keyOf(next.token)
-        const before = all.get(key)
-        all.set(key, before === undefined ? next : joined(before, next))
-      }
-
-      const add = Effect.fnUntraced(
-        function* (token: AccessToken, personId: PersonId, origin: Origin, known: boolean) {
-          if (token.sid === null) return
-          const at = yield* Clock.currentTimeMillis
-          // Truncated here, to save memory: a header is up to 8 KB, and the row takes 256 characters of it.
-          const agent = { ...origin, userAgent: agentOf(origin.userAgent) }
-          note(noted, { token, personId, origin: agent, at, known, since: signedInAt(token) })
-        },
-      )
 
       const put = Effect.fnUntraced(function* (seen: ReadonlyArray<Noted>, ids: ReadonlyArray<string>) {
         const rows = seen.map(({ at, origin, personId, token }, i) => ({
@@ -160,7 +140,8 @@ export class SessionActivity extends Context.Service<SessionActivity, {
         }
       })
 
-      const write = Effect.fnUntraced(function* (seen: ReadonlyArray<Noted>) {
+      const write = Effect.fnUntraced(function* (noted: ReadonlyMap<string, Noted>) {
+        const seen = [...noted.values()]
         const ids = yield* (yield* Ids).batch(seen.length)
         const fresh = seen.flatMap(({ known, since }, i) => known ? [] : [{ id: ids[i]!, since }])
         if (fresh.length === 0) return yield* put(seen, ids)
@@ -176,29 +157,23 @@ export class SessionActivity extends Context.Service<SessionActivity, {
         }).pipe(sql.withTransaction)
       })
 
-      // Not interruptible: the request that asked may be cancelled, but the noted sessions belong to all requests.
-      const written = Effect.uninterruptible(Effect.gen(function* () {
-        if (noted.size === 0) return
-        const seen = noted
-        noted = new BoundedMap(mostNoted)
-        yield* write([...seen.values()]).pipe(Effect.catch((error) => {
-          for (const later of noted.values()) note(seen, later)
-          noted = seen
-          return Effect.logWarning("Sessions that were seen were not written yet", error)
-        }))
-      })).pipe(Effect.withSpan("Sightings.flush"))
-      const flush = one.withPermit(written)
+      const { flush, flushWanted, note } = yield* writeBehind({ name: "seen sessions", most: mostNoted, joined, write })
 
-      const settle = (personId: PersonId) =>
-        one.withPermit(
-          Effect.suspend(() =>
-            [...noted.values()].some((seen) => seen.personId === personId && !seen.known) ? written : Effect.void
-          ),
-        )
+      const add = Effect.fnUntraced(
+        function* (token: AccessToken, personId: PersonId, origin: Origin, known: boolean) {
+          if (token.sid === null) return
+          const at = yield* Clock.currentTimeMillis
+          // Truncated here, to save memory: a header is up to 8 KB, and the row takes 256 characters of it.
+          const agent = { ...origin, userAgent: agentOf(origin.userAgent) }
+          note(keyOf(token), { token, personId, origin: agent, at, known, since: signedInAt(token) })
+        },
+      )
 
-      yield* Effect.addFinalizer(() => flush)
-      yield* flush.pipe(Effect.schedule(Schedule.spaced("10 seconds")), Effect.forkScoped)
-      return SessionActivity.of({ add, flush, settle })
+      return SessionActivity.of({
+        add,
+        flush,
+        settle: (personId) => flushWanted((seen) => seen.personId === personId && !seen.known),
+      })
     }),
   )
 }

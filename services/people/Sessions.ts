@@ -1,8 +1,8 @@
 /**
- * The sessions of a person. A session is learned from its tokens (Sightings). A revocation writes the session's row,
- * which the statement that recognises callers reads: from the commit on every process refuses its tokens. A process may
- * have noted a session that has no row yet, so ending all other sessions also writes a cut-off: sign-ins before it are
- * refused. Products know a session by its issuer's name for it.
+ * The sessions of a person. A session is learned from its tokens (SessionActivity). A revocation writes the session's
+ * row, which the statement that recognises callers reads: from the commit on every process refuses its tokens. A process
+ * may have noted a session that has no row yet, so ending all other sessions also writes a cut-off: sign-ins before it
+ * are refused. Products know a session by its issuer's name for it.
  */
 import { Clock, Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"

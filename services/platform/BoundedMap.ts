@@ -4,18 +4,22 @@
  */
 export class BoundedMap<K, V> extends Map<K, V> {
   readonly most: number
+  readonly #dropped: ((value: V) => void) | undefined
 
-  constructor(most: number) {
+  /** `dropped` is called with each value that a full map drops. */
+  constructor(most: number, dropped?: (value: V) => void) {
     super()
     this.most = most
+    this.#dropped = dropped
   }
 
   override set(key: K, value: V): this {
     this.delete(key)
     super.set(key, value)
     if (this.size > this.most) {
-      for (const oldest of this.keys()) {
+      for (const [oldest, dropped] of this) {
         this.delete(oldest)
+        this.#dropped?.(dropped)
         break
       }
     }

@@ -6,12 +6,15 @@ import { counted, gaugedMaps } from "../../../services/platform/MapSizes.ts"
 
 describe("BoundedMap", () => {
   it("drops the entry that was set longest ago", () => {
-    const map = new BoundedMap<string, number>(3)
+    const dropped: Array<number> = []
+    const map = new BoundedMap<string, number>(3, (value) => dropped.push(value))
     for (const [n, key] of ["a", "b", "c", "a", "d", "e"].entries()) map.set(key, n)
     assert.deepStrictEqual([...map], [["a", 3], ["d", 4], ["e", 5]])
     map.get("a")
     map.set("f", 6)
     assert.deepStrictEqual([...map.keys()], ["d", "e", "f"])
+    map.delete("d")
+    assert.deepStrictEqual(dropped, [1, 2, 3])
   })
 
   it.effect("has its size as a gauge while its owner lives", () =>

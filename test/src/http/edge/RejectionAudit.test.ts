@@ -1,6 +1,6 @@
 /** The audit grows with kinds of refusals and with time, not with refused requests. */
 import { assert, layer } from "@effect/vitest"
-import { Effect, Layer, Schedule, Stream } from "effect"
+import { Deferred, Effect, Layer, Logger, Schedule, Stream } from "effect"
 import { TestClock } from "effect/testing"
 import { Audit } from "../../../../services/platform/observability/Audit.ts"
 import { AuditLog } from "../../../../services/platform/observability/AuditLog.ts"
@@ -134,6 +134,36 @@ layer(AuditLog.layer.pipe(Layer.provideMerge(Audit.layer), Layer.provideMerge(Te
         assert.deepInclude(own.at(-1), { status: 404, code: "not_found", route: null })
         assert.strictEqual(own.at(-1)!.details.count, 480)
         assert.deepInclude(other[0], { actor: "account:many-other", code: "not_found" })
+      }))
+
+    it.effect("what could not be written is written once it can be; further refusals have the next record", () =>
+      Effect.gen(function* () {
+        const { owner, sql } = yield* Database
+        const warned = yield* Deferred.make<void>()
+        const failing = Logger.layer([Logger.map(Logger.formatJson, (line) => {
+          if (line.includes("gathered refusals were not written yet")) Deferred.doneUnsafe(warned, Effect.void)
+        })])
+        const asked = (requestId: string) =>
+          refused({ actor: null, status: 400, credential: "mail_k_away0001", requestId })
+        const rows = yield* rowsOf(
+          "mail_k_away%",
+          Effect.gen(function* () {
+            const { record } = yield* RejectionAudit
+            yield* owner`alter table audit_records rename to audit_records_away`
+            const first = yield* record(asked("away-1"))
+            yield* TestClock.adjust("1 second")
+            yield* Deferred.await(warned)
+            yield* owner`alter table audit_records_away rename to audit_records`
+            assert.notStrictEqual(yield* record(asked("away-2")), first)
+            yield* TestClock.adjust("10 seconds")
+            yield* sql`select from audit_records where id = ${first}::uuid`.pipe(
+              Effect.filterOrFail((found) => found.length > 0),
+              TestClock.withLive,
+              Effect.retry(Schedule.forever),
+            )
+          }),
+        ).pipe(Effect.provide(failing))
+        assert.deepStrictEqual(rows.map(({ details }) => details.request_ids), [["away-1"], ["away-2"]])
       }))
 
     it.effect("made-up key prefixes leave no record each", () =>

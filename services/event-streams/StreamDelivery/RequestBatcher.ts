@@ -1,6 +1,11 @@
 /**
  * Batches the questions of many fibers: questions that come while a batch is under way make up the next batch. The
  * questions of a batch that fails are asked again one by one, so that no fiber fails for another's question.
+ *
+ * Effect's RequestResolver (4.1.0) is not used. It begins a batch whenever its delay is over, beside those under way: a
+ * slow database would get more and smaller statements instead of fewer and larger ones, and two settlements could lock
+ * the same rows in different orders. A batch also runs in the context of the fiber that asked first, so in that fiber's
+ * transaction and span, and goes on after the scope's end. A test fails once that is otherwise.
  */
 import { Deferred, Effect, Latch } from "effect"
 

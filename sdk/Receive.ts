@@ -43,6 +43,21 @@ export type Answer =
   | { readonly status: 202 | 503; readonly body: null }
   | { readonly status: 400; readonly body: { readonly err: string; readonly description: string } }
 
+/** A receiver of one stream: `receive` and `run` for pushes, `poll` for polling, `verify` to test the stream. */
+export interface Receiver {
+  /**
+   * Handles a push: the request's body and its `Authorization`. 202 after the message is committed, 400 with RFC
+   * 8935's error if it fails verification, 503 if it should be pushed again. Never rejects.
+   */
+  readonly receive: (token: string, presented?: string | null) => Promise<Answer>
+  /** Asks the transmitter for a verification message; a notice `verified` follows when it arrives. */
+  readonly verify: () => Promise<void>
+  /** Runs the sync loop beside pushes, beginning with the first snapshot. Resolves when the signal is aborted. */
+  readonly run: () => Promise<void>
+  /** Polls the stream, with the sync loop beside it. Resolves when the signal is aborted. */
+  readonly poll: () => Promise<void>
+}
+
 const waitSeconds = 25
 const maxVerificationStates = 100
 /** Refusals of the stream's own messages, which say nothing about the project's history. */
@@ -59,34 +74,63 @@ const equal = (a: string, b: string): boolean => {
 
 const before = (a: VerifiedEvent, b: VerifiedEvent) => a.epoch - b.epoch || a.position - b.position
 
-/** A receiver of one stream: `receive` and `run` for pushes, `poll` for polling, `verify` to test the stream. */
-export const receiver = <Tx>(options: ReceiveOptions<Tx>) => {
+/** The states of the latest verification messages that were asked for. */
+const verificationStates = () => {
+  const states = new Set<string>()
+  return {
+    has: (state: string) => states.has(state),
+    /** Makes a new state. */
+    next: (): string => {
+      const state = randomUUID()
+      states.add(state)
+      for (const old of [...states].slice(0, -maxVerificationStates)) states.delete(old)
+      return state
+    },
+  }
+}
+
+/** Turns of the sync loop, and the time since it last reached the head. */
+const headChecks = (once: (waitSeconds: number) => Promise<boolean>, signal: AbortSignal, now: () => number) => {
+  let checkedAt: number | null = null
+  let running: Promise<boolean> | null = null
+
+  /** One turn, shared by concurrent callers. */
+  const turn = (waitSeconds = 0): Promise<boolean> =>
+    running ??= once(waitSeconds).finally(() => {
+      running = null
+    })
+
+  return {
+    turn,
+    /** Applies everything up to the head, by cursor. */
+    catchUp: async (): Promise<void> => {
+      while (!signal.aborted && !await turn());
+      checkedAt = now()
+    },
+    /** An event may be missing: the next check is due at once. */
+    forget: (): void => {
+      checkedAt = null
+    },
+    isOlderThan: (millis: number): boolean => checkedAt === null || now() - checkedAt >= millis,
+    /** Milliseconds until the last check is so old. */
+    untilOlderThan: (millis: number): number => Math.max(0, (checkedAt ?? 0) + millis - now()),
+  }
+}
+
+export const receiver = <Tx>(options: ReceiveOptions<Tx>): Receiver => {
   const { authorization, signal, streamId } = options
   const { answerWithinMillis = 8_000, lookEveryMillis = 60_000, notice = () => {}, now = Date.now } = options
   const own = syncLoop(options)
   const { remote } = own
-  const states = new Set<string>()
+  const states = verificationStates()
+  const { catchUp, forget, isOlderThan, turn, untilOlderThan } = headChecks(own.turn, signal, now)
   let status: "enabled" | "paused" | "disabled" = "enabled"
-  let checkedAt: number | null = null
   let wakeUp = new AbortController()
-  let running: Promise<boolean> | null = null
 
   const wake = () => {
     const woken = wakeUp
     wakeUp = new AbortController()
     woken.abort()
-  }
-
-  /** One turn of the sync loop, shared by concurrent callers. */
-  const turn = (wait = 0): Promise<boolean> =>
-    running ??= own.turn(wait).finally(() => {
-      running = null
-    })
-
-  /** Applies everything up to the head, by cursor. */
-  const catchUp = async (): Promise<void> => {
-    while (!signal.aborted && !await turn());
-    checkedAt = now()
   }
 
   const pins = async () => own.expected((await own.standing())?.pins ?? options.pins)
@@ -101,7 +145,7 @@ export const receiver = <Tx>(options: ReceiveOptions<Tx>) => {
       return await verifyMessage(token, streamId, await pins())
     } catch (error) {
       if (!(error instanceof Refusal) || error.step !== "kid") throw error
-      if (!trusted && checkedAt !== null && now() - checkedAt < 1_000) return null
+      if (!trusted && !isOlderThan(1_000)) return null
       await catchUp()
       return await verifyMessage(token, streamId, await pins())
     }
@@ -157,7 +201,7 @@ export const receiver = <Tx>(options: ReceiveOptions<Tx>) => {
   /** Closes access if the failure asks for it, and makes the sync loop check the history. */
   const onFailure = async (error: unknown): Promise<void> => {
     await own.recover(error).catch(() => {})
-    checkedAt = null
+    forget()
     wake()
   }
 
@@ -197,73 +241,59 @@ export const receiver = <Tx>(options: ReceiveOptions<Tx>) => {
   /** The sync loop's part: everything while the stream is not enabled, otherwise a regular check for missing events. */
   const besideStream = async (): Promise<void> => {
     if (status !== "enabled") await turn(waitSeconds)
-    else if (checkedAt === null || now() - checkedAt >= lookEveryMillis) await catchUp()
+    else if (isOlderThan(lookEveryMillis)) await catchUp()
   }
 
-  return {
-    /**
-     * Handles a push: the request's body and its `Authorization`. 202 after the message is committed, 400 with RFC
-     * 8935's error if it fails verification, 503 if it should be pushed again. Never rejects.
-     */
-    receive: async (token: string, presented?: string | null): Promise<Answer> => {
-      if (authorization !== undefined && !equal(authorization, presented ?? "")) {
-        return rejected(new Refusal("signature", "wrong Authorization"))
-      }
+  /** Repeats a step until the signal is aborted; pauses after one that failed, longer after each further failure. */
+  const repeated = async (step: () => Promise<void>): Promise<void> => {
+    while (!signal.aborted) {
       try {
-        return await inTime(take(token.trim())) ? accepted : retryLater
+        await step()
       } catch (error) {
-        if (!(error instanceof Refusal)) {
-          await onFailure(error)
-          return retryLater
-        }
-        notice({ kind: "refused", error })
-        if (authorization !== undefined && !streamSteps.has(error.step)) await onFailure(error)
-        return rejected(error)
+        if (signal.aborted) return
+        forget()
+        await pause(await own.failed(error), signal)
       }
-    },
-
-    /** Asks the transmitter for a verification message; a notice `verified` follows when it arrives. */
-    verify: async (): Promise<void> => {
-      const state = randomUUID()
-      states.add(state)
-      for (const old of [...states].slice(0, -maxVerificationStates)) states.delete(old)
-      await remote.verification(streamId, state)
-    },
-
-    /** Runs the sync loop beside pushes, beginning with the first snapshot. Resolves when the signal is aborted. */
-    run: async (): Promise<void> => {
-      while (!signal.aborted) {
-        const woken = AbortSignal.any([wakeUp.signal, signal])
-        try {
-          await besideStream()
-          await own.acknowledge()
-          own.succeeded()
-          if (status === "enabled") await pause(Math.max(0, (checkedAt ?? 0) + lookEveryMillis - now()), woken)
-        } catch (error) {
-          if (signal.aborted) return
-          checkedAt = null
-          await pause(await own.failed(error), signal)
-        }
-      }
-    },
-
-    /** Polls the stream, with the sync loop beside it. Resolves when the signal is aborted. */
-    poll: async (): Promise<void> => {
-      let pollAck: PollAck = { ack: [], setErrs: {} }
-      while (!signal.aborted) {
-        try {
-          await besideStream()
-          const { sets } = await remote.poll(streamId, pollAck, status !== "enabled")
-          pollAck = { ack: [], setErrs: {} }
-          pollAck = await polled(sets)
-          await own.acknowledge()
-          own.succeeded()
-        } catch (error) {
-          if (signal.aborted) return
-          checkedAt = null
-          await pause(await own.failed(error), signal)
-        }
-      }
-    },
+    }
   }
+
+  const receive = async (token: string, presented?: string | null): Promise<Answer> => {
+    if (authorization !== undefined && !equal(authorization, presented ?? "")) {
+      return rejected(new Refusal("signature", "wrong Authorization"))
+    }
+    try {
+      return await inTime(take(token.trim())) ? accepted : retryLater
+    } catch (error) {
+      if (!(error instanceof Refusal)) {
+        await onFailure(error)
+        return retryLater
+      }
+      notice({ kind: "refused", error })
+      if (authorization !== undefined && !streamSteps.has(error.step)) await onFailure(error)
+      return rejected(error)
+    }
+  }
+
+  const run = (): Promise<void> =>
+    repeated(async () => {
+      const woken = AbortSignal.any([wakeUp.signal, signal])
+      await besideStream()
+      await own.acknowledge()
+      own.succeeded()
+      if (status === "enabled") await pause(untilOlderThan(lookEveryMillis), woken)
+    })
+
+  const poll = (): Promise<void> => {
+    let pollAck: PollAck = { ack: [], setErrs: {} }
+    return repeated(async () => {
+      await besideStream()
+      const { sets } = await remote.poll(streamId, pollAck, status !== "enabled")
+      pollAck = { ack: [], setErrs: {} }
+      pollAck = await polled(sets)
+      await own.acknowledge()
+      own.succeeded()
+    })
+  }
+
+  return { receive, verify: () => remote.verification(streamId, states.next()), run, poll }
 }

@@ -142,16 +142,21 @@ const unlessAborted = <A>(signal: AbortSignal, promise: Promise<A>): Promise<A> 
     if (signal.aborted) over()
   })
 
-/**
- * The API as functions. Each call rejects with Answered, or with the error of the network or of a malformed response.
- */
-export const transmitter = (
-  { baseUrl, projectId, signal, token, ...options }: TransmitterOptions,
-) => {
+const acknowledgedOf = (text: string): string => {
+  const acknowledged = member(parsed(text), "acknowledged_cursor")
+  if (typeof acknowledged !== "string") throw new Error("not an acknowledgement")
+  return acknowledged
+}
+
+const keysOf = (text: string): { readonly keys: ReadonlyArray<Jwk> } => {
+  const keys = member(parsed(text), "keys")
+  if (!Array.isArray(keys)) throw new Error("not a key set")
+  return { keys: keys as ReadonlyArray<Jwk> }
+}
+
+/** Sends requests, with and without the service's access token. Each returns the text of the response. */
+const requests = ({ signal, token, ...options }: Pick<TransmitterOptions, "fetch" | "signal" | "token">) => {
   const ask = options.fetch ?? globalThis.fetch
-  const origin = base(baseUrl)
-  const at = (path: string) => new URL(path, origin)
-  const project = `/v1/projects/${encodeURIComponent(projectId)}/lifecycle`
 
   const send = async (
     url: URL,
@@ -194,6 +199,18 @@ export const transmitter = (
     }
   }
 
+  return { send, asService }
+}
+
+/**
+ * The API as functions. Each call rejects with Answered, or with the error of the network or of a malformed response.
+ */
+export const transmitter = ({ baseUrl, projectId, ...options }: TransmitterOptions) => {
+  const origin = base(baseUrl)
+  const at = (path: string) => new URL(path, origin)
+  const project = `/v1/projects/${encodeURIComponent(projectId)}/lifecycle`
+  const { asService, send } = requests(options)
+
   return {
     /**
      * Events after a cursor; waits up to `waitSeconds` (at most 30) for the first. With a larger limit than the default
@@ -225,14 +242,7 @@ export const transmitter = (
         installed_version: installedVersion,
         chain_head: chainHead,
       }
-      const acknowledged = member(
-        parsed(await asService(at(`${project}/acknowledgements`), 0, body)),
-        "acknowledged_cursor",
-      )
-      if (typeof acknowledged !== "string") {
-        throw new Error("not an acknowledgement")
-      }
-      return acknowledged
+      return acknowledgedOf(await asService(at(`${project}/acknowledgements`), 0, body))
     },
     /** Acknowledges earlier messages and returns waiting ones; waits for some unless `returnImmediately`. */
     poll: async (streamId: string, { ack, setErrs }: PollAck, returnImmediately: boolean): Promise<Polled> => {
@@ -245,13 +255,6 @@ export const transmitter = (
       await asService(at("/v1/lifecycle/verify"), 0, { stream_id: streamId, state })
     },
     /** The served key set; a key is trusted only for its pinned thumbprint. */
-    keys: async (): Promise<{ readonly keys: ReadonlyArray<Jwk> }> => {
-      const keys = member(
-        parsed(await send(at("/v1/lifecycle/jwks"), {})),
-        "keys",
-      )
-      if (!Array.isArray(keys)) throw new Error("not a key set")
-      return { keys: keys as ReadonlyArray<Jwk> }
-    },
+    keys: async (): Promise<{ readonly keys: ReadonlyArray<Jwk> }> => keysOf(await send(at("/v1/lifecycle/jwks"), {})),
   }
 }

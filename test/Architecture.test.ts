@@ -39,15 +39,9 @@ const long: Readonly<Record<string, ReadonlyArray<string>>> = {
     "services/projects/ProjectKinds.ts projectKinds",
   ],
   "a constructor that gives a few methods without names of their own": [
-    "sdk/Receive.ts receiver",
-    "sdk/Transmitter.ts transmitter",
     "services/platform/messaging/Bus.ts make",
     "services/projects/Projects/Rows.ts projectRows",
     "services/transfers/Transfers/Load.ts loads",
-  ],
-  "one statement and what it takes": [
-    "services/decisions/PolicyDecisions/Listing.ts listing",
-    "services/lifecycle/Drift.ts compare",
   ],
 }
 

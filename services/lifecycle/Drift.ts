@@ -7,6 +7,7 @@
  * compared in the projects where the person has Access; while a fan-out job has yet to append its events, that shows as
  * drift.
  */
+import type { PgClient } from "@effect/sql-pg"
 import { Clock, Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
 import { Database } from "../platform/database/Database.ts"
@@ -22,6 +23,104 @@ interface Found {
   readonly observed: string | null
 }
 
+/** SQL of the state's key of a person's account. */
+const keyOf = (sql: PgClient.PgClient, issuer: string, subject: string) =>
+  sql.literal(`'person/' || replace(replace(${issuer}, '%', '%25'), ' ', '%20') || ' ' || ${subject}`)
+
+/** SQL of what the tables say of a project, by the keys of its state. */
+const expected = (sql: PgClient.PgClient, projectId: string) =>
+  sql`
+    select 'access/' || v.access_id as key, 'version ' || v.access_version || ' as ' || v.role as says
+    from access a join access_versions v on v.access_id = a.id and v.access_version = a.access_version
+    where v.project_id = ${projectId} and v.state = 'active' and not a.removed and a.state = 'active'
+    union all
+    select 'owner/' || o.person_id, 'active'
+    from project_owners o join people p on p.id = o.person_id and p.issuer is not null
+    join projects j on j.id = o.project_id and j.institution_id is not null
+    where o.project_id = ${projectId} and o.active and not o.removed
+    union all
+    select 'service_grant/' || id, 'approved' from service_grants
+    where project_id = ${projectId} and state = 'approved'
+    union all
+    select 'review/' || id, 'version ' || access_version from access_reviews
+    where project_id = ${projectId} and (state = 'approved' or state = 'lapsed' and approved_at is not null)
+    union all
+    select 'project', 'there' from projects
+    where id = ${projectId} and institution_id is not null and not removed and state <> 'withdrawn'`
+
+/** SQL of what the state says, in the same words; without accounts. */
+const observed = (sql: PgClient.PgClient, projectId: string) =>
+  sql`
+    select key, case split_part(key, '/', 1)
+      when 'access' then 'version ' || (value ->> 'version') || ' as ' || (value ->> 'role')
+      when 'owner' then 'active'
+      when 'service_grant' then 'approved'
+      when 'review' then 'version ' || (value ->> 'version')
+      else 'there' end as says
+    from lifecycle_state
+    where project_id = ${projectId} and (split_part(key, '/', 1) in ('access', 'owner', 'service_grant', 'review')
+      or key = 'project' and value ->> 'status' <> 'withdrawn')`
+
+/** SQL of the accounts that the tables say are disabled or purged, of people who have Access. */
+const barred = (sql: PgClient.PgClient, projectId: string) =>
+  sql`
+    select distinct ${keyOf(sql, "p.issuer", "p.subject")} as key, p.issuer as iss, p.subject as sub,
+      case when p.removed then 'purged' else 'disabled' end as says
+    from access a join people p on p.id = a.person_id
+    where a.project_id = ${projectId} and a.state = 'active' and not a.removed and a.access_version > 0
+      and p.issuer is not null and p.merged_into is null and (p.removed or p.status <> 'active')
+      -- A removed person's identity that another person has now is judged by that person.
+      and not (p.removed and exists (
+        select from identities i where i.issuer = p.issuer and i.subject = p.subject and i.person_id <> p.id))`
+
+/** SQL of all identities of the accounts of \`barred\`: an event about one of them holds for the others as well. */
+const names = (sql: PgClient.PgClient, projectId: string) =>
+  sql`
+    select key, iss, sub from barred
+    union
+    select n.key, o.name ->> 'iss', o.name ->> 'sub' from names n
+    join lifecycle_state l on l.project_id = ${projectId} and split_part(l.key, '/', 1) = 'identity'
+      and l.value -> 'user' ->> 'iss' = n.iss and l.value -> 'user' ->> 'sub' = n.sub
+    cross join lateral (values (l.value -> 'previous'), (l.value -> 'linked')) o(name)
+    where o.name ->> 'iss' is not null`
+
+/** SQL of the status that the state has of an account \`b\` of \`barred\`, by any of its identities. */
+const statusOf = (sql: PgClient.PgClient, projectId: string) =>
+  sql`
+    select l.value ->> 'status' from names n
+    join lifecycle_state l on l.project_id = ${projectId} and l.key = ${keyOf(sql, "n.iss", "n.sub")}
+    where n.key = b.key order by l.value ->> 'status' = b.says desc limit 1`
+
+/** SQL of the accounts that the state says are disabled, of people who are active and have Access. */
+const freed = (sql: PgClient.PgClient, projectId: string) =>
+  sql`
+    select l.key, l.value ->> 'status' as says
+    from lifecycle_state l
+    join identities i on i.issuer = l.value -> 'user' ->> 'iss' and i.subject = l.value -> 'user' ->> 'sub'
+    where l.project_id = ${projectId} and split_part(l.key, '/', 1) = 'person'
+      and not exists (
+        select from people n where (n.id = i.person_id or n.merged_into = i.person_id)
+          and (n.removed or n.status <> 'active'))
+      and exists (
+        select from access a join people n on n.id = a.person_id
+        where a.project_id = ${projectId} and (n.id = i.person_id or n.merged_into = i.person_id)
+          and a.state = 'active' and not a.removed and a.access_version > 0)`
+
+/** The differences of one project, the first of them by key. */
+const compare = (sql: PgClient.PgClient, projectId: string) =>
+  sql<Found>`
+    with recursive expected as (${expected(sql, projectId)}), observed as (${observed(sql, projectId)}),
+    barred as (${barred(sql, projectId)}), names as (${names(sql, projectId)}), freed as (${freed(sql, projectId)})
+    select distinct on (key) key, expected, observed from (
+      select f.key, null as expected, f.says as observed from freed f
+      union all
+      select coalesce(e.key, o.key) as key, e.says as expected, o.says as observed
+      from expected e full join observed o on o.key = e.key
+      union all
+      select b.key, b.says, (${statusOf(sql, projectId)}) from barred b
+    ) f
+    where expected is distinct from observed order by key limit ${mostNoted}`
+
 export class Drift extends Context.Service<Drift, {
   /** Compares some projects that were last compared six hours ago; returns whether there may be more of them. */
   readonly look: Effect.Effect<boolean, SqlError.SqlError>
@@ -30,86 +129,6 @@ export class Drift extends Context.Service<Drift, {
     Drift,
     Effect.gen(function* () {
       const { sql, wide } = yield* Database
-
-      /** SQL of the state's key of a person's account. */
-      const nameOf = (issuer: string, subject: string) =>
-        sql.literal(`'person/' || replace(replace(${issuer}, '%', '%25'), ' ', '%20') || ' ' || ${subject}`)
-
-      const compare = (projectId: string) =>
-        wide<Found>`
-          with recursive expected as (
-            select 'access/' || v.access_id as key, 'version ' || v.access_version || ' as ' || v.role as says
-            from access a join access_versions v on v.access_id = a.id and v.access_version = a.access_version
-            where v.project_id = ${projectId} and v.state = 'active' and not a.removed and a.state = 'active'
-            union all
-            select 'owner/' || o.person_id, 'active'
-            from project_owners o join people p on p.id = o.person_id and p.issuer is not null
-            join projects j on j.id = o.project_id and j.institution_id is not null
-            where o.project_id = ${projectId} and o.active and not o.removed
-            union all
-            select 'service_grant/' || id, 'approved' from service_grants
-            where project_id = ${projectId} and state = 'approved'
-            union all
-            select 'review/' || id, 'version ' || access_version from access_reviews
-            where project_id = ${projectId} and (state = 'approved' or state = 'lapsed' and approved_at is not null)
-            union all
-            select 'project', 'there' from projects
-            where id = ${projectId} and institution_id is not null and not removed and state <> 'withdrawn'
-          ), observed as (
-            select key, case split_part(key, '/', 1)
-              when 'access' then 'version ' || (value ->> 'version') || ' as ' || (value ->> 'role')
-              when 'owner' then 'active'
-              when 'service_grant' then 'approved'
-              when 'review' then 'version ' || (value ->> 'version')
-              else 'there' end as says
-            from lifecycle_state
-            where project_id = ${projectId} and (split_part(key, '/', 1) in ('access', 'owner', 'service_grant', 'review')
-              or key = 'project' and value ->> 'status' <> 'withdrawn')
-          ), barred as (
-            select distinct ${nameOf("p.issuer", "p.subject")} as key, p.issuer as iss, p.subject as sub,
-              case when p.removed then 'purged' else 'disabled' end as says
-            from access a join people p on p.id = a.person_id
-            where a.project_id = ${projectId} and a.state = 'active' and not a.removed and a.access_version > 0
-              and p.issuer is not null and p.merged_into is null and (p.removed or p.status <> 'active')
-              -- A removed person's identity that another person has now is judged by that person.
-              and not (p.removed and exists (
-                select from identities i where i.issuer = p.issuer and i.subject = p.subject and i.person_id <> p.id))
-          ), names as (
-            -- An event about one identity holds for the person's other identities as well.
-            select key, iss, sub from barred
-            union
-            select n.key, o.name ->> 'iss', o.name ->> 'sub' from names n
-            join lifecycle_state l on l.project_id = ${projectId} and split_part(l.key, '/', 1) = 'identity'
-              and l.value -> 'user' ->> 'iss' = n.iss and l.value -> 'user' ->> 'sub' = n.sub
-            cross join lateral (values (l.value -> 'previous'), (l.value -> 'linked')) o(name)
-            where o.name ->> 'iss' is not null
-          ), freed as (
-            -- Accounts that the state says are disabled, of persons who are active and have Access.
-            select l.key, l.value ->> 'status' as says
-            from lifecycle_state l
-            join identities i on i.issuer = l.value -> 'user' ->> 'iss' and i.subject = l.value -> 'user' ->> 'sub'
-            where l.project_id = ${projectId} and split_part(l.key, '/', 1) = 'person'
-              and not exists (
-                select from people n where (n.id = i.person_id or n.merged_into = i.person_id)
-                  and (n.removed or n.status <> 'active'))
-              and exists (
-                select from access a join people n on n.id = a.person_id
-                where a.project_id = ${projectId} and (n.id = i.person_id or n.merged_into = i.person_id)
-                  and a.state = 'active' and not a.removed and a.access_version > 0)
-          )
-          select distinct on (key) key, expected, observed from (
-            select f.key, null as expected, f.says as observed from freed f
-            union all
-            select coalesce(e.key, o.key) as key, e.says as expected, o.says as observed
-            from expected e full join observed o on o.key = e.key
-            union all
-            select b.key, b.says, (
-              select l.value ->> 'status' from names n
-              join lifecycle_state l on l.project_id = ${projectId} and l.key = ${nameOf("n.iss", "n.sub")}
-              where n.key = b.key order by l.value ->> 'status' = b.says desc limit 1)
-            from barred b
-          ) f
-          where expected is distinct from observed order by key limit ${mostNoted}`
 
       const note = Effect.fnUntraced(function* (projectId: string, found: ReadonlyArray<Found>) {
         const now = new Date(yield* Clock.currentTimeMillis)
@@ -134,7 +153,7 @@ export class Drift extends Context.Service<Drift, {
           on conflict (project_id) do update set looked_at = excluded.looked_at where t.looked_at < ${before}
           returning project_id`
         for (const { project_id } of due) {
-          const found = yield* compare(project_id)
+          const found = yield* compare(wide, project_id)
           yield* note(project_id, found)
           if (found.length > 0) yield* Effect.logWarning(`the state of project ${project_id} has drifted`)
         }

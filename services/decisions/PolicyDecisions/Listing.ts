@@ -1,6 +1,6 @@
 /**
  * The reviews that a person may act on, ascending by id, for forward paging. Of the open ones only those on which the
- * person's signature would be accepted now, by the rules that `Holding` applies when a signature is given.
+ * person's signature would be accepted now, by the rules that `SignerEligibility` applies when a signature is given.
  */
 import type { PgClient } from "@effect/sql-pg"
 import { Clock, Effect } from "effect"
@@ -42,15 +42,22 @@ const viewOf = (row: Row): PolicyReviews["items"][number] => ({
   created_at: stamp(row.created_at),
 })
 
-export const listing = (sql: PgClient.PgClient) => {
-  const columns = sql.literal(policyReviewColumns)
+/** SQL of the memberships that are effective now, of active people and institutions. */
+const standing = (sql: PgClient.PgClient, now: Date) =>
+  sql`
+    select m.institution_id, m.role, m.person_id
+    from institution_memberships m join institutions i on i.id = m.institution_id and i.status = 'active'
+    join people p on p.id = m.person_id and p.status = 'active' and not p.removed and p.merged_into is null
+    where m.state = 'active' and not m.removed and not i.removed
+      and (m.role <> 'administrator' or m.accepted_at <= ${now})
+      and coalesce(m.effective_from <= ${now}, true) and coalesce(m.expires_at > ${now}, true)`
 
-  /**
-   * SQL of pairs of people who are not independent of each other, among the caller and all people of open reviews,
-   * computed once for a page: the rule of `counts_as_two`, without the ownership of a project.
-   */
-  const bound = (now: number, personId: PersonId) =>
-    sql`concerned as not materialized (
+/**
+ * SQL of pairs of people who are not independent of each other, among the caller and all people of open reviews,
+ * computed once for a page: the rule of `counts_as_two`, without the ownership of a project.
+ */
+const bound = (sql: PgClient.PgClient, now: number, personId: PersonId) =>
+  sql`concerned as not materialized (
       select ${personId} as id
       union select person_id from standing where role = 'administrator'
       union select canonical_person(author) from policy_reviews where state = 'open'
@@ -67,9 +74,14 @@ export const listing = (sql: PgClient.PgClient) => {
         where canonical_person(a) not in (canonical_person(m.person_id), canonical_person(h.hand)))
     )`
 
-  /** SQL of whether a person is independent of all signers of `v`, and, where `author` holds, of its author. */
-  const countsBeside = (person: Statement.Fragment, now: number, author: Statement.Fragment) =>
-    sql`not exists (
+/** SQL of whether a person is independent of all signers of `v`, and, where `author` holds, of its author. */
+const countsBeside = (
+  sql: PgClient.PgClient,
+  person: Statement.Fragment,
+  now: number,
+  author: Statement.Fragment,
+) =>
+  sql`not exists (
       select from (
         select v.author as id where ${author}
         union all select a.person_id from policy_approvals a where a.review_id = v.id) o
@@ -78,40 +90,74 @@ export const listing = (sql: PgClient.PgClient) => {
         or (canonical_person(o.id), ${person}) in (select one, other from bound)
         or (v.kind = 'launch' and not counts_as_two(${person}, o.id, v.project_id, ${new Date(now)})))`
 
+/** SQL of what `v` asks for, as JSON, of its request `r` or its project. */
+const asked = (sql: PgClient.PgClient) =>
+  sql`case v.kind
+      when 'website' then (
+        select to_jsonb(j) from (
+          select name, website, environment, connector_kind, connector_product, preview_digest, redirect_uris,
+            post_logout_redirect_uris, backchannel_logout_uri, requested_scopes,
+            r.fields ->> 'owner_person_id' as owner_person_id
+          from projects where id = v.project_id) j)
+      when 'membership' then r.fields || jsonb_build_object('person_id', r.person_id)
+      else r.fields
+    end`
+
+/** SQL of whether the person may act on `v` in one of the roles that it needs; of an open one, in one still missing. */
+const hasRole = (sql: PgClient.PgClient, now: number, personId: PersonId) =>
+  sql`exists (
+      select from unnest(v.required_roles) needed(role)
+      where (v.state <> 'open' or not exists (
+          select from policy_approvals a where a.review_id = v.id and a.role = needed.role))
+        and (
+          (needed.role = 'operator' and me.operator)
+          or exists (select from standing s where s.institution_id = v.institution_id and s.role = needed.role
+            and s.person_id = ${personId})
+          or (needed.role = 'administrator' and me.operator and not exists (
+            select from standing s where s.institution_id = v.institution_id and s.role = 'administrator'
+              and s.person_id <> v.author
+              and (v.state <> 'open' or ${countsBeside(sql, sql`s.person_id`, now, sql`true`)})))))`
+
+/** SQL of whether the open review `v`, of the request `r`, may still be decided, and has no signature of the person. */
+const isUnsigned = (sql: PgClient.PgClient, now: number, personId: PersonId) =>
+  sql`coalesce(r.expires_at > ${new Date(now)}, true)
+      and not exists (select from policy_approvals a where a.review_id = v.id and a.person_id = ${personId})
+      -- A review of a project that moved to another institution can be neither approved nor declined here.
+      and (v.kind not in ('website', 'launch') or not exists (
+        select from projects j where j.id = v.project_id and j.institution_id <> v.institution_id))`
+
+/** SQL of whether the person is independent of the signers of `v` and of its author. */
+const isIndependent = (sql: PgClient.PgClient, now: number, personId: PersonId) =>
+  countsBeside(
+    sql,
+    sql`${personId}::text`,
+    now,
+    // A person who approved an institution may approve its first enrollment.
+    sql`not (v.kind = 'enrollment' and exists (
+      select from institutions i where i.id = v.institution_id and ${personId} = any(i.approved_by)) and not exists (
+      select from policy_reviews w join requests e on e.id = w.request_id and e.state in ('invited', 'accepted')
+      where w.institution_id = v.institution_id and w.kind = 'enrollment'))`,
+  )
+
+export const listing = (sql: PgClient.PgClient) => {
+  const columns = sql.literal(policyReviewColumns)
+
   return Effect.fn("Policies.list")(
     function* ({ afterId, limit, personId, state }: Page): Effect.fn.Return<PolicyReviews, SqlError.SqlError> {
-      const millis = yield* Clock.currentTimeMillis
-      const now = new Date(millis)
+      const now = yield* Clock.currentTimeMillis
       const known = PolicyReviewState.literals.find((one) => one === state)
       if (known === undefined) return { items: [] }
       // The state is a literal, one of a few, so that the plan can use the partial index of open reviews.
       const inState = sql`state = ${sql.literal(`'${known}'`)} and (${afterId}::uuid is null or id > ${afterId}::uuid)`
       const rows = yield* sql<Row>`
-        with standing as not materialized (
-          select m.institution_id, m.role, m.person_id
-          from institution_memberships m join institutions i on i.id = m.institution_id and i.status = 'active'
-          join people p on p.id = m.person_id and p.status = 'active' and not p.removed and p.merged_into is null
-          where m.state = 'active' and not m.removed and not i.removed
-            and (m.role <> 'administrator' or m.accepted_at <= ${now})
-            and coalesce(m.effective_from <= ${now}, true) and coalesce(m.expires_at > ${now}, true)
-        ), me as (
+        with standing as not materialized (${standing(sql, new Date(now))}), me as (
           select exists (
             select from people where id = ${personId} and operator and status = 'active' and not removed) as operator
-        ), ${bound(millis, personId)}
+        ), ${bound(sql, now, personId)}
         select ${columns}, (
           select json_agg(json_build_object('role', a.role, 'person_id', a.person_id, 'approved_at', a.approved_at)
             order by a.approved_at, a.role)
-          from policy_approvals a where a.review_id = v.id) as approvals,
-          case v.kind
-            when 'website' then (
-              select to_jsonb(j) from (
-                select name, website, environment, connector_kind, connector_product, preview_digest, redirect_uris,
-                  post_logout_redirect_uris, backchannel_logout_uri, requested_scopes,
-                  r.fields ->> 'owner_person_id' as owner_person_id
-                from projects where id = v.project_id) j)
-            when 'membership' then r.fields || jsonb_build_object('person_id', r.person_id)
-            else r.fields
-          end as asked
+          from policy_approvals a where a.review_id = v.id) as approvals, ${asked(sql)} as asked
         from me cross join lateral (
           select * from policy_reviews where me.operator and ${inState}
           union all
@@ -119,34 +165,9 @@ export const listing = (sql: PgClient.PgClient) => {
             and institution_id in (select institution_id from standing where person_id = ${personId})
         ) v join requests r on r.id = v.request_id
         where canonical_person(v.author) <> ${personId}
-          and (v.state <> 'open' or coalesce(r.expires_at > ${now}, true) and not exists (
-            select from policy_approvals a where a.review_id = v.id and a.person_id = ${personId}))
-          -- A review of a project that moved to another institution can be neither approved nor declined here.
-          and (v.state <> 'open' or v.kind not in ('website', 'launch') or not exists (
-            select from projects j where j.id = v.project_id and j.institution_id <> v.institution_id))
-          and exists (
-            select from unnest(v.required_roles) needed(role)
-            where (v.state <> 'open' or not exists (
-                select from policy_approvals a where a.review_id = v.id and a.role = needed.role))
-              and (
-                (needed.role = 'operator' and me.operator)
-                or exists (select from standing s where s.institution_id = v.institution_id and s.role = needed.role
-                  and s.person_id = ${personId})
-                or (needed.role = 'administrator' and me.operator and not exists (
-                  select from standing s where s.institution_id = v.institution_id and s.role = 'administrator'
-                    and s.person_id <> v.author
-                    and (v.state <> 'open' or ${countsBeside(sql`s.person_id`, millis, sql`true`)})))))
-          and (v.state <> 'open' or ${
-        countsBeside(
-          sql`${personId}::text`,
-          millis,
-          // A person who approved an institution may approve its first enrollment.
-          sql`not (v.kind = 'enrollment' and exists (
-            select from institutions i where i.id = v.institution_id and ${personId} = any(i.approved_by)) and not exists (
-            select from policy_reviews w join requests e on e.id = w.request_id and e.state in ('invited', 'accepted')
-            where w.institution_id = v.institution_id and w.kind = 'enrollment'))`,
-        )
-      })
+          and (v.state <> 'open' or ${isUnsigned(sql, now, personId)})
+          and ${hasRole(sql, now, personId)}
+          and (v.state <> 'open' or ${isIndependent(sql, now, personId)})
         order by v.id limit ${limit}`
       return { items: rows.map(viewOf) }
     },

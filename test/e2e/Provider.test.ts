@@ -6,11 +6,10 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { randomUUID } from "node:crypto"
 import type { ServerResponse } from "node:http"
+import { reason } from "../support/Fixtures.ts"
 import { initialAccessToken, oidcProvider } from "../support/OidcProvider.ts"
 import { ids, world } from "./support/ProgramIdentity.ts"
 import { until } from "./support/Until.ts"
-
-const reason = "looked at the provider"
 
 describe("an identity provider that hangs", () => {
   it.live(

@@ -9,10 +9,9 @@ import { randomUUID } from "node:crypto"
 import { existsSync, readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { demoIssuer } from "../../src/embedded/DemoIdentity.ts"
+import { reason } from "../support/Fixtures.ts"
 import { ids, product, world } from "./support/ProgramIdentity.ts"
 import { until } from "./support/Until.ts"
-
-const reason = "the new connector crashes"
 
 /** The token in the mail to this recipient, from the dev mailbox; null while there is none. */
 const invitationTo = (home: string, recipient: string) => {

@@ -13,10 +13,10 @@ import { demoIssuer } from "../../src/embedded/DemoIdentity.ts"
 import { EmbeddedIssuer, issuerKeyFile } from "../../src/embedded/EmbeddedIssuer.ts"
 import { api } from "../e2e/support/ApiClient.ts"
 import { type IdentityWorld, ids, world } from "../e2e/support/ProgramIdentity.ts"
+import { reason } from "../support/Fixtures.ts"
 import { home, start } from "../support/Processes.ts"
 
 const points: ReadonlyArray<DecisionFault> = ["decision.opened", "decision.written", "decision.committed"]
-const reason = "looked at it myself"
 
 interface Decision {
   readonly who: string

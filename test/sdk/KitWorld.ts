@@ -20,7 +20,8 @@ export const world = CursorApi.layer(new URL("http://127.0.0.1:8080")).pipe(
   Layer.provideMerge(management({ ROLES: "api,lifecycle", WEBHOOKS_ALLOWED_CIDRS: "127.0.0.0/8" })),
 )
 
-const issuer = "http://127.0.0.1:8080/lifecycle"
+/** The issuer of lifecycle messages. */
+export const issuer = "http://127.0.0.1:8080/lifecycle"
 
 /** A project whose service may follow it, with the service's own issuer. */
 export const scene = Effect.gen(function* () {

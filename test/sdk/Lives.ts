@@ -18,9 +18,7 @@ import { until } from "../e2e/support/Until.ts"
 import { start } from "../support/Processes.ts"
 import { access, owner, person } from "../support/TestIdentity.ts"
 import { everything, pinsFor, type Scene } from "../services/lifecycle/LifecycleWorld.ts"
-import { sorted, stateNow } from "./KitWorld.ts"
-
-const issuer = "http://127.0.0.1:8080/lifecycle"
+import { issuer, sorted, stateNow } from "./KitWorld.ts"
 
 /** The settings of a program that receives by a stream. */
 export interface Stream {

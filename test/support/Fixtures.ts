@@ -10,6 +10,9 @@ export const day = 24 * hour
 /** A reason that the schemas accept, for requests whose reason does not matter. */
 export const reason = "as we agreed on Monday"
 
+/** A moment, in milliseconds since 1970. */
+export const noon = Date.parse("2026-03-10T12:00:00.000Z")
+
 /** The moment at which `timed` begins. */
 export const start = Date.parse("2026-03-01T12:00:00Z")
 

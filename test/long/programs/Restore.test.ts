@@ -15,13 +15,13 @@ import * as Ledger from "../../../sdk/Ledger.ts"
 import { sqliteStore } from "../../../sdk/stores/Sqlite.ts"
 import { demoIssuer } from "../../../src/embedded/DemoIdentity.ts"
 import { EmbeddedIssuer } from "../../../src/embedded/EmbeddedIssuer.ts"
+import { reason } from "../../support/Fixtures.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
 import { api } from "../../e2e/support/ApiClient.ts"
 import { type IdentityWorld, ids, product, world } from "../../e2e/support/ProgramIdentity.ts"
 import { until } from "../../e2e/support/Until.ts"
 import { accountLine } from "../../e2e/support/ProgramWorld.ts"
 
-const reason = "the reason of this test"
 const someone = (subject: string, more: object = {}) => ({
   kind: "person",
   id: subject,

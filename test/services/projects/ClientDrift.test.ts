@@ -7,7 +7,8 @@ import { ClientDrift } from "../../../services/projects/ClientDrift.ts"
 import { embedded } from "../../../services/projects/IdentityProvider/EmbeddedProvider.ts"
 import { Operations } from "../../../services/projects/Operations.ts"
 import { ReviewedJobs } from "../../../services/projects/ReviewedJobs.ts"
-import { add, atProvider, clientOf, decide, newest, over, reason, work, world } from "./ProviderWorld.ts"
+import { reason } from "../../support/Fixtures.ts"
+import { add, atProvider, clientOf, decide, newest, over, work, world } from "./ProviderWorld.ts"
 
 layer(over(embedded), { excludeTestServices: true })("ClientDrift", (it) => {
   it.effect("a change made at the provider by another hand is noted, and cleared once mended", () =>

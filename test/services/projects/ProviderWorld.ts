@@ -18,8 +18,6 @@ import { initialAccessToken, oidcProvider } from "../../support/OidcProvider.ts"
 import { identity, institution, person, project } from "../../support/TestIdentity.ts"
 import { vault } from "../../support/TestVault.ts"
 
-export const reason = "looked at the provider"
-
 export const over = <R>(provider: Layer.Layer<IdentityProvider, never, R>) =>
   Layer.mergeAll(ProviderJobs.layer, ReviewedJobs.layer, Operations.layer, ClientDrift.layer).pipe(
     Layer.provide(Roles.layer),

@@ -8,21 +8,9 @@ import { embedded } from "../../../services/projects/IdentityProvider/EmbeddedPr
 import { Operations } from "../../../services/projects/Operations.ts"
 import { ProviderJobs } from "../../../services/projects/ProviderJobs.ts"
 import { ReviewedJobs } from "../../../services/projects/ReviewedJobs.ts"
-import { tagOf } from "../../support/Fixtures.ts"
+import { reason, tagOf } from "../../support/Fixtures.ts"
 import { project } from "../../support/TestIdentity.ts"
-import {
-  add,
-  atProvider,
-  clientOf,
-  decide,
-  held,
-  killedAt,
-  newest,
-  over,
-  reason,
-  work,
-  world,
-} from "./ProviderWorld.ts"
+import { add, atProvider, clientOf, decide, held, killedAt, newest, over, work, world } from "./ProviderWorld.ts"
 
 const fail = (jobId: ProviderJobId) =>
   Effect.flatMap(

@@ -8,11 +8,11 @@ import { Vault } from "../../../services/platform/security/Vault.ts"
 import { type DkimAlgorithm, makePair } from "../../../services/transfers/DkimKeys.ts"
 import { Transfers } from "../../../services/transfers/Transfers.ts"
 import { transferTemplates } from "../../../services/transfers/TransferMails.ts"
+import { day } from "../../support/Fixtures.ts"
 import {
   accept,
   codeOf,
   command,
-  day,
   domain,
   domainRow,
   feed,

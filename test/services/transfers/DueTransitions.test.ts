@@ -9,10 +9,10 @@ import type { DomainTransfer } from "../../../schemas/mail/Transfer.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { Transfers } from "../../../services/transfers/Transfers.ts"
 import { counting } from "../../support/Statements.ts"
+import { day } from "../../support/Fixtures.ts"
 import {
   accept,
   accountLine,
-  day,
   domain,
   domainLine,
   feed,

@@ -5,12 +5,12 @@ import { randomUUID } from "node:crypto"
 import { DomainTransfer } from "../../../schemas/mail/Transfer.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { Transfers } from "../../../services/transfers/Transfers.ts"
+import { day } from "../../support/Fixtures.ts"
 import {
   accept,
   accountLine,
   codeOf,
   command,
-  day,
   domain,
   domainLine,
   domainRow,

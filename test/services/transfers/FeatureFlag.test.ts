@@ -5,16 +5,15 @@ import { TestClock } from "effect/testing"
 import { Cookies } from "../../../services/authentication/Cookies.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { Transfers } from "../../../services/transfers/Transfers.ts"
+import { day, hour } from "../../support/Fixtures.ts"
 import {
   accept,
   codeOf,
   command,
   config,
-  day,
   domain,
   domainRow,
   footing,
-  hour,
   now,
   offer,
   person,

@@ -5,12 +5,12 @@ import fc from "fast-check"
 import { Transfers } from "../../../services/transfers/Transfers.ts"
 import { admin, type Asked, domains, persons, type Real, type Services, Step } from "./HistoryStep.ts"
 import type { Model, Plan, Role, Transfer } from "./Model.ts"
+import { day } from "../../support/Fixtures.ts"
 import {
   accept,
   accountLine,
   codeOf,
   command,
-  day,
   domainLine,
   feed,
   force,

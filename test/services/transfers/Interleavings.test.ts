@@ -11,12 +11,12 @@ import { randomUUID } from "node:crypto"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { BeforeWrite } from "../../../services/platform/database/FencedWrite.ts"
 import { Transfers } from "../../../services/transfers/Transfers.ts"
+import { day } from "../../support/Fixtures.ts"
 import {
   accept,
   accountLine,
   codeOf,
   command,
-  day,
   domainLine,
   feed,
   force,

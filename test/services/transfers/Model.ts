@@ -2,11 +2,10 @@
  * A simple model of transfers in memory, written from the specification and its decisions, with which histories of the
  * real service are compared. It shares no code with the service.
  */
+import { day } from "../../support/Fixtures.ts"
+
 export type Status = "pending" | "accepted" | "completed" | "declined" | "cancelled" | "reversed" | "expired"
 export type Role = "owner" | "admin" | "member"
-
-export const hour = 3_600_000
-export const day = 24 * hour
 
 export interface Transfer {
   id: string

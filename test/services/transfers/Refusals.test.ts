@@ -5,11 +5,11 @@ import { randomUUID } from "node:crypto"
 import { DomainTransfer } from "../../../schemas/mail/Transfer.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { Transfers } from "../../../services/transfers/Transfers.ts"
+import { day } from "../../support/Fixtures.ts"
 import {
   accept,
   codeOf,
   command,
-  day,
   domain,
   domainLine,
   feed,

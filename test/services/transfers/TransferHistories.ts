@@ -8,7 +8,8 @@ import { randomUUID } from "node:crypto"
 import { domains, persons, type Real, type Services, type Step } from "./HistoryStep.ts"
 import { line, steps } from "./HistorySteps.ts"
 import { Model } from "./Model.ts"
-import { domainLine, feed, noon, seatLine, timed } from "./TransferWorld.ts"
+import { noon } from "../../support/Fixtures.ts"
+import { domainLine, feed, seatLine, timed } from "./TransferWorld.ts"
 
 /** Histories at a time: while one waits for PostgreSQL, another runs. */
 const parallel = 6

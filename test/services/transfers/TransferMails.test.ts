@@ -4,7 +4,8 @@ import { TestClock } from "effect/testing"
 import { randomUUID } from "node:crypto"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { transferMailKinds, transferTemplates } from "../../../services/transfers/TransferMails.ts"
-import { accept, command, day, domain, feed, force, offer, person, timed, tokenOf, world } from "./TransferWorld.ts"
+import { day } from "../../support/Fixtures.ts"
+import { accept, command, domain, feed, force, offer, person, timed, tokenOf, world } from "./TransferWorld.ts"
 import { Transfers } from "../../../services/transfers/Transfers.ts"
 
 /** The mails of a transfer, rendered as the mailer would send them now. */

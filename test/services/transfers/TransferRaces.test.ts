@@ -5,11 +5,11 @@ import { TestClock } from "effect/testing"
 import { randomUUID } from "node:crypto"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { Transfers } from "../../../services/transfers/Transfers.ts"
+import { day } from "../../support/Fixtures.ts"
 import {
   accept,
   codeOf,
   command,
-  day,
   domain,
   domainLine,
   domainRow,

@@ -3,16 +3,14 @@ import { Effect, Layer } from "effect"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { lostTransfers, lostTransfersLayer, toldTransfer } from "../../../services/transfers/TransferRecovery.ts"
 import { Transfers } from "../../../services/transfers/Transfers.ts"
+import { day, hour, noon } from "../../support/Fixtures.ts"
 import {
   accept,
   codeOf,
   command,
-  day,
   domain,
   domainRow,
   force,
-  hour,
-  noon,
   offer,
   person,
   published,

@@ -16,11 +16,8 @@ import { Timers } from "../../../services/platform/database/Timers.ts"
 import { Vault } from "../../../services/platform/security/Vault.ts"
 import { watchingTransfers } from "../../../services/transfers/DirectoryListener.ts"
 import { Transfers, type TransfersConfig } from "../../../services/transfers/Transfers.ts"
+import { day, noon } from "../../support/Fixtures.ts"
 import { ground } from "../../support/TestAccounts.ts"
-
-export const noon = Date.parse("2026-03-10T12:00:00.000Z")
-export const hour = 3_600_000
-export const day = 24 * hour
 
 const ring = JSON.stringify({ active: "k1", keys: { k1: Buffer.alloc(32, 7).toString("base64") } })
 

@@ -6,15 +6,14 @@ import { DomainTransfer } from "../../../schemas/mail/Transfer.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { Transfers } from "../../../services/transfers/Transfers.ts"
 import { counting } from "../../support/Statements.ts"
+import { day, hour } from "../../support/Fixtures.ts"
 import {
   accept,
   codeOf,
   command,
-  day,
   domain,
   domainRow,
   feed,
-  hour,
   now,
   offer,
   person,

@@ -10,13 +10,13 @@ import { DeliveryRecords, type PageRequest } from "../../../services/webhooks/De
 import { specified } from "../../../services/webhooks/RetrySchedule.ts"
 import { WebhookJobs } from "../../../services/webhooks/WebhookJobs.ts"
 import { Webhooks } from "../../../services/webhooks/Webhooks.ts"
+import { noon } from "../../support/Fixtures.ts"
 import {
   count,
   dayMillis,
   event,
   failed,
   miscounted,
-  noon,
   now,
   on,
   resultOf,

@@ -7,7 +7,8 @@ import { existing } from "../../../services/platform/database/RangePartitions.ts
 import { Partitions, webhookTables } from "../../../services/webhooks/Partitions.ts"
 import { latePartitions } from "../../../services/webhooks/PartitionWatch.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
-import { dayMillis, noon, retention, stoppedClock } from "./WebhookWorld.ts"
+import { noon } from "../../support/Fixtures.ts"
+import { dayMillis, retention, stoppedClock } from "./WebhookWorld.ts"
 
 const clock = stoppedClock()
 const midnight = noon - 12 * 3_600_000

@@ -6,6 +6,7 @@ import { Database } from "../../../services/platform/database/Database.ts"
 import { DeliveryRecords } from "../../../services/webhooks/DeliveryRecords.ts"
 import { Partitions } from "../../../services/webhooks/Partitions.ts"
 import { Webhooks } from "../../../services/webhooks/Webhooks.ts"
+import { noon } from "../../support/Fixtures.ts"
 import {
   claimAll,
   count,
@@ -13,7 +14,6 @@ import {
   event,
   failed,
   miscounted,
-  noon,
   now,
   on,
   resultOf,

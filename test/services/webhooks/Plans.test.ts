@@ -8,19 +8,8 @@ import { Database } from "../../../services/platform/database/Database.ts"
 import { Deliveries } from "../../../services/webhooks/Deliveries.ts"
 import { Partitions } from "../../../services/webhooks/Partitions.ts"
 import { Replays } from "../../../services/webhooks/Replays.ts"
-import {
-  claimAll,
-  claimBacklog,
-  event,
-  failed,
-  noon,
-  now,
-  resultOf,
-  settle,
-  take,
-  webhook,
-  world,
-} from "./WebhookWorld.ts"
+import { noon } from "../../support/Fixtures.ts"
+import { claimAll, claimBacklog, event, failed, now, resultOf, settle, take, webhook, world } from "./WebhookWorld.ts"
 
 interface Touched {
   readonly read: number

@@ -6,7 +6,8 @@ import { Database } from "../../../services/platform/database/Database.ts"
 import { floorOf } from "../../../services/platform/Ids.ts"
 import { seenKeyOf, timeOf } from "../../../services/webhooks/Deliveries/SeenKey.ts"
 import { Partitions } from "../../../services/webhooks/Partitions.ts"
-import { count, dayMillis, event, noon, on, take, webhook, world } from "./WebhookWorld.ts"
+import { noon } from "../../support/Fixtures.ts"
+import { count, dayMillis, event, on, take, webhook, world } from "./WebhookWorld.ts"
 
 /** Ids of each kind, for the time `at`. */
 const idsAt = (at: number, n: number) => {

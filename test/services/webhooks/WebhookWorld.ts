@@ -31,10 +31,10 @@ import { Settlement } from "../../../services/webhooks/Settlement.ts"
 import type { Result, Task } from "../../../services/webhooks/Sender/Task.ts"
 import { WebhookJobs } from "../../../services/webhooks/WebhookJobs.ts"
 import { Webhooks } from "../../../services/webhooks/Webhooks.ts"
+import { noon } from "../../support/Fixtures.ts"
 import { account, ground } from "../../support/TestAccounts.ts"
 
 /** A day in which nothing special happens: a TestClock begins in 1970, where no UUIDv7 day lies before. */
-export const noon = Date.parse("2026-03-10T12:00:00.000Z")
 export const dayMillis = 24 * 60 * 60_000
 export const lease = 30_000
 

@@ -8,10 +8,10 @@ import { Timers as TimerRows } from "../../../services/platform/database/Timers.
 import { Transfers } from "../../../services/transfers/Transfers.ts"
 import { load } from "../../../src/AppConfig.ts"
 import { TransferTimers } from "../../../src/workers/TransferTimers.ts"
+import { day } from "../../support/Fixtures.ts"
 import {
   accept,
   config,
-  day,
   domain,
   domainRow,
   footing,

@@ -7,7 +7,8 @@ import { Deliveries } from "../../../../services/webhooks/Deliveries.ts"
 import { Sender } from "../../../../services/webhooks/Sender.ts"
 import { Settlement } from "../../../../services/webhooks/Settlement.ts"
 import { serve } from "../../platform/Outbound/LoopbackServers.ts"
-import { comes, count, event, lease, miscounted, noon, on, stranded, webhook, world } from "../WebhookWorld.ts"
+import { noon } from "../../../support/Fixtures.ts"
+import { comes, count, event, lease, miscounted, on, stranded, webhook, world } from "../WebhookWorld.ts"
 
 /** Where the next settlement dies: of a bug, not of a database that is away. */
 let deadly: FaultPoint | undefined

@@ -8,7 +8,8 @@ import { expired } from "../../../../services/webhooks/Deliveries/DeliveryClaims
 import { Unsettled } from "../../../../services/webhooks/Settlement/Unsettled.ts"
 import { Sender } from "../../../../services/webhooks/Sender.ts"
 import { serve } from "../../platform/Outbound/LoopbackServers.ts"
-import { comes, count, event, lease, miscounted, noon, resultOf, settling, webhook, world } from "../WebhookWorld.ts"
+import { noon } from "../../../support/Fixtures.ts"
+import { comes, count, event, lease, miscounted, resultOf, settling, webhook, world } from "../WebhookWorld.ts"
 
 const resultUntil = (n: number, leaseUntil: number) =>
   resultOf({ deliveryId: `d${n}`, webhookId: "w", cycle: 1, attempt: 1, claim: 1n, leaseUntil }, 1_000)

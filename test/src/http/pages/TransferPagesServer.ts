@@ -8,9 +8,9 @@ import { domainActor } from "../../../../src/actors/DomainEntity.ts"
 import { RejectionAudit } from "../../../../src/http/edge/RejectionAudit.ts"
 import { Server } from "../../../../src/http/Server.ts"
 import * as TransferPages from "../../../../src/http/pages/TransferPages.ts"
+import { day } from "../../../support/Fixtures.ts"
 import {
   accept,
-  day,
   domain,
   feed,
   offer,

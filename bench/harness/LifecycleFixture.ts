@@ -3,6 +3,7 @@
  * appended by the same `EventLog` as the program's decisions.
  */
 import { Effect, Layer, References } from "effect"
+import { InstitutionId, PersonId, ProjectId } from "../../schemas/BrandedIds.ts"
 import { EventLog, type Fact } from "../../services/lifecycle/EventLog.ts"
 import { WakeUps } from "../../services/platform/messaging/WakeUps.ts"
 import { Database } from "../../services/platform/database/Database.ts"
@@ -12,9 +13,9 @@ import { runOnce } from "../../services/platform/database/UnitOfWork.ts"
 export const issuer = "https://services.bench.example"
 export const installedVersion = "1.0.0"
 
-const institutionId = "institution-bench"
+const institutionId = InstitutionId.make("institution-bench")
 
-export const projectId = (n: number): string => `project-${n}`
+export const projectId = (n: number): ProjectId => ProjectId.make(`project-${n}`)
 /** The only service of project n. */
 export const clientId = (n: number): string => `service-${n}`
 /** `aud` of a project's messages. */
@@ -44,7 +45,7 @@ export const fill = (projects: number) =>
   })
 
 const personOf = (k: number): NonNullable<Fact["person"]> => ({
-  id: `person-${k}`,
+  id: PersonId.make(`person-${k}`),
   issuer: "https://id.example",
   subject: `person-${k}`,
 })

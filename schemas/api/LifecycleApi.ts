@@ -13,6 +13,7 @@ import {
   HttpApiSecurity,
   OpenApi,
 } from "effect/http-api"
+import { ProjectId } from "../BrandedIds.ts"
 import { Acknowledged, CursorAcknowledgement, LifecycleEvents } from "../identity/ConsumptionBodies.ts"
 import { Cursor } from "../identity/Cursor.ts"
 import { DependencyUnavailable, NotFound, RateLimited } from "../problems/HttpProblems.ts"
@@ -47,7 +48,7 @@ export class Consuming extends HttpApiMiddleware.Service<Consuming, { provides: 
   },
 ) {}
 
-const project = { project_id: Schema.String }
+const project = { project_id: ProjectId }
 const granted = [NotFound, Problems.RoleRequired] as const
 const placed = [Problems.CursorEpochChanged, Problems.CursorAhead] as const
 const from = (pattern: RegExp, otherwise: string) =>

@@ -1,5 +1,6 @@
 /** The lag of a project's consumers (docs/lifecycle.md). Additive: fields may be added. */
 import { Schema } from "effect"
+import { ProjectId } from "../BrandedIds.ts"
 import { Id, Timestamp } from "../Wire.ts"
 
 const orNull = Schema.NullOr
@@ -7,7 +8,7 @@ const Millis = orNull(Schema.Finite)
 
 /** One consumer of one project. The percentiles are upper bounds of the p99 of recent events. */
 export const LifecycleLag = Schema.Struct({
-  project_id: Schema.String,
+  project_id: ProjectId,
   consumer_id: Schema.String,
   head_position: Schema.Int,
   delivered_position: Schema.Int,
@@ -26,7 +27,7 @@ export type LifecycleLag = typeof LifecycleLag.Type
 
 export const LifecycleStream = Schema.Struct({
   stream_id: Id,
-  project_id: Schema.String,
+  project_id: ProjectId,
   consumer_id: Schema.String,
   delivery: Schema.Literals(["push", "poll"]),
   status: Schema.Literals(["enabled", "paused", "disabled"]),
@@ -52,7 +53,7 @@ export type BrokerSubscriber = typeof BrokerSubscriber.Type
 
 /** A key of a project's event state that differs from the domain's own tables; digests or codes, no content. */
 export const LifecycleDrift = Schema.Struct({
-  project_id: Schema.String,
+  project_id: ProjectId,
   key: Schema.String,
   expected: orNull(Schema.String),
   observed: orNull(Schema.String),

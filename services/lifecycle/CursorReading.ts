@@ -3,6 +3,7 @@
  * one statement, so that all of it is of one moment.
  */
 import { Clock, Effect } from "effect"
+import type { ProjectId } from "../../schemas/BrandedIds.ts"
 import type { Place } from "../../schemas/identity/Cursor.ts"
 import type { Capability } from "../../schemas/identity/ServiceGrant.ts"
 import { genesis } from "../platform/security/CanonicalJson.ts"
@@ -138,7 +139,7 @@ export const reading = Effect.gen(function* () {
   })
 
   /** The messages after one place up to another, the newest first. */
-  const between = (projectId: string, { epoch, position }: Place, after: number) =>
+  const between = (projectId: ProjectId, { epoch, position }: Place, after: number) =>
     sql<Travelled>`
       select event_id::text as jti, decided_at, signed_at, traceparent from lifecycle_messages
       where project_id = ${projectId} and epoch = ${epoch} and position > ${after} and position <= ${position}

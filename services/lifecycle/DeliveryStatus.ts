@@ -3,6 +3,7 @@
  * acknowledged it after committing it. The two are kept apart from each other and from the decision.
  */
 import type { PgClient } from "@effect/sql-pg"
+import type { ProjectId } from "../../schemas/BrandedIds.ts"
 import { encodeCursor } from "../../schemas/identity/Cursor.ts"
 import type { FactKind } from "../../schemas/identity/FactKinds.ts"
 import { type Acknowledgement, type Delivery, undelivered } from "../../schemas/identity/LifecycleBodies.ts"
@@ -88,14 +89,14 @@ export const factsOf = (sql: PgClient.PgClient) => ({
 
 /** An event's position in its project's history. */
 export interface Stood {
-  readonly project_id: string
+  readonly project_id: ProjectId
   readonly epoch: number
   readonly position: number
 }
 
 /** How far a consumer of a project has come; times as PostgreSQL's JSON has them. */
 export interface Consumer {
-  readonly project_id: string
+  readonly project_id: ProjectId
   readonly delivered_epoch: number | null
   readonly delivered_position: number | null
   readonly delivered_at: string | null

@@ -10,6 +10,7 @@
 import type { PgClient } from "@effect/sql-pg"
 import { Clock, Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
+import type { ProjectId } from "../../schemas/BrandedIds.ts"
 import { Database } from "../platform/database/Database.ts"
 
 const projectsAtOnce = 20
@@ -28,7 +29,7 @@ const keyOf = (sql: PgClient.PgClient, issuer: string, subject: string) =>
   sql.literal(`'person/' || replace(replace(${issuer}, '%', '%25'), ' ', '%20') || ' ' || ${subject}`)
 
 /** SQL of what the tables say of a project, by the keys of its state. */
-const expected = (sql: PgClient.PgClient, projectId: string) =>
+const expected = (sql: PgClient.PgClient, projectId: ProjectId) =>
   sql`
     select 'access/' || v.access_id as key, 'version ' || v.access_version || ' as ' || v.role as says
     from access a join access_versions v on v.access_id = a.id and v.access_version = a.access_version
@@ -49,7 +50,7 @@ const expected = (sql: PgClient.PgClient, projectId: string) =>
     where id = ${projectId} and institution_id is not null and not removed and state <> 'withdrawn'`
 
 /** SQL of what the state says, in the same words; without accounts. */
-const observed = (sql: PgClient.PgClient, projectId: string) =>
+const observed = (sql: PgClient.PgClient, projectId: ProjectId) =>
   sql`
     select key, case split_part(key, '/', 1)
       when 'access' then 'version ' || (value ->> 'version') || ' as ' || (value ->> 'role')
@@ -62,7 +63,7 @@ const observed = (sql: PgClient.PgClient, projectId: string) =>
       or key = 'project' and value ->> 'status' <> 'withdrawn')`
 
 /** SQL of the accounts that the tables say are disabled or purged, of people who have Access. */
-const barred = (sql: PgClient.PgClient, projectId: string) =>
+const barred = (sql: PgClient.PgClient, projectId: ProjectId) =>
   sql`
     select distinct ${keyOf(sql, "p.issuer", "p.subject")} as key, p.issuer as iss, p.subject as sub,
       case when p.removed then 'purged' else 'disabled' end as says
@@ -74,7 +75,7 @@ const barred = (sql: PgClient.PgClient, projectId: string) =>
         select from identities i where i.issuer = p.issuer and i.subject = p.subject and i.person_id <> p.id))`
 
 /** SQL of all identities of the accounts of \`barred\`: an event about one of them holds for the others as well. */
-const names = (sql: PgClient.PgClient, projectId: string) =>
+const names = (sql: PgClient.PgClient, projectId: ProjectId) =>
   sql`
     select key, iss, sub from barred
     union
@@ -85,14 +86,14 @@ const names = (sql: PgClient.PgClient, projectId: string) =>
     where o.name ->> 'iss' is not null`
 
 /** SQL of the status that the state has of an account \`b\` of \`barred\`, by any of its identities. */
-const statusOf = (sql: PgClient.PgClient, projectId: string) =>
+const statusOf = (sql: PgClient.PgClient, projectId: ProjectId) =>
   sql`
     select l.value ->> 'status' from names n
     join lifecycle_state l on l.project_id = ${projectId} and l.key = ${keyOf(sql, "n.iss", "n.sub")}
     where n.key = b.key order by l.value ->> 'status' = b.says desc limit 1`
 
 /** SQL of the accounts that the state says are disabled, of people who are active and have Access. */
-const freed = (sql: PgClient.PgClient, projectId: string) =>
+const freed = (sql: PgClient.PgClient, projectId: ProjectId) =>
   sql`
     select l.key, l.value ->> 'status' as says
     from lifecycle_state l
@@ -107,7 +108,7 @@ const freed = (sql: PgClient.PgClient, projectId: string) =>
           and a.state = 'active' and not a.removed and a.access_version > 0)`
 
 /** The differences of one project, the first of them by key. */
-const compare = (sql: PgClient.PgClient, projectId: string) =>
+const compare = (sql: PgClient.PgClient, projectId: ProjectId) =>
   sql<Found>`
     with recursive expected as (${expected(sql, projectId)}), observed as (${observed(sql, projectId)}),
     barred as (${barred(sql, projectId)}), names as (${names(sql, projectId)}), freed as (${freed(sql, projectId)})
@@ -130,7 +131,7 @@ export class Drift extends Context.Service<Drift, {
     Effect.gen(function* () {
       const { sql, wide } = yield* Database
 
-      const note = Effect.fnUntraced(function* (projectId: string, found: ReadonlyArray<Found>) {
+      const note = Effect.fnUntraced(function* (projectId: ProjectId, found: ReadonlyArray<Found>) {
         const now = new Date(yield* Clock.currentTimeMillis)
         yield* sql`
           delete from lifecycle_drift where project_id = ${projectId}
@@ -145,7 +146,7 @@ export class Drift extends Context.Service<Drift, {
       const look = Effect.gen(function* () {
         const now = yield* Clock.currentTimeMillis
         const before = new Date(now - restMillis)
-        const due = yield* sql<{ project_id: string }>`
+        const due = yield* sql<{ project_id: ProjectId }>`
           insert into lifecycle_drift_looks as t (project_id, looked_at)
           select h.project_id, ${new Date(now)} from lifecycle_heads h
           left join lifecycle_drift_looks l on l.project_id = h.project_id

@@ -9,6 +9,7 @@
  */
 import { Clock, Context, Effect, Layer } from "effect"
 import type { SqlError, Statement } from "effect/sql"
+import type { InstitutionId, PersonId, ProjectId } from "../../schemas/BrandedIds.ts"
 import { type FactKind, factKinds } from "../../schemas/identity/FactKinds.ts"
 import { digestOf, genesis } from "../platform/security/CanonicalJson.ts"
 import { Database } from "../platform/database/Database.ts"
@@ -36,10 +37,10 @@ type Json = string | number | boolean | null | ReadonlyArray<Json> | { readonly 
 /** An event to append: a change that a project's products must know. */
 export interface Fact {
   readonly kind: FactKind
-  readonly projectId: string
-  readonly institutionId: string
+  readonly projectId: ProjectId
+  readonly institutionId: InstitutionId
   /** The person that the event is about, if any: canonical id and first identity. */
-  readonly person?: { readonly id: string; readonly issuer: string; readonly subject: string }
+  readonly person?: { readonly id: PersonId; readonly issuer: string; readonly subject: string }
   /** The one session that the event is about, by the issuer's name of it (`sid`). */
   readonly session?: string
   /** Members of the event beside the common ones: codes and ids, never text that a person wrote. */
@@ -50,10 +51,10 @@ export interface Fact {
 
 interface Placed {
   readonly id: string
-  readonly projectId: string
+  readonly projectId: ProjectId
   readonly kind: FactKind
   readonly txn: string
-  readonly personId: string | null
+  readonly personId: PersonId | null
   readonly subId: Json
   readonly payload: Json
   readonly bodyDigest: string
@@ -95,7 +96,7 @@ export class EventLog extends Context.Service<EventLog, {
   ) => Effect.Effect<ReadonlyArray<string>, SqlError.SqlError, UnitOfWork>
   /** Whether the state of a project says that a person's account is disabled. */
   readonly toldDisabled: (
-    projectId: string,
+    projectId: ProjectId,
     person: { readonly issuer: string; readonly subject: string },
   ) => Effect.Effect<boolean, SqlError.SqlError>
 }>()("bailiwick/services/lifecycle/EventLog") {

@@ -9,6 +9,7 @@
  */
 import { Clock, Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
+import type { ProjectId } from "../../schemas/BrandedIds.ts"
 import { Subject } from "../../schemas/bus/Subject.ts"
 import { encodeCursor } from "../../schemas/identity/Cursor.ts"
 import { type FactKind, factKinds } from "../../schemas/identity/FactKinds.ts"
@@ -35,7 +36,7 @@ export const seqOf = (epoch: number, position: number | bigint): bigint => (BigI
 
 interface EventRow {
   readonly id: string
-  readonly project_id: string
+  readonly project_id: ProjectId
   readonly epoch: number
   readonly position: bigint
   readonly digest: string

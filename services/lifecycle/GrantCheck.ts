@@ -4,6 +4,7 @@
  * from its commit.
  */
 import { Clock, Effect } from "effect"
+import type { ProjectId } from "../../schemas/BrandedIds.ts"
 import { NotFound } from "../../schemas/problems/HttpProblems.ts"
 import { RoleRequired } from "../../schemas/problems/IdentityProblems.ts"
 import type { Capability } from "../../schemas/identity/ServiceGrant.ts"
@@ -17,7 +18,7 @@ export interface Receiver {
 
 /** The service that asks, and the project. */
 export interface Asking extends Receiver {
-  readonly projectId: string
+  readonly projectId: ProjectId
 }
 
 export const grants = Effect.gen(function* () {
@@ -63,7 +64,7 @@ export const grants = Effect.gen(function* () {
   /** The projects for which a service may do this now, ids ascending. */
   const projectsOf = Effect.fnUntraced(function* ({ clientId, issuer }: Receiver, capability: Capability) {
     const now = new Date(yield* Clock.currentTimeMillis)
-    const rows = yield* sql<{ id: string }>`
+    const rows = yield* sql<{ id: ProjectId }>`
       select distinct p.id from service_grants g join projects p on p.id = g.project_id and not p.removed
       where g.service_issuer = ${issuer} and g.service_id = ${clientId} and ${stands(capability, now)}
       order by p.id`

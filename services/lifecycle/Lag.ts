@@ -5,6 +5,7 @@
  */
 import type { PgClient } from "@effect/sql-pg"
 import { Clock, Effect, Metric } from "effect"
+import type { ProjectId } from "../../schemas/BrandedIds.ts"
 import type { LifecycleDrift, LifecycleLag, LifecycleStream } from "../../schemas/identity/LagReport.ts"
 import { followers, progress } from "./Followers.ts"
 import { floorOf } from "./Keys/MinimumCursor.ts"
@@ -15,7 +16,7 @@ const most = 500
 const sampled = 200
 
 interface LagRow {
-  readonly project_id: string
+  readonly project_id: ProjectId
   readonly consumer_id: string
   readonly head_position: bigint
   readonly delivered_position: bigint
@@ -68,7 +69,7 @@ const lagOf = (row: LagRow, now: number): LifecycleLag => {
  * Consumers with an effective grant, the furthest behind first; of one project, or of all. `wide` is the pool for long
  * statements.
  */
-export const lagging = Effect.fn("Lag.consumers")(function* (wide: PgClient.PgClient, projectId: string | null) {
+export const lagging = Effect.fn("Lag.consumers")(function* (wide: PgClient.PgClient, projectId: ProjectId | null) {
   const now = yield* Clock.currentTimeMillis
   const rows = yield* wide<LagRow>`
     with following as materialized (
@@ -116,7 +117,7 @@ export const lagging = Effect.fn("Lag.consumers")(function* (wide: PgClient.PgCl
 })
 
 /** Streams, failing streams first; of one project, or of all. */
-export const streaming = Effect.fn("Lag.streams")(function* (wide: PgClient.PgClient, projectId: string | null) {
+export const streaming = Effect.fn("Lag.streams")(function* (wide: PgClient.PgClient, projectId: ProjectId | null) {
   const rows = yield* wide<StreamRow>`
     select t.id::text as stream_id, t.project_id, t.service_issuer || ' ' || t.service_id as consumer_id, t.delivery,
       t.status, t.status_by, t.attempts, t.failing_since,
@@ -132,7 +133,7 @@ export const streaming = Effect.fn("Lag.streams")(function* (wide: PgClient.PgCl
 })
 
 /** Noted drift, the oldest first; of one project, or of all. */
-export const drifting = Effect.fn("Lag.drift")(function* (wide: PgClient.PgClient, projectId: string | null) {
+export const drifting = Effect.fn("Lag.drift")(function* (wide: PgClient.PgClient, projectId: ProjectId | null) {
   const rows = yield* wide<DriftRow>`
     select project_id, key, expected, observed, first_seen_at from lifecycle_drift
     where ${projectId === null ? wide`true` : wide`project_id = ${projectId}`}

@@ -11,6 +11,7 @@
 import { Clock, Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
 import type { JWK } from "jose"
+import type { ProjectId } from "../../schemas/BrandedIds.ts"
 import { Database } from "../platform/database/Database.ts"
 import { counted } from "../platform/MapSizes.ts"
 import { Vault } from "../platform/security/Vault.ts"
@@ -20,7 +21,7 @@ export type { KeyState, Signer } from "./Keys/KeyGeneration.ts"
 
 /** A position in a project's history. */
 export interface KeyPlace {
-  readonly project_id: string
+  readonly project_id: ProjectId
   readonly epoch: number
   readonly position: bigint
 }
@@ -36,7 +37,7 @@ export class SigningKeys extends Context.Service<SigningKeys, {
   /** Makes the first keys where there are none. */
   readonly ensure: Effect.Effect<void, SqlError.SqlError>
   /** The key that signs now what is no part of a project's history: snapshots, and messages of single streams. */
-  readonly signerOf: (projectId: string) => Effect.Effect<Signer, SqlError.SqlError>
+  readonly signerOf: (projectId: ProjectId) => Effect.Effect<Signer, SqlError.SqlError>
   /**
    * The keys that sign the events at these positions, in their order. Null: the key was stolen and the project has not
    * switched to the next key yet; then it is null for all later positions of the project as well.
@@ -80,7 +81,7 @@ export class SigningKeys extends Context.Service<SigningKeys, {
        * Gives projects their first key. The active key is locked meanwhile, so that a project either has it before the
        * key stops being active, and is switched like the others, or gets the next key.
        */
-      const begin = (projectIds: ReadonlyArray<string>, since: Date) =>
+      const begin = (projectIds: ReadonlyArray<ProjectId>, since: Date) =>
         sql`
           with key as materialized (
             select kid from signing_keys where state = 'active' for share
@@ -93,12 +94,12 @@ export class SigningKeys extends Context.Service<SigningKeys, {
           insert into lifecycle_key_places (project_id, epoch, position, kid, since)
           select project_id, 0, 0, kid, ${since} from bound`
 
-      const bind = Effect.fnUntraced(function* (projectIds: ReadonlyArray<string>) {
+      const bind = Effect.fnUntraced(function* (projectIds: ReadonlyArray<ProjectId>) {
         yield* ensure
         yield* begin(projectIds, new Date(yield* Clock.currentTimeMillis))
       })
 
-      const placesOf = (projectIds: ReadonlyArray<string>) =>
+      const placesOf = (projectIds: ReadonlyArray<ProjectId>) =>
         Effect.map(
           sql<PlaceRow>`
             select p.project_id, p.epoch, p.position, p.kid, k.private_key is not null as usable
@@ -127,7 +128,7 @@ export class SigningKeys extends Context.Service<SigningKeys, {
        * The project's own key; where that was stolen and the project has not switched yet, the installation's active
        * key.
        */
-      const current = Effect.fnUntraced(function* (projectId: string) {
+      const current = Effect.fnUntraced(function* (projectId: ProjectId) {
         const [row] = yield* sql<{ kid: string }>`
           select coalesce(k.kid, a.kid) as kid from lifecycle_project_keys p
           join signing_keys a on a.state = 'active'
@@ -136,7 +137,7 @@ export class SigningKeys extends Context.Service<SigningKeys, {
         return row === undefined ? null : yield* signer(row.kid)
       })
 
-      const signerOf = Effect.fn("SigningKeys.signerOf")(function* (projectId: string) {
+      const signerOf = Effect.fn("SigningKeys.signerOf")(function* (projectId: ProjectId) {
         for (;;) {
           const found = yield* current(projectId)
           if (found !== null) return found

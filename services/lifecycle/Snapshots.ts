@@ -7,6 +7,7 @@
  * day and fetched by their digest. Either way `state_digest` is that of the state's canonical JSON.
  */
 import { Clock, Effect } from "effect"
+import type { ProjectId } from "../../schemas/BrandedIds.ts"
 import { encodeCursor } from "../../schemas/identity/Cursor.ts"
 import { genesis } from "../platform/security/CanonicalJson.ts"
 import { Database } from "../platform/database/Database.ts"
@@ -25,7 +26,7 @@ const rowsAtOnce = 2_000
 const inlineBytes = 1024 * 1024
 
 /** The path under which a part is fetched. */
-const hrefOf = (projectId: string, digest: string): string =>
+const hrefOf = (projectId: ProjectId, digest: string): string =>
   `/v1/projects/${encodeURIComponent(projectId)}/lifecycle/snapshot/parts/${digest}`
 
 /** Makes snapshots of a project, each a compact JWS of type `lifecycle-snapshot+jwt`, and returns their parts. */
@@ -36,7 +37,7 @@ export const snapshots = Effect.fnUntraced(function* (publicUrl: URL) {
   const issuer = lifecycleIssuer(publicUrl)
 
   /** Stores a part, or, where an earlier snapshot stored it, keeps it for another day. */
-  const keep = Effect.fnUntraced(function* (projectId: string, { digest, text }: Piece) {
+  const keep = Effect.fnUntraced(function* (projectId: ProjectId, { digest, text }: Piece) {
     const now = new Date(yield* Clock.currentTimeMillis)
     const known = yield* sql`
       update lifecycle_snapshot_parts set named_at = greatest(named_at, ${now})
@@ -48,7 +49,7 @@ export const snapshots = Effect.fnUntraced(function* (publicUrl: URL) {
       on conflict (project_id, digest) do update set named_at = excluded.named_at`
   })
 
-  const read = (projectId: string) =>
+  const read = (projectId: ProjectId) =>
     wide.withTransaction(Effect.gen(function* () {
       yield* wide`set transaction isolation level repeatable read, read only`
       const [head] = yield* wide<Head>`
@@ -88,7 +89,7 @@ export const snapshots = Effect.fnUntraced(function* (publicUrl: URL) {
       return { head: head!, digest, parts, inline }
     }))
 
-  const make = Effect.fn("Snapshots.make")(function* (projectId: string) {
+  const make = Effect.fn("Snapshots.make")(function* (projectId: ProjectId) {
     const { digest, head: { epoch, position, digest: chainHead }, inline, parts } = yield* read(projectId)
     const signer = yield* keys.signerOf(projectId)
     const place = { epoch, position: Number(position) }
@@ -110,7 +111,7 @@ export const snapshots = Effect.fnUntraced(function* (publicUrl: URL) {
   })
 
   /** A part by its digest; null where it is no longer kept. */
-  const part = Effect.fn("Snapshots.part")(function* (projectId: string, digest: string) {
+  const part = Effect.fn("Snapshots.part")(function* (projectId: ProjectId, digest: string) {
     const [row] = yield* sql<{ content: string }>`
       select content from lifecycle_snapshot_parts where project_id = ${projectId} and digest = ${digest}`
     return row?.content ?? null

@@ -5,7 +5,7 @@
  */
 import { Clock, Effect } from "effect"
 import type { SqlError } from "effect/sql"
-import type { InstitutionId, ProjectId } from "../../schemas/BrandedIds.ts"
+import type { InstitutionId, PersonId, ProjectId } from "../../schemas/BrandedIds.ts"
 import { EventLog, type Fact } from "../lifecycle/EventLog.ts"
 import { Database } from "../platform/database/Database.ts"
 import { type JobKind, Jobs, worker } from "../platform/messaging/Jobs.ts"
@@ -41,7 +41,7 @@ export const clientSessions = Effect.gen(function* () {
 
   /** The events of the next people after the person `after`; `last` is the last of them where more may be left. */
   const news = Effect.fnUntraced(function* ({ initiatedBy, institutionId, projectId, reason }: Ending, after: string) {
-    const people = yield* sql<{ id: string; issuer: string; subject: string; name: string }>`
+    const people = yield* sql<{ id: PersonId; issuer: string; subject: string; name: string }>`
       select distinct on (a.person_id) a.person_id as name, coalesce(p.merged_into, p.id) as id, p.issuer, p.subject
       from access a join people p on p.id = a.person_id and p.issuer is not null
       where a.project_id = ${projectId} and a.person_id > ${after} and a.state = 'active' and not a.removed

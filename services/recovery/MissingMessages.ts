@@ -8,6 +8,7 @@
  *   this database nor the stream has shows a gap, whatever the stream's sequence says.
  */
 import { Effect } from "effect"
+import type { ProjectId } from "../../schemas/BrandedIds.ts"
 import { Bus } from "../platform/messaging/Bus.ts"
 import { genesis } from "../platform/security/CanonicalJson.ts"
 import { Database } from "../platform/database/Database.ts"
@@ -15,7 +16,7 @@ import type { InstallationRow, MissingMessages } from "../platform/database/Inst
 
 /** The position, in its project's history, of an event that is not known here. */
 export interface LostPlace {
-  readonly projectId: string
+  readonly projectId: ProjectId
   readonly epoch: number
   readonly position: number
   readonly digest: string

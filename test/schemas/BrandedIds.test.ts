@@ -11,6 +11,7 @@ import type { AccessReviews } from "../../services/access/AccessReviews.ts"
 import type { AccessVersions } from "../../services/access/AccessVersions.ts"
 import type { ServiceGrants } from "../../services/access/ServiceGrants.ts"
 import type { PolicyDecisions } from "../../services/decisions/PolicyDecisions.ts"
+import type { EventLog } from "../../services/lifecycle/EventLog.ts"
 import type { memberships } from "../../services/people/Memberships.ts"
 import { heldIn, type Roles, standingFrom, standingIn, standingOf } from "../../services/people/Roles.ts"
 import { reason } from "../support/Fixtures.ts"
@@ -70,6 +71,13 @@ const decisionsSwapped = (
   grants.revokeAll(portal, portal, reason),
 ]
 
+const eventsSwapped = ({ append }: EventLog["Service"]) => [
+  // @ts-expect-error: the institution's id stands for the project's
+  append({ kind: "account-disabled", projectId: fern, institutionId: fern, initiatedBy: "system" }),
+  // @ts-expect-error: the project's id stands for the institution's
+  append({ kind: "account-disabled", projectId: portal, institutionId: portal, initiatedBy: "system" }),
+]
+
 const makersSwapped = (versions: AccessVersions["Service"], { seat }: ReturnType<typeof memberships>) => {
   const access = { accessId, institutionId: fern, projectId: portal, personId: ada, role: "user" } as const
   const membership = { institutionId: fern, personId: ada, role: "sponsor", state: "active" } as const
@@ -87,7 +95,7 @@ const makersSwapped = (versions: AccessVersions["Service"], { seat }: ReturnType
 
 describe("branded ids", () => {
   it("of different kinds do not swap where four eyes depend on their order", () => {
-    for (const swapped of [rolesSwapped, decisionsSwapped, makersSwapped]) assert.isFunction(swapped)
+    for (const swapped of [rolesSwapped, decisionsSwapped, eventsSwapped, makersSwapped]) assert.isFunction(swapped)
   })
 
   it("are the same values and the same schemas as without their brands", () => {

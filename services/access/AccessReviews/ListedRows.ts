@@ -1,6 +1,6 @@
 /** The statement that reads an institution's reviews, its candidates, and what the list shows beside them. */
 import type { PgClient } from "@effect/sql-pg"
-import type { InstitutionId } from "../../../schemas/BrandedIds.ts"
+import type { InstitutionId, ProjectId } from "../../../schemas/BrandedIds.ts"
 import type { Candidate } from "../../../schemas/identity/AccessReview.ts"
 import { type Attempted, attemptsOf, type Consumer, type Given, type Stood } from "../../lifecycle/DeliveryStatus.ts"
 import { expiredAt } from "./ReviewExpiry.ts"
@@ -19,12 +19,12 @@ export interface ListedRow extends ReviewRow {
   readonly installed_version: string | null
   /** The event of the decision, and its position in the project `told_in`; null where there is none yet. */
   readonly told: string | null
-  readonly told_in: string | null
+  readonly told_in: ProjectId | null
   readonly told_epoch: number | null
   readonly told_position: bigint | null
   readonly queued_at: Date | null
   /** The position of the Access's current grant Event; null where that is not known. */
-  readonly granted_in: string | null
+  readonly granted_in: ProjectId | null
   readonly granted_epoch: number | null
   readonly granted_position: bigint | null
 }

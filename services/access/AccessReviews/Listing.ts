@@ -4,7 +4,7 @@
  * read; no row is rewritten when a review grows old. A list whose rows have not changed is taken from memory (Seen.ts).
  */
 import { Clock, Effect } from "effect"
-import type { InstitutionId, PersonId } from "../../../schemas/BrandedIds.ts"
+import type { InstitutionId, PersonId, ProjectId } from "../../../schemas/BrandedIds.ts"
 import type { Candidate, Review, ValidityReason } from "../../../schemas/identity/AccessReview.ts"
 import { acknowledgementOf, deliveryOf, type FactRow, factsAmong, type Stood } from "../../lifecycle/DeliveryStatus.ts"
 import { lacking, needs, Roles } from "../../people/Roles.ts"
@@ -26,7 +26,7 @@ const reasonsOf = (row: ListedRow, now: number): ReadonlyArray<ValidityReason> =
   return reasons
 }
 
-const stood = (project: string | null, epoch: number | null, position: bigint | null): Stood | null =>
+const stood = (project: ProjectId | null, epoch: number | null, position: bigint | null): Stood | null =>
   project === null || epoch === null || position === null
     ? null
     : { project_id: project, epoch, position: Number(position) }

@@ -53,7 +53,7 @@ export interface AccessRow {
 
 /** A review that is about to change, with its person as products know it; null where the person is not known. */
 export interface LoadedRow extends ReviewRow {
-  readonly person: { readonly id: string; readonly issuer: string; readonly subject: string } | null
+  readonly person: { readonly id: PersonId; readonly issuer: string; readonly subject: string } | null
   /** The review's evidence, as JSON. */
   readonly entries: string
 }

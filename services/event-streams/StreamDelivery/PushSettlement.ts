@@ -3,6 +3,7 @@
  * done, and failures. A course whose claim no longer holds changes nothing.
  */
 import { Clock, Effect } from "effect"
+import type { ProjectId } from "../../../schemas/BrandedIds.ts"
 import { Database } from "../../platform/database/Database.ts"
 import { reported } from "../../lifecycle/DeliveryStatus.ts"
 import { countsOf } from "../../lifecycle/LatencyMetrics.ts"
@@ -18,7 +19,7 @@ interface Row {
   readonly id: string
   readonly claim: string
   readonly epoch: number
-  readonly project_id: string
+  readonly project_id: ProjectId
   readonly consumer: string
   /** `position` and `reached` are written; otherwise they stay. */
   readonly moved: boolean

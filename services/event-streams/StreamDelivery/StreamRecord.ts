@@ -5,6 +5,7 @@
  */
 import { Clock, Effect } from "effect"
 import type { Statement } from "effect/sql"
+import type { ProjectId } from "../../../schemas/BrandedIds.ts"
 import type { StreamStatus } from "../../../schemas/identity/StreamBodies.ts"
 import { Database } from "../../platform/database/Database.ts"
 import { grants } from "../../lifecycle/GrantCheck.ts"
@@ -23,7 +24,7 @@ export interface Standing {
 }
 
 export interface StreamRecord extends Standing, Wanted {
-  readonly project_id: string
+  readonly project_id: ProjectId
   /** The receiver, as `lifecycle_consumers` names it. */
   readonly consumer: string
   readonly delivery: "push" | "poll"

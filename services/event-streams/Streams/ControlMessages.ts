@@ -5,6 +5,7 @@
  * when it was requested; `stream-updated` waits for nothing.
  */
 import { Clock, Effect } from "effect"
+import type { ProjectId } from "../../../schemas/BrandedIds.ts"
 import { WakeUps } from "../../platform/messaging/WakeUps.ts"
 import { Database } from "../../platform/database/Database.ts"
 import { Ids } from "../../platform/Ids.ts"
@@ -38,14 +39,14 @@ export const ownMessages = Effect.fnUntraced(function* (publicUrl: URL) {
   /** The project that a stream serves; null where there is no such stream. */
   const projectOf = (streamId: string) =>
     Effect.map(
-      sql<{ project_id: string }>`select project_id from lifecycle_streams where id = ${streamId}::uuid`,
+      sql<{ project_id: ProjectId }>`select project_id from lifecycle_streams where id = ${streamId}::uuid`,
       ([row]) => row?.project_id ?? null,
     )
 
   /** Signs one message; never in a transaction. */
   const sign = Effect.fnUntraced(function* (
     streamId: string,
-    projectId: string,
+    projectId: ProjectId,
     kind: OwnKind,
     event: Readonly<Record<string, string>>,
   ) {

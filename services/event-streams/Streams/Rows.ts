@@ -1,11 +1,12 @@
 /** Rows of streams, with the events and subjects that each delivers. */
 import type { PgClient } from "@effect/sql-pg"
+import type { ProjectId } from "../../../schemas/BrandedIds.ts"
 import type { StreamStatus } from "../../../schemas/identity/StreamBodies.ts"
 import type { Wanted } from "./StreamSubjects.ts"
 
 export interface StreamRow extends Wanted {
   readonly id: string
-  readonly project_id: string
+  readonly project_id: ProjectId
   readonly service_issuer: string
   readonly service_id: string
   readonly status: StreamStatus

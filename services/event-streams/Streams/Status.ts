@@ -10,6 +10,7 @@
  *   where the position jumps, or everything is dropped, it loses the claim.
  */
 import { Clock, Effect } from "effect"
+import type { ProjectId } from "../../../schemas/BrandedIds.ts"
 import type { StreamStatus } from "../../../schemas/identity/StreamBodies.ts"
 import { Audit } from "../../platform/observability/Audit.ts"
 import { WakeUps } from "../../platform/messaging/WakeUps.ts"
@@ -28,7 +29,7 @@ export interface StatusChange {
 }
 
 interface Row {
-  readonly project_id: string
+  readonly project_id: ProjectId
   readonly status: StreamStatus
   readonly epoch: number
   readonly claim: bigint | null

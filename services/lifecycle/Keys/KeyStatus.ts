@@ -1,5 +1,6 @@
 /** The status of keys and of a transition, for operators. */
 import { Clock, Effect } from "effect"
+import type { ProjectId } from "../../../schemas/BrandedIds.ts"
 import { Database } from "../../platform/database/Database.ts"
 import type { KeyState } from "./KeyGeneration.ts"
 import { waitingFor } from "./UnacknowledgedConsumers.ts"
@@ -15,7 +16,7 @@ export interface KeyStanding {
 
 /** A project that has not switched, and the consumers that it waits for. */
 export interface WaitingProject {
-  readonly projectId: string
+  readonly projectId: ProjectId
   readonly consumers: ReadonlyArray<string>
 }
 
@@ -67,7 +68,7 @@ export const standings = Effect.map(Database, ({ sql }) => {
       from lifecycle_key_news n where n.ended_at is null`
     if (row === undefined) return null
     const { deadline_at: deadlineAt, not_before: notBefore, ...counts } = row
-    const waiting = yield* sql<{ readonly project_id: string; readonly consumers: ReadonlyArray<string> }>`
+    const waiting = yield* sql<{ readonly project_id: ProjectId; readonly consumers: ReadonlyArray<string> }>`
       select p.project_id, w.consumers
       from lifecycle_project_keys p
       left join projects pr on pr.id = p.project_id

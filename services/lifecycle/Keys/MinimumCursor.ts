@@ -5,6 +5,7 @@
  */
 import type { PgClient } from "@effect/sql-pg"
 import type { Statement } from "effect/sql"
+import type { ProjectId } from "../../../schemas/BrandedIds.ts"
 
 /**
  * SQL of a query for the minimum cursor of a consumer (`<issuer> <client>`): no row, or one of floor_epoch and
@@ -12,7 +13,7 @@ import type { Statement } from "effect/sql"
  */
 export const floorOf = (
   sql: PgClient.PgClient,
-  projectId: string | Statement.Fragment,
+  projectId: ProjectId | Statement.Fragment,
   consumer: string | Statement.Fragment,
 ) =>
   sql`

@@ -7,6 +7,7 @@
  * once one does it.
  */
 import { Clock, Effect } from "effect"
+import type { InstitutionId, ProjectId } from "../../../schemas/BrandedIds.ts"
 import { Database } from "../../platform/database/Database.ts"
 import { runOnce } from "../../platform/database/UnitOfWork.ts"
 import { EventLog, type Fact } from "../EventLog.ts"
@@ -16,15 +17,15 @@ import { waitingFor } from "./UnacknowledgedConsumers.ts"
 const chunk = 100
 
 interface Head {
-  readonly project_id: string
+  readonly project_id: ProjectId
   readonly epoch: number
   readonly position: bigint
 }
 
 interface Standing {
-  readonly project_id: string
+  readonly project_id: ProjectId
   readonly kid: string
-  readonly institution_id: string | null
+  readonly institution_id: InstitutionId | null
   readonly removed: boolean
 }
 
@@ -53,7 +54,7 @@ export const moving = Effect.gen(function* () {
   const positions = yield* EventLog
 
   /** Locks the heads of projects; returns the position of each project's next event. */
-  const nextPlaces = Effect.fnUntraced(function* (projectIds: ReadonlyArray<string>) {
+  const nextPlaces = Effect.fnUntraced(function* (projectIds: ReadonlyArray<ProjectId>) {
     const ids = [...projectIds].sort()
     yield* sql`insert into lifecycle_heads (project_id) select unnest(${ids}::text[]) on conflict do nothing`
     const heads = yield* sql<Head>`
@@ -87,7 +88,7 @@ export const moving = Effect.gen(function* () {
   /** Lets these keys sign from the projects' next events on. */
   const signFrom = Effect.fnUntraced(function* (
     places: ReadonlyMap<string, Head>,
-    to: ReadonlyArray<{ readonly project_id: string; readonly kid: string; readonly anew: boolean }>,
+    to: ReadonlyArray<{ readonly project_id: ProjectId; readonly kid: string; readonly anew: boolean }>,
   ) {
     if (to.length === 0) return
     const since = new Date(yield* Clock.currentTimeMillis)
@@ -112,7 +113,7 @@ export const moving = Effect.gen(function* () {
   /** Raises the minimum cursors of consumers to these positions: each has to take a snapshot first. */
   const raiseFloors = (
     places: ReadonlyMap<string, Head>,
-    whom: ReadonlyArray<{ readonly project_id: string; readonly consumer: string | null }>,
+    whom: ReadonlyArray<{ readonly project_id: ProjectId; readonly consumer: string | null }>,
   ) => {
     const rows = whom.map(({ consumer, project_id }) => {
       const { epoch, position } = places.get(project_id)!
@@ -129,7 +130,7 @@ export const moving = Effect.gen(function* () {
    * Deletes messages that a stolen key signed and a stream still has to deliver, so that the next key signs them again:
    * receivers without a cursor have no snapshot to go on from.
    */
-  const deleteStolenMessages = Effect.fnUntraced(function* (stolen: string, projectIds: ReadonlyArray<string>) {
+  const deleteStolenMessages = Effect.fnUntraced(function* (stolen: string, projectIds: ReadonlyArray<ProjectId>) {
     // A process that is serving a stream may have read deleted messages: it must find that the stream changed.
     yield* sql`
       update lifecycle_streams set updated_at = ${new Date(yield* Clock.currentTimeMillis)}
@@ -151,7 +152,7 @@ export const moving = Effect.gen(function* () {
   })
 
   /** The next announcement for each of these projects; where the project's own key was stolen, that announcement. */
-  const untold = (projectIds: ReadonlyArray<string>) =>
+  const untold = (projectIds: ReadonlyArray<ProjectId>) =>
     sql<Untold>`
       select p.project_id, p.kid, pr.institution_id, coalesce(pr.removed, true) as removed, n.id as news_id,
         n.compromised, n.not_before, k.state = 'compromised' as lost,
@@ -167,7 +168,7 @@ export const moving = Effect.gen(function* () {
       ) n on true
       where p.project_id = any(${[...projectIds]}::text[])`
 
-  const announceTo = Effect.fnUntraced(function* (projectIds: ReadonlyArray<string>) {
+  const announceTo = Effect.fnUntraced(function* (projectIds: ReadonlyArray<ProjectId>) {
     const places = yield* nextPlaces(projectIds)
     const rows = yield* untold(projectIds)
     const next = yield* successors
@@ -203,14 +204,14 @@ export const moving = Effect.gen(function* () {
 
   /** Appends the announcements that some projects lack; returns for how many. */
   const tell = Effect.gen(function* () {
-    const behind = yield* sql<{ project_id: string }>`
+    const behind = yield* sql<{ project_id: ProjectId }>`
       select project_id from lifecycle_project_keys
       where news_id < (select max(id) from lifecycle_key_news) order by project_id limit ${chunk}`
     if (behind.length === 0) return 0
     return yield* runOnce(announceTo(behind.map(({ project_id }) => project_id)))
   }).pipe(Effect.provideService(Database, database), Effect.withSpan("KeyRotation.tell"))
 
-  const switchProjects = Effect.fnUntraced(function* (projectIds: ReadonlyArray<string>, to: Transition, now: Date) {
+  const switchProjects = Effect.fnUntraced(function* (projectIds: ReadonlyArray<ProjectId>, to: Transition, now: Date) {
     const places = yield* nextPlaces(projectIds)
     const rows = yield* sql<Standing & { readonly waits: ReadonlyArray<string> }>`
       select p.project_id, p.kid, pr.institution_id, coalesce(pr.removed, true) as removed,
@@ -232,7 +233,7 @@ export const moving = Effect.gen(function* () {
   /** Switches some projects whose consumers have acknowledged or whose deadline has passed; returns how many. */
   const switchSome = Effect.fn("KeyRotation.switch")(function* (to: Transition) {
     const now = new Date(yield* Clock.currentTimeMillis)
-    const ready = yield* sql<{ project_id: string }>`
+    const ready = yield* sql<{ project_id: ProjectId }>`
       select p.project_id from lifecycle_project_keys p
       join signing_keys k on k.kid = p.kid and k.state <> 'compromised'
       left join projects pr on pr.id = p.project_id

@@ -2,6 +2,7 @@
 import { Context, Effect, Layer } from "effect"
 import { HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApi, HttpApiBuilder, type HttpApiEndpoint } from "effect/http-api"
+import type { ProjectId } from "../../../schemas/BrandedIds.ts"
 import { Consumer, Consuming, Follows, LifecycleApi, LifecycleKeysApi } from "../../../schemas/api/LifecycleApi.ts"
 import { InvalidToken } from "../../../schemas/problems/IdentityProblems.ts"
 import { CursorApi } from "../../../services/lifecycle/CursorApi.ts"
@@ -41,7 +42,8 @@ export const consuming = (tokens: AccessTokens["Service"], rates: Rates) =>
     }),
   )
 
-const asking = (projectId: string) => Effect.map(Consumer, ({ clientId, issuer }) => ({ issuer, clientId, projectId }))
+const asking = (projectId: ProjectId) =>
+  Effect.map(Consumer, ({ clientId, issuer }) => ({ issuer, clientId, projectId }))
 
 const lifecycleGroup = HttpApiBuilder.group(
   Api,

@@ -3,6 +3,7 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import * as fc from "fast-check"
 import { randomUUID } from "node:crypto"
+import { ProjectId } from "../../../schemas/BrandedIds.ts"
 import type { FactKind } from "../../../schemas/identity/FactKinds.ts"
 import { Directory } from "../../../services/directory/Directory.ts"
 import { Drift } from "../../../services/lifecycle/Drift.ts"
@@ -215,7 +216,7 @@ layer(Drift.layer.pipe(Layer.provideMerge(identity)))("Directory of identities",
 
         // The drift check, which compares event state and tables, finds nothing either.
         while (yield* look);
-        assert.deepStrictEqual(yield* drifting(wide, ids.portal), [])
+        assert.deepStrictEqual(yield* drifting(wide, ProjectId.make(ids.portal)), [])
       })
 
       const property = fc.asyncProperty(lines, sizes, (told, sizes) => Effect.runPromiseWith(context)(run(told, sizes)))

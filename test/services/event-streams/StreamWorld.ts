@@ -3,7 +3,7 @@ import { Effect, Layer, Metric, Queue } from "effect"
 import { decodeJwt } from "jose"
 import { randomUUID } from "node:crypto"
 import type { IncomingMessage, ServerResponse } from "node:http"
-import type { ServiceGrantId } from "../../../schemas/BrandedIds.ts"
+import { PersonId, type ServiceGrantId } from "../../../schemas/BrandedIds.ts"
 import type { FactKind } from "../../../schemas/identity/FactKinds.ts"
 import type { StreamCreation } from "../../../schemas/identity/StreamBodies.ts"
 import type { Way } from "../../../services/lifecycle/LatencyMetrics.ts"
@@ -82,7 +82,7 @@ export const tellAll = Effect.fnUntraced(function* (
     projectId,
     institutionId,
     initiatedBy: "system",
-    person: { id: subject, issuer, subject },
+    person: { id: PersonId.make(subject), issuer, subject },
   }))
   const ids = yield* run(append(...facts))
   yield* signAll

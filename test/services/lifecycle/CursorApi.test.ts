@@ -1,6 +1,6 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Fiber, Tracer } from "effect"
-import type { InstitutionId, ProjectId } from "../../../schemas/BrandedIds.ts"
+import { type InstitutionId, ProjectId } from "../../../schemas/BrandedIds.ts"
 import { encodeCursor } from "../../../schemas/identity/Cursor.ts"
 import { ServiceGrants } from "../../../services/access/ServiceGrants.ts"
 import { CursorApi } from "../../../services/lifecycle/CursorApi.ts"
@@ -118,7 +118,7 @@ layer(transmitter, { excludeTestServices: true })("Consumption", (it) => {
       const poll = (who = asking) => tagOf(events({ ...who, after: cursor, limit: 10, waitMillis: 0 }))
       assert.strictEqual(yield* poll({ ...asking, clientId: "nobody" }), "NotFound")
       assert.strictEqual(yield* poll({ ...asking, issuer: "https://other.example" }), "NotFound")
-      assert.strictEqual(yield* poll({ ...asking, projectId: "nothing" }), "NotFound")
+      assert.strictEqual(yield* poll({ ...asking, projectId: ProjectId.make("nothing") }), "NotFound")
       yield* grant({ administrator, project, ...rest }, "reader", ["events.read"])
       const reader = { ...asking, clientId: "reader" }
       assert.strictEqual(yield* poll(reader), "done")

@@ -1,6 +1,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Data, Effect, Layer, Random } from "effect"
 import { createHash } from "node:crypto"
+import { InstitutionId, PersonId, ProjectId } from "../../../schemas/BrandedIds.ts"
 import { type FactKind, factKinds } from "../../../schemas/identity/FactKinds.ts"
 import { EventLog, type Fact } from "../../../services/lifecycle/EventLog.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
@@ -53,11 +54,11 @@ const history = Effect.fnUntraced(function* (project: string) {
   return yield* sql<Event>`select * from lifecycle_events where project_id = ${project} order by epoch, position`
 })
 
-const fact = (projectId: string, n = 0): Fact => ({
+const fact = (project: string, n = 0): Fact => ({
   kind: "access-granted",
-  projectId,
-  institutionId: "i1",
-  person: { id: "p1", issuer: "https://id.example", subject: "s-1" },
+  projectId: ProjectId.make(project),
+  institutionId: InstitutionId.make("i1"),
+  person: { id: PersonId.make("p1"), issuer: "https://id.example", subject: "s-1" },
   payload: { access: { access_id: `a${n}`, version: 1 } },
   initiatedBy: "admin",
 })

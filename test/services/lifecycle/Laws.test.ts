@@ -7,6 +7,7 @@ import { assert, layer } from "@effect/vitest"
 import { Cause, Effect, Exit, Layer } from "effect"
 import { SqlError } from "effect/sql"
 import { randomUUID } from "node:crypto"
+import { InstitutionId, ProjectId } from "../../../schemas/BrandedIds.ts"
 import { encodeCursor } from "../../../schemas/identity/Cursor.ts"
 import { type FactKind, factKinds } from "../../../schemas/identity/FactKinds.ts"
 import { CursorApi } from "../../../services/lifecycle/CursorApi.ts"
@@ -167,7 +168,11 @@ layer(transmitter, { excludeTestServices: true, timeout: "2 minutes" })("Laws", 
               for (let n = dice.below(3); n >= 0; n--) {
                 const facts = Array.from(
                   { length: 1 + dice.below(4) },
-                  () => anyFact(dice, { institution: "i", project: dice.one(projects) }),
+                  () =>
+                    anyFact(dice, {
+                      institution: InstitutionId.make("i"),
+                      project: ProjectId.make(dice.one(projects)),
+                    }),
                 )
                 ids.push(...(yield* append(...facts)))
                 yield* pause

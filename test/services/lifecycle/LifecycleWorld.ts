@@ -41,7 +41,7 @@ export interface Scene {
   readonly owner: PersonId
   readonly administrator: PersonId
   /** The caller: a service and the project it asks about. */
-  readonly asking: { readonly issuer: string; readonly clientId: string; readonly projectId: string }
+  readonly asking: { readonly issuer: string; readonly clientId: string; readonly projectId: ProjectId }
 }
 
 /** Approves a grant of the service; returns its id. */

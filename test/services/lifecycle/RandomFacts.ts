@@ -2,6 +2,7 @@
  * Random events of every kind, shaped as the domains append them (`positions.append` in people, access, projects and
  * keys), about few people and things, so that they collide: similar names, one person under several names.
  */
+import { type InstitutionId, PersonId, type ProjectId } from "../../../schemas/BrandedIds.ts"
 import { type FactKind, factKinds } from "../../../schemas/identity/FactKinds.ts"
 import type { Fact } from "../../../services/lifecycle/EventLog.ts"
 
@@ -106,7 +107,7 @@ const saying: Readonly<Record<FactKind, (dice: Dice) => Said>> = {
 export const factOf = (
   dice: Dice,
   kind: FactKind,
-  { institution, project }: { readonly institution: string; readonly project: string },
+  { institution, project }: { readonly institution: InstitutionId; readonly project: ProjectId },
 ): Fact => {
   const [issuer, subject] = dice.one(names)
   const about = factKinds[kind].about
@@ -114,12 +115,14 @@ export const factOf = (
     kind,
     projectId: project,
     institutionId: institution,
-    ...(about === "project" ? {} : { person: { id: dice.one(["p1", "p2"]), issuer, subject } }),
+    ...(about === "project" ? {} : { person: { id: PersonId.make(dice.one(["p1", "p2"])), issuer, subject } }),
     ...saying[kind](dice),
     initiatedBy: dice.one(["admin", "user", "policy", "system"]),
   }
 }
 
 /** An event of a random kind. */
-export const anyFact = (dice: Dice, about: { readonly institution: string; readonly project: string }): Fact =>
-  factOf(dice, dice.one(kinds), about)
+export const anyFact = (
+  dice: Dice,
+  about: { readonly institution: InstitutionId; readonly project: ProjectId },
+): Fact => factOf(dice, dice.one(kinds), about)

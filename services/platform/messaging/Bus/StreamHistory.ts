@@ -8,7 +8,11 @@ import {
   ReplayPolicy,
 } from "@nats-io/jetstream"
 import type { NatsConnection } from "@nats-io/transport-node"
+import { Effect } from "effect"
 import type { StreamName } from "../../../../schemas/bus/BusStreams.ts"
+import { asked, awaited, unavailable } from "./BrokerRequest.ts"
+import type { BusConnection } from "./BusConnection.ts"
+import type { BusError } from "./BusError.ts"
 import { consumerExists, managerOf } from "./StreamProvisioning.ts"
 
 /** A message as its stream stores it. */
@@ -26,6 +30,8 @@ export interface StreamHistory {
   readonly close: () => Promise<void>
 }
 
+/** Messages that are read at a time. */
+const pastAtOnce = 500
 const nextMillis = 5_000
 /** How long the broker keeps the reader after its last request: the work between two requests may take long. */
 const idleNanos = 300 * 1e9
@@ -63,6 +69,28 @@ export const openHistory = async (
     },
   }
 }
+
+/** Gives `take` the stream's messages since then, in order and some at a time; returns how many there were. */
+export const readHistory = <E, R>(
+  connection: BusConnection,
+  stream: StreamName,
+  sinceMillis: number,
+  take: (messages: ReadonlyArray<PastMessage>) => Effect.Effect<void, E, R>,
+): Effect.Effect<number, BusError | E, R> =>
+  Effect.gen(function* () {
+    const nc = yield* awaited(connection)
+    const { length, next } = yield* Effect.acquireRelease(
+      asked(() => openHistory(nc, stream, sinceMillis)),
+      ({ close }) => Effect.promise(close),
+    )
+    for (let left = length; left > 0;) {
+      const some = yield* asked(() => next(Math.min(left, pastAtOnce)))
+      if (some.length === 0) return yield* unavailable(`${left} messages of ${stream} did not come`)
+      left -= some.length
+      yield* take(some)
+    }
+    return length
+  }).pipe(Effect.scoped)
 
 const durablesOf = async (nc: NatsConnection, stream: StreamName) => {
   const manager = await managerOf(nc)

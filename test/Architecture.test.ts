@@ -39,7 +39,6 @@ const long: Readonly<Record<string, ReadonlyArray<string>>> = {
     "services/projects/ProjectKinds.ts projectKinds",
   ],
   "a constructor that gives a few methods without names of their own": [
-    "services/projects/Projects/Rows.ts projectRows",
     "services/transfers/Transfers/Load.ts loads",
   ],
 }

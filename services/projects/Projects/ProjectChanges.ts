@@ -17,6 +17,7 @@ import { owners } from "../Owners.ts"
 import { ownerNotActive } from "../../access/ProjectRefusals.ts"
 import { withdrawnOf } from "./ProjectViews.ts"
 import { endings } from "./WithdrawCascade.ts"
+import { ownerRows } from "./OwnerRows.ts"
 import { type ProjectRow, projectRows } from "./Rows.ts"
 
 const live: ReadonlyArray<string> = ["registered", "launch_proposed", "launched", "held"]
@@ -29,6 +30,7 @@ export const changes = Effect.gen(function* () {
   const roles = yield* Roles
   const timers = yield* Timers
   const people = persons(sql)
+  const ownership = ownerRows(sql)
   const projects = projectRows(sql)
   const requests = requestRows(sql)
   const { settle: tellOwners } = owners(sql, positions)
@@ -97,7 +99,7 @@ export const changes = Effect.gen(function* () {
   )
 
   const ownersOf = Effect.fnUntraced(function* (projectId: ProjectId, version: number) {
-    const list = yield* projects.owners(projectId)
+    const list = yield* ownership.list(projectId)
     return {
       project_id: projectId,
       version,
@@ -123,7 +125,7 @@ export const changes = Effect.gen(function* () {
       const project = yield* projects.lock(projectId)
       if (project === null || about === undefined || about.removed) return yield* new NotFound()
       if (project.state === "withdrawn") return yield* new InvalidState({ state: project.state, allowed: live })
-      const list = yield* projects.owners(projectId)
+      const list = yield* ownership.list(projectId)
       const is = list.some((owner) => owner.active && owner.person_id === about.id)
       if (active && (about.status !== "active" || about.canonical !== about.id)) return yield* ownerNotActive(person_id)
       if (is === active) return yield* ownersOf(projectId, project.revision)
@@ -134,7 +136,7 @@ export const changes = Effect.gen(function* () {
             `Person ${about.id} is the last active owner of project ${projectId}: make another person an owner first.`,
         })
       }
-      yield* tellOwners("id", [yield* projects.own(projectId, about.id, active, personId)])
+      yield* tellOwners("id", [yield* ownership.set(projectId, about.id, active, personId)])
       const version = yield* projects.touch(projectId)
       yield* recorded("project.owner-changed", personId, { ...project, revision: version }, {
         person: about.id,

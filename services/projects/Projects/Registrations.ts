@@ -20,6 +20,8 @@ import { environmentHeld, ownerNotActive } from "../../access/ProjectRefusals.ts
 import { launchOf, websiteOf } from "./ProjectViews.ts"
 import { closings } from "./CloseRequests.ts"
 import { mayLaunchAt } from "./Launches.ts"
+import { newProjects } from "./NewProjectRow.ts"
+import { ownerRows } from "./OwnerRows.ts"
 import { projectRows } from "./Rows.ts"
 
 const launchable: ReadonlyArray<string> = ["registered", "launch_proposed", "held"]
@@ -34,6 +36,8 @@ export const registrations = Effect.gen(function* () {
   const reviews = yield* PolicyReviews
   const roles = yield* Roles
   const people = persons(sql)
+  const made = newProjects(sql)
+  const ownership = ownerRows(sql)
   const projects = projectRows(sql)
   const requests = requestRows(sql)
   const { settle: tellOwners } = owners(sql, positions)
@@ -59,7 +63,7 @@ export const registrations = Effect.gen(function* () {
         return yield* ownerNotActive(owner_person_id)
       }
       const [projectId, requestId] = yield* ids.batch(2)
-      const project = yield* projects.insert({
+      const project = yield* made.insert({
         id: ProjectId.make(projectId!),
         institution_id: institutionId,
         name: asked.name,
@@ -74,7 +78,7 @@ export const registrations = Effect.gen(function* () {
         requested_scopes: [...new Set(asked.requested_scopes)],
         made_by: personId,
       })
-      if (project === null) return yield* yield* projects.twin(institutionId, asked)
+      if (project === null) return yield* yield* made.twin(institutionId, asked)
       const jobId = yield* jobs.add({ kind: "client.create", projectId: project.id, held: true })
       const [eventId] = yield* positions.append({
         kind: "project-registered",
@@ -83,7 +87,7 @@ export const registrations = Effect.gen(function* () {
         payload: { project: { version: project.revision, environment } },
         initiatedBy: "admin",
       })
-      const ownerId = yield* projects.own(project.id, owner.id, true, personId)
+      const ownerId = yield* ownership.set(project.id, owner.id, true, personId)
       yield* tellOwners("id", [ownerId])
       const filed = (yield* requests.insert({
         id: RequestId.make(requestId!),

@@ -38,9 +38,6 @@ const long: Readonly<Record<string, ReadonlyArray<string>>> = {
     "services/people/PeopleKinds.ts peopleKinds",
     "services/projects/ProjectKinds.ts projectKinds",
   ],
-  "a constructor that gives a few methods without names of their own": [
-    "services/transfers/Transfers/Load.ts loads",
-  ],
 }
 
 const filesOf = (folder: string): ReadonlyArray<string> =>

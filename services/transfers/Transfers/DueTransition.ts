@@ -16,7 +16,8 @@ import { TransitionWriter } from "./TransitionWriter.ts"
 import type { Transition } from "./TransferCommands.ts"
 import { revokedFrom } from "./DomainMove.ts"
 import { FeatureFlag } from "./FeatureFlag.ts"
-import { loads, standing } from "./Load.ts"
+import { standing } from "./Load.ts"
+import { loadForClock } from "./LoadForClock.ts"
 import { rows } from "./Rows.ts"
 import { isDue, type TransferState } from "./TransferState.ts"
 import { transition } from "./TransferTransition.ts"
@@ -58,9 +59,9 @@ export const settling = Effect.fnUntraced(function* (algorithm: DkimAlgorithm) {
   const ids = yield* Ids
   const vault = yield* Vault
   const timers = yield* Timers
-  const load = loads(reads)
+  const load = loadForClock(reads)
   const { liveOf } = rows(reads)
-  type Loaded = NonNullable<Effect.Success<ReturnType<typeof load.forClock>>>
+  type Loaded = NonNullable<Effect.Success<ReturnType<typeof load>>>
 
   const write = Effect.fnUntraced(function* (
     loaded: Loaded,
@@ -99,7 +100,7 @@ export const settling = Effect.fnUntraced(function* (algorithm: DkimAlgorithm) {
   })
 
   const once = Effect.fnUntraced(function* (id: string, kept: Kept) {
-    const loaded = yield* load.forClock(id, feature.allowed)
+    const loaded = yield* load(id, feature.allowed)
     // Deletes the timers of an unknown transfer.
     if (loaded === null) yield* timers.set(id, [])
     const now = yield* Clock.currentTimeMillis

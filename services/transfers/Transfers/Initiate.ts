@@ -12,7 +12,8 @@ import { OneTimeTokens } from "../../platform/security/OneTimeTokens.ts"
 import { decisionOf, type RateDecision, RateLimits, taking } from "../../platform/security/RateLimits.ts"
 import { TransitionWriter } from "./TransitionWriter.ts"
 import type { Transition } from "./TransferCommands.ts"
-import { loads, standing } from "./Load.ts"
+import { standing } from "./Load.ts"
+import { loadForInitiate } from "./LoadForInitiate.ts"
 import { rows } from "./Rows.ts"
 import { Overdue, settledFirst, type Settling } from "./DueTransition.ts"
 import { isDue, viewOf } from "./TransferState.ts"
@@ -38,7 +39,7 @@ export const initiating = Effect.fnUntraced(function* (settle: Settling, config:
   const ids = yield* Ids
   const limits = yield* RateLimits
   const tokens = yield* OneTimeTokens
-  const { forInitiate } = loads(reads)
+  const forInitiate = loadForInitiate(reads)
   const { madeBy } = rows(reads)
 
   const limitOf = (accountId: string) => ({

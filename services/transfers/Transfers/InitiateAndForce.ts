@@ -17,7 +17,8 @@ import { parties } from "./Addressees.ts"
 import { TransitionWriter } from "./TransitionWriter.ts"
 import type { Transition } from "./TransferCommands.ts"
 import { revokedFrom } from "./DomainMove.ts"
-import { loads, standing } from "./Load.ts"
+import { standing } from "./Load.ts"
+import { loadForForce } from "./LoadForForce.ts"
 import { rows } from "./Rows.ts"
 import { Overdue, settledFirst, type Settling } from "./DueTransition.ts"
 import { isDue, viewOf } from "./TransferState.ts"
@@ -33,7 +34,7 @@ export const forcing = Effect.fnUntraced(function* (settle: Settling, config: Fo
   const changes = yield* TransitionWriter
   const ids = yield* Ids
   const vault = yield* Vault
-  const { forForce } = loads(reads)
+  const forForce = loadForForce(reads)
   const { madeBy } = rows(reads)
 
   /** Loads the facts; fails with Overdue if a due transition is not written yet. */

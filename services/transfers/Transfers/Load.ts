@@ -1,27 +1,15 @@
 /**
- * Loads the facts for the commands on transfers: one statement each, outside a transaction and without locks, with the
- * versions that the write fences. Addresses are compared in ASCII lower case.
+ * What the loads of the commands on transfers share: one statement each, outside a transaction and without locks, which
+ * reads the facts of a decision with the versions that the write fences. Addresses are compared in ASCII lower case.
  */
 import type { PgClient } from "@effect/sql-pg"
-import { Clock, Effect } from "effect"
+import { Effect } from "effect"
 import type { Statement } from "effect/sql"
 import type { WorkspaceRole } from "../../../schemas/mail/MailAccount.ts"
-import type { Blocker } from "../../../schemas/mail/Transfer.ts"
 import { type Reach, type Reachable, reachColumns } from "../../notifications/Notifications.ts"
 import { held, raised, type Version } from "../../platform/database/FencedWrite.ts"
 import type { Fence } from "../../platform/database/UnitOfWork.ts"
-import { type RateLimit, type RateWindow, windowOf } from "../../platform/security/RateLimits.ts"
-import type { DkimKey } from "../DkimKeys.ts"
-import { type Credential, foreignTo } from "./DomainMove.ts"
-import {
-  type Account,
-  blockersOf,
-  counts,
-  type Domain,
-  domainColumns,
-  domainOf,
-  type DomainRow,
-} from "./DecisionReads.ts"
+import { type Account, type Domain, domainColumns, domainOf, type DomainRow } from "./DecisionReads.ts"
 import { type Row, type Stored, storedOf, transferColumns } from "./Rows.ts"
 
 /** An account in a command: its facts, and its addresses for notices. */
@@ -61,13 +49,14 @@ export interface LoadedTransfer extends Loaded {
   readonly stored: Stored
 }
 
-type Common = {
+/** The columns that every load has. */
+export type Common = {
   readonly domain: DomainJson | null
   readonly held: boolean
   readonly people: ReadonlyArray<Person> | null
 }
 
-const commonOf = ({ domain, held, people }: Common): Loaded => {
+export const commonOf = ({ domain, held, people }: Common): Loaded => {
   const byId = new Map((people ?? []).map((person) => [person.id, person]))
   // An unknown domain has revision 0, which no fence matches.
   const revision = BigInt(domain?.revision ?? 0)
@@ -84,7 +73,8 @@ const commonOf = ({ domain, held, people }: Common): Loaded => {
 export const strongest = (seats: ReadonlyArray<Seat>): Seat | null =>
   seats.find(({ role }) => role !== "member") ?? seats[0] ?? null
 
-export const loads = (sql: PgClient.PgClient) => {
+/** SQL of the parts of a load. */
+export const loadParts = (sql: PgClient.PgClient) => {
   const columns = sql.literal(transferColumns)
   const isHeld = sql`(select state = 'held' from installation) as held`
   const domain = (id: Statement.Fragment) =>
@@ -95,17 +85,6 @@ export const loads = (sql: PgClient.PgClient) => {
       select a.id::text as id, coalesce(a.name, '') as name, coalesce(a.plan, 'free') as plan, a.domain_limit,
         a.version, a.arrivals, ${sql.literal(reachColumns)}
       from accounts a left join notification_preferences p on p.account_id = a.id where a.id in (${ids})) a) as people`
-
-  const transfer = <More>(id: string, callerId: string | null, more: Statement.Fragment) =>
-    Effect.map(
-      sql<Row & Common & More>`
-        with t as materialized (select ${columns} from transfers where id = ${id}::uuid)
-        select t.*, ${domain(sql`t.domain_id::uuid`)}, ${isHeld}, ${
-        people(sql`${callerId}::uuid, t.source_user_id::uuid, t.initiated_by::uuid, t.target_user_id::uuid`)
-      }${more} from t`,
-      ([row]): (LoadedTransfer & { readonly row: More }) | null =>
-        row === undefined ? null : { ...commonOf(row), stored: storedOf(row), row },
-    )
 
   /** SQL: the account's seats with their workspaces, oldest workspace first. */
   const workspaceSeats = (accountId: Statement.Fragment) =>
@@ -136,126 +115,24 @@ export const loads = (sql: PgClient.PgClient) => {
       select id, version, role from workspace_memberships
       where account_id = ${callerId}::uuid and workspace_id = ${workspaceId} and not removed order by id) m) as seats`
 
-  return {
-    /**
-     * A domain and its live transfer; the caller's seat in its workspace; what blocks an offer; the account with the
-     * address; the used part of the rate limit.
-     */
-    forInitiate: Effect.fnUntraced(function* (domainId: string, callerId: string, email: string, limit: RateLimit) {
-      const now = yield* Clock.currentTimeMillis
-      const [row] = yield* sql<
-        Row & Common & {
-          readonly blockers: ReadonlyArray<Blocker> | null
-          readonly seats: ReadonlyArray<Seat> | null
-          readonly taken: RateWindow
-          readonly target_id: string | null
-        }
-      >`
-        with ${opening(domainId, email)}
-        select t.*, x.target_id::text as target_id, ${domain(sql`${domainId}::uuid`)}, ${isHeld},
-          ${people(sql`${callerId}::uuid, x.owner_id, x.target_id`)}, ${seatsIn(callerId, sql`x.workspace_id`)},
-          (select json_agg(b) from (${blockersOf(sql, domainId)}) b) as blockers,
-          ${windowOf(sql, limit, now)} as taken
-        from x left join t on true`
-      const { blockers, seats, taken, target_id: targetId, ...found } = row!
-      const of = (kind: Blocker["kind"]) => (blockers ?? []).filter((one) => one.kind === kind)
-      return {
-        ...commonOf(found),
-        live: found.id === null ? null : storedOf(found),
-        ...{ seat: strongest(seats ?? []), targetId, taken },
-        blockers: { broadcasts: of("broadcast"), scheduledEmails: of("scheduled_email") },
-      }
-    }),
+  return { domain, isHeld, opening, people, seatsIn, workspaceSeats }
+}
 
-    /**
-     * A domain and its live transfer; the account with the address, with its workspaces; the SMTP credentials that the
-     * move revokes.
-     */
-    forForce: Effect.fnUntraced(function* (domainId: string, callerId: string, email: string) {
-      const [row] = yield* sql<
-        Row & Common & {
-          readonly credentials: ReadonlyArray<Credential>
-          readonly seats: ReadonlyArray<WorkspaceSeat> | null
-          readonly target_id: string | null
-        }
-      >`
-        with ${opening(domainId, email)}
-        select t.*, x.target_id::text as target_id, ${domain(sql`${domainId}::uuid`)}, ${isHeld},
-          ${
-        people(sql`${callerId}::uuid, x.owner_id, x.target_id, t.source_user_id::uuid, t.initiated_by::uuid,
-            t.target_user_id::uuid`)
-      }, ${workspaceSeats(sql`x.target_id`)}, ${foreignTo(sql, sql`${domainId}::uuid`, sql`x.target_id`)} as credentials
-        from x left join t on true`
-      const { credentials, seats, target_id: targetId, ...found } = row!
-      return {
-        ...{ ...commonOf(found), credentials, targetId, seats: seats ?? [] },
-        live: found.id === null ? null : storedOf(found),
-      }
-    }),
+/** Loads a transfer, its domain, its parties and the caller, if any, with `more` columns. */
+export const transferLoad = (sql: PgClient.PgClient) => {
+  const columns = sql.literal(transferColumns)
+  const { domain, isHeld, people } = loadParts(sql)
 
-    /**
-     * A transfer, its domain and its parties; the recipient's workspaces; the SMTP credentials that the move revokes;
-     * the transfer's DKIM key; the value of `allowed`.
-     */
-    forClock: (id: string, allowed: Statement.Fragment) =>
-      Effect.map(
-        transfer<{
-          readonly allowed: boolean
-          readonly credentials: ReadonlyArray<Credential>
-          readonly key: DkimKey | null
-          readonly seats: ReadonlyArray<WorkspaceSeat> | null
-        }>(
-          id,
-          null,
-          sql`, ${workspaceSeats(sql`t.target_user_id::uuid`)}, ${allowed} as allowed,
-            ${foreignTo(sql, sql`t.domain_id::uuid`, sql`t.target_user_id::uuid`)} as credentials,
-            (select row_to_json(k) from (
-              select algorithm, selector, public_key as "publicKey" from dkim_keys
-              where domain_id = t.domain_id::uuid and transfer_id = t.id::uuid) k) as key`,
-        ),
-        (found) => {
-          if (found === null) return null
-          const { allowed, credentials, key, seats } = found.row
-          return { ...found, allowed, credentials, key, seats: seats ?? [] }
-        },
-      ),
-
-    /** A transfer, its domain and its parties. */
-    forStop: (id: string) => transfer(id, null, sql``),
-
-    /** The same, with the caller and the caller's seat in the source workspace. */
-    forParty: (id: string, callerId: string) =>
-      Effect.map(
-        transfer<{ readonly seats: ReadonlyArray<Seat> | null }>(
-          id,
-          callerId,
-          sql`, ${seatsIn(callerId, sql`t.source_org_id::uuid`)}`,
-        ),
-        (found) => found && { ...found, seat: strongest(found.row.seats ?? []) },
-      ),
-
-    /**
-     * The same, with the caller's workspaces (oldest first), the number of the caller's domains, and of accepted
-     * transfers to the caller. One snapshot, so that a completion counts once.
-     */
-    forAccept: (id: string, callerId: string) =>
-      Effect.map(
-        transfer<{
-          readonly seats: ReadonlyArray<WorkspaceSeat> | null
-          readonly owned: number
-          readonly coming: number
-        }>(
-          id,
-          callerId,
-          sql`, ${workspaceSeats(sql`${callerId}::uuid`)}, ${counts(sql, sql`${callerId}::uuid`)}`,
-        ),
-        (found) => {
-          if (found === null) return null
-          const { coming, owned, seats } = found.row
-          return { ...found, coming, owned, seats: seats ?? [] }
-        },
-      ),
-  }
+  return <More>(id: string, callerId: string | null, more: Statement.Fragment) =>
+    Effect.map(
+      sql<Row & Common & More>`
+        with t as materialized (select ${columns} from transfers where id = ${id}::uuid)
+        select t.*, ${domain(sql`t.domain_id::uuid`)}, ${isHeld}, ${
+        people(sql`${callerId}::uuid, t.source_user_id::uuid, t.initiated_by::uuid, t.target_user_id::uuid`)
+      }${more} from t`,
+      ([row]): (LoadedTransfer & { readonly row: More }) | null =>
+        row === undefined ? null : { ...commonOf(row), stored: storedOf(row), row },
+    )
 }
 
 /** The rows beside domain and transfer that a decision depends on; a write fences them in the global order of locks. */

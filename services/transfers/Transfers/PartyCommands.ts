@@ -16,7 +16,8 @@ import { type DkimAlgorithm, type DkimPair, keepPair, makePair } from "../DkimKe
 import { Vault } from "../../platform/security/Vault.ts"
 import { TransitionWriter } from "./TransitionWriter.ts"
 import { limitOf } from "./DecisionReads.ts"
-import { type LoadedTransfer, loads, type Seat, type Standing, standing } from "./Load.ts"
+import { type LoadedTransfer, type Seat, type Standing, standing } from "./Load.ts"
+import { loadForAccept, loadForParty, loadForStop } from "./LoadForParty.ts"
 import { rows, type Tokens } from "./Rows.ts"
 import { Overdue, settledFirst, type Settling } from "./DueTransition.ts"
 import { isDue, type TransferState, viewOf } from "./TransferState.ts"
@@ -41,7 +42,9 @@ export const handshake = Effect.fnUntraced(function* (settle: Settling, safetyWi
   const changes = yield* TransitionWriter
   const oneShot = yield* OneTimeTokens
   const vault = yield* Vault
-  const load = loads(reads)
+  const forAccept = loadForAccept(reads)
+  const forParty = loadForParty(reads)
+  const forStop = loadForStop(reads)
   const { byId } = rows(reads)
 
   /** The caller; fails if the account was disabled after authentication. */
@@ -98,7 +101,7 @@ export const handshake = Effect.fnUntraced(function* (settle: Settling, safetyWi
 
   const acceptOnce = Effect.fnUntraced(function* (command: AcceptCommand, pair: DkimPair | null, settled: boolean) {
     const { accountId, commandId, transferId } = command
-    const loaded = (yield* load.forAccept(transferId, accountId)) ?? (yield* new TransferNotFound())
+    const loaded = (yield* forAccept(transferId, accountId)) ?? (yield* new TransferNotFound())
     const caller = yield* callerOf(loaded, accountId)
     const now = yield* Clock.currentTimeMillis
     const { coming, domain, owned, seats } = loaded
@@ -165,7 +168,7 @@ export const handshake = Effect.fnUntraced(function* (settle: Settling, safetyWi
     const [step, asked] = _tag === "Decline" ? ["decline", "recipient"] as const : ["cancel", "source"] as const
     const once = Effect.fnUntraced(
       function* ({ accountId, commandId, transferId }: DeclineCommand | CancelCommand, settled: boolean) {
-        const loaded = (yield* load.forParty(transferId, accountId)) ?? (yield* new TransferNotFound())
+        const loaded = (yield* forParty(transferId, accountId)) ?? (yield* new TransferNotFound())
         const caller = yield* callerOf(loaded, accountId)
         const now = yield* Clock.currentTimeMillis
         const { seat, stored: { state } } = loaded
@@ -190,7 +193,7 @@ export const handshake = Effect.fnUntraced(function* (settle: Settling, safetyWi
   }
 
   const stopOnce = Effect.fnUntraced(function* ({ commandId, transferId }: StopCommand, settled: boolean) {
-    const loaded = (yield* load.forStop(transferId)) ?? (yield* new TransferNotFound())
+    const loaded = (yield* forStop(transferId)) ?? (yield* new TransferNotFound())
     const now = yield* Clock.currentTimeMillis
     const after = yield* decide(loaded, { _tag: "Stop" }, { commandId, now, settled })
     if (after === null) return viewOf(loaded.stored.state, now)

@@ -1,0 +1,54 @@
+/** The loads of the commands on an existing transfer. */
+import type { PgClient } from "@effect/sql-pg"
+import { Effect } from "effect"
+import { counts } from "./DecisionReads.ts"
+import { loadParts, type Seat, strongest, transferLoad, type WorkspaceSeat } from "./Load.ts"
+
+/** Loads a transfer, its domain and its parties. */
+export const loadForStop = (sql: PgClient.PgClient) => {
+  const transfer = transferLoad(sql)
+  return (id: string) => transfer(id, null, sql``)
+}
+
+/** Loads the same, with the caller and the caller's seat in the source workspace. */
+export const loadForParty = (sql: PgClient.PgClient) => {
+  const { seatsIn } = loadParts(sql)
+  const transfer = transferLoad(sql)
+
+  return (id: string, callerId: string) =>
+    Effect.map(
+      transfer<{ readonly seats: ReadonlyArray<Seat> | null }>(
+        id,
+        callerId,
+        sql`, ${seatsIn(callerId, sql`t.source_org_id::uuid`)}`,
+      ),
+      (found) => found && { ...found, seat: strongest(found.row.seats ?? []) },
+    )
+}
+
+/**
+ * Loads the same, with the caller's workspaces (oldest first), the number of the caller's domains, and of accepted
+ * transfers to the caller. One snapshot, so that a completion counts once.
+ */
+export const loadForAccept = (sql: PgClient.PgClient) => {
+  const { workspaceSeats } = loadParts(sql)
+  const transfer = transferLoad(sql)
+
+  return (id: string, callerId: string) =>
+    Effect.map(
+      transfer<{
+        readonly seats: ReadonlyArray<WorkspaceSeat> | null
+        readonly owned: number
+        readonly coming: number
+      }>(
+        id,
+        callerId,
+        sql`, ${workspaceSeats(sql`${callerId}::uuid`)}, ${counts(sql, sql`${callerId}::uuid`)}`,
+      ),
+      (found) => {
+        if (found === null) return null
+        const { coming, owned, seats } = found.row
+        return { ...found, coming, owned, seats: seats ?? [] }
+      },
+    )
+}

@@ -2,6 +2,7 @@
  * Writes noted sessions, all in one statement. New sessions are written while their persons are locked: a person may
  * have ended all other sessions meanwhile.
  */
+import type { PgClient } from "@effect/sql-pg"
 import { Effect } from "effect"
 import { isIP } from "node:net"
 import type { PersonId } from "../../../schemas/BrandedIds.ts"
@@ -45,50 +46,55 @@ export const prefixOf = (address: string | null): string | null => {
 
 const timeOf = (seconds: number | null) => seconds === null ? null : new Date(seconds * 1_000).toISOString()
 
+/** Writes the sessions under these ids; a session that has a row keeps its id. */
+const put = Effect.fnUntraced(function* (
+  sql: PgClient.PgClient,
+  seen: ReadonlyArray<Noted>,
+  ids: ReadonlyArray<string>,
+) {
+  const rows = seen.map(({ at, origin, personId, token }, i) => ({
+    id: ids[i]!,
+    issuer: token.issuer,
+    sid: token.sid,
+    person_id: personId,
+    client_id: token.clientId,
+    issued_at: timeOf(token.issuedAt),
+    authenticated_at: timeOf(token.authTime),
+    last_seen_at: new Date(at).toISOString(),
+    expires_at: timeOf(token.expiresAt),
+    acr: token.acr,
+    aal: token.aal,
+    amr: token.amr,
+    user_agent: origin.userAgent,
+    ip_prefix: prefixOf(origin.address),
+  }))
+  yield* sql`
+    insert into sessions as s (id, issuer, sid, person_id, client_id, issued_at, authenticated_at, last_seen_at,
+      expires_at, acr, aal, amr, user_agent, ip_prefix)
+    select id, issuer, sid, person_id, client_id, issued_at, authenticated_at, last_seen_at,
+      expires_at, acr, aal, array(select jsonb_array_elements_text(amr)), user_agent, ip_prefix
+    from jsonb_to_recordset(${sql.json(rows)}) as seen (id uuid, issuer text, sid text, person_id text,
+      client_id text, issued_at timestamptz, authenticated_at timestamptz, last_seen_at timestamptz,
+      expires_at timestamptz, acr text, aal text, amr jsonb, user_agent text, ip_prefix text)
+    order by issuer, sid
+    on conflict (issuer, sid) do update set
+      (authenticated_at, acr, aal, amr) = (
+        select latest.* from (values
+          (s.authenticated_at, s.acr, s.aal, s.amr),
+          (excluded.authenticated_at, excluded.acr, excluded.aal, excluded.amr)
+        ) latest (authenticated_at, acr, aal, amr) order by authenticated_at desc nulls last limit 1
+      ),
+      last_seen_at = greatest(s.last_seen_at, excluded.last_seen_at),
+      expires_at = greatest(s.expires_at, excluded.expires_at),
+      user_agent = excluded.user_agent, ip_prefix = excluded.ip_prefix
+    where s.revoked_at is null and (s.last_seen_at < excluded.last_seen_at - ${coarse}::interval
+      or s.expires_at < excluded.expires_at
+      or coalesce(s.authenticated_at < excluded.authenticated_at, excluded.authenticated_at is not null))`
+})
+
 export const writingSessions = Effect.gen(function* () {
   const { sql } = yield* Database
   const tell = tellLater(yield* Jobs)
-
-  const put = Effect.fnUntraced(function* (seen: ReadonlyArray<Noted>, ids: ReadonlyArray<string>) {
-    const rows = seen.map(({ at, origin, personId, token }, i) => ({
-      id: ids[i]!,
-      issuer: token.issuer,
-      sid: token.sid,
-      person_id: personId,
-      client_id: token.clientId,
-      issued_at: timeOf(token.issuedAt),
-      authenticated_at: timeOf(token.authTime),
-      last_seen_at: new Date(at).toISOString(),
-      expires_at: timeOf(token.expiresAt),
-      acr: token.acr,
-      aal: token.aal,
-      amr: token.amr,
-      user_agent: origin.userAgent,
-      ip_prefix: prefixOf(origin.address),
-    }))
-    yield* sql`
-      insert into sessions as s (id, issuer, sid, person_id, client_id, issued_at, authenticated_at, last_seen_at,
-        expires_at, acr, aal, amr, user_agent, ip_prefix)
-      select id, issuer, sid, person_id, client_id, issued_at, authenticated_at, last_seen_at,
-        expires_at, acr, aal, array(select jsonb_array_elements_text(amr)), user_agent, ip_prefix
-      from jsonb_to_recordset(${sql.json(rows)}) as seen (id uuid, issuer text, sid text, person_id text,
-        client_id text, issued_at timestamptz, authenticated_at timestamptz, last_seen_at timestamptz,
-        expires_at timestamptz, acr text, aal text, amr jsonb, user_agent text, ip_prefix text)
-      order by issuer, sid
-      on conflict (issuer, sid) do update set
-        (authenticated_at, acr, aal, amr) = (
-          select latest.* from (values
-            (s.authenticated_at, s.acr, s.aal, s.amr),
-            (excluded.authenticated_at, excluded.acr, excluded.aal, excluded.amr)
-          ) latest (authenticated_at, acr, aal, amr) order by authenticated_at desc nulls last limit 1
-        ),
-        last_seen_at = greatest(s.last_seen_at, excluded.last_seen_at),
-        expires_at = greatest(s.expires_at, excluded.expires_at),
-        user_agent = excluded.user_agent, ip_prefix = excluded.ip_prefix
-      where s.revoked_at is null and (s.last_seen_at < excluded.last_seen_at - ${coarse}::interval
-        or s.expires_at < excluded.expires_at
-        or coalesce(s.authenticated_at < excluded.authenticated_at, excluded.authenticated_at is not null))`
-  })
 
   /**
    * Ends those new rows that the person has ended meanwhile. Rows that another process wrote first are not matched.
@@ -109,7 +115,7 @@ export const writingSessions = Effect.gen(function* () {
     const seen = [...noted.values()]
     const ids = yield* (yield* Ids).batch(seen.length)
     const fresh = seen.flatMap(({ known, since }, i) => known ? [] : [{ id: ids[i]!, since }])
-    if (fresh.length === 0) return yield* put(seen, ids)
+    if (fresh.length === 0) return yield* put(sql, seen, ids)
     const people = [...new Set(seen.filter(({ known }) => !known).map(({ personId }) => personId))]
     yield* Effect.gen(function* () {
       yield* sql`
@@ -117,7 +123,7 @@ export const writingSessions = Effect.gen(function* () {
           select unnest(${people}::text[])
           union select merged_into from people where id = any(${people}::text[]) and merged_into is not null))
         order by id collate "C" for share`
-      yield* put(seen, ids)
+      yield* put(sql, seen, ids)
       yield* endLate(fresh)
     }).pipe(sql.withTransaction)
   })

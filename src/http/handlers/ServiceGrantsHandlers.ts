@@ -3,6 +3,7 @@ import { Effect } from "effect"
 import { HttpServerResponse } from "effect/http"
 import { HttpApi, HttpApiBuilder } from "effect/http-api"
 import { ServiceGrantsApi } from "../../../schemas/api/ServiceGrantsApi.ts"
+import type { ProjectId } from "../../../schemas/BrandedIds.ts"
 import { GrantRead } from "../../../schemas/identity/ServiceGrant.ts"
 import { ServiceGrants } from "../../../services/access/ServiceGrants.ts"
 import { keyed } from "./IdempotentResponse.ts"
@@ -11,7 +12,7 @@ import { approving, personIn } from "../auth/PersonAuth.ts"
 const Api = HttpApi.make("bailiwick").add(ServiceGrantsApi)
 
 /** The `Link` header (RFC 8288) to the next page, where this page is full. */
-const next = (page: ReadonlyArray<GrantRead>, projectId: string, limit: number): Record<string, string> => {
+const next = (page: ReadonlyArray<GrantRead>, projectId: ProjectId, limit: number): Record<string, string> => {
   const last = page.at(-1)
   if (last === undefined || page.length < limit) return {}
   const path = `/v1/projects/${encodeURIComponent(projectId)}/lifecycle-service-grants`

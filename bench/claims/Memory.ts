@@ -70,7 +70,7 @@ const scan = (run: Run, count: number) =>
     const { sql } = yield* servers.world(template)
     const all = hooks.map((hook) => hook.id)
     const timed = Effect.fnUntraced(function* (looked: ReadonlyArray<string>) {
-      const options = { lanes: 256, depth: 100, again: 30_000 }
+      const options = { queues: 256, depth: 100, again: 30_000 }
       const times: Array<number> = []
       for (let n = 0; n < 60; n++) {
         yield* sql`update webhook_lanes set next_due_at = ${new Date(0)} where webhook_id = any(${[...looked]}::uuid[])`

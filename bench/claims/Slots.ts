@@ -64,11 +64,11 @@ const claiming = (webhooks: number): Figures => {
       return defaultLimits.claimed
     },
   })
-  for (let n = 0; n < webhooks; n++) slots.markHungry(`w${n}`, `a${n % 100}`)
+  for (let n = 0; n < webhooks; n++) slots.markBacklogged(`w${n}`, `a${n % 100}`)
   return each(() => looks, () => {
-    for (const { accountId, count, webhookId } of slots.feed(12)) {
+    for (const { accountId, count, webhookId } of slots.topUp(12)) {
       slots.drop(webhookId, count)
-      slots.markHungry(webhookId, accountId)
+      slots.markBacklogged(webhookId, accountId)
     }
   })
 }

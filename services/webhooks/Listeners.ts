@@ -51,7 +51,7 @@ export class Listeners extends Context.Service<Listeners, {
   /** The listeners of these accounts, cached if possible; unknown and removed accounts are left out. */
   readonly of: (accountIds: Iterable<string>) => Effect.Effect<ReadonlyMap<string, Listening>, SqlError.SqlError>
   /** The same, read now with the accounts locked: changes wait until the end of the current transaction. */
-  readonly held: (accountIds: Iterable<string>) => Effect.Effect<ReadonlyMap<string, Listening>, SqlError.SqlError>
+  readonly locked: (accountIds: Iterable<string>) => Effect.Effect<ReadonlyMap<string, Listening>, SqlError.SqlError>
   /** Removes accounts from the cache whose version has changed. */
   readonly forget: (accountIds: Iterable<string>) => void
 }>()("bailiwick/services/webhooks/Listeners") {
@@ -108,7 +108,7 @@ export class Listeners extends Context.Service<Listeners, {
         return found
       })
 
-      const held = Effect.fnUntraced(function* (accountIds: Iterable<string>) {
+      const locked = Effect.fnUntraced(function* (accountIds: Iterable<string>) {
         const ids = [...accountIds].sort()
         // In a separate statement: one that waited for the lock would read the webhooks of its older snapshot.
         yield* sql`select from accounts where id = any(${arrayOf(ids)}::uuid[]) order by id for share`
@@ -117,7 +117,7 @@ export class Listeners extends Context.Service<Listeners, {
 
       return Listeners.of({
         of,
-        held,
+        locked,
         forget: (accountIds) => {
           for (const accountId of accountIds) forget(accountId)
         },

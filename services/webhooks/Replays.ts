@@ -1,6 +1,6 @@
 /**
- * Sending again what has ended: a new cycle of attempts from 1, under the same delivery id, so that a receiver knows it.
- * A dead letter whose day was dropped meanwhile comes back whole, into the default partition.
+ * Replays ended deliveries: a new cycle of attempts from 1 under the same delivery id, by which a receiver recognises
+ * it. A dead letter whose day was dropped meanwhile is restored completely, into the default partition.
  */
 import { Clock, Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
@@ -17,12 +17,12 @@ import { dueTopic } from "./Deliveries/DeliveryClaims.ts"
 import { insertEvents } from "./Deliveries/CreateDeliveries.ts"
 import { arrayOf } from "./Deliveries/PgArray.ts"
 import { dayOf } from "./Deliveries/UuidDay.ts"
-import { lockLanes } from "./Deliveries/RowLocks.ts"
+import { lockQueueStates } from "./Deliveries/RowLocks.ts"
 import { sampleBody } from "./ReplaySample.ts"
 import { type ReplayArgs, replayJob } from "./WebhookJobKinds.ts"
 
 export interface Span {
-  /** Milliseconds since the epoch: deliveries made from `since` on and before `until`. */
+  /** Milliseconds since the epoch: deliveries created from `since` on and before `until`. */
   readonly since: number
   readonly until: number | null
   readonly status: "dead_letter" | "delivered"
@@ -31,29 +31,29 @@ export interface Span {
 const perMinute = 10
 
 export class Replays extends Context.Service<Replays, {
-  /** Queues a sample event for one webhook, whatever it subscribes to; not for a paused one. */
+  /** Queues a sample event for one webhook, whatever it subscribes to, unless it is paused. */
   readonly test: (
     accountId: string,
     webhookId: string,
   ) => Effect.Effect<{ readonly queued: boolean; readonly url: string }, WebhookNotFound | RateLimited>
-  /** Sends one ended delivery again. */
+  /** Replays one ended delivery. */
   readonly one: (
     accountId: string,
     deliveryId: string,
   ) => Effect.Effect<void, DeliveryNotFound | DeliveryUnderWay | RateLimited>
-  /** Starts the replay of what ended in a span; gives how many deliveries that are. */
+  /** Starts the replay of a span's ended deliveries; returns their number. */
   readonly many: (
     accountId: string,
     webhookId: string,
     span: Span,
   ) => Effect.Effect<number, WebhookNotFound | RateLimited>
-  /** Ids of ended deliveries of a span after `from`, ascending. For the job. */
+  /** Ids of a span's ended deliveries after `from`, ascending; for the job. */
   readonly ended: (
     args: ReplayArgs,
     from: string,
     limit: number,
   ) => Effect.Effect<ReadonlyArray<string>, SqlError.SqlError>
-  /** Queues ended deliveries of a webhook again, in the current transaction; gives how many. */
+  /** Queues ended deliveries of a webhook again, in the current transaction; returns their number. */
   readonly again: (webhookId: string, ids: ReadonlyArray<string>) => Effect.Effect<number, SqlError.SqlError>
 }>()("bailiwick/services/webhooks/Replays") {
   static readonly layer = Layer.suspend(() => Layer.effect(Replays, make))
@@ -119,19 +119,23 @@ const make = Effect.gen(function* () {
     return rows.map((row) => row.id)
   })
 
-  /** Dead letters leave their table; where the partition of the delivery is gone, they bring it and its event back. */
-  const exhume = Effect.fnUntraced(function* (webhookId: string, ids: ReadonlyArray<string>) {
+  /** Deletes dead letters; restores deliveries and events whose partition was dropped from them. */
+  const restoreDeadLetters = Effect.fnUntraced(function* (webhookId: string, ids: ReadonlyArray<string>) {
     yield* sql`
       with letter as (
+        -- Deletes the dead letters.
         delete from dead_letters where webhook_id = ${webhookId}::uuid and delivery_id = any(${[...ids]}::uuid[])
         returning *
       ), lost as materialized (
+        -- Those whose delivery was dropped.
         select l.* from letter l where not exists (select from deliveries d where d.id = l.delivery_id)
       ), event as (
+        -- Restores their events.
         insert into events (id, account_id, source_id, event, body, created_at)
         select event_id, account_id, source_id, event_type, body, created_at from lost
         on conflict do nothing
       ), attempt as (
+        -- Restores their attempts.
         insert into attempts (delivery_id, cycle, attempt, claim, started_at, duration_ms, response_status, error)
         select l.delivery_id, (a.value->>'cycle')::int, (a.value->>'attempt')::int, -a.ordinality,
           (a.value->>'started_at')::timestamptz, (a.value->>'duration_ms')::int, (a.value->>'response_status')::int,
@@ -146,13 +150,13 @@ const make = Effect.gen(function* () {
 
   const again: Replays["Service"]["again"] = Effect.fnUntraced(function* (webhookId, ids) {
     if (ids.length === 0) return 0
-    // A webhook that is gone keeps its dead letters: nobody else has them.
+    // A deleted webhook keeps its dead letters, which are the only copies.
     const [hook] = yield* sql`
       select from webhooks where id = ${webhookId}::uuid and deleted_at is null for share`
     if (hook === undefined) return 0
-    yield* exhume(webhookId, ids)
+    yield* restoreDeadLetters(webhookId, ids)
     const now = new Date(yield* Clock.currentTimeMillis)
-    // Locked first, by ids that the statement is given and not by ones that it joins: Deliveries/RowLocks.ts says why.
+    // Locks the rows first, by ids that are parameters and not joined, for the reason in Deliveries/RowLocks.ts.
     const was = yield* sql<{ id: string; status: string }>`
       select id::text as id, status from deliveries
       where id = any(${arrayOf(ids)}::uuid[]) and webhook_id = ${webhookId}::uuid
@@ -163,23 +167,23 @@ const make = Effect.gen(function* () {
       with was as materialized (
         select id, status from unnest(${arrayOf(was.map((d) => d.id))}::uuid[],
           ${arrayOf(was.map((d) => d.status))}::text[]) w(id, status)
-      ), risen as (
+      ), replayed as (
         update deliveries d set status = 'pending', cycle = d.cycle + 1, attempt = 1, response_status = null,
           error = null, next_retry_at = null
         from was where d.id = was.id
         returning d.id, d.webhook_id, d.account_id, d.event_id, d.cycle, was.status as was
       ), queued as (
         insert into delivery_queue (delivery_id, webhook_id, account_id, event_id, cycle, attempt, due_at)
-        select id, webhook_id, account_id, event_id, cycle, 1, ${now} from risen
+        select id, webhook_id, account_id, event_id, cycle, 1, ${now} from replayed
       ), counted as (
         insert into delivery_counts (webhook_id, day, status, n)
         select webhook_id, day, status, sum(n) from (
-          select webhook_id, ${dayOf(sql, "id")} as day, was as status, -1 as n from risen
-          union all select webhook_id, ${dayOf(sql, "id")}, 'pending', 1 from risen
+          select webhook_id, ${dayOf(sql, "id")} as day, was as status, -1 as n from replayed
+          union all select webhook_id, ${dayOf(sql, "id")}, 'pending', 1 from replayed
         ) c group by webhook_id, day, status
       )
-      select count(*)::int as n from risen`
-    yield* lockLanes(sql, [webhookId])
+      select count(*)::int as n from replayed`
+    yield* lockQueueStates(sql, [webhookId])
     yield* sql`
       update webhook_lanes set next_due_at = ${now}
       where webhook_id = ${webhookId}::uuid and (next_due_at is null or next_due_at > ${now})`
@@ -212,7 +216,7 @@ const make = Effect.gen(function* () {
     const webhook = yield* find(accountId, webhookId).pipe(Effect.catchTag("SqlError", Effect.die))
     yield* limited("replay", accountId)
     const from = floorOf(span.since)
-    // What ends after this moment is not part of it: the job would meet its own work again.
+    // Deliveries that end after now are not part of it: otherwise the job would replay its own replays.
     const to = floorOf(Math.min(span.until ?? Infinity, yield* Clock.currentTimeMillis))
     const [counted] = yield* (span.status === "dead_letter"
       ? wide<{ n: number }>`select count(*)::int as n from dead_letters

@@ -53,9 +53,9 @@ export class Sender extends Context.Service<Sender, {
         const clock = yield* Clock.Clock
         const { hit } = yield* Failpoints
         const slots = new ConcurrencyLimiter<Task>()
-        yield* counted("webhook lanes", () => slots.sizes.lanes)
+        yield* counted("webhook lanes", () => slots.sizes.queues)
         yield* counted("webhook destinations", () => slots.sizes.hosts)
-        yield* counted("webhooks with a backlog", () => slots.sizes.hungry)
+        yield* counted("webhooks with a backlog", () => slots.sizes.backlogged)
         yield* counted("signing secrets", secretsKept)
         const room = config.timeoutMillis + (config.reserveMillis ?? defaultReserve)
         let listener: (result: Result) => void = () => {}

@@ -1,23 +1,22 @@
 /**
- * Settles what became of claims, batch by batch, and keeps the process from claiming more than it settles
+ * Settles the results of claims, batch by batch, and keeps the process from claiming more than it settles
  * (docs/delivery.md, Back-pressure).
  *
- * A claim whose result is not settled before its lease ends is freed by some process, and its delivery is sent again.
- * Four things prevent that, from the first to the last:
+ * If a result is not settled before its lease ends, a process frees the claim and the delivery is sent again. Four
+ * rules prevent that, in this order:
  *
- * 1. An unsettled result takes room as a claim does (`Sender.slots`), so at most 4,096 deliveries are in memory, whatever
- *    the database does. A settlement takes up to 2,000 results, those whose lease ends first.
- * 2. While a result is older than a quarter of a lease, nothing is claimed; half a lease is logged. A result is older
- *    than that only while the database settles nothing.
- * 3. The lease of a result that is not settled is renewed when less than a third of it is left, in one statement a look:
- *    renewing costs the database a fraction of settling, and waits for no lock. A process that renews nothing is dead,
- *    frozen or cut off, and this one cannot be told from those by any other.
- * 4. While the database is away, no process renews a lease. A process frees no claim while it has itself a result whose
- *    lease is over, nor for one and a half leases after it last failed to read the expired claims: each holder of
- *    results settles them first.
+ * 1. An unsettled result takes room as a claim does (`Sender.slots`), so at most 4,096 deliveries are in memory,
+ * whatever the database does. A settlement takes up to 2,000 results; results whose lease ends first go first. 2. While
+ * a result is older than a quarter of a lease, nothing is claimed; at half a lease a warning is logged. Results get
+ * that old only while the database settles nothing. 3. The lease of an unsettled result is renewed when less than a
+ * third of it is left, in one statement per check: renewing costs the database a fraction of settling, and waits for no
+ * lock. A process that does not renew is dead, frozen or cut off; other processes cannot tell which. 4. While the
+ * database is away, no process renews a lease. A process frees no claim while it has a result of its own whose lease
+ * has ended, nor for one and a half leases after it last failed to read the expired claims: so each process settles its
+ * results first.
  *
- * What remains: a process that alone cannot reach the database for longer than its leases. What it had in memory when
- * that began, and nothing else, is sent again by others.
+ * One case remains: only one process cannot reach the database, for longer than its leases. Other processes then send
+ * again the deliveries that it had in memory when that began, and no others.
  */
 import { Clock, Context, Effect, Latch, Layer } from "effect"
 import type { SqlError } from "effect/sql"
@@ -48,30 +47,33 @@ const reportEveryMillis = 200
 
 export class Settlement extends Context.Service<Settlement, {
   /**
-   * Settles one batch; gives those whose claim was still the row's, with what became of each. The others change nothing.
-   * A batch that fails may be settled again.
+   * Settles one batch; returns the results whose claim was still the row's, each with what became of its delivery. The
+   * other results change nothing. A batch that fails may be settled again.
    */
   readonly settle: (results: ReadonlyArray<Result>) => Effect.Effect<ReadonlyArray<Settled>, SqlError.SqlError>
   /**
-   * Settles what the Sender answers and what is given back, for ever. When it is interrupted, it gives back what was not
-   * begun, and waits for what was, up to 5 s.
+   * Settles the Sender's results and the claims that are given back; does not end. When it is interrupted, it gives
+   * back the claims that were not begun, and waits up to 5 s for those that were.
    */
   readonly settling: Effect.Effect<never>
-  /** Frees claims whose lease is over; gives how many. */
+  /** Frees claims whose lease has ended; returns how many. */
   readonly free: Effect.Effect<number, SqlError.SqlError>
-  /** Queues claims of which nothing was sent: they are due again. */
+  /** Queues the release of claims of which nothing was sent: their deliveries are due again. */
   readonly giveBack: (claims: ReadonlyArray<Result["task"]>) => void
-  /** Sets what is called whenever there may be room for claims. */
+  /** Sets the listener that is called whenever there may be room for claims. */
   readonly onRoom: (listener: () => void) => void
-  /** Waits until results were settled. */
+  /** Waits until a batch of results has ended. */
   readonly progress: Effect.Effect<void>
-  /** Results that are not settled, and how many receivers have answered since the start. */
+  /** The number of unsettled results, and of answers by receivers since the start. */
   readonly counts: () => { readonly unsettled: number; readonly answers: number }
 }>()("bailiwick/services/webhooks/Settlement") {
   static readonly layer = (config: SettlementConfig) => Layer.effect(Settlement, make(config))
 }
 
-/** Sends what is added to the stream RESULTS, some moments later, until the current scope ends. */
+/**
+ * Returns a function that reports settled attempts on the stream RESULTS, up to 200 ms later, until the current scope
+ * ends.
+ */
 const reporting = Effect.gen(function* () {
   const bus = yield* Bus
   const reports = new AttemptReports()
@@ -102,7 +104,7 @@ const make = Effect.fnUntraced(function* ({ schedule, ...config }: SettlementCon
   const clock = yield* Clock.Clock
   const report = yield* reporting
   const lease = leaseMillis(config)
-  const impatient = Math.min(...schedule.delays) < scanEveryMillis
+  const retriesSoon = Math.min(...schedule.delays) < scanEveryMillis
   let answers = 0
   let room = () => {}
 
@@ -113,8 +115,8 @@ const make = Effect.fnUntraced(function* ({ schedule, ...config }: SettlementCon
     report(settled)
     const outcomes = new Map<Next, number>()
     for (const { next } of settled) outcomes.set(next, (outcomes.get(next) ?? 0) + 1)
-    // A scan may sleep beyond the time at which a retry is due.
-    if (outcomes.has("retry") && impatient) yield* bells.ring(dueTopic)
+    // The next scan may be later than the retry's due time.
+    if (outcomes.has("retry") && retriesSoon) yield* bells.ring(dueTopic)
     yield* countSettled(outcomes, sender.slots.load.claimed)
     return settled
   })

@@ -1,6 +1,6 @@
 /**
- * Webhooks and the commands on them. Every change bumps the version that claims name, so nothing is claimed with what was
- * true before a change that was answered. The secret leaves in two answers and is sealed everywhere else.
+ * Webhooks and the commands on them. Every change raises the version that claims name, so that after a change was
+ * answered, nothing is claimed with the earlier values. The secret is in two answers and is sealed everywhere else.
  */
 import { Clock, Context, Effect, Layer, Redacted, Result } from "effect"
 import type { SqlError } from "effect/sql"
@@ -155,8 +155,11 @@ const make = Effect.fnUntraced(function* (config: WebhooksConfig) {
     return (yield* principals.seen(row)).body
   })
 
-  /** The lane goes with the webhook, so that pausing, resuming and deleting flip one row however much waits. */
-  const moveLane = (
+  /**
+   * Pausing, resuming and deleting change only the webhook's queue state (`webhook_lanes`), whatever number of
+   * deliveries waits.
+   */
+  const updateQueueState = (
     id: string,
     events: ReadonlyArray<WebhookEvent>,
     now: Date,
@@ -164,7 +167,7 @@ const make = Effect.fnUntraced(function* (config: WebhooksConfig) {
     if (events.includes("deleted")) return sql`delete from webhook_lanes where webhook_id = ${id}::uuid`
     if (events.includes("paused")) return sql`update webhook_lanes set paused = true where webhook_id = ${id}::uuid`
     if (!events.includes("resumed")) return Effect.void
-    // What waits is left to the scan: read here it could miss what is settled at this moment.
+    // Do not compute the next due time here: a concurrent settlement could add an earlier one. The scan recomputes it.
     return Effect.andThen(
       sql`update webhook_lanes set paused = false, next_due_at = ${now} where webhook_id = ${id}::uuid`,
       sql.afterCommit(bells.ring(dueTopic)),
@@ -185,7 +188,7 @@ const make = Effect.fnUntraced(function* (config: WebhooksConfig) {
         update webhooks set url = ${state.url}, events = ${[...state.events]}::text[], is_active = ${state.isActive},
           version = version + 1, updated_at = ${now}
         where id = ${id}::uuid and version = ${row.version}`
-      yield* moveLane(id, events, now)
+      yield* updateQueueState(id, events, now)
       yield* record(accountId, id, events)
       if (events.includes("paused")) {
         yield* notifications.announce({
@@ -216,7 +219,7 @@ const make = Effect.fnUntraced(function* (config: WebhooksConfig) {
         update webhooks set is_active = false, deleted_at = ${now}, updated_at = ${now}, version = version + 1,
           secret = ''::bytea, old_secret_kid = null, old_secret = null, old_secret_until = null
         where id = ${id}::uuid and version = ${row.version}`
-      yield* moveLane(id, ["deleted"], now)
+      yield* updateQueueState(id, ["deleted"], now)
       yield* jobs.add(cancelJob, { webhook_id: id, deleted_at: now.toISOString() })
       yield* record(accountId, id, ["deleted"])
     },

@@ -65,7 +65,7 @@ export const Maintenance = {
     yield* every("console sessions", hour, pruneConsoleSessions)
     yield* every("credential actions", 600_000, actions.expire)
     yield* every("rejects", hour, rejects.prune)
-    yield* loop("counts", { wait: (max) => Effect.sleep(max) }, 5_000, counts.fold)
+    yield* loop("counts", { wait: (max) => Effect.sleep(max) }, 5_000, counts.compact)
     yield* loop(
       "jobs",
       yield* bells.bell(jobsTopic),

@@ -33,7 +33,7 @@ export const WebhookRetries = {
     const clocks = yield* ClockHealth
     const deliveries = yield* Deliveries
 
-    yield* Effect.forkScoped(deliveries.feeding(Effect.map(clocks.read, ({ healthy }) => healthy)))
+    yield* Effect.forkScoped(deliveries.claiming(Effect.map(clocks.read, ({ healthy }) => healthy)))
     yield* bus.consume({
       stream: "DELIVERIES",
       durable: "dispatcher",

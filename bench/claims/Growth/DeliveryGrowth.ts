@@ -160,7 +160,7 @@ const statements: Area["statements"] = (world, run) =>
         {
           name: "deliveries: announce what is due",
           prepare: due,
-          run: () => announceDue(sql, { lanes: 256, depth: 100, again: 30_000 }),
+          run: () => announceDue(sql, { queues: 256, depth: 100, again: 30_000 }),
           descents: n * 4,
         },
         { name: "deliveries: claim what is due", run: () => claiming, descents: n * atOnce * 6 },
@@ -175,7 +175,7 @@ const statements: Area["statements"] = (world, run) =>
           descents: n * atOnce * 10,
         },
         { name: "deliveries: leases that ended", run: () => expired(sql, 500), descents: 1 },
-        { name: "deliveries: fold the counts", run: () => counts.fold, descents: 4 },
+        { name: "deliveries: compact the counts", run: () => counts.compact, descents: 4 },
         { name: "deliveries: page and total", run: page(hook!), descents: 4 },
         { name: "deliveries: page of few among many", run: page(few!), descents: 12 },
         { name: "deliveries: page 5", run: page(hook!, undefined, 5), descents: 4 },

@@ -49,7 +49,7 @@ export class AdaptiveBatchSize {
   }
 
   /** How many deliveries to claim at once. */
-  bite(now: number): number {
+  batchSize(now: number): number {
     return this.rests(now) ? this.size : whole
   }
 

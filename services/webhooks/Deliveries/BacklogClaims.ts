@@ -18,7 +18,7 @@ import { AdaptiveBatchSize, restMillis } from "./AdaptiveBatchSize.ts"
 
 type Reserve = (webhookId: string, accountId: string, wanted: number) => number
 
-export interface FeedOptions {
+export interface BacklogClaimsOptions {
   readonly sql: PgClient.PgClient
   readonly endpoints: Endpoints["Service"]
   /** The lease of a claim, in milliseconds. */
@@ -27,18 +27,21 @@ export interface FeedOptions {
   /** Gives back claims of which nothing was sent. */
   readonly giveBack: (claims: ReadonlyArray<Result["task"]>) => void
   /** The size of a full announcement: one this long may have left deliveries out. */
-  readonly announced: number
+  readonly announcementSize: number
 }
 
-export const makeFeed = ({ announced, sender, ...claimer }: FeedOptions, clock: Clock.Clock) => {
+export const makeBacklogClaims = (
+  { announcementSize, sender, ...claimer }: BacklogClaimsOptions,
+  clock: Clock.Clock,
+) => {
   const { slots } = sender
   const pace = new AdaptiveBatchSize()
-  const appetite = Latch.makeUnsafe(false)
+  const claimable = Latch.makeUnsafe(false)
   const millis = () => clock.currentTimeMillisUnsafe()
 
   /** Wakes the loop if a webhook has a backlog and may have free slots. */
-  const look = () => {
-    if (slots.hasHungry) appetite.openUnsafe()
+  const wake = () => {
+    if (slots.mayTopUp) claimable.openUnsafe()
   }
 
   /** Runs an effect that reserves slots; if it fails, gives them back, since nothing was handed to the Sender. */
@@ -64,13 +67,15 @@ export const makeFeed = ({ announced, sender, ...claimer }: FeedOptions, clock: 
     const tasks = yield* reserving(Effect.fnUntraced(function* (reserve) {
       // A delivery may be announced twice, after a long wait in the stream or in a backlog: it takes one slot.
       const seen = new Set<string>()
-      let left = pace.bite(millis())
+      let left = pace.batchSize(millis())
       const wanted = announcements.map(({ webhookId, accountId, deliveryIds }) => {
         const fresh = deliveryIds.filter((id) => !seen.has(id))
         const ids = fresh.slice(0, reserve(webhookId, accountId, Math.min(left, fresh.length)))
         for (const id of ids) seen.add(id)
         left -= ids.length
-        if (ids.length < fresh.length || deliveryIds.length >= announced) slots.markHungry(webhookId, accountId)
+        if (ids.length < fresh.length || deliveryIds.length >= announcementSize) {
+          slots.markBacklogged(webhookId, accountId)
+        }
         return { webhookId, ids }
       })
       const claimed = yield* claim(claimer, wanted.flatMap((w) => w.ids))
@@ -82,26 +87,26 @@ export const makeFeed = ({ announced, sender, ...claimer }: FeedOptions, clock: 
     }))
     yield* faultPoint("dispatch.claimed")
     sender.send(tasks)
-    look()
+    wake()
   }, Effect.uninterruptible)
 
   /** Claims one batch for webhooks with a backlog and free slots; returns whether it claimed anything. */
-  const bite = Effect.gen(function* () {
-    const fed = sender.stopped() ? [] : slots.feed(pace.bite(millis()))
-    if (fed.length === 0) return false
-    const tasks = yield* claimDue(claimer, fed).pipe(Effect.onError(() =>
+  const claimBatch = Effect.gen(function* () {
+    const reserved = sender.stopped() ? [] : slots.topUp(pace.batchSize(millis()))
+    if (reserved.length === 0) return false
+    const tasks = yield* claimDue(claimer, reserved).pipe(Effect.onError(() =>
       Effect.sync(() => {
-        for (const { accountId, count, webhookId } of fed) {
+        for (const { accountId, count, webhookId } of reserved) {
           slots.drop(webhookId, count)
-          slots.markHungry(webhookId, accountId)
+          slots.markBacklogged(webhookId, accountId)
         }
       })
     ))
     const claimed = Map.groupBy(tasks, (task) => task.webhookId)
-    for (const { accountId, count, webhookId } of fed) {
+    for (const { accountId, count, webhookId } of reserved) {
       const got = claimed.get(webhookId)?.length ?? 0
       slots.drop(webhookId, count - got)
-      if (got === count) slots.markHungry(webhookId, accountId)
+      if (got === count) slots.markBacklogged(webhookId, accountId)
     }
     yield* faultPoint("dispatch.claimed")
     sender.send(tasks)
@@ -115,17 +120,17 @@ export const makeFeed = ({ announced, sender, ...claimer }: FeedOptions, clock: 
     pace.rested(Number((yield* Clock.currentTimeNanos) - from) / 1e6 - restMillis)
   })
 
-  const feeding = (mayClaim: Effect.Effect<boolean>): Effect.Effect<never> =>
+  const claiming = (mayClaim: Effect.Effect<boolean>): Effect.Effect<never> =>
     Effect.gen(function* () {
-      yield* appetite.await
+      yield* claimable.await
       if (!(yield* mayClaim)) return yield* Effect.sleep("1 second")
-      appetite.closeUnsafe()
-      while (yield* bite) yield* rest
+      claimable.closeUnsafe()
+      while (yield* claimBatch) yield* rest
     }).pipe(
       Effect.catchCause((cause) =>
         Effect.logWarning("claiming backlogged deliveries failed, trying again", cause).pipe(
           Effect.andThen(Effect.sleep("1 second")),
-          Effect.andThen(Effect.sync(look)),
+          Effect.andThen(Effect.sync(wake)),
         )
       ),
       Effect.forever,
@@ -134,5 +139,5 @@ export const makeFeed = ({ announced, sender, ...claimer }: FeedOptions, clock: 
   /** Notes that first tries were accepted. */
   const firstTries = (count: number) => pace.firstTries(millis(), count)
 
-  return { dispatch, feeding, firstTries, look, reserving }
+  return { dispatch, claiming, firstTries, wake, reserving }
 }

@@ -1,11 +1,12 @@
 /**
- * From an event to its deliveries, in one statement, which is its own transaction: do the webhooks still listen that did
- * (Listeners)?, seen before?, the event once, one delivery and one queue row for each webhook, born claimed as far as the
- * Sender has slots. First tries do not travel again; what found no slot is due now and comes by way of the scan. Events of
- * an account whose webhooks have changed are left out, and go again with the webhooks that it has by then.
+ * Accepts events and creates their deliveries in one statement, which is its own transaction: it checks that the
+ * account's webhooks are those that the cache has (Listeners), skips events that were seen before, and inserts each
+ * event once, with one delivery and one queue row per webhook. The rows are inserted already claimed as far as the
+ * Sender has slots, so that first tries are sent without a message on the bus; the others are due now and found by the
+ * scan. Events of an account whose webhooks have changed are left out, and accepted again with its current webhooks.
  *
- * Slots are taken before it is known which events are new, because that is known only where they are remembered; what
- * was seen before gives them back.
+ * Slots are reserved before it is known which events are new, because only the statement knows that; the slots of
+ * repeated events are given back afterwards.
  */
 import type { PgClient } from "@effect/sql-pg"
 import { Clock, Effect, Option } from "effect"
@@ -17,10 +18,10 @@ import type { Task } from "../Sender/Task.ts"
 import { arrayOf } from "./PgArray.ts"
 import { seenKeyOf } from "./SeenKey.ts"
 
-/** Fewer rows than this are written by a plan that is made once (`Database.quick`). */
+/** Fewer rows than this are written with a cached plan (`Database.quick`). */
 export const few = 50
 
-/** A decoded event and the exact text that its receivers get. */
+/** A decoded event and the exact body that its receivers get. */
 export interface Accepted {
   readonly sourceId: string
   readonly accountId: string
@@ -29,18 +30,18 @@ export interface Accepted {
 }
 
 export interface Acceptance {
-  /** Positions of events whose account is not known (yet). */
+  /** Indexes of events whose account is not known (yet). */
   readonly unknown: ReadonlyArray<number>
   readonly duplicates: number
   readonly deliveries: number
   readonly tasks: ReadonlyArray<Task>
-  /** Positions of events that were left out, because their account's webhooks changed meanwhile. */
-  readonly moved: ReadonlyArray<number>
+  /** Indexes of events that were left out because their account's webhooks have changed. */
+  readonly outdated: ReadonlyArray<number>
   /** Whether some deliveries wait for the scan. */
   readonly overflow: boolean
 }
 
-/** An event to be remembered, and to be stored where it has deliveries. */
+/** An event to remember; it is stored only if it has deliveries. */
 export interface NewEvent extends Accepted {
   readonly id: string
   readonly deliveries: ReadonlyArray<{ readonly id: string; readonly webhookId: string; readonly claimed: boolean }>
@@ -58,10 +59,13 @@ interface InsertedRow {
   readonly current: ReadonlyArray<string>
 }
 
-/** What no account's number is. */
+/** A version that no account has: an account with it is not checked. */
 const anyVersion = 0
 
-/** The accounts that are as `versions` has them. By key, whatever the planner supposes of how many there are. */
+/**
+ * SQL: the accounts whose listeners version is the one in `versions`, looked up by key, whatever number of rows the
+ * planner expects.
+ */
 const currentAccounts = (
   sql: PgClient.PgClient,
   events: ReadonlyArray<NewEvent>,
@@ -76,12 +80,12 @@ const currentAccounts = (
 }
 
 /**
- * The events of accounts in `account`, by number, with the keys under which they are remembered.
+ * SQL: the events of accounts in the CTE `account`, by number, with the keys under which they are remembered.
  *
- * The rows come from a series, because PostgreSQL takes an array whose length it does not know for ten rows, and would
+ * The rows come from `generate_series`, because PostgreSQL expects ten rows of an array of unknown length, and would
  * join hundreds in nested loops. The conditions on them, here and in `remembered`, are boolean subqueries for the same
- * reason: PostgreSQL takes a semi-join on an array's element, and `is null`, to leave two rows of 500, and compared every
- * event with every other.
+ * reason: of a semi-join on an array's element, and of `is null`, PostgreSQL expects two rows out of 500, and then
+ * compared every event with every other.
  */
 const keyedEvents = (sql: PgClient.PgClient, events: ReadonlyArray<NewEvent>) => {
   const keys = events.map(({ accountId, sourceId }) => seenKeyOf(accountId, sourceId))
@@ -95,39 +99,42 @@ const keyedEvents = (sql: PgClient.PgClient, events: ReadonlyArray<NewEvent>) =>
 }
 
 /** An event that has deliveries. */
-interface Heard {
+interface Subscribed {
   readonly event: NewEvent
   /** Its number in the statement, from 1 on. */
-  readonly place: number
+  readonly number: number
 }
 
-/** The events that have deliveries, as far as they are in `fresh`. */
-const heardEvents = (sql: PgClient.PgClient, heard: ReadonlyArray<Heard>) =>
+/** SQL: the events that have deliveries and are in the CTE `fresh`. */
+const subscribedEvents = (sql: PgClient.PgClient, subscribed: ReadonlyArray<Subscribed>) =>
   sql`
       select f.n, f.account_id, e.id, e.source_id, e.event, e.body
-      from unnest(${arrayOf(heard.map((h) => h.place))}::int[], ${arrayOf(heard.map((h) => h.event.id))}::uuid[],
-        ${heard.map((h) => h.event.sourceId)}::text[], ${arrayOf(heard.map((h) => h.event.event))}::text[],
-        ${heard.map((h) => h.event.body)}::text[]) e(n, id, source_id, event, body)
+      from unnest(${arrayOf(subscribed.map((s) => s.number))}::int[],
+        ${arrayOf(subscribed.map((s) => s.event.id))}::uuid[],
+        ${subscribed.map((s) => s.event.sourceId)}::text[], ${arrayOf(subscribed.map((s) => s.event.event))}::text[],
+        ${subscribed.map((s) => s.event.body)}::text[]) e(n, id, source_id, event, body)
       join fresh f on f.n = e.n`
 
-/** The deliveries of the events in `event`. */
-const madeDeliveries = (sql: PgClient.PgClient, heard: ReadonlyArray<Heard>) => {
-  const made = heard.flatMap(({ event, place }) => event.deliveries.map((delivery) => ({ delivery, place })))
+/** SQL: the deliveries of the events in the CTE `event`. */
+const madeDeliveries = (sql: PgClient.PgClient, subscribed: ReadonlyArray<Subscribed>) => {
+  const made = subscribed.flatMap(({ event, number }) => event.deliveries.map((delivery) => ({ delivery, number })))
   return sql`
       select d.id, d.webhook_id, e.account_id, e.id as event_id, e.event, d.claimed
-      from unnest(${arrayOf(made.map((m) => m.place))}::int[], ${arrayOf(made.map((m) => m.delivery.id))}::uuid[],
+      from unnest(${arrayOf(made.map((m) => m.number))}::int[], ${arrayOf(made.map((m) => m.delivery.id))}::uuid[],
         ${arrayOf(made.map((m) => m.delivery.webhookId))}::uuid[],
         ${arrayOf(made.map((m) => m.delivery.claimed))}::bool[]) d(n, id, webhook_id, claimed)
       join event e on e.n = d.n`
 }
 
 /**
- * Remembers events, and writes events, deliveries, queue rows, counts and lanes of those that were not there before;
- * gives their places, from 0 on, the claim, and the accounts that were as `versions` has them: of another, nothing is
- * written. An account that it does not have is taken as it is. No event twice.
+ * Remembers events, and writes the events, deliveries, queue rows, counts and queue states of those that were not seen
+ * before. Returns the indexes of these, their claim, and the accounts whose listeners version is the one in `versions`;
+ * of other accounts nothing is written. An account that `versions` does not name is not checked. An event must not
+ * occur twice in `events`.
  *
- * Whoever puts into the queue what waits locks its lane, also where that points early enough: a scan that looks before
- * the commit would otherwise move the lane on, past rows that it cannot see yet (see `announceDue`).
+ * A transaction that inserts queue rows without a claim locks their queue states, also if their due time is early
+ * enough: otherwise a scan before the commit would set a later due time, past rows that it cannot see yet (see
+ * `announceDue`).
  */
 export const insertEvents = Effect.fnUntraced(function* (
   sql: PgClient.PgClient,
@@ -135,54 +142,66 @@ export const insertEvents = Effect.fnUntraced(function* (
   at: { readonly now: Date; readonly leaseUntil: Date },
   versions: ReadonlyMap<string, bigint> = new Map(),
 ): Effect.fn.Return<Inserted, SqlError.SqlError> {
-  const heard = events.flatMap((event, i) => event.deliveries.length === 0 ? [] : [{ event, place: i + 1 }])
+  const subscribed = events.flatMap((event, i) => event.deliveries.length === 0 ? [] : [{ event, number: i + 1 }])
   const [row] = yield* sql<InsertedRow>`
-    with account as materialized (${currentAccounts(sql, events, versions)}
-    ), known as materialized (${keyedEvents(sql, events)}
+    with account as materialized (
+      -- Accounts whose webhooks have not changed since the cache read them.${currentAccounts(sql, events, versions)}
+    ), known as materialized (
+      -- The events of these accounts, with their keys.${keyedEvents(sql, events)}
     ), remembered as (
+      -- Remembers the events that were not seen before. The older table without days is read by key, row by row.
       insert into seen_ids (key, seen_on)
       select k.key, ${at.now}::timestamptz::date from known k
-      -- What was remembered before there were days; one by one by key.
       where not coalesce(
         (select true from seen_events s where s.account_id = k.account_id and s.key = k.before), false)
       order by k.key
       on conflict do nothing returning key
     ), fresh as materialized (
+      -- The numbers of the new events.
       select n, account_id from known join remembered using (key)
-    ), event as materialized (${heardEvents(sql, heard)}
+    ), event as materialized (
+      -- The new events that have deliveries.${subscribedEvents(sql, subscribed)}
     ), stored as (
+      -- Stores these events.
       insert into events (id, account_id, source_id, event, body, created_at)
       select id, account_id, source_id, event, body, ${at.now} from event
-    ), input as materialized (${madeDeliveries(sql, heard)}
-    ), own as materialized (
+    ), input as materialized (
+      -- Their deliveries.${madeDeliveries(sql, subscribed)}
+    ), new_claim as materialized (
+      -- One claim for all of them.
       select nextval('delivery_claims') as claim
     ), delivery as (
+      -- Inserts the deliveries.
       insert into deliveries (id, webhook_id, account_id, event_id, event_type, status, cycle, attempt, created_at)
       select id, webhook_id, account_id, event_id, event, 'pending', 1, 1, ${at.now} from input
     ), queued as (
+      -- Inserts their queue rows, claimed if a slot is reserved.
       insert into delivery_queue (delivery_id, webhook_id, account_id, event_id, cycle, attempt, due_at, claim, lease_until)
       select id, webhook_id, account_id, event_id, 1, 1, ${at.now},
-        case when claimed then (select claim from own) end,
+        case when claimed then (select claim from new_claim) end,
         case when claimed then ${at.leaseUntil}::timestamptz end
       from input
     ), counted as (
+      -- Counts them as pending.
       insert into delivery_counts (webhook_id, day, status, n)
       select webhook_id, ${at.now}::timestamptz::date, 'pending', count(*) from input group by webhook_id
-    ), lanes as materialized (
+    ), queues as materialized (
+      -- Locks the queue states of deliveries without a claim.
       select l.webhook_id, l.next_due_at from webhook_lanes l
       where l.webhook_id in (select webhook_id from input where not claimed)
       order by l.webhook_id for update
-    ), moved as (
-      update webhook_lanes l set next_due_at = ${at.now} from lanes
-      where l.webhook_id = lanes.webhook_id and (lanes.next_due_at is null or lanes.next_due_at > ${at.now})
+    ), due_queues as (
+      -- Makes these queues due now.
+      update webhook_lanes l set next_due_at = ${at.now} from queues
+      where l.webhook_id = queues.webhook_id and (queues.next_due_at is null or queues.next_due_at > ${at.now})
     )
-    select array(select n - 1 from fresh) as fresh, (select claim from own) as claim,
+    select array(select n - 1 from fresh) as fresh, (select claim from new_claim) as claim,
       array(select id::text from account) as current`
   return { fresh: new Set(row!.fresh), claim: row!.claim, current: new Set(row!.current) }
 })
 
-/** Events with the webhooks that hear them, each its own: an event that is there twice is taken once. */
-const heardBy = (
+/** Events with the webhooks that subscribe to them; an event that occurs twice is taken once. */
+const withSubscribers = (
   events: ReadonlyArray<Accepted>,
   listening: ReadonlyMap<string, Listening>,
 ): ReadonlyArray<{ readonly event: Accepted; readonly by: ReadonlyArray<EndpointKey> }> => {
@@ -196,20 +215,22 @@ const heardBy = (
 }
 
 export interface Acceptor {
-  /** For many events, and for few. */
+  /** `sql` for many events, `quick` for few. */
   readonly sql: PgClient.PgClient
   readonly quick: PgClient.PgClient
   readonly endpoints: Endpoints["Service"]
   readonly listeners: Listeners["Service"]
-  /** Takes one slot of a webhook, if there is one; the caller gives slots back where this fails. */
+  /**
+   * Reserves one slot of a webhook; returns whether there was one. If `accept` fails, the caller gives the slots back.
+   */
   readonly reserve: (webhookId: string, accountId: string) => boolean
   /** Gives one slot back. */
   readonly release: (webhookId: string) => void
-  /** How long a claim holds, in milliseconds. */
+  /** The lease of a claim, in milliseconds. */
   readonly lease: number
 }
 
-/** Takes in the events of accounts whose webhooks are as `listening` has them. */
+/** Accepts the events of accounts whose webhooks are still those of `listening`. */
 const acceptOf = Effect.fnUntraced(function* (
   sql: PgClient.PgClient,
   { endpoints, lease, release, reserve }: Acceptor,
@@ -217,16 +238,16 @@ const acceptOf = Effect.fnUntraced(function* (
   listening: ReadonlyMap<string, Listening>,
 ): Effect.fn.Return<Acceptance, SqlError.SqlError> {
   const unknown = events.flatMap(({ accountId }, i) => listening.has(accountId) ? [] : [i])
-  const own = heardBy(events, listening)
+  const own = withSubscribers(events, listening)
   if (own.length === 0) return { ...nothing, unknown }
   const targets = yield* endpoints.get(new Set(own.flatMap(({ by }) => by)))
-  const heard = own.map(({ by, event }) => ({ event, by: by.filter(({ webhookId }) => targets.has(webhookId)) }))
+  const subscribed = own.map(({ by, event }) => ({ event, by: by.filter(({ webhookId }) => targets.has(webhookId)) }))
 
   const { batch } = yield* Ids
-  const eventIds = yield* batch(heard.length)
-  const deliveryIds = yield* batch(heard.reduce((sum, { by }) => sum + by.length, 0))
+  const eventIds = yield* batch(subscribed.length)
+  const deliveryIds = yield* batch(subscribed.reduce((sum, { by }) => sum + by.length, 0))
   let used = 0
-  const made = heard.map(({ by, event }, i): NewEvent => ({
+  const made = subscribed.map(({ by, event }, i): NewEvent => ({
     ...event,
     id: eventIds[i]!,
     deliveries: by.map(({ webhookId }) => {
@@ -255,58 +276,61 @@ const acceptOf = Effect.fnUntraced(function* (
       tasks.push({ deliveryId, webhookId, accountId, eventType, body, endpoint, host, ...once })
     }
   }
-  const moved = events.flatMap(({ accountId }, i) => listening.has(accountId) && !current.has(accountId) ? [i] : [])
-  const duplicates = events.length - unknown.length - moved.length - fresh.size
-  return { unknown, moved, duplicates, deliveries, tasks, overflow: tasks.length < deliveries }
+  const outdated = events.flatMap(({ accountId }, i) => listening.has(accountId) && !current.has(accountId) ? [i] : [])
+  const duplicates = events.length - unknown.length - outdated.length - fresh.size
+  return { unknown, outdated, duplicates, deliveries, tasks, overflow: tasks.length < deliveries }
 })
 
-const nothing: Acceptance = { unknown: [], moved: [], duplicates: 0, deliveries: 0, tasks: [], overflow: false }
+const nothing: Acceptance = { unknown: [], outdated: [], duplicates: 0, deliveries: 0, tasks: [], overflow: false }
 
 /**
- * Takes events in as far as their accounts' webhooks are as they are remembered; gives those that it left out. With `hold`
- * the accounts are locked first, and none is.
+ * Accepts events whose accounts' webhooks are those of the cache; the others are in `outdated`. With `lock` it locks
+ * the accounts and reads their webhooks first, so none is left out.
  */
 export const accept = Effect.fnUntraced(function* (
   acceptor: Acceptor,
   events: ReadonlyArray<Accepted>,
-  hold = false,
+  lock = false,
 ): Effect.fn.Return<Acceptance, SqlError.SqlError> {
   const { listeners, quick, sql } = acceptor
   const accountIds = new Set(events.map((event) => event.accountId))
-  if (hold) {
-    return yield* Effect.flatMap(listeners.held(accountIds), (listening) => acceptOf(sql, acceptor, events, listening))
+  if (lock) {
+    return yield* Effect.flatMap(
+      listeners.locked(accountIds),
+      (listening) => acceptOf(sql, acceptor, events, listening),
+    )
       .pipe(sql.withTransaction)
   }
   const listening = yield* listeners.of(accountIds)
-  // Within a transaction it is a part of that.
+  // In a transaction of the caller it must use the same connection.
   const alone = Option.isNone(yield* Effect.serviceOption(sql.transactionService))
   const acceptance = yield* acceptOf(alone && events.length < few ? quick : sql, acceptor, events, listening)
-  listeners.forget(new Set(acceptance.moved.map((i) => events[i]!.accountId)))
+  listeners.forget(new Set(acceptance.outdated.map((i) => events[i]!.accountId)))
   return acceptance
 })
 
 /**
- * Takes all of these events in by `step`, which is `accept`: what it leaves out goes again. An account whose webhooks change
- * all the time is locked at its third turn.
+ * Accepts all events by `step`, which is `accept`, and repeats it for those that it leaves out. From the third step on
+ * the accounts are locked, because some change their webhooks all the time.
  */
 export const acceptAll = Effect.fnUntraced(function* <E>(
-  step: (events: ReadonlyArray<Accepted>, hold: boolean) => Effect.Effect<Acceptance, E>,
+  step: (events: ReadonlyArray<Accepted>, lock: boolean) => Effect.Effect<Acceptance, E>,
   events: ReadonlyArray<Accepted>,
 ): Effect.fn.Return<Acceptance, E> {
   let all = yield* step(events, false)
-  let left = all.moved
+  let left = all.outdated
   for (let turn = 2; left.length > 0; turn++) {
     const positions = left
     const more: Acceptance = yield* step(positions.map((i) => events[i]!), turn > 2)
     all = {
       unknown: [...all.unknown, ...more.unknown.map((i) => positions[i]!)],
-      moved: [],
+      outdated: [],
       duplicates: all.duplicates + more.duplicates,
       deliveries: all.deliveries + more.deliveries,
       tasks: [...all.tasks, ...more.tasks],
       overflow: all.overflow || more.overflow,
     }
-    left = more.moved.map((i) => positions[i]!)
+    left = more.outdated.map((i) => positions[i]!)
   }
   return all
 })

@@ -1,12 +1,13 @@
 /**
- * Work is given out by claims: only what your own statement claimed may be POSTed. Announcements only say where to look.
+ * The claims of deliveries, and the announcements of due ones. A process may POST only deliveries that it has claimed
+ * itself; announcements are hints.
  */
 import type { PgClient } from "@effect/sql-pg"
 import { Clock, Effect } from "effect"
 import type { SqlError } from "effect/sql"
 import type { Statement } from "effect/sql"
 import type { Endpoints } from "../Endpoints.ts"
-import type { Fed } from "../Sender/Backlog.ts"
+import type { Reservation } from "../Sender/Backlog.ts"
 import type { Result, Task } from "../Sender/Task.ts"
 import { maxInterruptions } from "../RetrySchedule.ts"
 import { arrayOf } from "./PgArray.ts"
@@ -14,17 +15,20 @@ import { arrayOf } from "./PgArray.ts"
 /** The topic of the wake-up signal that deliveries are due. */
 export const dueTopic = "deliveries"
 
-/** The longest that a scan for due retries lets wait for itself; sooner ones wake it. */
+/** The longest time between two scans for due retries; for retries that are due sooner a wake-up signal is sent. */
 export const scanEveryMillis = 1_000
 
-/** What a Dispatcher may try to claim for one webhook. */
+/** Due deliveries of one webhook, which a dispatcher may try to claim. */
 export interface Announcement {
   readonly webhookId: string
   readonly accountId: string
   readonly deliveryIds: ReadonlyArray<string>
 }
 
-/** Announcements of at most `size` deliveries, one of each account in turn, so that nobody's backlog goes first. */
+/**
+ * Splits announcements into those of at most `size` deliveries, with accounts in turns, so that no account's backlog
+ * goes first.
+ */
 export const inTurns = (due: ReadonlyArray<Announcement>, size: number): ReadonlyArray<Announcement> => {
   const lines = new Map<string, Array<Announcement>>()
   for (const { webhookId, accountId, deliveryIds } of due) {
@@ -60,7 +64,10 @@ interface Claimer {
   readonly sql: PgClient.PgClient
   readonly endpoints: Endpoints["Service"]
   readonly lease: number
-  /** Settles claims of which nothing was sent; left to their lease's end, the fifth would be the delivery's. */
+  /**
+   * Gives back claims of which nothing was sent. If their leases ended instead, the fifth such end would make a dead
+   * letter.
+   */
   readonly giveBack: (claims: ReadonlyArray<Result["task"]>) => void
 }
 
@@ -75,41 +82,41 @@ const claimOf =
   })
 
 /**
- * Claims the queue rows that `free` locks, a SELECT of `delivery_id, webhook_id`, as far as their webhook is active.
- * `offset 0` leaves the planner nothing but the events' index: it counts a lookup once for each day, and would read all
- * days of a small table instead.
+ * Claims the queue rows that `free` locks, a SELECT of `delivery_id, webhook_id`, if their webhook is active. The
+ * events are read with `offset 0`, which forces a lookup by index: the planner counts the cost of a lookup once per
+ * day, and would read all days of a small table instead.
  */
-const claimWhat = Effect.fnUntraced(function* (
+const claimRows = Effect.fnUntraced(function* (
   { sql, endpoints, lease, giveBack }: Claimer,
   free: (now: Date) => Statement.Fragment,
 ): Effect.fn.Return<ReadonlyArray<Task>, SqlError.SqlError> {
   const now = yield* Clock.currentTimeMillis
   const leaseUntil = now + lease
-  const held = claimOf(leaseUntil)
+  const resultTask = claimOf(leaseUntil)
   const rows = yield* sql<Claimed>`
     with free as materialized (${free(new Date(now))}), due as materialized (
       select f.delivery_id, w.version
       from free f join webhooks w on w.id = f.webhook_id and w.is_active and w.deleted_at is null
-    ), own as materialized (
+    ), new_claim as materialized (
       select nextval('delivery_claims') as claim where exists (select from due)
     ), claimed as (
-      -- By key, one by one: the planner does not know how many a limit leaves, and read the whole backlog for two hundred.
-      update delivery_queue q set claim = own.claim, lease_until = ${new Date(leaseUntil)}
-      from unnest(array(select delivery_id from due)) d(id), own where q.delivery_id = d.id
+      -- By key, row by row: the planner does not know how many rows a limit leaves, and read the whole backlog for 200.
+      update delivery_queue q set claim = new_claim.claim, lease_until = ${new Date(leaseUntil)}
+      from unnest(array(select delivery_id from due)) d(id), new_claim where q.delivery_id = d.id
       returning q.delivery_id, q.webhook_id, q.account_id, q.event_id, q.cycle, q.attempt, q.claim
     )
     select c.delivery_id, c.webhook_id, c.account_id, e.event, e.body, due.version, c.cycle, c.attempt, c.claim
     from claimed c join due on due.delivery_id = c.delivery_id
     cross join lateral (select event, body from events where id = c.event_id offset 0) e`
   const found = yield* endpoints.get(rows.map((row) => ({ webhookId: row.webhook_id, version: row.version }))).pipe(
-    Effect.tapError(() => Effect.sync(() => giveBack(rows.map(held)))),
+    Effect.tapError(() => Effect.sync(() => giveBack(rows.map(resultTask)))),
   )
-  // Deleted meanwhile: its job cancels what is in nobody's hands.
-  giveBack(rows.filter((row) => !found.has(row.webhook_id)).map(held))
+  // The webhook was deleted meanwhile: its job cancels deliveries that are not claimed.
+  giveBack(rows.filter((row) => !found.has(row.webhook_id)).map(resultTask))
   return rows.flatMap((row): ReadonlyArray<Task> => {
     const endpoint = found.get(row.webhook_id)
     return endpoint === undefined ? [] : [{
-      ...held(row),
+      ...resultTask(row),
       accountId: row.account_id,
       eventType: row.event,
       body: row.body,
@@ -120,11 +127,11 @@ const claimWhat = Effect.fnUntraced(function* (
   })
 })
 
-/** Claims these deliveries as far as they are due, free, and of an active webhook. */
+/** Claims those of these deliveries that are due, not claimed, and of an active webhook. */
 export const claim = (claimer: Claimer, deliveryIds: ReadonlyArray<string>) =>
-  deliveryIds.length === 0 ? Effect.succeed<ReadonlyArray<Task>>([]) : claimWhat(claimer, (now) =>
-    // By key, one by one, whatever the planner knows: planned while the queue was small, `= any(ids)` became a filter
-    // that compared the whole queue with every id, for seconds a claim.
+  deliveryIds.length === 0 ? Effect.succeed<ReadonlyArray<Task>>([]) : claimRows(claimer, (now) =>
+    // By key, row by row, whatever the planner expects: a plan of `= any(ids)` from a time with a small queue filtered
+    // the whole queue by every id, which took seconds per claim.
     claimer.sql`
       select q.delivery_id, q.webhook_id
       from (select id from unnest(${arrayOf(deliveryIds)}::uuid[]) wanted(id) order by id) wanted
@@ -134,29 +141,29 @@ export const claim = (claimer: Claimer, deliveryIds: ReadonlyArray<string>) =>
         for update skip locked
       ) q`)
 
-/** Claims what is due of these active webhooks, the longest waiting first, up to each one's `count`. */
-export const claimDue = (claimer: Claimer, fed: ReadonlyArray<Fed>) =>
-  fed.length === 0 ? Effect.succeed<ReadonlyArray<Task>>([]) : claimWhat(claimer, (now) =>
+/** Claims due deliveries of these webhooks if they are active, up to `count` of each, the longest due first. */
+export const claimDue = (claimer: Claimer, reserved: ReadonlyArray<Reservation>) =>
+  reserved.length === 0 ? Effect.succeed<ReadonlyArray<Task>>([]) : claimRows(claimer, (now) =>
     claimer.sql`
       select q.delivery_id, q.webhook_id
-      from unnest(${arrayOf(fed.map((f) => f.webhookId))}::uuid[], ${arrayOf(fed.map((f) => f.count))}::int[])
-        wanted(webhook_id, n)
+      from unnest(${arrayOf(reserved.map((one) => one.webhookId))}::uuid[],
+        ${arrayOf(reserved.map((one) => one.count))}::int[]) wanted(webhook_id, n)
       cross join lateral (
         select delivery_id, webhook_id from delivery_queue
         where webhook_id = wanted.webhook_id and claim is null and due_at <= ${now}
         order by due_at limit wanted.n for update skip locked
       ) q`)
 
-/** A claim whose lease is to last longer. */
+/** A claim whose lease is renewed. */
 type Renewed = Pick<Task, "deliveryId" | "claim">
 
 /**
- * Lets these claims hold until `leaseUntil`, as far as they are still the rows'; gives the deliveries. A row that is
- * locked is being settled, or lost, at this moment, and is left out.
+ * Renews the leases of these claims until `leaseUntil`, as far as they are still the rows'; returns their deliveries. A
+ * locked row is being settled or claimed again at this moment, and is left out.
  */
 export const renew = (sql: PgClient.PgClient, claims: ReadonlyArray<Renewed>, leaseUntil: Date) =>
   sql<{ id: string }>`
-    with held as materialized (
+    with locked as materialized (
       select q.delivery_id from unnest(${arrayOf(claims.map((c) => c.deliveryId))}::uuid[],
         ${arrayOf(claims.map((c) => c.claim))}::bigint[]) wanted(id, claim)
       -- By key alone, as in lockClaims.
@@ -165,27 +172,27 @@ export const renew = (sql: PgClient.PgClient, claims: ReadonlyArray<Renewed>, le
       ) q
       where q.claim = wanted.claim
     )
-    update delivery_queue q set lease_until = ${leaseUntil} from held where q.delivery_id = held.delivery_id
+    update delivery_queue q set lease_until = ${leaseUntil} from locked where q.delivery_id = locked.delivery_id
     returning q.delivery_id as id`
 
-/** Locks the lanes that are due. Another scan's are left to it. */
-const lockLanes = (sql: PgClient.PgClient, now: Date, limit: number) =>
+/** Locks the queue states that are due, except those that another scan has locked. */
+const lockDueQueues = (sql: PgClient.PgClient, now: Date, limit: number) =>
   sql<{ webhook_id: string }>`
     select l.webhook_id from webhook_lanes l
     where not l.paused and l.next_due_at <= ${now}
     order by l.next_due_at limit ${limit} for update skip locked`
 
 /**
- * The due deliveries of the lanes that are due, at most `lanes` of them and `depth` deliveries each. A lane that was
- * announced is looked at again after `again` milliseconds, since the row is the truth and an announcement may be lost.
+ * Announces due deliveries: of at most `queues` webhooks, `depth` deliveries each. An announced queue is due again
+ * after `again` milliseconds, because an announcement may be lost.
  *
- * The lanes are locked by a statement of its own: the second one's snapshot then has everything whose writer held the
- * lane before, and who comes later waits for the lane and moves it back.
+ * A separate statement locks the queue states (`webhook_lanes`): the snapshot of the second statement then has all rows
+ * of writers that held the lock before, and later writers wait for the lock and set the due time back.
  */
 export const announceDue = Effect.fnUntraced(function* (
   sql: PgClient.PgClient,
   options: {
-    readonly lanes: number
+    readonly queues: number
     readonly depth: number
     readonly again: number
   },
@@ -193,10 +200,10 @@ export const announceDue = Effect.fnUntraced(function* (
   const millis = yield* Clock.currentTimeMillis
   const now = new Date(millis)
   const rows = yield* Effect.gen(function* () {
-    const lanes = yield* lockLanes(sql, now, options.lanes)
-    if (lanes.length === 0) return []
+    const queues = yield* lockDueQueues(sql, now, options.queues)
+    if (queues.length === 0) return []
     return yield* sql<{ webhook_id: string; account_id: string; ids: ReadonlyArray<string> | null }>`
-      with looked as materialized (
+      with found as materialized (
         select l.webhook_id,
           array(
             select q.delivery_id from delivery_queue q
@@ -207,13 +214,13 @@ export const announceDue = Effect.fnUntraced(function* (
             select min(q.due_at) from delivery_queue q
             where q.webhook_id = l.webhook_id and q.claim is null and q.due_at > ${now}
           ) as later
-        from unnest(${lanes.map((lane) => lane.webhook_id)}::uuid[]) l(webhook_id)
+        from unnest(${queues.map((queue) => queue.webhook_id)}::uuid[]) l(webhook_id)
       )
       update webhook_lanes l
-      set next_due_at = case when cardinality(k.ids) = 0 then k.later
-        else least(k.later, ${new Date(millis + options.again)}) end
-      from looked k where l.webhook_id = k.webhook_id
-      returning l.webhook_id, l.account_id, k.ids`
+      set next_due_at = case when cardinality(f.ids) = 0 then f.later
+        else least(f.later, ${new Date(millis + options.again)}) end
+      from found f where l.webhook_id = f.webhook_id
+      returning l.webhook_id, l.account_id, f.ids`
   }).pipe(sql.withTransaction)
   return rows.flatMap(({ webhook_id, account_id, ids }) =>
     ids === null || ids.length === 0 ? [] : [{ webhookId: webhook_id, accountId: account_id, deliveryIds: ids }]
@@ -230,7 +237,7 @@ interface Expired {
   readonly lease_until: Date
 }
 
-/** Claims that ended without an outcome, as results to settle; nothing is changed here. */
+/** Claims whose lease has ended, as interrupted results to settle; changes nothing. */
 export const expired = Effect.fnUntraced(function* (
   sql: PgClient.PgClient,
   limit: number,

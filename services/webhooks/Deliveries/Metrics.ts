@@ -1,4 +1,4 @@
-/** What the pipeline counts, a batch at a time. */
+/** Metrics of deliveries, updated once per batch. */
 import { Effect, Metric } from "effect"
 import type { Acceptance } from "./CreateDeliveries.ts"
 import type { Next } from "../Settlement/SettlementDecision.ts"

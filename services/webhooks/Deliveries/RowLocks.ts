@@ -19,7 +19,7 @@ export const lockClaims = (sql: PgClient.PgClient, tasks: ReadonlyArray<Pick<Tas
     cross join lateral (select from delivery_queue where delivery_id = wanted.id for update) q`
 
 /** Locks the queue states (`webhook_lanes`) of these webhooks, in id order. */
-export const lockLanes = (sql: PgClient.PgClient, webhookIds: Iterable<string>) =>
+export const lockQueueStates = (sql: PgClient.PgClient, webhookIds: Iterable<string>) =>
   sql`
     select from webhook_lanes where webhook_id = any(${arrayOf([...new Set(webhookIds)])}::uuid[])
     order by webhook_id for update`

@@ -6,23 +6,23 @@
 import { Turns } from "./Turns.ts"
 
 /** Slots that were reserved for a backlogged webhook. */
-export interface Fed {
+export interface Reservation {
   readonly webhookId: string
   readonly accountId: string
   readonly count: number
 }
 
-/** How many deliveries a webhook may claim now; `sated`: none before its own state changes. */
-export interface Appetite {
+/** How many deliveries a webhook may claim now; `skip`: none before its own state changes. */
+export interface Claimable {
   readonly now: number
-  readonly sated: boolean
+  readonly skip: boolean
 }
 
 export class Backlog {
   /** The accounts of all backlogged webhooks, by webhook. */
   private readonly all = new Map<string, string>()
   private readonly turns = new Turns<string>()
-  private readonly sated = new Set<string>()
+  private readonly skipped = new Set<string>()
   private readonly most: number
 
   constructor(most: number) {
@@ -46,19 +46,19 @@ export class Backlog {
   }
 
   /** Whether this webhook is skipped until its state changes. */
-  isSated(webhookId: string): boolean {
-    return this.sated.has(webhookId)
+  isSkipped(webhookId: string): boolean {
+    return this.skipped.has(webhookId)
   }
 
   /** Lets a skipped webhook take turns again. */
   woken(webhookId: string): void {
     const accountId = this.all.get(webhookId)
-    if (this.sated.delete(webhookId) && accountId !== undefined) this.turns.add(accountId, webhookId)
+    if (this.skipped.delete(webhookId) && accountId !== undefined) this.turns.add(accountId, webhookId)
   }
 
   /** Removes webhooks with free slots, each with its share of `most`; no webhook twice. */
-  feed(most: number, appetite: (webhookId: string) => Appetite): ReadonlyArray<Fed> {
-    const fed: Array<Fed> = []
+  take(most: number, claimable: (webhookId: string) => Claimable): ReadonlyArray<Reservation> {
+    const reserved: Array<Reservation> = []
     const later: Array<string> = []
     let left = most
     while (left > 0 && this.turns.accounts > 0) {
@@ -67,8 +67,8 @@ export class Backlog {
       for (let turn = 0; turn < accounts && left > 0; turn++) {
         let room = 0
         const webhookId = this.turns.take((id) => {
-          const { now, sated } = appetite(id)
-          if (sated) this.sated.add(id)
+          const { now, skip } = claimable(id)
+          if (skip) this.skipped.add(id)
           else if (now === 0) later.push(id)
           room = now
           return now > 0
@@ -78,10 +78,10 @@ export class Backlog {
         const accountId = this.all.get(webhookId)!
         this.all.delete(webhookId)
         left -= count
-        fed.push({ webhookId, accountId, count })
+        reserved.push({ webhookId, accountId, count })
       }
     }
     for (const webhookId of later) this.turns.add(this.all.get(webhookId)!, webhookId)
-    return fed
+    return reserved
   }
 }

@@ -13,15 +13,15 @@
  * later one, and a quarter of each limit is reserved for first tries, so that none waits behind a backlog of retries.
  */
 
-import { type Appetite, Backlog, type Fed } from "./Backlog.ts"
-import { type Lane, laneOf } from "./SenderLanes.ts"
+import { Backlog, type Claimable, type Reservation } from "./Backlog.ts"
+import { newQueue, type WebhookQueue } from "./WebhookQueue.ts"
 import { laterShare, SenderQueues } from "./SenderQueues.ts"
 import { defaultLimits, type SlotLimits } from "./SlotLimits.ts"
 
 const firstWindow = 16
 const lastWindow = 128
 const reserve = 4
-const laneMemory = 20_000
+const queueMemory = 20_000
 /**
  * How many retries and replays of a backlogged webhook may wait in memory. First tries do not count: while events
  * arrive faster than they are sent, earlier deliveries that were not claimed would otherwise wait for all of them.
@@ -38,16 +38,16 @@ interface Slotted {
 
 export class ConcurrencyLimiter<Task extends Slotted> {
   private readonly limits: SlotLimits
-  private readonly lanes = new Map<string, Lane<Task>>()
+  private readonly queues = new Map<string, WebhookQueue<Task>>()
   private readonly lines: SenderQueues<Task>
-  private readonly backlog = new Backlog(laneMemory)
+  private readonly backlog = new Backlog(queueMemory)
   private claimed = 0
   private unsettled = 0
   private closed = false
 
   constructor(limits: SlotLimits = defaultLimits) {
     this.limits = limits
-    this.lines = new SenderQueues(limits, laneMemory)
+    this.lines = new SenderQueues(limits, queueMemory)
   }
 
   /** `claimed`: deliveries that wait or are on the wire; `active`: those on the wire. */
@@ -56,8 +56,8 @@ export class ConcurrencyLimiter<Task extends Slotted> {
   }
 
   /** Entries in memory: webhooks, destinations, and webhooks with a backlog. */
-  get sizes(): { readonly lanes: number; readonly hosts: number; readonly hungry: number } {
-    return { lanes: this.lanes.size, hosts: this.lines.destinations, hungry: this.backlog.size }
+  get sizes(): { readonly queues: number; readonly hosts: number; readonly backlogged: number } {
+    return { queues: this.queues.size, hosts: this.lines.destinations, backlogged: this.backlog.size }
   }
 
   /** How many deliveries may be claimed now, all webhooks together. */
@@ -66,48 +66,48 @@ export class ConcurrencyLimiter<Task extends Slotted> {
   }
 
   /** Sets the number of unsettled results, and whether nothing may be claimed until there are fewer. */
-  hold(unsettled: number, closed: boolean): void {
+  setUnsettled(unsettled: number, closed: boolean): void {
     this.unsettled = unsettled
     this.closed = closed
   }
 
   /** How many deliveries of this webhook may be claimed now. */
   room(webhookId: string): number {
-    const lane = this.lanes.get(webhookId)
-    return Math.max(0, Math.min(lane === undefined ? firstWindow : this.ownRoom(lane), this.spare))
+    const queue = this.queues.get(webhookId)
+    return Math.max(0, Math.min(queue === undefined ? firstWindow : this.ownRoom(queue), this.spare))
   }
 
   /** Reserves up to `wanted` claims; returns how many. Each must be followed by `add` or `drop`. */
   reserve(webhookId: string, accountId: string, wanted: number): number {
     const got = Math.min(wanted, this.room(webhookId))
     if (got > 0) {
-      this.lane(webhookId, accountId).claimed += got
+      this.queueOf(webhookId, accountId).claimed += got
       this.claimed += got
     }
-    if (got < wanted) this.markHungry(webhookId, accountId)
+    if (got < wanted) this.markBacklogged(webhookId, accountId)
     return got
   }
 
   /** Gives back `count` reserved claims that were not used. */
   drop(webhookId: string, count: number): void {
-    const lane = this.lanes.get(webhookId)
-    if (lane === undefined) return
-    lane.claimed -= count
+    const queue = this.queues.get(webhookId)
+    if (queue === undefined) return
+    queue.claimed -= count
     this.claimed -= count
-    this.changed(lane)
-    this.forget(lane)
+    this.changed(queue)
+    this.forget(queue)
   }
 
   /** Queues a claimed task after the others of its webhook and kind. */
   add(task: Task): void {
-    this.lines.add(this.lane(task.webhookId, task.accountId), task.later === true ? "later" : "first", task)
+    this.lines.add(this.queueOf(task.webhookId, task.accountId), task.later === true ? "later" : "first", task)
   }
 
   /** The next task that may be sent, or undefined; it counts as active from now on. */
   next(): Task | undefined {
     const next = this.lines.next()
     if (next === undefined) return undefined
-    this.changed(next.lane)
+    this.changed(next.queue)
     return next.task
   }
 
@@ -116,85 +116,85 @@ export class ConcurrencyLimiter<Task extends Slotted> {
     this.claimed--
     // The destination before the webhook: other webhooks that wait for this destination have waited longer.
     this.lines.ended(task.host, answered)
-    const lane = this.lanes.get(task.webhookId)
-    if (lane !== undefined) {
-      lane.active--
-      lane.claimed--
+    const queue = this.queues.get(task.webhookId)
+    if (queue !== undefined) {
+      queue.active--
+      queue.claimed--
       if (answered !== null) {
-        lane.answers = answered
-        lane.window = answered ? Math.min(lastWindow, lane.window + 1) : Math.max(1, lane.window >> 1)
+        queue.answers = answered
+        queue.window = answered ? Math.min(lastWindow, queue.window + 1) : Math.max(1, queue.window >> 1)
       }
-      this.lines.widened(lane)
-      this.changed(lane)
-      this.forget(lane)
+      this.lines.widened(queue)
+      this.changed(queue)
+      this.forget(queue)
     }
   }
 
   /** Removes and returns all waiting tasks, which will not be sent by this process. */
   drain(): ReadonlyArray<Task> {
-    const tasks = this.lines.drain(this.lanes.values())
+    const tasks = this.lines.drain(this.queues.values())
     for (const task of tasks) this.drop(task.webhookId, 1)
     return tasks
   }
 
   /** Marks a webhook with more due deliveries than it could claim. Beyond 20,000 webhooks, the scan finds it again. */
-  markHungry(webhookId: string, accountId: string): void {
+  markBacklogged(webhookId: string, accountId: string): void {
     this.backlog.add(webhookId, accountId)
   }
 
-  /** Whether `feed` may find a backlogged webhook with free slots. */
-  get hasHungry(): boolean {
+  /** Whether `topUp` may find a backlogged webhook with free slots. */
+  get mayTopUp(): boolean {
     return this.backlog.mayFind
   }
 
   /**
    * Reserves up to `most` claims, never the last quarter of all, for backlogged webhooks with free slots, account by
-   * account; these are then no longer marked. After the claim, `markHungry` marks those that still have a backlog.
+   * account; these are then no longer marked. After the claim, `markBacklogged` marks those that still have a backlog.
    */
-  feed(most: number): ReadonlyArray<Fed> {
+  topUp(most: number): ReadonlyArray<Reservation> {
     const free = Math.min(most, this.spare - Math.ceil(this.limits.claimed * (1 - laterShare)))
-    const fed = this.backlog.feed(free, (webhookId) => this.appetite(webhookId))
-    for (const { accountId, count, webhookId } of fed) {
-      this.lane(webhookId, accountId).claimed += count
+    const reserved = this.backlog.take(free, (webhookId) => this.claimable(webhookId))
+    for (const { accountId, count, webhookId } of reserved) {
+      this.queueOf(webhookId, accountId).claimed += count
       this.claimed += count
     }
-    return fed
+    return reserved
   }
 
   /** How many deliveries a backlogged webhook may claim: none before there is room for a whole batch. */
-  private appetite(webhookId: string): Appetite {
-    const lane = this.lanes.get(webhookId)
-    if (lane === undefined) return { now: this.room(webhookId), sated: false }
-    const own = this.ownAppetite(lane)
-    const enough = this.spare >= Math.max(1, lane.window >> 1)
-    return { now: enough ? Math.min(own, this.spare) : 0, sated: own === 0 }
+  private claimable(webhookId: string): Claimable {
+    const queue = this.queues.get(webhookId)
+    if (queue === undefined) return { now: this.room(webhookId), skip: false }
+    const own = this.ownClaimable(queue)
+    const enough = this.spare >= Math.max(1, queue.window >> 1)
+    return { now: enough ? Math.min(own, this.spare) : 0, skip: own === 0 }
   }
 
   /** How many this webhook could claim if the rest of the process were idle. */
-  private ownAppetite(lane: Lane<Task>): number {
-    const room = this.ownRoom(lane)
-    const waiting = lane.waiting.later.length
-    return waiting > ahead >> 1 || room < Math.max(1, lane.window >> 1) ? 0 : Math.min(room, ahead - waiting)
+  private ownClaimable(queue: WebhookQueue<Task>): number {
+    const room = this.ownRoom(queue)
+    const waiting = queue.waiting.later.length
+    return waiting > ahead >> 1 || room < Math.max(1, queue.window >> 1) ? 0 : Math.min(room, ahead - waiting)
   }
 
-  private ownRoom({ answers, claimed, window }: Lane<Task>): number {
+  private ownRoom({ answers, claimed, window }: WebhookQueue<Task>): number {
     return window * (answers ? reserve : 1) - claimed
   }
 
   /** Lets a skipped webhook take turns again if it can claim now. */
-  private changed(lane: Lane<Task>): void {
-    const { webhookId } = lane
-    if (this.backlog.isSated(webhookId) && this.ownAppetite(lane) > 0) this.backlog.woken(webhookId)
+  private changed(queue: WebhookQueue<Task>): void {
+    const { webhookId } = queue
+    if (this.backlog.isSkipped(webhookId) && this.ownClaimable(queue) > 0) this.backlog.woken(webhookId)
   }
 
-  private lane(webhookId: string, accountId: string): Lane<Task> {
-    let lane = this.lanes.get(webhookId)
-    if (lane === undefined) this.lanes.set(webhookId, lane = laneOf(webhookId, accountId, firstWindow))
-    return lane
+  private queueOf(webhookId: string, accountId: string): WebhookQueue<Task> {
+    let queue = this.queues.get(webhookId)
+    if (queue === undefined) this.queues.set(webhookId, queue = newQueue(webhookId, accountId, firstWindow))
+    return queue
   }
 
   /** Forgets an idle webhook once there are too many; it starts again with the first window. */
-  private forget(lane: Lane<Task>): void {
-    if (lane.claimed === 0 && this.lanes.size > laneMemory) this.lanes.delete(lane.webhookId)
+  private forget(queue: WebhookQueue<Task>): void {
+    if (queue.claimed === 0 && this.queues.size > queueMemory) this.queues.delete(queue.webhookId)
   }
 }

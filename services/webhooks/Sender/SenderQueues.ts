@@ -7,7 +7,7 @@
  * it as it has room for. 2. While lines are parked for silence, at least as many lines of silent destinations are ready
  * as may be sent. A woken line that may not send, because it now waits for another limit, passes its turn on.
  */
-import { type Host, hostOf, type Kind, kinds, type Lane } from "./SenderLanes.ts"
+import { type Host, type Kind, kinds, newHost, type WebhookQueue } from "./WebhookQueue.ts"
 import type { SlotLimits } from "./SlotLimits.ts"
 import { Turns } from "./Turns.ts"
 
@@ -20,8 +20,8 @@ const shareOf = (kind: Kind): number => kind === "first" ? 1 : laterShare
 export class SenderQueues<Task extends { readonly host: string }> {
   private readonly limits: SlotLimits
   private readonly hosts = new Map<string, Host<Task>>()
-  private readonly ready = { first: new Turns<Lane<Task>>(), later: new Turns<Lane<Task>>() }
-  private readonly quiet = { first: new Turns<Lane<Task>>(), later: new Turns<Lane<Task>>() }
+  private readonly ready = { first: new Turns<WebhookQueue<Task>>(), later: new Turns<WebhookQueue<Task>>() }
+  private readonly quiet = { first: new Turns<WebhookQueue<Task>>(), later: new Turns<WebhookQueue<Task>>() }
   /** Maximum number of idle destinations that are remembered as answering. */
   private readonly memory: number
   private firstInARow = 0
@@ -43,21 +43,21 @@ export class SenderQueues<Task extends { readonly host: string }> {
     return this.hosts.size
   }
 
-  /** Adds a task after the others of its lane and kind. */
-  add(lane: Lane<Task>, kind: Kind, task: Task): void {
-    lane.waiting[kind].push(task)
-    if (lane.place[kind] === "none") this.queue(lane, kind)
+  /** Adds a task after the others of its queue and kind. */
+  add(queue: WebhookQueue<Task>, kind: Kind, task: Task): void {
+    queue.waiting[kind].push(task)
+    if (queue.status[kind] === "none") this.enqueue(queue, kind)
   }
 
-  /** Takes the next task that may be sent, and its lane; it counts as active from now on. */
-  next(): { readonly lane: Lane<Task>; readonly task: Task } | undefined {
+  /** Takes the next task that may be sent, and its queue; it counts as active from now on. */
+  next(): { readonly queue: WebhookQueue<Task>; readonly task: Task } | undefined {
     const order: ReadonlyArray<Kind> = this.firstInARow < firstTriesInARow ? ["first", "later"] : ["later", "first"]
     for (const kind of order) {
       if (this.active >= this.limits.active * shareOf(kind)) continue
-      const lane = this.ready[kind].take((lane) => this.maySend(lane, kind))
-      if (lane === undefined) continue
+      const queue = this.ready[kind].take((queue) => this.maySend(queue, kind))
+      if (queue === undefined) continue
       this.firstInARow = kind === "first" ? this.firstInARow + 1 : 0
-      return { lane, task: this.start(lane, kind) }
+      return { queue, task: this.start(queue, kind) }
     }
     return undefined
   }
@@ -81,16 +81,16 @@ export class SenderQueues<Task extends { readonly host: string }> {
     this.forget(host)
   }
 
-  /** If the lane's window has room, its lines that waited for it take turns again. */
-  widened(lane: Lane<Task>): void {
-    if (lane.active >= lane.window) return
-    for (const kind of kinds) if (lane.place[kind] === "window") this.queue(lane, kind)
+  /** If the queue's window has room, its lines that waited for it take turns again. */
+  widened(queue: WebhookQueue<Task>): void {
+    if (queue.active >= queue.window) return
+    for (const kind of kinds) if (queue.status[kind] === "window") this.enqueue(queue, kind)
   }
 
-  /** Empties the lines of these lanes, which must be all; returns their tasks. */
-  drain(lanes: Iterable<Lane<Task>>): ReadonlyArray<Task> {
-    const tasks = [...lanes].flatMap(({ place, waiting }) => {
-      place.first = place.later = "none"
+  /** Empties the lines of these queues, which must be all; returns their tasks. */
+  drain(queues: Iterable<WebhookQueue<Task>>): ReadonlyArray<Task> {
+    const tasks = [...queues].flatMap(({ status, waiting }) => {
+      status.first = status.later = "none"
       return [...waiting.first.splice(0), ...waiting.later.splice(0)]
     })
     for (const kind of kinds) {
@@ -107,67 +107,67 @@ export class SenderQueues<Task extends { readonly host: string }> {
   }
 
   /** Whether a line from `ready` may send; otherwise parks it and passes its turn on. */
-  private maySend(lane: Lane<Task>, kind: Kind): boolean {
-    const host = this.host(lane.waiting[kind][0]!.host)
-    if (lane.active < lane.window && this.hostRoom(host, kind) > 0) {
+  private maySend(queue: WebhookQueue<Task>, kind: Kind): boolean {
+    const host = this.host(queue.waiting[kind][0]!.host)
+    if (queue.active < queue.window && this.hostRoom(host, kind) > 0) {
       if (host.answers || this.silentRoom(kind) > 0) return true
-      this.parkSilent(host, lane, kind)
+      this.parkSilent(host, queue, kind)
       return false
     }
     host.near[kind]--
-    if (lane.active >= lane.window) {
-      lane.place[kind] = "window"
+    if (queue.active >= queue.window) {
+      queue.status[kind] = "window"
       this.wake(host, kind)
-    } else this.parkAt(host, lane, kind)
+    } else this.parkAt(host, queue, kind)
     if (!host.answers) this.wakeSilent(kind)
     this.forget(host)
     return false
   }
 
-  private start(lane: Lane<Task>, kind: Kind): Task {
-    const task = lane.waiting[kind].shift()!
+  private start(queue: WebhookQueue<Task>, kind: Kind): Task {
+    const task = queue.waiting[kind].shift()!
     const host = this.host(task.host)
     host.near[kind]--
     host.active++
     if (!host.answers) this.silent++
-    lane.active++
+    queue.active++
     this.active++
-    lane.place[kind] = "none"
-    if (lane.waiting[kind].length > 0) this.queue(lane, kind)
+    queue.status[kind] = "none"
+    if (queue.waiting[kind].length > 0) this.enqueue(queue, kind)
     return task
   }
 
   /** Lets a line that is near no destination take turns, after the lines that wait for the same limit. */
-  private queue(lane: Lane<Task>, kind: Kind): void {
-    const host = this.host(lane.waiting[kind][0]!.host)
+  private enqueue(queue: WebhookQueue<Task>, kind: Kind): void {
+    const host = this.host(queue.waiting[kind][0]!.host)
     if (host.parked[kind] !== undefined) {
-      this.parkAt(host, lane, kind)
+      this.parkAt(host, queue, kind)
       this.wake(host, kind)
       return
     }
     host.near[kind]++
-    if (host.answers || this.quiet[kind].accounts === 0) return this.readied(lane, kind)
-    this.parkSilent(host, lane, kind)
+    if (host.answers || this.quiet[kind].accounts === 0) return this.readied(queue, kind)
+    this.parkSilent(host, queue, kind)
     this.wakeSilent(kind)
   }
 
-  private readied(lane: Lane<Task>, kind: Kind): void {
-    lane.place[kind] = "ready"
-    this.ready[kind].add(lane.accountId, lane)
+  private readied(queue: WebhookQueue<Task>, kind: Kind): void {
+    queue.status[kind] = "ready"
+    this.ready[kind].add(queue.accountId, queue)
   }
 
-  private parkAt(host: Host<Task>, lane: Lane<Task>, kind: Kind): void {
-    lane.place[kind] = "host"
+  private parkAt(host: Host<Task>, queue: WebhookQueue<Task>, kind: Kind): void {
+    queue.status[kind] = "host"
     const parked = host.parked[kind] ??= new Turns()
-    parked.add(lane.accountId, lane)
+    parked.add(queue.accountId, queue)
   }
 
   /** Parks a line near a silent destination among the lines of all silent destinations. */
-  private parkSilent(host: Host<Task>, lane: Lane<Task>, kind: Kind): void {
-    lane.place[kind] = "silent"
-    this.quiet[kind].add(lane.accountId, lane)
+  private parkSilent(host: Host<Task>, queue: WebhookQueue<Task>, kind: Kind): void {
+    queue.status[kind] = "silent"
+    this.quiet[kind].add(queue.accountId, queue)
     const quiet = host.quiet[kind] ??= new Set()
-    quiet.add(lane)
+    quiet.add(queue)
   }
 
   /**
@@ -178,11 +178,11 @@ export class SenderQueues<Task extends { readonly host: string }> {
     const parked = host.parked[kind]
     if (parked === undefined) return
     while (this.hostRoom(host, kind) > host.near[kind]) {
-      const lane = parked.take(() => true)
-      if (lane === undefined) break
+      const queue = parked.take(() => true)
+      if (queue === undefined) break
       host.near[kind]++
-      if (host.answers) this.readied(lane, kind)
-      else this.parkSilent(host, lane, kind)
+      if (host.answers) this.readied(queue, kind)
+      else this.parkSilent(host, queue, kind)
     }
     if (parked.accounts === 0) delete host.parked[kind]
     if (!host.answers) this.wakeSilent(kind)
@@ -192,17 +192,17 @@ export class SenderQueues<Task extends { readonly host: string }> {
   private wakeSilent(kind: Kind): void {
     const quiet = this.quiet[kind]
     for (let room = this.silentRoom(kind); room > 0 && quiet.accounts > 0; room--) {
-      const lane = quiet.take(() => true)!
-      this.host(lane.waiting[kind][0]!.host).quiet[kind]?.delete(lane)
-      this.readied(lane, kind)
+      const queue = quiet.take(() => true)!
+      this.host(queue.waiting[kind][0]!.host).quiet[kind]?.delete(queue)
+      this.readied(queue, kind)
     }
   }
 
   /** This destination answers: its lines no longer wait for the limit of silent ones. */
   private unquiet(host: Host<Task>, kind: Kind): void {
-    for (const lane of host.quiet[kind] ?? []) {
-      this.quiet[kind].delete(lane.accountId, lane)
-      this.readied(lane, kind)
+    for (const queue of host.quiet[kind] ?? []) {
+      this.quiet[kind].delete(queue.accountId, queue)
+      this.readied(queue, kind)
     }
     delete host.quiet[kind]
   }
@@ -217,7 +217,7 @@ export class SenderQueues<Task extends { readonly host: string }> {
 
   private host(key: string): Host<Task> {
     let host = this.hosts.get(key)
-    if (host === undefined) this.hosts.set(key, host = hostOf(key))
+    if (host === undefined) this.hosts.set(key, host = newHost(key))
     return host
   }
 

@@ -1,15 +1,16 @@
 /**
- * A plan that leaves a partition out updates nothing, without a word; PostgreSQL 18.4 has made such plans
- * (SettleUndelivered.ts). So a settlement counts. A delivery may be gone with its day; where one that is there was left
- * out, all of it fails, is rolled back and done again.
+ * Guards against a pruning defect of PostgreSQL 18.4: some generic plans leave a partition out, so that an UPDATE
+ * misses its rows without an error (SettleUndelivered.ts). A settlement counts the updated rows: if it missed a
+ * delivery that exists, it fails, is rolled back and retried. A delivery without a row is not missed: its day was
+ * dropped.
  */
 import type { PgClient } from "@effect/sql-pg"
 import { Effect } from "effect"
 import { SqlError } from "effect/sql"
 import { arrayOf } from "../Deliveries/PgArray.ts"
 
-/** Fails where more of these deliveries exist than were `updated`; asks only where some are missing. */
-export const whole = Effect.fnUntraced(function* (
+/** Fails if more of these deliveries exist than were `updated`; counts them only if the numbers differ. */
+export const assertAllUpdated = Effect.fnUntraced(function* (
   sql: PgClient.PgClient,
   ids: ReadonlyArray<string>,
   updated: number,

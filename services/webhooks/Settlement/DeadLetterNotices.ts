@@ -1,6 +1,6 @@
 /**
- * Announces dead letters: a message of the stream DEAD_LETTERS for operators, and a notice to the account that says which
- * event, which endpoint, and how its last attempt ended.
+ * Announces dead letters: a message of the stream DEAD_LETTERS for operators, and a notice to the account that says
+ * which event, which endpoint, and how its last attempt ended.
  */
 import type { PgClient } from "@effect/sql-pg"
 import { Effect } from "effect"
@@ -30,7 +30,7 @@ const bodyOf = (row: Row): string =>
   `Delivery ${row.id} of ${row.event_type} to ${shownUrl(row.url)} is in the dead letter queue: ${outcome(row)} ` +
   `at attempt ${row.attempt}.`
 
-/** Reads the dead letters that the current transaction has written; one notice a delivery, coalesced by webhook. */
+/** The notices of the dead letters that the current transaction has written: one per delivery, coalesced by webhook. */
 const noticesOf = Effect.fnUntraced(function* (sql: PgClient.PgClient, dead: ReadonlyArray<SettledRow>) {
   const rows = yield* sql<Row>`
     select d.delivery_id::text as id, d.event_type, coalesce(d.endpoint_url, w.url) as url, d.attempt, d.response_status,
@@ -40,7 +40,7 @@ const noticesOf = Effect.fnUntraced(function* (sql: PgClient.PgClient, dead: Rea
   const byId = new Map(rows.map((row) => [row.id, row]))
   return dead.flatMap(({ account_id, delivery_id, webhook_id }): ReadonlyArray<Notice> => {
     const row = byId.get(delivery_id)
-    // A delivery that was gone with its day left no dead letter.
+    // If the delivery's day was dropped, there is no dead letter.
     return row === undefined ? [] : [{
       accountId: account_id,
       category: "alerts",
@@ -59,7 +59,7 @@ export interface Announcing {
   readonly notifications: Notifications["Service"]
 }
 
-/** Announces the dead letters that the current transaction has written. Last in the transaction, as every announcement. */
+/** Announces the dead letters that the current transaction has written; call it last in the transaction. */
 export const announceDeadLetters = Effect.fnUntraced(function* (
   { notifications, outbox, sql }: Announcing,
   dead: ReadonlyArray<SettledRow>,

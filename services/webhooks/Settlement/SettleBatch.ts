@@ -1,6 +1,6 @@
 /**
- * Settles a batch of results, whatever they are: what was delivered by one statement, everything else by another, each
- * its own transaction. What died is announced in the transaction that writes its dead letter.
+ * Settles a batch of results of all kinds: delivered ones by one statement, the others by a second one, each in its own
+ * transaction. A dead letter is announced in the transaction that writes it.
  */
 import type { PgClient } from "@effect/sql-pg"
 import { Clock, Effect } from "effect"
@@ -19,7 +19,7 @@ export interface BatchOptions extends Announcing {
   readonly schedule: RetrySchedule
 }
 
-/** Settles what was not delivered; gives it with what became of it. */
+/** Settles decisions of which none is `delivered`; returns those whose claim was still the row's. */
 const settleOthers = Effect.fnUntraced(function* (
   options: BatchOptions,
   own: PgClient.PgClient,
@@ -32,11 +32,11 @@ const settleOthers = Effect.fnUntraced(function* (
       options.sql.withTransaction,
     )
     : settleUndelivered(own, decisions, now)
-  const became = new Map(rows.map(({ delivery_id, next }) => [delivery_id, next]))
-  return decisions.filter(({ next, result }) => became.get(result.task.deliveryId) === next)
+  const nextById = new Map(rows.map(({ delivery_id, next }) => [delivery_id, next]))
+  return decisions.filter(({ next, result }) => nextById.get(result.task.deliveryId) === next)
 })
 
-/** Settles results; gives those whose claim was still the row's, with what became of each. */
+/** Settles results; returns those whose claim was still the row's, each with what became of its delivery. */
 export const settleBatch = Effect.fnUntraced(function* (
   options: BatchOptions,
   results: ReadonlyArray<Result>,

@@ -1,6 +1,6 @@
 /**
- * The usual end, in one short statement: deliveries whose receiver answered 2xx. Deleting the queue row by its claim is
- * the fence, and no lane is looked at: that costs PostgreSQL half of what it takes to settle any other end.
+ * Settles deliveries whose receiver answered 2xx, the usual outcome, in one short statement. Deleting the queue row by
+ * its claim is the fence, and the queue state is not locked, which costs PostgreSQL half of what other outcomes cost.
  */
 import type { PgClient } from "@effect/sql-pg"
 import { Effect } from "effect"
@@ -9,22 +9,22 @@ import { millisOf } from "../../platform/Ids.ts"
 import { arrayOf } from "../Deliveries/PgArray.ts"
 import { lockClaims } from "../Deliveries/RowLocks.ts"
 import type { Result } from "../Sender/Task.ts"
-import { whole } from "./AssertAllUpdated.ts"
+import { assertAllUpdated } from "./AssertAllUpdated.ts"
 
 const compare = (a: Result, b: Result): number => a.task.deliveryId < b.task.deliveryId ? -1 : 1
 
 const dayMillis = 24 * 60 * 60_000
 
 /**
- * No bounds on the ids beside the key, as in `settleUndelivered`: a generic plan would leave deliveries out. Addresses
- * and bodies are few and mostly alike, so each goes over once. An attempt cannot be there already: its claim ends in the
+ * The statement. It must not restrict the ids beside the key (see `settleUndelivered`). Most addresses and bodies are
+ * equal, so each distinct text is sent once. An attempt cannot have been recorded before: its claim ends in the
  * statement that records it.
  */
 const ended = Effect.fnUntraced(function* (
   sql: PgClient.PgClient,
   results: ReadonlyArray<Result>,
 ): Effect.fn.Return<ReadonlyArray<Result>, SqlError.SqlError> {
-  // In id order, as every statement that locks queue rows.
+  // In id order, like all statements that lock queue rows.
   const sorted = [...results].sort(compare)
   const of = (f: (result: Result) => string | number | bigint) => arrayOf(sorted.map(f))
   const texts = new Map<string, number>()
@@ -39,8 +39,10 @@ const ended = Effect.fnUntraced(function* (
     { readonly n: number; readonly updated: number; readonly ids: ReadonlyArray<string> | null }
   >`
     with texts as materialized (
+      -- The distinct bodies and addresses.
       select ${["", ...texts.keys()]}::text[] as of
     ), result as materialized (
+      -- The results as rows.
       select r.id, r.claim, to_timestamp(r.started / 1000.0) as started, r.took, r.status, r.day,
         nullif((select of from texts)[r.body + 1], '') as body, nullif((select of from texts)[r.url + 1], '') as url
       from unnest(${of((r) => r.task.deliveryId)}::uuid[], ${of((r) => r.task.claim)}::bigint[],
@@ -48,14 +50,17 @@ const ended = Effect.fnUntraced(function* (
         ${of((r) => Math.floor(millisOf(r.task.deliveryId) / dayMillis))}::int[], ${bodies}::int[], ${urls}::int[])
         r(id, claim, started, took, status, day, body, url)
     ), ended as (
+      -- Removes the queue rows whose claim is still the result's; only these results count.
       delete from delivery_queue q using result r where q.delivery_id = r.id and q.claim = r.claim
       returning q.delivery_id as id, q.webhook_id, q.cycle, q.attempt, q.claim,
         r.started, r.took, r.status, r.day, r.body, r.url,
         q.cycle = 1 and q.attempt = 1 and q.attempts_interrupted = 0 as at_once
     ), attempted as (
+      -- Records the attempts, except those of deliveries that succeeded at once.
       insert into attempts (delivery_id, cycle, attempt, claim, started_at, duration_ms, response_status)
       select id, cycle, attempt, claim, started, took, status from ended where not at_once
     ), updated as (
+      -- Updates the deliveries; those that succeeded at once have their attempt in the same row.
       update deliveries d set status = 'delivered', attempt = e.attempt, response_status = e.status, error = null,
         next_retry_at = null, endpoint_url = coalesce(e.url, d.endpoint_url), response_body = e.body,
         first_started_at = case when at_once then e.started else d.first_started_at end,
@@ -64,6 +69,7 @@ const ended = Effect.fnUntraced(function* (
       from ended e where d.id = e.id
       returning 1
     ), counted as (
+      -- Moves the counts from the earlier status to delivered.
       insert into delivery_counts (webhook_id, day, status, n)
       select c.webhook_id, date '1970-01-01' + c.day, s.status, s.sign * c.n from (
         select webhook_id, day, case when attempt = 1 then 'pending' else 'retrying' end as was, count(*) as n
@@ -76,13 +82,13 @@ const ended = Effect.fnUntraced(function* (
   const { ids, n, updated } = row!
   const own = new Set(ids)
   const settled = n === sorted.length ? sorted : sorted.filter((result) => own.has(result.task.deliveryId))
-  yield* whole(sql, settled.map(({ task }) => task.deliveryId), updated)
+  yield* assertAllUpdated(sql, settled.map(({ task }) => task.deliveryId), updated)
   return settled
 })
 
 /**
- * Settles results that were all delivered and gives those that it did; those whose claim is no longer the row's change
- * nothing. The queue rows are locked before (RowLocks.ts says why).
+ * Settles results that were all delivered; returns those whose claim was still the row's. The others change nothing.
+ * The queue rows are locked first, for the reason in RowLocks.ts.
  */
 export const settleDelivered = (
   sql: PgClient.PgClient,

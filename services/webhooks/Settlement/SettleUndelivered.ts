@@ -1,18 +1,19 @@
 /**
- * Settles what was not delivered: attempts that failed, claims that were given back, and claims that ended without an
- * outcome. One statement, fenced by the claim: attempts are recorded, deliveries updated in place, queue rows are gone or
- * due again, counts and lanes are moved along. A result whose claim is no longer the row's changes nothing.
+ * Settles claims that did not deliver: failed attempts, released claims, and claims that ended without an outcome. One
+ * statement, fenced by the claim, records the attempts, updates the deliveries in place, deletes the queue rows or
+ * makes them due again, and updates counts and queue states. A result whose claim is no longer the row's changes
+ * nothing.
  */
 import type { PgClient } from "@effect/sql-pg"
 import { Effect } from "effect"
 import type { SqlError } from "effect/sql"
 import { attemptsOf } from "../Deliveries/Attempts.ts"
-import { lockClaims, lockLanes } from "../Deliveries/RowLocks.ts"
+import { lockClaims, lockQueueStates } from "../Deliveries/RowLocks.ts"
 import { dayOf } from "../Deliveries/UuidDay.ts"
-import { whole } from "./AssertAllUpdated.ts"
+import { assertAllUpdated } from "./AssertAllUpdated.ts"
 import type { Decision, Next } from "./SettlementDecision.ts"
 
-/** A delivery that is settled, as the statement gives it. */
+/** A settled delivery. */
 export interface SettledRow {
   readonly delivery_id: string
   readonly webhook_id: string
@@ -20,9 +21,10 @@ export interface SettledRow {
   readonly next: Exclude<Next, "delivered">
 }
 
-/** The decisions as rows. */
+/** SQL: the decisions as rows. */
 const resultRows = (sql: PgClient.PgClient, decisions: ReadonlyArray<Decision>, now: number) => {
-  // One type an array: beside moments of today, the 0 of what was never begun is another, and no batch would settle.
+  // `|| now`: the client derives an array's type from its elements; 0 beside today's times is a second type, and the
+  // batch would fail.
   const of = <A>(f: (d: Decision) => A) => decisions.map(f)
   return sql`
       select r.id, r.claim, r.next, to_timestamp(r.due / 1000.0) as due,
@@ -38,8 +40,8 @@ const resultRows = (sql: PgClient.PgClient, decisions: ReadonlyArray<Decision>, 
         r(id, claim, next, due, started, took, status, error, body, url)`
 }
 
-/** Of `fenced`, the dead letters: each with its event and all of its attempts, this one last. */
-const burial = (sql: PgClient.PgClient, now: number) =>
+/** SQL: inserts the dead letters of the CTE `fenced`, each with its event and all attempts, this one last. */
+const deadLetterRows = (sql: PgClient.PgClient, now: number) =>
   sql`
       insert into dead_letters (delivery_id, webhook_id, account_id, event_id, event_type, source_id, body, cycle, attempt,
         response_status, error, endpoint_url, response_body, attempts, created_at, died_at)
@@ -59,11 +61,12 @@ const burial = (sql: PgClient.PgClient, now: number) =>
       on conflict (delivery_id) do nothing`
 
 /**
- * Settles decisions of which none is `delivered`, made at `now`, in a transaction of its own or the current one; gives
- * those whose claim was still the row's. The rows that it meets are locked before (RowLocks.ts).
+ * Settles decisions of which none is `delivered`, made at `now` (milliseconds), in the current transaction or a new
+ * one; returns those whose claim was still the row's. It locks the rows first, for the reason in RowLocks.ts.
  *
- * No bounds on the ids beside `d.id = f.id`: with both, PostgreSQL 18.4 prunes twice in a generic plan, at its start and
- * for each row, and the second time leaves out the one partition that the first left: nothing is updated, without a word.
+ * The statement must not restrict the ids beside `d.id = f.id`: with both conditions, PostgreSQL 18.4 prunes partitions
+ * twice in a generic plan, at its start and for each row, and the second time removes the partition that the first one
+ * kept, so that nothing is updated and no error is raised (see AssertAllUpdated.ts).
  */
 export const settleUndelivered = Effect.fnUntraced(function* (
   sql: PgClient.PgClient,
@@ -73,43 +76,52 @@ export const settleUndelivered = Effect.fnUntraced(function* (
   if (decisions.length === 0) return []
   yield* lockClaims(sql, decisions.map(({ result }) => result.task))
   const later = decisions.filter(({ next }) => next !== "dead")
-  if (later.length > 0) yield* lockLanes(sql, later.map(({ result }) => result.task.webhookId))
+  if (later.length > 0) yield* lockQueueStates(sql, later.map(({ result }) => result.task.webhookId))
   const rows = yield* sql<SettledRow & { readonly updated: number }>`
-    with result as materialized (${resultRows(sql, decisions, now)}
+    with result as materialized (
+      -- The decisions as rows.${resultRows(sql, decisions, now)}
     ), fenced as materialized (
+      -- Those whose claim is still the row's; only these count. The rows are read by key, one by one, and the claim is
+      -- compared outside, where the planner estimates it well.
       select r.*, q.webhook_id, q.account_id, q.event_id, q.cycle, q.attempt,
         case when q.attempt = 1 then 'pending' else 'retrying' end as was,
         case r.next when 'dead' then 'dead_letter' when 'retry' then 'retrying' end as now
-      -- By key, one by one; and the fence outside, where the planner takes it for as strict as it is.
       from result r cross join lateral (select * from delivery_queue where delivery_id = r.id offset 0) q
       where q.claim = r.claim
     ), ended as (
+      -- Removes the queue rows of dead letters.
       delete from delivery_queue q using fenced f where q.delivery_id = f.id and f.next = 'dead'
-    ), again as (
+    ), requeued as (
+      -- Makes the other queue rows due again, without a claim.
       update delivery_queue q set claim = null, lease_until = null, due_at = f.due,
         attempt = q.attempt + case when f.next = 'retry' then 1 else 0 end,
         attempts_interrupted = q.attempts_interrupted + case when f.next = 'interrupted' then 1 else 0 end
       from fenced f where q.delivery_id = f.id and f.next in ('retry', 'released', 'interrupted')
     ), attempted as (
+      -- Records the attempts; a released claim is none.
       insert into attempts (delivery_id, cycle, attempt, claim, started_at, duration_ms, response_status, error)
       select id, cycle, attempt, claim, started, took, status, error from fenced where next <> 'released'
       on conflict do nothing
     ), updated as (
+      -- Updates the deliveries whose status changes.
       update deliveries d set status = f.now, attempt = f.attempt, response_status = f.status, error = f.error,
         next_retry_at = case when f.next = 'retry' then f.due end,
         endpoint_url = coalesce(f.url, d.endpoint_url), response_body = f.body
       from fenced f
       where d.id = f.id and f.now is not null
       returning 1
-    ), buried as (${burial(sql, now)}
+    ), died as (
+      -- Writes the dead letters.${deadLetterRows(sql, now)}
     ), counted as (
+      -- Moves the counts from the earlier status to the new one.
       insert into delivery_counts (webhook_id, day, status, n)
       select webhook_id, day, status, sum(n) from (
         select webhook_id, ${dayOf(sql, "id")} as day, now as status, 1 as n from fenced where now is not null
         union all
         select webhook_id, ${dayOf(sql, "id")}, was, -1 from fenced where now is not null
       ) c group by webhook_id, day, status having sum(n) <> 0
-    ), moved as (
+    ), due_queues as (
+      -- Sets an earlier due time for the queues of requeued deliveries.
       update webhook_lanes l set next_due_at = f.due
       from (select webhook_id, min(due) as due from fenced where next in ('retry', 'released', 'interrupted')
         group by webhook_id) f
@@ -117,6 +129,6 @@ export const settleUndelivered = Effect.fnUntraced(function* (
     )
     select id as delivery_id, webhook_id, account_id, next, (select count(*)::int from updated) as updated from fenced`
   const changed = rows.flatMap(({ delivery_id, next }) => next === "dead" || next === "retry" ? [delivery_id] : [])
-  yield* whole(sql, changed, rows[0]?.updated ?? 0)
+  yield* assertAllUpdated(sql, changed, rows[0]?.updated ?? 0)
   return rows
 }, (effect, sql) => sql.withTransaction(effect))

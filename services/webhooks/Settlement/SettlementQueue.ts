@@ -1,6 +1,6 @@
 /**
- * The results that wait to be settled, and the loop that settles them, batch by batch. A batch that the database refuses
- * for one of its results is split, so that only that result is left to its claim's end.
+ * The queue of results to settle, and the loop that settles them in batches. A batch that the database refuses because
+ * of one result is split, so that only that result is dropped; its claim then expires.
  */
 import { type Clock, Effect, Latch } from "effect"
 import type { SqlError } from "effect/sql"
@@ -9,24 +9,24 @@ import type { Sender } from "../Sender.ts"
 import { releasedOf, type Result } from "../Sender/Task.ts"
 import { Unsettled } from "./Unsettled.ts"
 
-// A round trip of a busy process costs as much as hundreds of results in it.
+// The round trip of a batch costs a busy process as much as hundreds of results.
 const most = 2_000
-/** What a settlement shrinks to at last while each takes longer than a statement may. */
+/** The smallest batch; batches shrink while their statements time out. */
 const least = 125
-// A settlement costs as much as some forty results in it, and its commit holds up intake's; what is lost by a kill
-// meanwhile is sent again.
+// A batch itself costs as much as some forty results, and its commit delays those of intake, so results wait for more
+// of them. Deliveries whose results are lost by a kill meanwhile are sent again.
 const everyMillis = 25
 const againMillis = 1_000
-/** After so many refusals that are not the database's state, a batch is given up. */
+/** A batch is given up after this many errors that waiting does not cure. */
 const refusals = 60
 
 export interface QueueOptions {
   readonly sender: Sender["Service"]
-  /** How long a claim holds, in milliseconds. */
+  /** The lease of a claim, in milliseconds. */
   readonly lease: number
   /** Settles one batch. */
   readonly settle: (batch: ReadonlyArray<Result>) => Effect.Effect<unknown, SqlError.SqlError>
-  /** Called whenever there may be room again. */
+  /** Is called whenever there may be room for claims. */
   readonly onRoom: () => void
 }
 
@@ -35,40 +35,40 @@ export type SettlementQueue = ReturnType<typeof makeQueue>
 export const makeQueue = ({ lease, onRoom, sender, settle }: QueueOptions, clock: Clock.Clock) => {
   const { slots } = sender
   const unsettled = new Unsettled()
-  /** Open while results wait, while there are any at all, and after any were settled. */
+  /** `arrived`: results wait; `some`: there are unsettled results; `changed`: a batch has ended. */
   const [arrived, some, changed] = [Latch.makeUnsafe(false), Latch.makeUnsafe(false), Latch.makeUnsafe(false)]
   const millis = () => clock.currentTimeMillisUnsafe()
   let closed = false
   let size = most
   let refused = 0
 
-  /** For how long the oldest result has been here, in milliseconds. */
+  /** The age of the oldest unsettled result, in milliseconds. */
   const age = () => millis() - (unsettled.oldest() ?? millis())
 
-  /** Tells the slots how much room the results take, and whether anything may be claimed beside them. */
-  const weigh = () => {
+  /** Sets how much room the results take, and whether deliveries may be claimed at all. */
+  const updateRoom = () => {
     closed = age() > lease / 4
-    slots.hold(unsettled.size, closed)
+    slots.setUnsettled(unsettled.size, closed)
   }
 
   const add = (results: ReadonlyArray<Result>) => {
     if (results.length === 0) return
     for (const result of results) unsettled.add(result, millis())
-    slots.hold(unsettled.size, closed)
+    slots.setUnsettled(unsettled.size, closed)
     arrived.openUnsafe()
     some.openUnsafe()
   }
 
-  /** What was taken is over: settled, given up, or to be tried again. */
-  const over = () => {
+  /** Ends a batch: its results are settled, given up, or wait again. */
+  const batchEnded = () => {
     if (unsettled.waits === 0) arrived.closeUnsafe()
     if (unsettled.size === 0) some.closeUnsafe()
-    weigh()
+    updateRoom()
     changed.openUnsafe()
     onRoom()
   }
 
-  /** A result that PostgreSQL refuses is left to its claim's end, and holds up no other. */
+  /** Settles a batch. A result that PostgreSQL refuses is dropped, and does not delay the others. */
   const settleSplit = (batch: ReadonlyArray<Result>): Effect.Effect<void, SqlError.SqlError> =>
     Effect.catchTag(Effect.asVoid(settle(batch)), "SqlError", (error) => {
       if (!isDataFault(error)) return Effect.fail(error)
@@ -90,11 +90,11 @@ export const makeQueue = ({ lease, onRoom, sender, settle }: QueueOptions, clock
     yield* Effect.sleep(againMillis)
   })
 
-  // Results that the database does not take are kept until it does: they take room, so there are never many. What a stop
-  // cuts off is settled once more; the fence makes that harmless.
+  // Results are kept while the database is away; they take room, so their number is bounded. A batch that a stop cuts
+  // off is settled again, which the fence makes harmless.
   const flush = Effect.suspend(() => {
     const batch = unsettled.take(size)
-    if (batch.length === 0) return Effect.sync(over)
+    if (batch.length === 0) return Effect.sync(batchEnded)
     return settleSplit(batch).pipe(
       Effect.andThen(Effect.sync(() => {
         size = Math.min(most, size * 2)
@@ -104,36 +104,36 @@ export const makeQueue = ({ lease, onRoom, sender, settle }: QueueOptions, clock
       Effect.onInterrupt(() => Effect.sync(() => unsettled.putBack())),
       Effect.ensuring(Effect.sync(() => {
         unsettled.ended()
-        over()
+        batchEnded()
       })),
     )
   })
 
-  /** Gives back what was not begun, waits up to 5 s for what was, and settles all of it. */
+  /** Gives back claims that were not begun, waits up to 5 s for those that were, and settles all results. */
   const stop = Effect.gen(function* () {
     add(sender.stop().map(releasedOf))
     while (slots.load.claimed > 0 || unsettled.size > 0) {
       yield* flush
-      // Slots that an acceptance under way gives back make no result.
+      // An acceptance in progress may give back slots without a result.
       if (unsettled.size === 0 && slots.load.claimed > 0) yield* Effect.timeoutOption(arrived.await, everyMillis)
     }
   }).pipe(
     Effect.interruptible,
     Effect.timeoutOption("5 seconds"),
-    // What was POSTed and is not answered yet ends here, not with its lease.
+    // POSTs without an answer are settled as interrupted now, not when their leases end.
     Effect.andThen(Effect.suspend(() => settleSplit([...unsettled.take(Infinity), ...sender.abandon()]))),
     Effect.interruptible,
     Effect.timeout("7 seconds"),
     Effect.catchCause((cause) => Effect.logWarning("claims were not given back: their leases end", cause)),
   )
 
-  /** Settles for ever; a stop goes through `stop`. */
+  /** Settles; does not end. An interruption runs `stop`. */
   const settling: Effect.Effect<never> = Effect.gen(function* () {
     yield* arrived.await
     if (unsettled.waits < most) yield* Effect.sleep(everyMillis)
     yield* flush
   }).pipe(
-    // Nobody else settles: whatever goes wrong with one batch, the next one comes.
+    // No other fiber settles: after a defect in one batch, go on with the next one.
     Effect.catchDefect((defect) =>
       Effect.andThen(
         Effect.logError("settling failed: the claims of its results expire", defect),
@@ -144,5 +144,5 @@ export const makeQueue = ({ lease, onRoom, sender, settle }: QueueOptions, clock
     Effect.onInterrupt(() => stop),
   )
 
-  return { add, age, changed, settling, some, unsettled, weigh }
+  return { add, age, changed, settling, some, unsettled, updateRoom }
 }

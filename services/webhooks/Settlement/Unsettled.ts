@@ -1,26 +1,26 @@
 /**
- * Results that are not settled: in memory only, each under the lease of its claim. Those whose lease ends first are
- * settled first. Pure bookkeeping, no clock and no I/O; moments are in milliseconds.
+ * The unsettled results, in memory only, each with the lease of its claim. Results whose lease ends first are settled
+ * first. Pure bookkeeping, no clock and no I/O; times are in milliseconds.
  */
 import type { Result } from "../Sender/Task.ts"
 
-interface Held {
+interface Entry {
   readonly result: Result
-  /** When it came. */
+  /** When it was added. */
   readonly since: number
   leaseUntil: number
 }
 
 export class Unsettled {
-  private waiting: Array<Held> = []
-  private settling: Array<Held> = []
+  private waiting: Array<Entry> = []
+  private settling: Array<Entry> = []
 
-  /** Results that wait or are being settled. */
+  /** The number of results that wait or are being settled. */
   get size(): number {
     return this.waiting.length + this.settling.length
   }
 
-  /** Results that wait for their settlement to begin. */
+  /** The number of results that wait for their settlement to begin. */
   get waits(): number {
     return this.waiting.length
   }
@@ -29,51 +29,51 @@ export class Unsettled {
     this.waiting.push({ result, since: now, leaseUntil: result.task.leaseUntil })
   }
 
-  /** Begins the settlement of at most `most`; it ends with `ended` or `putBack`. */
+  /** Takes at most `most` results to settle; followed by `ended`, after `putBack` if they were not settled. */
   take(most: number): ReadonlyArray<Result> {
     if (this.waiting.length > most) this.waiting.sort((a, b) => a.leaseUntil - b.leaseUntil)
     this.settling = this.waiting.splice(0, most)
     return this.settling.map(({ result }) => result)
   }
 
-  /** Forgets what was taken. */
+  /** Removes the taken results. */
   ended(): void {
     this.settling = []
   }
 
-  /** Lets what was taken wait again. */
+  /** Lets the taken results wait again. */
   putBack(): void {
     this.waiting.unshift(...this.settling)
     this.settling = []
   }
 
-  /** Since when the oldest has been here. */
+  /** When the oldest result was added. */
   oldest(): number | undefined {
-    return this.least((held) => held.since)
+    return this.least((entry) => entry.since)
   }
 
-  /** When the first lease ends. */
+  /** The earliest end of a lease. */
   firstEnd(): number | undefined {
-    return this.least((held) => held.leaseUntil)
+    return this.least((entry) => entry.leaseUntil)
   }
 
-  /** The claims of results whose lease ends before `moment`. */
-  endingBefore(moment: number): ReadonlyArray<Result["task"]> {
-    return this.all().flatMap(({ leaseUntil, result }) => leaseUntil < moment ? [result.task] : [])
+  /** The claims of results whose lease ends before `time`. */
+  endingBefore(time: number): ReadonlyArray<Result["task"]> {
+    return this.all().flatMap(({ leaseUntil, result }) => leaseUntil < time ? [result.task] : [])
   }
 
   /** Notes that the leases of these deliveries last until `leaseUntil`. */
   renewed(deliveryIds: ReadonlySet<string>, leaseUntil: number): void {
-    for (const held of this.all()) {
-      if (deliveryIds.has(held.result.task.deliveryId)) held.leaseUntil = leaseUntil
+    for (const entry of this.all()) {
+      if (deliveryIds.has(entry.result.task.deliveryId)) entry.leaseUntil = leaseUntil
     }
   }
 
-  private all(): ReadonlyArray<Held> {
+  private all(): ReadonlyArray<Entry> {
     return [...this.settling, ...this.waiting]
   }
 
-  private least(of: (held: Held) => number): number | undefined {
-    return this.size === 0 ? undefined : this.all().reduce((least, held) => Math.min(least, of(held)), Infinity)
+  private least(of: (entry: Entry) => number): number | undefined {
+    return this.size === 0 ? undefined : this.all().reduce((least, entry) => Math.min(least, of(entry)), Infinity)
   }
 }

@@ -1,4 +1,4 @@
-/** The leases of results that are not settled, and the claims of processes that are gone. */
+/** Renews the leases of unsettled results, and frees the expired claims of other processes. */
 import type { PgClient } from "@effect/sql-pg"
 import { Clock, Effect, Exit } from "effect"
 import type { SqlError } from "effect/sql"
@@ -13,18 +13,20 @@ const warnEveryMillis = 60_000
 interface LeaseOptions {
   readonly sql: PgClient.PgClient
   readonly queue: SettlementQueue
-  /** How long a claim holds, in milliseconds. */
+  /** The lease of a claim, in milliseconds. */
   readonly lease: number
 }
 
-/** Looks at the results and renews their leases, for ever; apart, since renewing waits where the database does. */
+/**
+ * Checks the results and renews their leases, in two loops, since a renewal may wait for the database; does not end.
+ */
 export const watching = ({ lease, queue, sql }: LeaseOptions, clock: Clock.Clock): Effect.Effect<void> => {
-  const { age, some, unsettled, weigh } = queue
+  const { age, some, unsettled, updateRoom } = queue
   const millis = () => clock.currentTimeMillisUnsafe()
   let warnedAt = -Infinity
 
-  const look = Effect.gen(function* () {
-    weigh()
+  const checking = Effect.gen(function* () {
+    updateRoom()
     const old = age()
     yield* gaugeUnsettled(unsettled.size, old)
     if (old <= lease / 2 || millis() - warnedAt < warnEveryMillis) return
@@ -45,21 +47,21 @@ export const watching = ({ lease, queue, sql }: LeaseOptions, clock: Clock.Clock
     unsettled.renewed(new Set(rows.map(({ id }) => id)), until)
   })
 
-  /** Every look, while there are results, and once when there are none any more. */
-  const eachLook = (turn: Effect.Effect<void, SqlError.SqlError>) =>
+  /** Repeats an effect while there are results, and once more after the last one. */
+  const whileUnsettled = (check: Effect.Effect<void, SqlError.SqlError>) =>
     some.await.pipe(
       Effect.andThen(Effect.sleep(Math.min(1_000, lease / 12))),
-      Effect.andThen(turn),
-      Effect.catchCause((cause) => Effect.logDebug("a look at unsettled results failed", cause)),
+      Effect.andThen(check),
+      Effect.catchCause((cause) => Effect.logDebug("checking unsettled results failed", cause)),
       Effect.forever,
     )
 
-  return Effect.all([eachLook(look), eachLook(renewing)], { concurrency: "unbounded", discard: true })
+  return Effect.all([whileUnsettled(checking), whileUnsettled(renewing)], { concurrency: "unbounded", discard: true })
 }
 
 /**
- * Settles claims whose lease is over, all there are: a process that was killed under load leaves thousands, and a batch
- * every 5 s would take minutes. Gives how many `settle` did.
+ * Settles all claims whose lease has ended: a process that was killed under load leaves thousands, and one batch per 5
+ * s would take minutes. Returns how many `settle` settled.
  */
 export const freeing = (
   { lease, queue: { unsettled }, sql }: LeaseOptions,
@@ -68,8 +70,8 @@ export const freeing = (
   let freesFrom = -Infinity
 
   /**
-   * Claims whose lease is over, unless their holders may still have results of them. The read is made even while its
-   * answer is not used: only a read shows that the database is still away, and the wait counts from the last failed one.
+   * Claims whose lease has ended, unless their processes may still have results of them. They are read even while they
+   * may not be freed: only a read shows that the database is still away, and the wait counts from the last failed read.
    */
   const orphans = Effect.gen(function* () {
     const asked = yield* Clock.currentTimeMillis

@@ -8,10 +8,10 @@ const totals = Effect.flatMap(Database, ({ sql }) =>
   sql<{ webhook_id: string; status: string; n: number }>`
     select webhook_id, status, sum(n)::int as n from delivery_counts group by 1, 2 having sum(n) <> 0 order by 1, 2`)
 
-layer(Layer.fresh(world()))("Counts", (it) => {
-  it.effect("a fold leaves one row a webhook, day and status, and every total as it was", () =>
+layer(Layer.fresh(world()))("CountCompaction", (it) => {
+  it.effect("leaves one row per webhook, day and status, and all totals unchanged", () =>
     Effect.gen(function* () {
-      const { fold } = yield* CountCompaction
+      const { compact } = yield* CountCompaction
       const hooks = [yield* webhook(), yield* webhook()]
       for (const hook of [...hooks, ...hooks, ...hooks]) {
         const { tasks } = yield* take(Array.from({ length: 4 }, () => event(hook.accountId)))
@@ -20,32 +20,32 @@ layer(Layer.fresh(world()))("Counts", (it) => {
       }
       const before = yield* totals
       assert.isAbove(yield* count("delivery_counts"), 12)
-      assert.isFalse(yield* fold)
+      assert.isFalse(yield* compact)
       assert.deepStrictEqual(yield* totals, before)
       assert.strictEqual(yield* count("delivery_counts", "folded"), 6)
       assert.strictEqual(yield* count("delivery_counts"), 6)
-      assert.isFalse(yield* fold)
+      assert.isFalse(yield* compact)
       assert.deepStrictEqual(yield* totals, before)
       assert.deepStrictEqual(yield* miscounted, [])
     }))
 
-  it.effect("what cancels out leaves no row, and a long list is folded in batches", () =>
+  it.effect("leaves no row for counts that sum to zero, and works in batches", () =>
     Effect.gen(function* () {
       const { sql } = yield* Database
-      const { fold } = yield* CountCompaction
+      const { compact } = yield* CountCompaction
       yield* sql`delete from delivery_counts`
       yield* sql`insert into delivery_counts (webhook_id, day, status, n)
         select ${crypto.randomUUID()}::uuid, '2026-03-10', 'pending', case i % 2 when 0 then 1 else -1 end
         from generate_series(1, 20000) i`
-      assert.isTrue(yield* fold)
-      assert.isFalse(yield* fold)
+      assert.isTrue(yield* compact)
+      assert.isFalse(yield* compact)
       assert.strictEqual(yield* count("delivery_counts"), 0)
     }))
 
-  it.effect("folds and settlements at once lose nothing", () =>
+  it.effect("loses no count while deliveries are settled", () =>
     Effect.gen(function* () {
       const { sql } = yield* Database
-      const { fold } = yield* CountCompaction
+      const { compact } = yield* CountCompaction
       yield* sql`delete from delivery_counts`
       yield* sql`delete from deliveries`
       const hook = yield* webhook()
@@ -56,8 +56,8 @@ layer(Layer.fresh(world()))("Counts", (it) => {
       yield* Effect.all([
         Effect.repeat(writes, { times: 25 }),
         Effect.repeat(writes, { times: 25 }),
-        Effect.repeat(fold, { times: 50 }),
-        Effect.repeat(fold, { times: 50 }),
+        Effect.repeat(compact, { times: 50 }),
+        Effect.repeat(compact, { times: 50 }),
       ], { concurrency: "unbounded" })
       assert.deepStrictEqual(yield* miscounted, [])
       assert.deepStrictEqual((yield* totals).map(({ n, status }) => [status, n]), [["delivered", 52], ["pending", 52]])

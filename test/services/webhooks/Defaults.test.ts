@@ -1,4 +1,6 @@
-/** What an empty environment makes of a delivery that fails, by virtual time, against a receiver on loopback. */
+/**
+ * How failing deliveries are retried with the default configuration, in virtual time, against a receiver on loopback.
+ */
 import { assert, layer } from "@effect/vitest"
 import { ConfigProvider, Deferred, Effect, Layer, Schema } from "effect"
 import { TestClock } from "effect/testing"
@@ -13,12 +15,12 @@ import { comes, comesByItself, event, miscounted, now, settling, stoppedClock, w
 
 const minute = 60_000
 const hour = 60 * minute
-/** The table of the specification, written once more. */
+/** The retry delays of the specification. */
 const table = [minute, 5 * minute, 30 * minute, 2 * hour, 6 * hour, 24 * hour, 48 * hour]
 
 const decode = Schema.decodeUnknownSync(Schema.fromJsonString(FullDeliveryRecord))
 
-/** A world by the program's own defaults: nothing in the environment. */
+/** The services with the program's defaults, as with an empty environment. */
 const defaults = (clock?: Layer.Layer<never>) =>
   Layer.unwrap(Effect.gen(function* () {
     const { schedule, webhooksTimeout: timeoutMillis } = yield* load.pipe(
@@ -39,7 +41,7 @@ const dueIds = Effect.map(
 const clock = stoppedClock()
 
 layer(Layer.fresh(defaults(clock.layer)), { excludeTestServices: true })("The retry schedule", (it) => {
-  it.effect("eight attempts, each at its delay or up to a tenth later, then the dead letter queue and nothing more", () =>
+  it.effect("makes eight attempts, each at its delay or up to a tenth later, then a dead letter and nothing more", () =>
     Effect.gen(function* () {
       const bodies = new Set<string>()
       const numbers: Array<unknown> = []
@@ -87,14 +89,14 @@ layer(Layer.fresh(defaults(clock.layer)), { excludeTestServices: true })("The re
       }
       assert.lengthOf(receiver.requests, 8)
       assert.deepStrictEqual(yield* miscounted, [])
-      const told = yield* sql<{ stream: string }>`select stream from outbox
+      const announced = yield* sql<{ stream: string }>`select stream from outbox
         where stream in ('DEAD_LETTERS', 'NOTIFICATIONS') order by stream`
-      assert.deepStrictEqual(told.map(({ stream }) => stream), ["DEAD_LETTERS", "NOTIFICATIONS"])
+      assert.deepStrictEqual(announced.map(({ stream }) => stream), ["DEAD_LETTERS", "NOTIFICATIONS"])
     }))
 })
 
 layer(Layer.fresh(defaults()))("The deadline", (it) => {
-  const held = Effect.fnUntraced(function* (partly: boolean) {
+  const receiving = Effect.fnUntraced(function* (partly: boolean) {
     const arrived = yield* Deferred.make<ServerResponse>()
     const receiver = yield* serve((request, response) => {
       request.resume()
@@ -111,9 +113,9 @@ layer(Layer.fresh(defaults()))("The deadline", (it) => {
     }
   })
 
-  it.effect("a receiver that answers after 9 seconds got it", () =>
+  it.effect("an answer after 9 seconds counts", () =>
     Effect.gen(function* () {
-      const { record, response, settled } = yield* held(false)
+      const { record, response, settled } = yield* receiving(false)
       yield* TestClock.adjust("9 seconds")
       response.writeHead(200).end("ok")
       yield* comes(settled)
@@ -122,10 +124,10 @@ layer(Layer.fresh(defaults()))("The deadline", (it) => {
       assert.isAtLeast(attempts[0]!.duration_ms, 9_000)
     }))
 
-  it.effect("one that answers after 11 seconds has failed with `timeout` and without a status", () =>
+  it.effect("an answer after 11 seconds is a failure with `timeout` and without a status", () =>
     Effect.gen(function* () {
       const started = yield* now
-      const { record, response, settled } = yield* held(false)
+      const { record, response, settled } = yield* receiving(false)
       yield* TestClock.adjust("11 seconds")
       response.writeHead(200).end("ok")
       yield* comes(settled)
@@ -135,9 +137,9 @@ layer(Layer.fresh(defaults()))("The deadline", (it) => {
       assert.isAtLeast(Date.parse(next_retry_at!), started + 10_000 + minute)
     }))
 
-  it.effect("a 2xx whose body has not ended after 10 seconds has failed, too", () =>
+  it.effect("a 2xx whose body does not end within 10 seconds is a failure", () =>
     Effect.gen(function* () {
-      const { record, settled } = yield* held(true)
+      const { record, settled } = yield* receiving(true)
       yield* TestClock.adjust("10100 millis")
       yield* comes(settled)
       const { error, status } = yield* record

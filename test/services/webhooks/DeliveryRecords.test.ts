@@ -39,7 +39,9 @@ const page = Effect.fnUntraced(function* (hook: Hook, request: Partial<PageReque
 const full = Schema.decodeUnknownSync(Schema.fromJsonString(FullDeliveryRecord))
 const dead = { ending: "interrupted", fatal: true, status: null, error: "interrupted" } as const
 
-/** 25 deliveries: 10 delivered, 6 retrying, 4 dead, 5 pending of which 2 are in flight; their ids, newest first. */
+/**
+ * 25 deliveries: 10 delivered, 6 retrying, 4 dead letters, 5 pending of which 2 are claimed; their ids, newest first.
+ */
 const history = Effect.gen(function* () {
   const hook = yield* webhook()
   const { sql } = yield* Database
@@ -54,7 +56,7 @@ const history = Effect.gen(function* () {
 })
 
 layer(Layer.fresh(world({ schedule: { ...specified, jitter: 0 } })))("DeliveryRecords", (it) => {
-  it.effect("pages are newest first, without gap or repeat, each with the total; past the end they are empty", () =>
+  it.effect("pages are newest first, without gaps or repeats, each with the total; past the end they are empty", () =>
     Effect.gen(function* () {
       const { hook, rows } = yield* history
       const ids = rows.map(({ id }) => id)
@@ -72,20 +74,20 @@ layer(Layer.fresh(world({ schedule: { ...specified, jitter: 0 } })))("DeliveryRe
       }
     }))
 
-  it.effect("pages that reach further back than yesterday have no gap or repeat, also once that is remembered", () =>
+  it.effect("pages with deliveries of earlier days have no gaps or repeats, also when they are cached", () =>
     Effect.gen(function* () {
       const hook = yield* webhook()
       const { sql } = yield* Database
       for (const [days, deliveries] of [[40, 3], [10, 4], [1, 2], [0, 5]] as const) {
         const accepted = take(Array.from({ length: deliveries }, () => event(hook.accountId)))
         const { tasks } = yield* accepted.pipe(on(noon - days * dayMillis))
-        // What is dead stays to be read when its day's partition is dropped.
+        // Dead letters stay readable when the partition of their day is dropped.
         yield* settle(tasks.slice(0, 1).map((task) => resultOf(task, noon - days * dayMillis, dead)))
       }
       const ids = (yield* sql<{ id: string }>`
         select id from deliveries where webhook_id = ${hook.id}::uuid order by id desc`).map(({ id }) => id)
       assert.lengthOf(ids, 14)
-      for (const _ of ["looked for", "remembered"]) {
+      for (const _ of ["read", "cached"]) {
         for (const limit of [1, 3, 7, 8, 14, 20]) {
           const seen: Array<string> = []
           for (let n = 0; n * limit < ids.length; n++) {
@@ -98,11 +100,11 @@ layer(Layer.fresh(world({ schedule: { ...specified, jitter: 0 } })))("DeliveryRe
       }
     }))
 
-  it.effect("every status filters and counts its own; a text that is no status finds nothing", () =>
+  it.effect("each status filters and counts its deliveries, also after a compaction; other texts find nothing", () =>
     Effect.gen(function* () {
       const { hook, rows } = yield* history
-      for (const fold of [false, true]) {
-        if (fold) yield* (yield* CountCompaction).fold
+      for (const compacted of [false, true]) {
+        if (compacted) yield* (yield* CountCompaction).compact
         for (const status of DeliveryStatus.literals) {
           const own = rows.filter((row) => row.status === status).map(({ id }) => id)
           const { items, total } = yield* page(hook, { status, limit: 100 })
@@ -118,7 +120,7 @@ layer(Layer.fresh(world({ schedule: { ...specified, jitter: 0 } })))("DeliveryRe
       }
     }))
 
-  it.effect("a record says why no response came and when the next attempt is due", () =>
+  it.effect("a record has the error of an attempt without a response and the time of the next one", () =>
     Effect.gen(function* () {
       const hook = yield* webhook()
       const { tasks } = yield* take([event(hook.accountId)])
@@ -154,7 +156,7 @@ layer(Layer.fresh(world({ schedule: { ...specified, jitter: 0 } })))("DeliveryRe
       assert.strictEqual(JSON.stringify(JSON.parse(text).payload), task!.body)
     }))
 
-  it.effect("another's, an unknown one, another webhook's and what is no id are the same 404", () =>
+  it.effect("deliveries of other accounts and webhooks, unknown ids and texts that are no ids are not found", () =>
     Effect.gen(function* () {
       const { hook, rows } = yield* history
       const stranger = yield* webhook()
@@ -174,7 +176,7 @@ layer(Layer.fresh(world({ schedule: { ...specified, jitter: 0 } })))("DeliveryRe
       }
     }))
 
-  it.effect("a deleted webhook's list is gone; its deliveries stay readable, what waited is cancelled", () =>
+  it.effect("a deleted webhook has no list; its deliveries stay readable, and waiting ones are cancelled", () =>
     Effect.gen(function* () {
       const { hook, rows } = yield* history
       const { get, page } = yield* DeliveryRecords
@@ -195,7 +197,8 @@ layer(Layer.fresh(world({ schedule: { ...specified, jitter: 0 } })))("DeliveryRe
         ),
         [9, 2, 0, 10, 4],
       )
-      // The two in flight come back, and are cancelled then; the job ends once nothing can come any more.
+      // The two claimed ones return to the queue and are cancelled then; the job ends when no delivery can return any
+      // more.
       const { sql } = yield* Database
       yield* sql`update delivery_queue set claim = null, lease_until = null where webhook_id = ${hook.id}::uuid`
       yield* TestClock.adjust("20 seconds")

@@ -1,7 +1,7 @@
 /**
- * The first attempt of a delivery that succeeded at once is in the delivery's own row, and nobody can tell. Each kind of
- * history happens twice: as it is written today, and to a twin that is put after every step as it was written before
- * there was such a place. What is said of both is the same text.
+ * The only attempt of a delivery that succeeded at once is in the delivery's own row, which readers cannot notice. Each
+ * history happens twice: as the program writes it now, and to a twin that after each step is rewritten as earlier
+ * programs wrote it, with all attempts as rows. The reads of both must give the same text.
  */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
@@ -32,7 +32,7 @@ import {
 
 type Step = "delivered" | "failed" | "released" | "interrupted" | "dead" | "replay"
 
-/** It ends as a dead letter. */
+/** The fifth interruption makes a dead letter. */
 const doubtful: ReadonlyArray<Step> = Array(5).fill("interrupted")
 
 const kinds: ReadonlyArray<ReadonlyArray<Step>> = [
@@ -58,7 +58,7 @@ const kinds: ReadonlyArray<ReadonlyArray<Step>> = [
 ]
 const steps = Math.max(...kinds.map((kind) => kind.length))
 
-/** Short delays: the longest wait between two steps is longer. */
+/** Delays shorter than the wait between two steps. */
 const schedule = { delays: Array.from({ length: 8 }, () => 60_000), jitter: 0.1 }
 
 interface One {
@@ -78,7 +78,7 @@ const side = Effect.gen(function* () {
   return { hook, all: tasks.map((task, i): One => ({ id: task.deliveryId, kind: kinds[i]!, task })) }
 })
 
-/** What earlier programs wrote of the same: all attempts as rows. */
+/** Rewrites a history as earlier programs wrote it: all attempts as rows. */
 const asBefore = Effect.fnUntraced(function* ({ hook }: Side) {
   const { owner } = yield* Database
   yield* owner`
@@ -124,15 +124,15 @@ const step = Effect.fnUntraced(function* ({ all, hook }: Side, n: number) {
   yield* settle(resultsOf("fatal", all, n, at))
 })
 
-/** Claims what goes on at step `n`. */
+/** Claims the deliveries that have a step `n`. */
 const claimed = Effect.fnUntraced(function* ({ all }: Side, n: number) {
   const wanted = all.filter(({ kind }) => kind[n] !== undefined && kind[n] !== "replay")
   const tasks = new Map((yield* claimAll(wanted.map(({ id }) => id))).map((task) => [task.deliveryId, task]))
   for (const one of wanted) one.task = tasks.get(one.id) ?? one.task
 })
 
-/** All that is told of a side's deliveries, with names in place of ids. */
-const told = Effect.fnUntraced(function* ({ all, hook }: Side, left: ReadonlyArray<One> = all) {
+/** All that reads return of a side's deliveries, with ids replaced by names. */
+const readsOf = Effect.fnUntraced(function* ({ all, hook }: Side, left: ReadonlyArray<One> = all) {
   const records = yield* DeliveryRecords
   const texts = [yield* records.page(session(hook.accountId), hook.id, { page: 0, limit: 100 })]
   for (const status of ["delivered", "dead_letter", "retrying", "pending"]) {
@@ -149,7 +149,7 @@ const told = Effect.fnUntraced(function* ({ all, hook }: Side, left: ReadonlyArr
   )
 })
 
-/** The statement by which attempts were told while all of them were rows. */
+/** The attempts as read by the statement of earlier programs, which wrote all of them as rows. */
 const rowsOf = Effect.fnUntraced(function* (id: string) {
   const { sql } = yield* Database
   const [row] = yield* sql<{ attempts: string }>`
@@ -162,7 +162,7 @@ const rowsOf = Effect.fnUntraced(function* (id: string) {
 })
 
 const alike = Effect.fnUntraced(function* (today: Side, before: Side, when: string) {
-  assert.deepStrictEqual(yield* told(today), yield* told(before), when)
+  assert.deepStrictEqual(yield* readsOf(today), yield* readsOf(before), when)
   assert.deepStrictEqual(yield* miscounted, [], when)
 })
 
@@ -189,7 +189,7 @@ const both = Effect.gen(function* () {
 })
 
 layer(Layer.fresh(world({ schedule })))("First attempts", (it) => {
-  it.effect("are told as they were, whatever comes after them, also of deliveries from before", () =>
+  it.effect("read as earlier programs wrote them, whatever follows, and after their day was dropped", () =>
     Effect.gen(function* () {
       const sides = yield* both
       const [today, before] = sides
@@ -198,7 +198,7 @@ layer(Layer.fresh(world({ schedule })))("First attempts", (it) => {
         select distinct status from deliveries where webhook_id = ${today.hook.id}::uuid`
       assert.sameMembers(ends.map(({ status }) => status), ["pending", "retrying", "delivered", "dead_letter"])
 
-      // Their day goes. Dead letters stay, and what is sent again comes back with all that was known of it.
+      // Their day is dropped. Dead letters stay, and replayed ones come back with all their attempts.
       yield* Effect.gen(function* () {
         yield* (yield* Settlement).free
         const { upkeep } = yield* Partitions
@@ -206,25 +206,25 @@ layer(Layer.fresh(world({ schedule })))("First attempts", (it) => {
         const letters = (some: Side) => some.all.filter(({ kind }) => kind.at(-1) === "dead" || kind === doubtful)
         for (const one of sides) {
           const dead = letters(one)
-          const tell = Effect.forEach(
+          const records = Effect.forEach(
             dead,
             ({ id }) => Effect.flatMap(DeliveryRecords, ({ get }) => get(one.hook.accountId, id)),
           )
           const attempts = (texts: ReadonlyArray<string>) => texts.map((text) => JSON.parse(text).attempts)
-          const was = attempts(yield* tell)
+          const was = attempts(yield* records)
           const ids = dead.map(({ id }) => id)
           assert.strictEqual(yield* count("deliveries", `id = any('{${ids.join(",")}}'::uuid[])`), 0)
           yield* (yield* Replays).again(one.hook.id, ids).pipe(sql.withTransaction)
-          assert.deepStrictEqual(attempts(yield* tell), was)
+          assert.deepStrictEqual(attempts(yield* records), was)
           yield* settle((yield* claimAll(ids)).map((task) => resultOf(task, task.leaseUntil)))
-          assert.deepStrictEqual(attempts(yield* tell).map((all) => all.slice(0, -1)), was)
+          assert.deepStrictEqual(attempts(yield* records).map((all) => all.slice(0, -1)), was)
         }
-        const of = (one: Side) => told(one, letters(one))
+        const of = (one: Side) => readsOf(one, letters(one))
         assert.deepStrictEqual(yield* of(today), yield* of(before))
       }).pipe(on((yield* now) + 40 * dayMillis))
     }))
 
-  it.effect("are no rows of their own where they are the only ones", () =>
+  it.effect("have no row of their own if the delivery succeeded at once", () =>
     Effect.gen(function* () {
       const { accountId, id } = yield* webhook()
       const { tasks } = yield* take([event(accountId), event(accountId)])

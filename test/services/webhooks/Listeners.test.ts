@@ -59,20 +59,20 @@ layer(Layer.fresh(world()))("Listeners", (it) => {
       yield* accept(own, [event(hook.accountId), event(other.accountId)])
       yield* webhooks.update(hook.accountId, hook.id, { isActive: false })
       const left = yield* accept(own, taken)
-      assert.deepStrictEqual([left.moved, left.deliveries, left.duplicates], [[0, 2], 1, 0])
+      assert.deepStrictEqual([left.outdated, left.deliveries, left.duplicates], [[0, 2], 1, 0])
       const again = yield* accept(own, taken)
-      assert.deepStrictEqual([again.moved, again.deliveries, again.duplicates], [[], 0, 1])
+      assert.deepStrictEqual([again.outdated, again.deliveries, again.duplicates], [[], 0, 1])
       assert.strictEqual(yield* count("deliveries", `webhook_id = '${hook.id}'`), 1)
       yield* webhooks.update(hook.accountId, hook.id, { isActive: true })
       const turns: Array<boolean> = []
       // The webhook changes in each round until the account is locked.
-      const all = yield* acceptAll((some, hold) => {
-        turns.push(hold)
+      const all = yield* acceptAll((some, lock) => {
+        turns.push(lock)
         const change = Effect.andThen(own.listeners.of([hook.accountId]), webhooks.rotate(hook.accountId, hook.id, 0))
-        return Effect.andThen(hold ? Effect.void : Effect.orDie(change), accept(own, some, hold))
+        return Effect.andThen(lock ? Effect.void : Effect.orDie(change), accept(own, some, lock))
       }, [event(other.accountId), event(hook.accountId), event("00000000-0000-4000-8000-000000000000")])
       assert.deepStrictEqual(turns, [false, false, true])
-      assert.deepStrictEqual([all.moved, all.unknown, all.deliveries], [[], [2], 2])
+      assert.deepStrictEqual([all.outdated, all.unknown, all.deliveries], [[], [2], 2])
       assert.deepStrictEqual(yield* miscounted, [])
     }))
 
@@ -85,8 +85,8 @@ layer(Layer.fresh(world()))("Listeners", (it) => {
       // Another process, with its own cache.
       const listeners = Context.get(yield* Layer.build(Layer.fresh(Listeners.layer)), Listeners)
       const goes = Effect.fnUntraced(function* (by: typeof own) {
-        const { moved, tasks } = yield* acceptAll((some, hold) => accept(by, some, hold), [event(hook.accountId)])
-        assert.deepStrictEqual(moved, [])
+        const { outdated, tasks } = yield* acceptAll((some, lock) => accept(by, some, lock), [event(hook.accountId)])
+        assert.deepStrictEqual(outdated, [])
         return tasks.map(({ webhookId }) => webhookId).sort()
       })
       let over = false

@@ -1,4 +1,4 @@
-/** Days: made ahead, dropped whole, and what must outlive them. */
+/** Daily partitions: created ahead, dropped as a whole, and the rows that must outlive them. */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Schema } from "effect"
 import { DeliveryPage, FullDeliveryRecord } from "../../../schemas/mail/Delivery.ts"
@@ -43,7 +43,7 @@ const get = Effect.fnUntraced(function* (accountId: string, id: string) {
   return Schema.decodeUnknownSync(Schema.fromJsonString(FullDeliveryRecord))(text)
 })
 
-/** One delivery of a webhook, made now, that ended so. */
+/** One delivery of a webhook, created now, with this end. */
 const one = Effect.fnUntraced(function* (hook: { id: string; accountId: string }, end: "delivered" | "dead" | "waits") {
   const { tasks } = yield* take([event(hook.accountId)])
   const task = tasks[0]!
@@ -57,42 +57,45 @@ const one = Effect.fnUntraced(function* (hook: { id: string; accountId: string }
   return task.deliveryId
 })
 
-// First, since ids never go back in time: the others go months ahead.
-layer(Layer.fresh(world({ retention: { ...retention, carriedOver: 1 } })))("Partitions, much that waits", (it) => {
-  it.effect("a day of which much waits stays and is thinned, and goes once little does", () =>
-    Effect.gen(function* () {
-      yield* upkeep
-      const hook = yield* webhook()
-      const waiting = yield* Effect.all([one(hook, "waits"), one(hook, "waits"), one(hook, "waits")])
-      const delivered = yield* one(hook, "delivered")
-      const dead = yield* one(hook, "dead")
-      const ids = Effect.map(page(hook), ({ items, total }) => [items.map(({ id }) => id).sort(), total])
-      yield* Effect.gen(function* () {
+// The first group, because ids never go back in time and the other groups go months ahead.
+layer(Layer.fresh(world({ retention: { ...retention, carriedOver: 1 } })))(
+  "Partitions with more waiting rows than are moved at once",
+  (it) => {
+    it.effect("a day with many waiting deliveries stays without its ended ones, and is dropped once few wait", () =>
+      Effect.gen(function* () {
         yield* upkeep
-        for (const table of tables) {
-          assert.strictEqual(yield* count(`${table}_p20260310`), 3, table)
-          assert.strictEqual(yield* count(`${table}_default`), 0, table)
-        }
-        assert.deepStrictEqual(yield* ids, [[...waiting, dead].sort(), 4])
-        assert.strictEqual((yield* Effect.exit(get(hook.accountId, delivered)))._tag, "Failure")
-        assert.deepStrictEqual(yield* miscounted, [])
+        const hook = yield* webhook()
+        const waiting = yield* Effect.all([one(hook, "waits"), one(hook, "waits"), one(hook, "waits")])
+        const delivered = yield* one(hook, "delivered")
+        const dead = yield* one(hook, "dead")
+        const ids = Effect.map(page(hook), ({ items, total }) => [items.map(({ id }) => id).sort(), total])
+        yield* Effect.gen(function* () {
+          yield* upkeep
+          for (const table of tables) {
+            assert.strictEqual(yield* count(`${table}_p20260310`), 3, table)
+            assert.strictEqual(yield* count(`${table}_default`), 0, table)
+          }
+          assert.deepStrictEqual(yield* ids, [[...waiting, dead].sort(), 4])
+          assert.strictEqual((yield* Effect.exit(get(hook.accountId, delivered)))._tag, "Failure")
+          assert.deepStrictEqual(yield* miscounted, [])
 
-        const tasks = yield* claimAll(waiting.slice(1))
-        yield* settle([resultOf(tasks[0]!, yield* now), resultOf(tasks[1]!, yield* now)])
-        assert.strictEqual((yield* page(hook, "delivered")).total, 2)
-        yield* upkeep
-        for (const table of tables) {
-          assert.notInclude(yield* daysOf(table), "p20260310")
-          assert.strictEqual(yield* count(`${table}_default`), 1, table)
-        }
-        assert.deepStrictEqual(yield* ids, [[waiting[0]!, dead].sort(), 2])
-        assert.deepStrictEqual(yield* miscounted, [])
-      }).pipe(on(noon + 32 * dayMillis))
-    }))
-})
+          const tasks = yield* claimAll(waiting.slice(1))
+          yield* settle([resultOf(tasks[0]!, yield* now), resultOf(tasks[1]!, yield* now)])
+          assert.strictEqual((yield* page(hook, "delivered")).total, 2)
+          yield* upkeep
+          for (const table of tables) {
+            assert.notInclude(yield* daysOf(table), "p20260310")
+            assert.strictEqual(yield* count(`${table}_default`), 1, table)
+          }
+          assert.deepStrictEqual(yield* ids, [[waiting[0]!, dead].sort(), 2])
+          assert.deepStrictEqual(yield* miscounted, [])
+        }).pipe(on(noon + 32 * dayMillis))
+      }))
+  },
+)
 
 layer(Layer.fresh(world()))("Partitions", (it) => {
-  it.effect("makes yesterday to three days ahead, moves what came before into its day, and makes nothing twice", () =>
+  it.effect("creates yesterday to three days ahead once each, and moves earlier rows into their day", () =>
     Effect.gen(function* () {
       const hook = yield* webhook()
       const early = [yield* one(hook, "delivered"), yield* one(hook, "dead")]
@@ -104,7 +107,7 @@ layer(Layer.fresh(world()))("Partitions", (it) => {
       for (const table of tables) {
         assert.deepStrictEqual(yield* daysOf(table), days)
         assert.strictEqual(yield* count(`${table}_default`), 0)
-        // The attempt of what was delivered at once is in its delivery.
+        // The attempt of a delivery that succeeded at once is in its own row.
         assert.strictEqual(yield* count(`${table}_p20260310`), table === "attempts" ? 1 : 2)
       }
       assert.deepStrictEqual(yield* records, before)
@@ -118,7 +121,7 @@ layer(Layer.fresh(world()))("Partitions", (it) => {
       assert.deepStrictEqual(kept!.options, ["fillfactor=40"])
     }))
 
-  it.effect("a day goes when its retention is over: the delivered vanish, what waits and dead letters do not", () =>
+  it.effect("a day is dropped after its retention, except waiting deliveries and dead letters", () =>
     Effect.gen(function* () {
       const hook = yield* webhook()
       yield* upkeep
@@ -163,7 +166,7 @@ layer(Layer.fresh(world()))("Partitions", (it) => {
       }).pipe(on(after))
     }))
 
-  it.effect("dead letters go after 90 days, remembered ids after 400, and neither sooner", () =>
+  it.effect("dead letters are deleted after 90 days, remembered ids after 400, and neither sooner", () =>
     Effect.gen(function* () {
       const { sql } = yield* Database
       const hook = yield* webhook()
@@ -176,7 +179,7 @@ layer(Layer.fresh(world()))("Partitions", (it) => {
       assert.deepStrictEqual(yield* miscounted, [])
       assert.strictEqual((yield* page(hook).pipe(on(noon + 91 * dayMillis))).total, 0)
 
-      // More than one statement looks through, the old ones among the new.
+      // More rows than one statement scans, with old and new ones mixed.
       yield* sql`insert into seen_events (account_id, key, seen_on)
         select uuid_in(md5(n::text)::cstring), uuid_in(md5(n::text)::cstring), date '2026-03-10' + n % 2
         from generate_series(1, 80000) n`
@@ -190,9 +193,9 @@ layer(Layer.fresh(world()))("Partitions", (it) => {
 })
 
 layer(Layer.fresh(world({ retention: { ...retention, deadLetterDays: 5 } })))(
-  "Partitions, dead letters kept shorter",
+  "Partitions with a shorter retention of dead letters",
   (it) => {
-    it.effect("a dead letter goes whole, though its day is still there", () =>
+    it.effect("a dead letter is deleted with its delivery although its day is still there", () =>
       Effect.gen(function* () {
         yield* upkeep
         const hook = yield* webhook()

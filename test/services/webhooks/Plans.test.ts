@@ -1,6 +1,6 @@
 /**
- * What the hot statements touch where 200,000 retries wait for later: only what is due, by index, in its own day.
- * Counted by PostgreSQL itself for the transaction under test, on tables that were never analyzed and after ANALYZE.
+ * The rows that the hot statements read while 200,000 retries wait: only due ones, by index, in their own day.
+ * PostgreSQL counts them for the transaction under test, on tables without statistics and after ANALYZE.
  */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
@@ -23,7 +23,7 @@ const counters = Effect.flatMap(Database, ({ sql }) =>
       (seq_scan + coalesce(idx_scan, 0))::int as scans
     from pg_stat_xact_user_tables`)
 
-/** Runs in a transaction and gives what it read of each table: the counters also hold what was not reported before. */
+/** Runs an effect in a transaction; returns its value and what it read of each table. Earlier counts are subtracted. */
 const touching = Effect.fnUntraced(function* <A, E, R>(run: Effect.Effect<A, E, R>) {
   const { sql } = yield* Database
   return yield* Effect.gen(function* () {
@@ -37,27 +37,27 @@ const touching = Effect.fnUntraced(function* <A, E, R>(run: Effect.Effect<A, E, 
   }).pipe(sql.withTransaction)
 })
 
-/** Of what grows with the traffic no more than `most` rows are read, all by index; the rest, as many as there are webhooks, a few times over. */
-const lean = (what: string, touched: ReadonlyMap<string, Touched>, most: number) => {
+/** Asserts at most `most` index reads of tables that grow with traffic, and a few reads per webhook of the others. */
+const assertReads = (statement: string, touched: ReadonlyMap<string, Touched>, most: number) => {
   for (const [name, { fetched, read }] of touched) {
     const grows = /^(delivery_queue|seen_events|seen_ids|dead_letters|(events|deliveries|attempts)_(p|default))/.test(
       name,
     )
-    assert.isAtMost(read, grows ? 1_000 : 3 * others, `${what} read all of ${name}`)
-    assert.isAtMost(fetched, grows ? most : 3 * others, `${what} fetched from ${name}`)
+    assert.isAtMost(read, grows ? 1_000 : 3 * others, `${statement} read all of ${name}`)
+    assert.isAtMost(fetched, grows ? most : 3 * others, `${statement} fetched from ${name}`)
   }
   const days = [...touched.keys()].filter((name) => /^(deliveries|attempts)_(p|default)/.test(name))
-  assert.deepStrictEqual(days.filter((name) => !name.endsWith("p20260310")), [], `${what} looked into other days`)
+  assert.deepStrictEqual(days.filter((name) => !name.endsWith("p20260310")), [], `${statement} looked into other days`)
 }
 
 const hooks = 20
-/** Webhooks of others. */
+/** Webhooks of other accounts. */
 const others = 5_000
 const waiting = 200_000
-/** Those of the backlog whose deliveries, events and attempts are there, too. */
-const whole = 20_000
+/** Queue rows of the backlog that also have deliveries, events and attempts. */
+const complete = 20_000
 
-/** The backlog: deliveries of yesterday and today that failed and wait, all of them for later. */
+/** The backlog: deliveries of yesterday and today that have failed, none of them due yet. */
 const backlog = Effect.gen(function* () {
   const { owner, sql } = yield* Database
   yield* (yield* Partitions).upkeep
@@ -75,12 +75,12 @@ const backlog = Effect.gen(function* () {
   yield* owner.unsafe(
     `insert into events (id, account_id, source_id, event, body, created_at)
     select ${id("e")}, '${all[0]!.accountId}', i::text, 'email.delivered', '{}', to_timestamp(${noon / 1000})
-    from generate_series(1, ${whole}) i`,
+    from generate_series(1, ${complete}) i`,
   )
   yield* owner.unsafe(
     `insert into deliveries (id, webhook_id, account_id, event_id, event_type, status, cycle, attempt, created_at)
     select ${id("d")}, (array['${ids.join("','")}'])[1 + i % ${hooks}]::uuid, '${all[0]!.accountId}', ${id("e")},
-      'email.delivered', 'retrying', 1, 3, to_timestamp(${noon / 1000}) from generate_series(1, ${whole}) i`,
+      'email.delivered', 'retrying', 1, 3, to_timestamp(${noon / 1000}) from generate_series(1, ${complete}) i`,
   )
   yield* owner.unsafe(
     `insert into delivery_queue (delivery_id, webhook_id, account_id, event_id, cycle, attempt, due_at)
@@ -90,9 +90,9 @@ const backlog = Effect.gen(function* () {
   yield* owner.unsafe(
     `insert into attempts (delivery_id, cycle, attempt, claim, started_at, duration_ms, response_status)
     select ${id("d")}, 1, 3, 0, to_timestamp(${noon / 1000}), 5, 500
-    from generate_series(1, ${whole}) i`,
+    from generate_series(1, ${complete}) i`,
   )
-  // Others' webhooks, so that no plan goes through all of them unseen.
+  // Webhooks of other accounts, so that a scan of all webhooks is noticed.
   yield* owner`
     insert into webhooks (id, account_id, url, events, is_active, version, secret_kid, secret, created_at, updated_at)
     select gen_random_uuid(), gen_random_uuid(), url, events, true, 1, secret_kid, secret, created_at, updated_at
@@ -108,16 +108,16 @@ const cycle = (all: ReadonlyArray<{ id: string; accountId: string }>) =>
     const { scan } = yield* Deliveries
     const events = () => all.slice(0, 10).flatMap(({ accountId }) => Array.from({ length: 20 }, () => event(accountId)))
     const accepted = yield* touching(take(events(), 0))
-    lean("accept", accepted.touched, 1_000)
+    assertReads("accept", accepted.touched, 1_000)
     const scanned = yield* touching(scan)
     const ids = scanned.value.flatMap(({ deliveryIds }) => deliveryIds)
     assert.lengthOf(ids, 200)
-    lean("the scan", scanned.touched, 500)
-    lean("the scan of nothing", (yield* touching(scan)).touched, 100)
+    assertReads("the scan", scanned.touched, 500)
+    assertReads("the scan of nothing", (yield* touching(scan)).touched, 100)
 
     const claimed = yield* touching(claimAll(ids))
     assert.lengthOf(claimed.value, 200)
-    lean("the claim", claimed.touched, 1_200)
+    assertReads("the claim", claimed.touched, 1_200)
     const { sql } = yield* Database
     const at = yield* now
     const results = claimed.value.map((task, i) =>
@@ -125,31 +125,35 @@ const cycle = (all: ReadonlyArray<{ id: string; accountId: string }>) =>
     )
     const done = yield* touching(settle(results))
     assert.lengthOf(done.value, 200)
-    lean("the settlement", done.touched, 1_200)
+    assertReads("the settlement", done.touched, 1_200)
     const [ended] = results.filter(({ status }) => status === 200)
     const again = yield* touching((yield* Replays).again(ended!.task.webhookId, [ended!.task.deliveryId]))
     assert.strictEqual(again.value, 1)
-    lean("the replay", again.touched, 100)
+    assertReads("the replay", again.touched, 100)
     yield* claimAll([ended!.task.deliveryId])
 
-    // What found no room is claimed webhook by webhook; by the plan of the fifth time on, which knows no moment.
+    // Deliveries without a slot are claimed per webhook; by the generic plan, which PostgreSQL uses after five runs.
     yield* take(events(), 0)
     const generic = sql`set local plan_cache_mode = force_generic_plan`
-    const fed = yield* touching(Effect.andThen(generic, claimBacklog(all.slice(0, 10), 20)))
-    assert.lengthOf(fed.value, 200)
-    lean("the claim of a backlog", fed.touched, 1_600)
-    assert.lengthOf(yield* settle(fed.value.map((task) => resultOf(task, at))), 200)
+    const claimedDue = yield* touching(Effect.andThen(generic, claimBacklog(all.slice(0, 10), 20)))
+    assert.lengthOf(claimedDue.value, 200)
+    assertReads("the claim of a backlog", claimedDue.touched, 1_600)
+    assert.lengthOf(yield* settle(claimedDue.value.map((task) => resultOf(task, at))), 200)
   })
 
 const dying = { ending: "interrupted", fatal: true, status: null, error: "interrupted" } as const
 
 layer(Layer.fresh(world()))("Plans", (it) => {
-  it.effect("with 200,000 retries for later, never analyzed and analyzed", () =>
-    Effect.gen(function* () {
-      const all = yield* backlog
-      yield* cycle(all)
-      const { owner } = yield* Database
-      yield* owner`analyze`
-      yield* cycle(all)
-    }), 120_000)
+  it.effect(
+    "read only due rows beside 200,000 later retries, without statistics and after ANALYZE",
+    () =>
+      Effect.gen(function* () {
+        const all = yield* backlog
+        yield* cycle(all)
+        const { owner } = yield* Database
+        yield* owner`analyze`
+        yield* cycle(all)
+      }),
+    120_000,
+  )
 })

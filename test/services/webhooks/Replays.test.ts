@@ -34,7 +34,7 @@ const recordOf = Effect.fnUntraced(function* (accountId: string, id: string) {
   return full(yield* (yield* DeliveryRecords).get(accountId, id))
 })
 
-/** Deliveries of a new or given webhook that have ended, well or in the dead letter queue; their ids. */
+/** Ended deliveries of a new or given webhook, delivered or dead letters; returns their ids. */
 const ended = Effect.fnUntraced(
   function* (how: "delivered" | "dead_letter", n = 1, of?: { id: string; accountId: string }) {
     const hook = of ?? (yield* webhook())
@@ -43,7 +43,7 @@ const ended = Effect.fnUntraced(
     const at = yield* now
     if (how === "delivered") yield* settle(tasks.map((task) => resultOf(task, at)))
     else {
-      // The eighth failure of each: the seven before it are Defaults' matter.
+      // The eighth failure of each; Defaults.test.ts has the seven before it.
       yield* sql`update delivery_queue set attempt = 8 where webhook_id = ${hook.id}::uuid`
       yield* sql`update delivery_counts set status = 'retrying' where webhook_id = ${hook.id}::uuid and status = 'pending'`
       yield* settle(tasks.map((task) => failed({ ...task, attempt: 8 }, at)))
@@ -66,7 +66,7 @@ const laws = Effect.gen(function* () {
 })
 
 layer(Layer.fresh(world()))("Replays", (it) => {
-  it.effect("one that ended begins again at attempt 1 of the next cycle, under its id and with its body", () =>
+  it.effect("an ended delivery begins again at attempt 1 of the next cycle, with the same id and body", () =>
     Effect.gen(function* () {
       const { one } = yield* Replays
       for (const how of ["delivered", "dead_letter"] as const) {
@@ -93,7 +93,7 @@ layer(Layer.fresh(world()))("Replays", (it) => {
       }
     }))
 
-  it.effect("what is under way, unknown, another's or cancelled is not replayed", () =>
+  it.effect("deliveries in progress, cancelled, unknown or of another account are not replayed", () =>
     Effect.gen(function* () {
       const { one } = yield* Replays
       const hook = yield* webhook()
@@ -109,7 +109,7 @@ layer(Layer.fresh(world()))("Replays", (it) => {
       yield* settle([resultOf(tasks[0]!, yield* now)])
     }))
 
-  it.effect("asked for many times at once it is replayed once", () =>
+  it.effect("several requests at once replay a delivery once", () =>
     Effect.gen(function* () {
       const { hook, ids: [id] } = yield* ended("dead_letter")
       const { one } = yield* Replays
@@ -121,7 +121,7 @@ layer(Layer.fresh(world()))("Replays", (it) => {
       yield* laws
     }))
 
-  it.effect("many: a job in chunks queues all of the span and nothing else; the answer is their number", () =>
+  it.effect("many: a job queues exactly the span's deliveries, in chunks; the answer is their number", () =>
     Effect.gen(function* () {
       const { many } = yield* Replays
       const { hook } = yield* ended("dead_letter", 3)
@@ -147,7 +147,7 @@ layer(Layer.fresh(world()))("Replays", (it) => {
       yield* laws
     }))
 
-  it.effect("a webhook that is deleted before its replay ran keeps its dead letters", () =>
+  it.effect("a webhook that is deleted before its replay runs keeps its dead letters", () =>
     Effect.gen(function* () {
       const { many } = yield* Replays
       const { hook, ids } = yield* ended("dead_letter", 4)
@@ -160,7 +160,7 @@ layer(Layer.fresh(world()))("Replays", (it) => {
       yield* laws
     }))
 
-  it.effect("a dead letter whose day was dropped comes back whole", () =>
+  it.effect("a dead letter whose day was dropped is restored completely", () =>
     Effect.gen(function* () {
       const { one } = yield* Replays
       const { upkeep } = yield* Partitions
@@ -183,7 +183,7 @@ layer(Layer.fresh(world()))("Replays", (it) => {
       }).pipe(on((yield* now) + 40 * dayMillis))
     }))
 
-  it.effect("a test is a complete sample of email.delivered, whatever is subscribed, logged like any delivery", () =>
+  it.effect("a test queues a complete sample of email.delivered for any webhook that is not paused", () =>
     Effect.gen(function* () {
       const { test } = yield* Replays
       const hook = yield* webhook({ events: ["email.failed"] })
@@ -201,7 +201,7 @@ layer(Layer.fresh(world()))("Replays", (it) => {
       yield* laws
     }))
 
-  it.effect("10 tests and 10 replays a minute and account; what is not found takes none", () =>
+  it.effect("an account has 10 tests and 10 replays per minute; those that are not found do not count", () =>
     Effect.gen(function* () {
       const { many, one, test } = yield* Replays
       const hook = yield* webhook()

@@ -117,7 +117,7 @@ const run = Effect.fnUntraced(function* (state: State, one: Step) {
       assert.deepStrictEqual(yield* sql`select last_error from jobs where last_error is not null`, [])
       return
     case "fold":
-      return void (yield* (yield* CountCompaction).fold)
+      return void (yield* (yield* CountCompaction).compact)
     default:
       return yield* settled(state, one)
   }

@@ -1,4 +1,4 @@
-/** What tests of webhooks stand on: every service of the domain over a database and a broker account of the file's own. */
+/** Fixture of webhook tests: all services of the domain with a database and a broker account of the test file's own. */
 import { assert } from "@effect/vitest"
 import { Clock, Context, Effect, Layer, Redacted } from "effect"
 import { TestClock } from "effect/testing"
@@ -34,7 +34,6 @@ import { Webhooks } from "../../../services/webhooks/Webhooks.ts"
 import { noon } from "../../support/Fixtures.ts"
 import { account, ground } from "../../support/TestAccounts.ts"
 
-/** A day in which nothing special happens: a TestClock begins in 1970, where no UUIDv7 day lies before. */
 export const dayMillis = 24 * 60 * 60_000
 export const lease = 30_000
 
@@ -47,7 +46,7 @@ export interface WorldConfig {
   readonly timeoutMillis?: number
   readonly perAccount?: number
   readonly retention?: RetentionConfig
-  /** What gives the world its time; a TestClock at noon where nothing is said. */
+  /** The clock; default: a TestClock at noon. */
   readonly clock?: Layer.Layer<never>
 }
 
@@ -80,17 +79,17 @@ export const world = ({ schedule = specified, timeoutMillis = 10_000, ...rest }:
   )
 }
 
-/** Settles until its scope ends; the Sender stops for good with it. */
+/** Settles until its scope ends; then the Sender stops for good. */
 export const settling = Layer.effectDiscard(Effect.flatMap(Settlement, ({ settling }) => Effect.forkScoped(settling)))
 
-/** The loops of a process that delivers: claims as there is room, and settles. */
+/** The loops of a process that delivers: claiming and settling. */
 export const working = Layer.provideMerge(
-  Layer.effectDiscard(Effect.flatMap(Deliveries, ({ feeding }) => Effect.forkScoped(feeding(Effect.succeed(true))))),
+  Layer.effectDiscard(Effect.flatMap(Deliveries, ({ claiming }) => Effect.forkScoped(claiming(Effect.succeed(true))))),
   settling,
 )
 
-/** A clock that stands at `millis()`, while sleeps are those of `sleep`. */
-const standing = (millis: () => number, sleep: Clock.Clock["sleep"]): Clock.Clock => ({
+/** A clock with the time `millis()`, which sleeps by `sleep`. */
+const clockAt = (millis: () => number, sleep: Clock.Clock["sleep"]): Clock.Clock => ({
   currentTimeMillisUnsafe: millis,
   currentTimeMillis: Effect.sync(millis),
   currentTimeNanosUnsafe: () => BigInt(millis()) * 1_000_000n,
@@ -100,23 +99,23 @@ const standing = (millis: () => number, sleep: Clock.Clock["sleep"]): Clock.Cloc
   sleep,
 })
 
-/** Runs at another moment; no loop wakes for it, as all of them would if a TestClock went there. */
+/** Runs an effect at another time; unlike a change of the TestClock, this wakes no loop. */
 export const on = (millis: number) => <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.clockWith((clock) =>
-    Effect.provideService(effect, Clock.Clock, standing(() => millis, (duration) => clock.sleep(duration)))
+    Effect.provideService(effect, Clock.Clock, clockAt(() => millis, (duration) => clock.sleep(duration)))
   )
 
-/** A clock that stands still until it is set, though sleeps are real: days pass in an instant, loops go on working. */
+/** A clock whose time changes only by `set`, with real sleeps: days pass at once while loops go on. */
 export const stoppedClock = () => {
   let at = noon
   const real = Context.get(Context.empty(), Clock.Clock)
-  const clock = standing(() => at, (duration) => real.sleep(duration))
+  const clock = clockAt(() => at, (duration) => real.sleep(duration))
   return { layer: Layer.succeed(Clock.Clock, clock), set: (millis: number) => Effect.sync(() => void (at = millis)) }
 }
 
 export const now = Effect.clockWith((clock) => clock.currentTimeMillis)
 
-/** A new account with one webhook, which listens to `events`. */
+/** A new account with one webhook that subscribes to `events`. */
 export const webhook = Effect.fnUntraced(
   function* (
     options: { readonly url?: string; readonly events?: ReadonlyArray<EventType>; readonly of?: string } = {},
@@ -138,26 +137,28 @@ const bodyOf = (id: string) =>
   })
 
 let events = 0
-/** An event that was not there before. */
+/** A new event. */
 export const event = (accountId: string, fields: Partial<Accepted> = {}): Accepted => {
   const sourceId = `e${events++}`
   return { sourceId, accountId, event: "email.delivered", body: bodyOf(sourceId), ...fields }
 }
 
-/** Accepts without a Sender: the first `slots` deliveries are born claimed. */
+/** Accepts events without a Sender: the first `slots` deliveries are inserted already claimed. */
 export const take = (taken: ReadonlyArray<Accepted>, slots = Infinity) =>
   Effect.gen(function* () {
     const { quick, sql } = yield* Database
     const [endpoints, listeners] = [yield* Endpoints, yield* Listeners]
     let left = slots
     const acceptor = { sql, quick, endpoints, listeners, lease, reserve: () => left-- > 0, release: () => left++ }
-    return yield* acceptAll((some, hold) => accept(acceptor, some, hold), taken)
+    return yield* acceptAll((some, lock) => accept(acceptor, some, lock), taken)
   })
 
-/** Settles results in one batch, as the program does; gives those that it did, with what became of each. */
+/**
+ * Settles results in one batch, as the program does; returns those whose claim was the row's, each with its outcome.
+ */
 export const settle = (results: ReadonlyArray<Result>) => Effect.flatMap(Settlement, (all) => all.settle(results))
 
-/** What an attempt came to. */
+/** The result of an attempt; default: a 200 after 7 ms. */
 export const resultOf = (task: Result["task"], startedAt: number, fields: Partial<Result> = {}): Result => ({
   task,
   ending: "answered",
@@ -172,7 +173,7 @@ export const resultOf = (task: Result["task"], startedAt: number, fields: Partia
 
 export const failed = (task: Task, startedAt: number) => resultOf(task, startedAt, { status: 500, body: "no" })
 
-/** The owner of everything, as DeliveryRecords and Webhooks know a session. */
+/** A session of the account. */
 export const session = (accountId: string) => ({ via: "cookie", accountId, authTime: null }) as const
 
 export const count = Effect.fnUntraced(function* (table: string, where = "true") {
@@ -181,7 +182,10 @@ export const count = Effect.fnUntraced(function* (table: string, where = "true")
   return row!.n
 })
 
-/** Active webhooks with a delivery that waits, whose lane points later than it and than the next announcement. */
+/**
+ * Active webhooks whose queue state is due later than a waiting delivery and than the next announcement: no scan finds
+ * it.
+ */
 export const stranded = Effect.gen(function* () {
   const { sql } = yield* Database
   const again = new Date((yield* now) + 30_000)
@@ -192,25 +196,25 @@ export const stranded = Effect.gen(function* () {
     having l.next_due_at is null or l.next_due_at > greatest(min(q.due_at), ${again})`
 })
 
-/** Two thousand looks, soon after each other at first: whoever is slow gets most of a minute. */
-const looking = (between: Effect.Effect<void>) => <E, R>(holds: Effect.Effect<boolean, E, R>) =>
+/** Checks a condition up to 2,000 times, at first every 2 ms: at most about a minute. */
+const polling = (between: Effect.Effect<void>) => <E, R>(holds: Effect.Effect<boolean, E, R>) =>
   Effect.suspend(() => {
-    let looks = 0
-    return Effect.promise(() => setTimeout(looks++ < 500 ? 2 : 30)).pipe(
+    let checks = 0
+    return Effect.promise(() => setTimeout(checks++ < 500 ? 2 : 30)).pipe(
       Effect.andThen(between),
       Effect.andThen(holds),
-      Effect.repeat({ until: (held) => held, times: 2_000 }),
-      Effect.map((held) => assert.isTrue(held, "it did not come about")),
+      Effect.repeat({ until: (met) => met, times: 2_000 }),
+      Effect.map((met) => assert.isTrue(met, "it did not come about")),
     )
   })
 
-/** Waits for what sockets and settlements bring about: real time goes by, and the TestClock by 5 ms a look. */
-export const comes = looking(TestClock.adjust(5))
+/** Waits for a condition that sockets and settlements cause: in real time, with 5 ms of the TestClock per check. */
+export const comes = polling(TestClock.adjust(5))
 
-/** The same where the clock is not a TestClock. */
-export const comesByItself = looking(Effect.void)
+/** The same without a TestClock. */
+export const comesByItself = polling(Effect.void)
 
-/** Webhooks and statuses whose count is not the number of their deliveries: none, after whatever happened. */
+/** Webhooks and statuses whose count is not the number of their deliveries; always none. */
 export const miscounted = Effect.gen(function* () {
   const { sql } = yield* Database
   return yield* sql`
@@ -226,18 +230,18 @@ export const miscounted = Effect.gen(function* () {
     where c.n is distinct from r.n`
 })
 
-/** Claims what is due of these, as a Dispatcher with room for all of it would. */
+/** Claims those of these deliveries that are due, as a dispatcher with room for all of them. */
 export const claimAll = Effect.fnUntraced(function* (deliveryIds: ReadonlyArray<string>) {
   const { sql } = yield* Database
   return yield* claim({ sql, endpoints: yield* Endpoints, lease, giveBack: () => {} }, deliveryIds)
 })
 
-/** Claims the longest due of these webhooks, `count` of each, as a Dispatcher that works off their backlogs. */
+/** Claims due deliveries of these webhooks, `count` of each, the longest due first, as `BacklogClaims` does. */
 export const claimBacklog = Effect.fnUntraced(function* (
   webhooks: ReadonlyArray<{ readonly id: string; readonly accountId: string }>,
   count: number,
 ) {
   const { sql } = yield* Database
-  const fed = webhooks.map(({ accountId, id }) => ({ webhookId: id, accountId, count }))
-  return yield* claimDue({ sql, endpoints: yield* Endpoints, lease, giveBack: () => {} }, fed)
+  const reserved = webhooks.map(({ accountId, id }) => ({ webhookId: id, accountId, count }))
+  return yield* claimDue({ sql, endpoints: yield* Endpoints, lease, giveBack: () => {} }, reserved)
 })

@@ -1,4 +1,4 @@
-/** What there was no room for follows as there is room, bite by bite, and asks nobody. */
+/** Due deliveries without a slot are claimed in batches as there is room, without further announcements. */
 import { assert, layer } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Layer } from "effect"
 import { Database } from "../../../../services/platform/database/Database.ts"
@@ -7,8 +7,8 @@ import { AdaptiveBatchSize } from "../../../../services/webhooks/Deliveries/Adap
 import { serve } from "../../platform/Outbound/LoopbackServers.ts"
 import { comes, count, event, take, webhook, working, world } from "../WebhookWorld.ts"
 
-layer(Layer.fresh(Layer.provideMerge(working, world())))("Feeding", (it) => {
-  it.effect("a mountain is sent after one announcement of its top, though its lane is held by another", () =>
+layer(Layer.fresh(Layer.provideMerge(working, world())))("BacklogClaims", (it) => {
+  it.effect("a backlog of 400 is sent after one announcement of 100, though its queue state is locked", () =>
     Effect.gen(function* () {
       const { sql } = yield* Database
       const receiver = yield* serve((_, response) => response.writeHead(204).end())
@@ -17,56 +17,56 @@ layer(Layer.fresh(Layer.provideMerge(working, world())))("Feeding", (it) => {
       for (let n = 0; n < 4; n++) yield* take(Array.from({ length: 100 }, () => event(hook.accountId)), 0)
       const due = yield* deliveries.scan
       assert.deepStrictEqual(due.map(({ deliveryIds }) => deliveryIds.length), [100])
-      const held = yield* Deferred.make<void>()
-      const over = yield* Deferred.make<void>()
+      const locked = yield* Deferred.make<void>()
+      const done = yield* Deferred.make<void>()
       const holder = yield* Effect.forkChild(
         sql`select from webhook_lanes where webhook_id = ${hook.id}::uuid for update`.pipe(
-          Effect.andThen(Deferred.succeed(held, undefined)),
-          Effect.andThen(Deferred.await(over)),
+          Effect.andThen(Deferred.succeed(locked, undefined)),
+          Effect.andThen(Deferred.await(done)),
           sql.withTransaction,
         ),
       )
-      yield* Deferred.await(held)
+      yield* Deferred.await(locked)
       yield* deliveries.dispatch(due)
       yield* comes(Effect.map(count("delivery_queue"), (n) => n === 0))
-      yield* Deferred.succeed(over, undefined)
+      yield* Deferred.succeed(done, undefined)
       yield* Fiber.join(holder)
       assert.strictEqual(new Set(receiver.requests.map(({ headers }) => headers["webhook-id"])).size, 400)
       assert.lengthOf(receiver.requests, 400)
     }))
 
-  it("bites are small and shrink while rests end late, grow again, and are whole where no first try comes", () => {
+  it("batches are small beside first tries, smaller while rests end late, and full without first tries", () => {
     const pace = new AdaptiveBatchSize()
     assert.isFalse(pace.rests(0))
-    const whole = pace.bite(0)
+    const full = pace.batchSize(0)
     pace.firstTries(10_000, 1)
     assert.isTrue(pace.rests(10_500))
-    const first = pace.bite(10_500)
-    assert.isBelow(first, whole)
+    const first = pace.batchSize(10_500)
+    assert.isBelow(first, full)
     pace.rested(50)
-    assert.strictEqual(pace.bite(10_500), first / 2)
+    assert.strictEqual(pace.batchSize(10_500), first / 2)
     for (let n = 0; n < 10; n++) pace.rested(50)
-    assert.isAtLeast(pace.bite(10_500), 1)
+    assert.isAtLeast(pace.batchSize(10_500), 1)
     for (let n = 0; n < 100; n++) pace.rested(0)
-    assert.isAbove(pace.bite(10_500), first)
-    assert.isBelow(pace.bite(10_500), whole)
-    assert.strictEqual(pace.bite(20_000), whole)
+    assert.isAbove(pace.batchSize(10_500), first)
+    assert.isBelow(pace.batchSize(10_500), full)
+    assert.strictEqual(pace.batchSize(20_000), full)
   })
 
-  it("after a backlog on the bus bites are whole within a tenth of a second; a lone first try makes them small for one", () => {
+  it("batches are full 0.1 s after a backlog on the bus ends, and 1 s after a single first try", () => {
     const pace = new AdaptiveBatchSize()
-    const whole = pace.bite(0)
+    const full = pace.batchSize(0)
     for (let at = 10_000; at <= 13_000; at += 80) pace.firstTries(at, 500)
-    // The rest of the last batch.
+    // The last part of the backlog.
     pace.firstTries(13_050, 37)
     assert.isTrue(pace.rests(13_149))
     assert.isFalse(pace.rests(13_150))
-    assert.strictEqual(pace.bite(13_150), whole)
+    assert.strictEqual(pace.batchSize(13_150), full)
     for (let at = 15_000; at <= 18_000; at += 20) {
       pace.firstTries(at, 1)
       assert.isTrue(pace.rests(at + 990))
     }
-    assert.isBelow(pace.bite(18_990), whole)
+    assert.isBelow(pace.batchSize(18_990), full)
     assert.isFalse(pace.rests(19_000))
   })
 })

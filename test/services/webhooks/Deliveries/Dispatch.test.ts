@@ -1,4 +1,4 @@
-/** Claim, send, settle through the real Sender, against receivers on loopback. */
+/** Claims, sends and settles through the real Sender, against receivers on loopback. */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { Database } from "../../../../services/platform/database/Database.ts"
@@ -13,7 +13,7 @@ const at = ({ port }: { readonly port: number }) => `http://127.0.0.1:${port}/ho
 const idle = Effect.map(Sender, ({ slots }) => slots.load.claimed === 0)
 
 layer(Layer.fresh(Layer.provideMerge(working, world())))("Deliveries", (it) => {
-  it.effect("what is accepted is sent at once, settled, and its slots are free again", () =>
+  it.effect("accepted deliveries are sent at once and settled, and their slots are free again", () =>
     Effect.gen(function* () {
       const receiver = yield* answering(204)
       const hook = yield* webhook({ url: at(receiver) })
@@ -29,7 +29,7 @@ layer(Layer.fresh(Layer.provideMerge(working, world())))("Deliveries", (it) => {
       assert.strictEqual(yield* count("delivery_queue"), 0)
     }))
 
-  it.effect("an announcement that came twice takes its slots once", () =>
+  it.effect("a repeated announcement reserves its slots once", () =>
     Effect.gen(function* () {
       const receiver = yield* answering(200)
       const hook = yield* webhook({ url: at(receiver) })
@@ -43,7 +43,7 @@ layer(Layer.fresh(Layer.provideMerge(working, world())))("Deliveries", (it) => {
       assert.lengthOf(receiver.requests, 10)
     }))
 
-  it.effect("events that were there before give back the slots that were taken for them", () =>
+  it.effect("the slots of repeated events are given back", () =>
     Effect.gen(function* () {
       const receiver = yield* answering(200)
       const hook = yield* webhook({ url: at(receiver) })
@@ -61,7 +61,7 @@ layer(Layer.fresh(Layer.provideMerge(working, world())))("Deliveries", (it) => {
       assert.lengthOf(receiver.requests, 15)
     }))
 
-  it.effect("what was claimed and could not be sent, for want of its address, is given back at once, as if it never was", () =>
+  it.effect("claims whose address cannot be read are given back at once, without an attempt", () =>
     Effect.gen(function* () {
       const { owner } = yield* Database
       const receiver = yield* answering(200)
@@ -69,7 +69,7 @@ layer(Layer.fresh(Layer.provideMerge(working, world())))("Deliveries", (it) => {
       const deliveries = yield* Deliveries
       yield* take(Array.from({ length: 10 }, () => event(hook.accountId)), 0)
       yield* (yield* Webhooks).update(hook.accountId, hook.id, { url: at(receiver) })
-      // The claim finds all that it needs, and who asks for the address and the secrets does not.
+      // The claim succeeds, and the read of the address and the secrets fails.
       yield* owner`alter table webhooks rename column old_secret to elsewhere`
       const failed = yield* Effect.exit(deliveries.dispatch(yield* deliveries.scan))
       yield* owner`alter table webhooks rename column elsewhere to old_secret`

@@ -1,4 +1,4 @@
-/** Only what the database claimed is sent, and only the claim settles it. */
+/** Claims are exclusive, and a result is settled only under its row's claim. */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Result } from "effect"
 import { TestClock } from "effect/testing"
@@ -43,7 +43,7 @@ const claimed = Effect.gen(function* () {
 })
 
 layer(Layer.fresh(world()))("Deliveries' fence", (it) => {
-  it.effect("a claim that is not the row's changes nothing, whatever it says", () =>
+  it.effect("a result with another claim than the row's changes nothing, whatever its outcome", () =>
     Effect.gen(function* () {
       const { task } = yield* claimed
       const before = yield* rowsOf(task.deliveryId)
@@ -58,7 +58,7 @@ layer(Layer.fresh(world()))("Deliveries' fence", (it) => {
       assert.lengthOf(yield* settle([resultOf(task, at)]), 1)
     }))
 
-  it.effect("settled twice, one after the other or at once, it is settled once", () =>
+  it.effect("a result that is settled several times, at once or later, counts once", () =>
     Effect.gen(function* () {
       const { task } = yield* claimed
       const result = failed(task, yield* now)
@@ -71,7 +71,7 @@ layer(Layer.fresh(world()))("Deliveries' fence", (it) => {
       assert.deepStrictEqual(yield* miscounted, [])
     }))
 
-  it.effect("two claimers at once never get the same delivery, and nobody gets what is not due", () =>
+  it.effect("six claims at once never get the same delivery, and each delivery is claimed", () =>
     Effect.gen(function* () {
       const hook = yield* webhook()
       const { sql } = yield* Database
@@ -86,7 +86,7 @@ layer(Layer.fresh(world()))("Deliveries' fence", (it) => {
       yield* settle(got.flat().map((task) => failed(task, 0)))
     }))
 
-  it.effect("a claim is not renewed by its own retry: the next attempt is due by the table, under the same id", () =>
+  it.effect("the next attempt is due by the schedule, with the same body and a new claim", () =>
     Effect.gen(function* () {
       const { hook, task } = yield* claimed
       const at = yield* now
@@ -110,7 +110,7 @@ layer(Layer.fresh(world()))("Deliveries' fence", (it) => {
       ])
     }))
 
-  it.effect("a paused or deleted webhook's delivery is not handed out, and its claim is worth nothing", () =>
+  it.effect("deliveries of paused and deleted webhooks are not claimed", () =>
     Effect.gen(function* () {
       const { update, remove } = yield* Webhooks
       for (const end of ["pause", "delete"] as const) {
@@ -123,7 +123,7 @@ layer(Layer.fresh(world()))("Deliveries' fence", (it) => {
       }
     }))
 
-  it.effect("the claim brings the address and the secrets as they are now", () =>
+  it.effect("a claim has the current address and secrets", () =>
     Effect.gen(function* () {
       const { hook, task } = yield* claimed
       const { rotate, update } = yield* Webhooks
@@ -138,14 +138,14 @@ layer(Layer.fresh(world()))("Deliveries' fence", (it) => {
       yield* settle([resultOf(again!, yield* now)])
     }))
 
-  it.effect("claims that nobody settled are freed and recorded; the fifth such end is the last", () =>
+  it.effect("unsettled claims are freed and recorded as interrupted; the fifth time makes a dead letter", () =>
     Effect.gen(function* () {
       const { hook, task } = yield* claimed
       const { free } = yield* Settlement
       const { sql } = yield* Database
       for (let time = 1; time <= 5; time++) {
         yield* TestClock.adjust("30 seconds")
-        assert.strictEqual(yield* free, 0, "freed before its lease was over")
+        assert.strictEqual(yield* free, 0, "freed before its lease ended")
         yield* TestClock.adjust(1)
         assert.strictEqual(yield* free, 1)
         const { attempts, delivery, letters, queue } = yield* rowsOf(task.deliveryId)
@@ -165,18 +165,18 @@ layer(Layer.fresh(world()))("Deliveries' fence", (it) => {
         assert.deepStrictEqual([delivery["status"], queue!["attempts_interrupted"]], ["pending", time])
         assert.lengthOf(yield* claimAll([task.deliveryId]), 1)
       }
-      const told = yield* sql<{ stream: string; payload: string }>`
+      const announced = yield* sql<{ stream: string; payload: string }>`
         select stream, payload from outbox where payload like ${`%${task.deliveryId}%`}
           and stream in ('DEAD_LETTERS', 'NOTIFICATIONS') order by stream`
-      assert.deepStrictEqual(told.map(({ stream }) => stream), ["DEAD_LETTERS", "NOTIFICATIONS"])
-      assert.deepStrictEqual(JSON.parse(told[0]!.payload), {
+      assert.deepStrictEqual(announced.map(({ stream }) => stream), ["DEAD_LETTERS", "NOTIFICATIONS"])
+      assert.deepStrictEqual(JSON.parse(announced[0]!.payload), {
         delivery_id: task.deliveryId,
         webhook_id: hook.id,
         account_id: hook.accountId,
       })
     }))
 
-  it.effect("however many claims have expired, one call frees them", () =>
+  it.effect("one call frees all 450 expired claims", () =>
     Effect.gen(function* () {
       const hook = yield* webhook()
       const { free } = yield* Settlement
@@ -186,7 +186,7 @@ layer(Layer.fresh(world()))("Deliveries' fence", (it) => {
       assert.strictEqual(yield* count("delivery_queue", `webhook_id = '${hook.id}' and claim is null`), 450)
     }))
 
-  it.effect("an event is accepted once an account, however often and beside whomever it comes", () =>
+  it.effect("an event is accepted once per account, also in concurrent batches", () =>
     Effect.gen(function* () {
       const one = yield* webhook()
       const two = yield* webhook()
@@ -203,7 +203,7 @@ layer(Layer.fresh(world()))("Deliveries' fence", (it) => {
       assert.deepStrictEqual([unknown.unknown, unknown.duplicates, unknown.deliveries], [[0], 1, 0])
     }))
 
-  it.effect("what a failing transaction would have accepted can be accepted again", () =>
+  it.effect("events of a transaction that failed can be accepted again", () =>
     Effect.gen(function* () {
       const hook = yield* webhook()
       const { sql } = yield* Database

@@ -121,7 +121,7 @@ const run = (model: Model, { do: what, n, wanted }: typeof step extends fc.Arbit
   } else if (what === "hold") {
     model.unsettled = n
     model.closed = wanted === 0
-    model.slots.hold(model.unsettled, model.closed)
+    model.slots.setUnsettled(model.unsettled, model.closed)
   } else if (what === "pump") model.pump()
   else if (what === "drain") {
     for (const { webhookId } of model.slots.drain()) model.bump(model.waiting, webhookId, -1)
@@ -149,14 +149,14 @@ describe("ConcurrencyLimiter", () => {
   it("unsettled results reduce what may be claimed; a closed limiter claims nothing", () => {
     const slots = new ConcurrencyLimiter<Job>({ ...limits, claimed: 40 })
     const job = jobOf(1)
-    slots.hold(35, false)
+    slots.setUnsettled(35, false)
     assert.strictEqual(slots.reserve(job.webhookId, job.accountId, 16), 5)
-    assert.deepStrictEqual(slots.feed(64), [])
-    slots.hold(20, false)
-    assert.deepStrictEqual(slots.feed(64).map(({ count }) => count), [5])
-    slots.hold(0, true)
-    assert.deepStrictEqual([slots.reserve("w2", "a2", 1), slots.spare, slots.feed(64).length], [0, 0, 0])
-    slots.hold(0, false)
+    assert.deepStrictEqual(slots.topUp(64), [])
+    slots.setUnsettled(20, false)
+    assert.deepStrictEqual(slots.topUp(64).map(({ count }) => count), [5])
+    slots.setUnsettled(0, true)
+    assert.deepStrictEqual([slots.reserve("w2", "a2", 1), slots.spare, slots.topUp(64).length], [0, 0, 0])
+    slots.setUnsettled(0, false)
     assert.strictEqual(slots.reserve("w2", "a2", 1), 1)
   })
 
@@ -202,16 +202,16 @@ describe("ConcurrencyLimiter", () => {
       const job = { accountId: `a${n}`, webhookId: `w${n}`, host: `h${n}` }
       // More is due than there is room for, so it has a backlog.
       fill(slots, job, 1)
-      slots.markHungry(job.webhookId, job.accountId)
+      slots.markBacklogged(job.webhookId, job.accountId)
       slots.done(slots.next()!, true)
     }
     assert.deepStrictEqual(slots.load, { claimed: 0, active: 0 })
-    assert.deepStrictEqual(slots.sizes, { lanes: 20_000, hosts: 20_000, hungry: 20_000 })
+    assert.deepStrictEqual(slots.sizes, { queues: 20_000, hosts: 20_000, backlogged: 20_000 })
     // Topping up all of them leaves no backlog behind.
-    while (slots.hasHungry) {
-      for (const { count, webhookId } of slots.feed(100)) slots.drop(webhookId, count)
+    while (slots.mayTopUp) {
+      for (const { count, webhookId } of slots.topUp(100)) slots.drop(webhookId, count)
     }
-    assert.strictEqual(slots.sizes.hungry, 0)
+    assert.strictEqual(slots.sizes.backlogged, 0)
   })
 
   it("accounts take turns, and the webhooks of an account within its turn", () => {
@@ -247,27 +247,27 @@ describe("ConcurrencyLimiter", () => {
   it("a webhook that could not claim all is backlogged, and topped up once half a window is free", () => {
     const slots = new ConcurrencyLimiter<Job>()
     assert.strictEqual(fill(slots, jobOf(1), 20), 16)
-    assert.isTrue(slots.hasHungry)
-    assert.deepStrictEqual(slots.feed(100), [])
+    assert.isTrue(slots.mayTopUp)
+    assert.deepStrictEqual(slots.topUp(100), [])
     const started = pumpAll(slots)
     for (const job of started) slots.done(job, true)
-    assert.deepStrictEqual(slots.feed(100), [{ webhookId: "w1", accountId: "a1", count: 32 }])
-    assert.deepStrictEqual(slots.feed(100), [])
-    assert.isFalse(slots.hasHungry)
+    assert.deepStrictEqual(slots.topUp(100), [{ webhookId: "w1", accountId: "a1", count: 32 }])
+    assert.deepStrictEqual(slots.topUp(100), [])
+    assert.isFalse(slots.mayTopUp)
     slots.drop("w1", 32)
     assert.deepStrictEqual(slots.load, { claimed: 0, active: 0 })
   })
 
   it("a batch is shared by accounts, and the next one goes to webhooks without a share", () => {
     const slots = new ConcurrencyLimiter<Job>()
-    for (const id of ["p", "q", "r"]) slots.markHungry(id, "many")
-    slots.markHungry("s", "few")
-    const ids = (fed: ReadonlyArray<{ readonly webhookId: string; readonly count: number }>) =>
-      fed.map(({ count, webhookId }) => [webhookId, count])
-    assert.deepStrictEqual(ids(slots.feed(8)), [["p", 4], ["s", 4]])
-    slots.markHungry("p", "many")
-    assert.deepStrictEqual(ids(slots.feed(2)), [["q", 2]])
-    assert.deepStrictEqual(ids(slots.feed(20)), [["r", 16], ["p", 4]])
+    for (const id of ["p", "q", "r"]) slots.markBacklogged(id, "many")
+    slots.markBacklogged("s", "few")
+    const ids = (reserved: ReadonlyArray<{ readonly webhookId: string; readonly count: number }>) =>
+      reserved.map(({ count, webhookId }) => [webhookId, count])
+    assert.deepStrictEqual(ids(slots.topUp(8)), [["p", 4], ["s", 4]])
+    slots.markBacklogged("p", "many")
+    assert.deepStrictEqual(ids(slots.topUp(2)), [["q", 2]])
+    assert.deepStrictEqual(ids(slots.topUp(20)), [["r", 16], ["p", 4]])
   })
 
   it("a backlog is topped up while first tries wait in memory, but not while many retries do", () => {
@@ -276,14 +276,14 @@ describe("ConcurrencyLimiter", () => {
     fill(slots, job, 1)
     slots.done(slots.next()!, true)
     assert.strictEqual(fill(slots, job, 40), 40)
-    slots.markHungry("w1", "a1")
-    assert.deepStrictEqual(slots.feed(12), [{ webhookId: "w1", accountId: "a1", count: 12 }])
+    slots.markBacklogged("w1", "a1")
+    assert.deepStrictEqual(slots.topUp(12), [{ webhookId: "w1", accountId: "a1", count: 12 }])
     for (let n = 0; n < 12; n++) slots.add({ ...job, later: true })
-    slots.markHungry("w1", "a1")
-    assert.deepStrictEqual(slots.feed(5).map(({ count }) => count), [5])
+    slots.markBacklogged("w1", "a1")
+    assert.deepStrictEqual(slots.topUp(5).map(({ count }) => count), [5])
     for (let n = 0; n < 5; n++) slots.add({ ...job, later: true })
-    slots.markHungry("w1", "a1")
-    assert.deepStrictEqual(slots.feed(12), [])
+    slots.markBacklogged("w1", "a1")
+    assert.deepStrictEqual(slots.topUp(12), [])
   })
 
   it("first tries have a quarter of the slots; while they wait, later tries get one send in eight", () => {
@@ -470,21 +470,21 @@ describe("ConcurrencyLimiter", () => {
         return 400_000
       },
     })
-    for (let n = 0; n < 10_000; n++) slots.markHungry(`w${n}`, `a${n % 300}`)
+    for (let n = 0; n < 10_000; n++) slots.markBacklogged(`w${n}`, `a${n % 300}`)
     for (let n = 0; n < 100; n++) {
       looks = 0
-      const fed = slots.feed(12)
-      assert.lengthOf(fed, 12)
+      const reserved = slots.topUp(12)
+      assert.lengthOf(reserved, 12)
       assert.isAtMost(looks, 40)
-      for (const { accountId, webhookId } of fed) slots.markHungry(webhookId, accountId)
+      for (const { accountId, webhookId } of reserved) slots.markBacklogged(webhookId, accountId)
     }
     // Ten thousand webhooks without free slots are checked once, and again when they change.
     for (let n = 0; n < 10_000; n++) slots.reserve(`w${n}`, `a${n % 300}`, 17)
-    while (slots.hasHungry) slots.feed(64)
+    while (slots.mayTopUp) slots.topUp(64)
     looks = 0
-    assert.deepStrictEqual(slots.feed(64), [])
+    assert.deepStrictEqual(slots.topUp(64), [])
     assert.isAtMost(looks, 4)
     slots.drop("w7", 16)
-    assert.deepStrictEqual(slots.feed(64).map(({ webhookId }) => webhookId), ["w7"])
+    assert.deepStrictEqual(slots.topUp(64).map(({ webhookId }) => webhookId), ["w7"])
   })
 })

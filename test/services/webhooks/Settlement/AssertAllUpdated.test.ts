@@ -1,11 +1,13 @@
-/** A settlement whose record is left out in silence is no settlement: here a trigger does what a wrong plan does. */
+/**
+ * A settlement that misses a row fails: here a trigger hides a row from the UPDATE, as the defect of PostgreSQL does.
+ */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Exit, Layer } from "effect"
 import { Database } from "../../../../services/platform/database/Database.ts"
 import { count, event, failed, miscounted, now, resultOf, settle, take, webhook, world } from "../WebhookWorld.ts"
 
 layer(Layer.fresh(world()))("a settlement", (it) => {
-  it.effect("that leaves a delivery out changes nothing, and is done again", () =>
+  it.effect("that misses a delivery fails without changes, and succeeds when repeated", () =>
     Effect.gen(function* () {
       const { accountId } = yield* webhook()
       const { tasks: [one, two, ...more] } = yield* take(Array.from({ length: 4 }, () => event(accountId)))
@@ -27,7 +29,7 @@ layer(Layer.fresh(world()))("a settlement", (it) => {
       assert.deepStrictEqual(yield* miscounted, [])
     }))
 
-  it.effect("of a delivery that is gone with its day ends its claim, however it ended", () =>
+  it.effect("of a delivery whose row was dropped ends its claim, whatever the outcome", () =>
     Effect.gen(function* () {
       const { accountId, id } = yield* webhook()
       const { tasks } = yield* take([event(accountId), event(accountId), event(accountId)])

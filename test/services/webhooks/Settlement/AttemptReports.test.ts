@@ -5,18 +5,21 @@ import { resultOf } from "../WebhookWorld.ts"
 const result = (webhookId: string, n: number) =>
   resultOf({ deliveryId: `d${n}`, webhookId, cycle: 1, attempt: 2, claim: 7n, leaseUntil: 31_000 }, 1_000)
 
-describe("Report", () => {
-  it("tells each attempt once, a webhook's together, and what was given back not at all", () => {
+describe("AttemptReports", () => {
+  it("reports each attempt once, one message per webhook, and no released claims", () => {
     const report = new AttemptReports()
     assert.deepStrictEqual(report.take(), [])
     report.add(result("w1", 1), "delivered")
     report.add(result("w2", 2), "retry")
     report.add(result("w1", 3), "dead")
     report.add(result("w1", 4), "released")
-    const told = report.take().map(({ data, subject }) => ({ subject, ...JSON.parse(data) }))
-    assert.deepStrictEqual(told.map(({ subject }) => subject), ["webhooks.v1.attempts.w1", "webhooks.v1.attempts.w2"])
-    assert.deepStrictEqual(told[0].attempts.map((a: { outcome: string }) => a.outcome), ["delivered", "dead"])
-    assert.deepStrictEqual(told[1], {
+    const reports = report.take().map(({ data, subject }) => ({ subject, ...JSON.parse(data) }))
+    assert.deepStrictEqual(reports.map(({ subject }) => subject), [
+      "webhooks.v1.attempts.w1",
+      "webhooks.v1.attempts.w2",
+    ])
+    assert.deepStrictEqual(reports[0].attempts.map((a: { outcome: string }) => a.outcome), ["delivered", "dead"])
+    assert.deepStrictEqual(reports[1], {
       subject: "webhooks.v1.attempts.w2",
       webhook_id: "w2",
       attempts: [{
@@ -27,7 +30,7 @@ describe("Report", () => {
     assert.deepStrictEqual(report.take(), [])
   })
 
-  it("stays below what a broker takes in one message", () => {
+  it("splits 2,500 attempts into messages of at most 1,000", () => {
     const report = new AttemptReports()
     for (let n = 0; n < 2_500; n++) report.add(result("w1", n), "delivered")
     const sizes = report.take().map(({ data }) => JSON.parse(data).attempts.length)

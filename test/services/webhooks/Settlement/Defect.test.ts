@@ -1,4 +1,4 @@
-/** A settlement that dies takes nothing with it but its own batch, and that comes back when its claims are over. */
+/** A settlement that dies loses only its own batch, whose deliveries are sent again when their claims expire. */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { Database } from "../../../../services/platform/database/Database.ts"
@@ -10,7 +10,7 @@ import { serve } from "../../platform/Outbound/LoopbackServers.ts"
 import { noon } from "../../../support/Fixtures.ts"
 import { comes, count, event, lease, miscounted, on, stranded, webhook, world } from "../WebhookWorld.ts"
 
-/** Where the next settlement dies: of a bug, not of a database that is away. */
+/** The fault point at which the next settlement dies of a defect, not of a failing database. */
 let deadly: FaultPoint | undefined
 const hit = (point: FaultPoint) => {
   if (point !== deadly) return
@@ -21,7 +21,7 @@ const hit = (point: FaultPoint) => {
 const working = Layer.effectDiscard(
   Effect.gen(function* () {
     yield* Effect.forkScoped(Effect.provideService((yield* Settlement).settling, Failpoints, { hit }))
-    yield* Effect.forkScoped((yield* Deliveries).feeding(Effect.succeed(true)))
+    yield* Effect.forkScoped((yield* Deliveries).claiming(Effect.succeed(true)))
   }),
 )
 
@@ -33,7 +33,7 @@ const answered = Effect.map(
 )
 
 layer(Layer.fresh(Layer.provideMerge(working, world())))("A settlement that dies", (it) => {
-  it.effect("before it wrote: the next ones settle, and its deliveries are sent once more", () =>
+  it.effect("before it writes: later ones settle, and its deliveries are sent once more", () =>
     Effect.gen(function* () {
       const receiver = yield* serve((_, response) => response.writeHead(204).end())
       const { accountId } = yield* webhook({ url: `http://127.0.0.1:${receiver.port}/` })
@@ -59,7 +59,7 @@ layer(Layer.fresh(Layer.provideMerge(working, world())))("A settlement that dies
       assert.deepStrictEqual(yield* stranded, [])
     }))
 
-  it.effect("after it was committed: nothing is settled or sent twice", () =>
+  it.effect("after its commit: nothing is settled or sent twice", () =>
     Effect.gen(function* () {
       const receiver = yield* serve((_, response) => response.writeHead(204).end())
       const { accountId } = yield* webhook({ url: `http://127.0.0.1:${receiver.port}/` })
@@ -76,7 +76,7 @@ layer(Layer.fresh(Layer.provideMerge(working, world())))("A settlement that dies
       assert.deepStrictEqual(yield* miscounted, [])
     }))
 
-  it.effect("for want of its database goes before claims are freed: what is known of them is no interruption", () =>
+  it.effect("of a refused statement is repeated before claims are freed, so that none is interrupted", () =>
     Effect.gen(function* () {
       const { owner } = yield* Database
       const receiver = yield* serve((_, response) => response.writeHead(500).end())
@@ -86,7 +86,7 @@ layer(Layer.fresh(Layer.provideMerge(working, world())))("A settlement that dies
       yield* deliveries.accept([event(accountId)])
       const { slots } = yield* Sender
       yield* comes(Effect.sync(() => slots.load.claimed === 0))
-      // Some moments later the settlement has failed, and waits for its next try.
+      // Soon the settlement has failed, and waits for its next try.
       const later = on(noon + 10 * lease)
       yield* comes(Effect.map(Effect.exit(later((yield* Settlement).free)), ({ _tag }) => _tag === "Success"))
       yield* owner`alter table attempts rename column elsewhere to duration_ms`

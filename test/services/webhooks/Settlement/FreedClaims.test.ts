@@ -1,4 +1,4 @@
-/** A process frees the claims of others only after they had time to settle since the database came back. */
+/** After the database was away, a process frees the claims of others only after they had time to settle. */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Redacted, Schedule } from "effect"
 import { Database } from "../../../../services/platform/database/Database.ts"
@@ -9,7 +9,7 @@ import { relay, type TcpRelay } from "../../../support/TcpRelay.ts"
 import { TestDatabase } from "../../../support/TestDatabase.ts"
 import { count, event, lease, now, on, take, webhook, world } from "../WebhookWorld.ts"
 
-/** The settlement of a process that reaches its database through the relay, without any worker. */
+/** The settlement of a process that uses its database through the relay, without workers. */
 const behind = Effect.fnUntraced(function* (network: TcpRelay) {
   const { ownerUrl, url } = yield* TestDatabase
   const through = (address: Redacted.Redacted) => {

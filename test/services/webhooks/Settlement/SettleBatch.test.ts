@@ -1,11 +1,11 @@
-/** What ended in different ways settles in one batch. */
+/** Results of all kinds settle in one batch. */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { releasedOf } from "../../../../services/webhooks/Sender/Task.ts"
 import { event, failed, miscounted, now, resultOf, settle, take, webhook, world } from "../WebhookWorld.ts"
 
 layer(Layer.fresh(world()))("A batch of results", (it) => {
-  it.effect("holds an answer, failures, the last of them, and what was given back before it began", () =>
+  it.effect("settles an answer, a failure, a released claim and a last failure", () =>
     Effect.gen(function* () {
       const { accountId } = yield* webhook()
       const { tasks: [one, two, three, four] } = yield* take(Array.from({ length: 4 }, () => event(accountId)))

@@ -1,12 +1,12 @@
-/** The settlement of what was delivered: fenced like any other, and each delivery keeps its own answer. */
+/** The settlement of delivered results: fenced like any other, and each delivery gets its own answer. */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { Database } from "../../../../services/platform/database/Database.ts"
 import type { Settled } from "../../../../services/webhooks/Settlement.ts"
 import { count, event, miscounted, now, resultOf, settle, take, webhook, world } from "../WebhookWorld.ts"
 
-layer(Layer.fresh(world()))("What was delivered", (it) => {
-  it.effect("settles what its claims still hold, once, and gives exactly that", () =>
+layer(Layer.fresh(world()))("settleDelivered", (it) => {
+  it.effect("settles results whose claim is the row's, once, and returns exactly these", () =>
     Effect.gen(function* () {
       const { accountId } = yield* webhook()
       const { tasks } = yield* take(Array.from({ length: 5 }, () => event(accountId)))
@@ -24,7 +24,7 @@ layer(Layer.fresh(world()))("What was delivered", (it) => {
       assert.deepStrictEqual(yield* miscounted, [])
     }))
 
-  it.effect("leaves every delivery of a batch on its page", () =>
+  it.effect("updates each delivery of a batch on its page", () =>
     Effect.gen(function* () {
       const { accountId, id } = yield* webhook()
       const { tasks } = yield* take(Array.from({ length: 500 }, () => event(accountId)))
@@ -38,7 +38,7 @@ layer(Layer.fresh(world()))("What was delivered", (it) => {
       assert.deepStrictEqual(yield* pages, before)
     }))
 
-  it.effect("keeps of each its own address and answer, whatever they say", () =>
+  it.effect("gives each delivery its own address and answer, whatever characters they have", () =>
     Effect.gen(function* () {
       const { accountId, id } = yield* webhook()
       const answers = [

@@ -19,7 +19,7 @@ const now = 1_010_000
 const nextOf = (fields: Partial<Result>, attempt?: number) => decide(specified, result(fields, attempt), now, 0.5).next
 
 describe("decide", () => {
-  it("a delivery succeeds on a whole 2xx and on nothing else", () => {
+  it("only a complete 2xx is a success", () => {
     fc.assert(fc.property(fc.integer({ min: 100, max: 599 }), (status) => {
       assert.strictEqual(nextOf({ status }), status >= 200 && status < 300 ? "delivered" : "retry")
     }))
@@ -28,12 +28,12 @@ describe("decide", () => {
     assert.strictEqual(nextOf({ status: null, error: "dns", ending: "silent" }), "retry")
   })
 
-  it("the delay runs from the failure, not from the start of the attempt nor from its settlement", () => {
+  it("the delay runs from the failure, not from the start of the attempt or its settlement", () => {
     const { dueAt } = decide(specified, result({ status: 500 }), now + 3_600_000, 0)
     assert.strictEqual(dueAt, 1_000_000 + 9_000 + 60_000)
   })
 
-  it("410 and 429 are failures like any other, seven times a retry and then the end", () => {
+  it("410 and 429 are failures like any other: seven retries, then a dead letter", () => {
     for (const status of [301, 404, 410, 429, 500, 503]) {
       for (let attempt = 1; attempt <= 8; attempt++) {
         assert.strictEqual(nextOf({ status }, attempt), attempt < 8 ? "retry" : "dead")
@@ -41,7 +41,7 @@ describe("decide", () => {
     }
   })
 
-  it("what was not sent is due at once; what nobody knows of is too, until it happened too often", () => {
+  it("released and interrupted deliveries are due at once, until an interruption is fatal", () => {
     for (let attempt = 1; attempt <= 8; attempt++) {
       const released = decide(specified, result({ ending: "released", status: null }, attempt), now, 0.9)
       assert.deepStrictEqual([released.next, released.dueAt], ["released", now])

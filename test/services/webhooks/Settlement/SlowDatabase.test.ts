@@ -1,6 +1,6 @@
 /**
- * A database that is slow, stands still or is gone while deliveries go out: none is sent again. Real time, at a scale of
- * its own: a lease of 4.5 s, and a network between the processes that deliver and their database.
+ * A database that is slow, frozen or away while deliveries are sent: none is sent again. In real time, with a lease of
+ * 4.5 s and a relay between the delivering processes and their database.
  */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Fiber, Layer, Redacted, Schedule } from "effect"
@@ -16,13 +16,13 @@ import { TestDatabase } from "../../../support/TestDatabase.ts"
 import { serve } from "../../platform/Outbound/LoopbackServers.ts"
 import { comesByItself, count, event, miscounted, stranded, webhook, world } from "../WebhookWorld.ts"
 
-/** A process on a busy machine stands still for a second at times, so a third of a lease is longer than that. */
+/** A third of a lease is longer than a second, since a process on a busy machine may stop for that long. */
 const config = { timeoutMillis: 1_500, reserveMillis: 750 }
-/** On a busy machine some answers come too late. */
+/** Short retry delays, since on a busy machine some answers are late. */
 const schedule = { delays: Array<number>(8).fill(200), jitter: 0 }
 const lease = leaseMillis(config)
 
-/** A process that delivers: everything of Deliveries behind the relay, in loops like those of the workers. */
+/** A delivering process: all services of deliveries behind the relay, in loops like those of the workers. */
 const deliverer = Effect.fnUntraced(function* (way: TcpRelay) {
   const { ownerUrl, url } = yield* TestDatabase
   const by = (address: Redacted.Redacted) => {
@@ -45,10 +45,10 @@ const deliverer = Effect.fnUntraced(function* (way: TcpRelay) {
       turn.pipe(Effect.ignore, Effect.andThen(Effect.sleep(millis)), Effect.forever, Effect.forkScoped)
     const settlement = yield* Settlement
     yield* Effect.forkScoped(settlement.settling)
-    yield* Effect.forkScoped(deliveries.feeding(Effect.succeed(true)))
+    yield* Effect.forkScoped(deliveries.claiming(Effect.succeed(true)))
     yield* again(100, Effect.flatMap(deliveries.scan, deliveries.dispatch))
     yield* again(200, settlement.free)
-    /** As the worker takes events in: what fails is taken in again. */
+    /** Accepts events as the worker does: a batch that fails is repeated. */
     const intake = (events: ReadonlyArray<Accepted>) =>
       Effect.gen(function* () {
         for (let at = 0; at < events.length; at += 500) {
@@ -60,7 +60,7 @@ const deliverer = Effect.fnUntraced(function* (way: TcpRelay) {
   }).pipe(Effect.provide(context))
 })
 
-/** `seen`: deliveries that arrived; a repeat is one that arrived twice as the same attempt. */
+/** `seen`: deliveries that arrived; `repeats`: attempts that arrived twice. */
 const receivers = Effect.gen(function* () {
   const seen = new Set<string>()
   const attempts = new Set<string>()
@@ -103,8 +103,8 @@ layer(apart(), { excludeTestServices: true, timeout: "1 minute" })("A database 5
 })
 
 /**
- * Two processes take events in while their database is away for two leases, and go on when it is back; the first, whose
- * results the other could take for lost, reaches it half a lease later than the other.
+ * Two processes accept events, their database is away for two leases, and they go on when it is back. The first one
+ * reaches it half a lease later than the other, which must not free the first one's claims meanwhile.
  */
 const beside = (away: (network: TcpRelay) => void, back: (network: TcpRelay) => void) =>
   Effect.gen(function* () {
@@ -116,7 +116,7 @@ const beside = (away: (network: TcpRelay) => void, back: (network: TcpRelay) => 
     yield* comesByItself(Effect.sync(() => seen.size > 500))
     away(far)
     away(near)
-    // The outage is what is tried: longer than every lease.
+    // The outage under test: longer than every lease.
     yield* Effect.sleep(2 * lease)
     assert.isAbove(yield* count("delivery_queue", "claim is not null"), 0)
     back(near)
@@ -130,7 +130,7 @@ const beside = (away: (network: TcpRelay) => void, back: (network: TcpRelay) => 
     assert.deepStrictEqual(yield* stranded, [])
   })
 
-layer(apart(), { excludeTestServices: true, timeout: "1 minute" })("A database that stands still under load", (it) => {
+layer(apart(), { excludeTestServices: true, timeout: "1 minute" })("A database that freezes under load", (it) => {
   it.effect(
     "and goes on after two leases: nothing is sent twice",
     () => beside((network) => network.hold(), (network) => network.go()),
@@ -138,10 +138,13 @@ layer(apart(), { excludeTestServices: true, timeout: "1 minute" })("A database t
   )
 })
 
-layer(apart(), { excludeTestServices: true, timeout: "1 minute" })("A database that is gone under load", (it) => {
-  it.effect(
-    "and comes back after two leases: nothing is sent twice",
-    () => beside((network) => network.refuse(), (network) => network.mend()),
-    120_000,
-  )
-})
+layer(apart(), { excludeTestServices: true, timeout: "1 minute" })(
+  "A database that refuses connections under load",
+  (it) => {
+    it.effect(
+      "and comes back after two leases: nothing is sent twice",
+      () => beside((network) => network.refuse(), (network) => network.mend()),
+      120_000,
+    )
+  },
+)

@@ -1,4 +1,4 @@
-/** A stop gives back what was not begun, and waits for what was, though not for long. */
+/** A stop gives back claims that were not begun, and waits up to 5 s for those that were. */
 import { assert, layer } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Layer } from "effect"
 import { TestClock } from "effect/testing"
@@ -10,7 +10,7 @@ import { Settlement } from "../../../../services/webhooks/Settlement.ts"
 import { serve } from "../../platform/Outbound/LoopbackServers.ts"
 import { comes, count, event, miscounted, stranded, webhook, world } from "../WebhookWorld.ts"
 
-/** 20 webhooks of one silent host: 64 deliveries on the wire, the others claimed and waiting. */
+/** Six webhooks of one silent host: 64 deliveries on the wire, 32 claimed and waiting. */
 const started = Effect.gen(function* () {
   const responses: Array<ServerResponse> = []
   const all = yield* Deferred.make<void>()
@@ -29,8 +29,8 @@ const started = Effect.gen(function* () {
   return { responses, settling }
 })
 
-layer(Layer.fresh(world()))("Deliveries, stopping", (it) => {
-  it.effect("what waits in memory is due again at once, what is on the wire is settled when it ends", () =>
+layer(Layer.fresh(world()))("Stopping deliveries", (it) => {
+  it.effect("deliveries that wait in memory are due again at once; those on the wire are settled when they end", () =>
     Effect.gen(function* () {
       const { responses, settling } = yield* started
       const stopped = yield* Effect.forkChild(Fiber.interrupt(settling))
@@ -45,8 +45,8 @@ layer(Layer.fresh(world()))("Deliveries, stopping", (it) => {
     }))
 })
 
-layer(Layer.fresh(world()))("Deliveries, stopping beside black holes", (it) => {
-  it.effect("it ends after five seconds; what never answered is noted as interrupted, and no claim is left", () =>
+layer(Layer.fresh(world()))("Stopping deliveries to silent endpoints", (it) => {
+  it.effect("ends after five seconds; unanswered attempts are recorded as interrupted, and no claim is left", () =>
     Effect.gen(function* () {
       const { settling } = yield* started
       const stopped = yield* Effect.forkChild(Fiber.interrupt(settling))
@@ -62,8 +62,8 @@ layer(Layer.fresh(world()))("Deliveries, stopping beside black holes", (it) => {
     }))
 })
 
-layer(Layer.fresh(world()))("Deliveries, stopped within an acceptance", (it) => {
-  it.effect("what was born claimed while it stopped is given back, not sent, and no attempt", () =>
+layer(Layer.fresh(world()))("Stopping deliveries during an acceptance", (it) => {
+  it.effect("claims inserted during the stop are given back, without being sent and without an attempt", () =>
     Effect.gen(function* () {
       const { owner, sql } = yield* Database
       const receiver = yield* serve((request, response) => void request.resume().on("end", () => response.end()))

@@ -1,4 +1,4 @@
-/** Results that the database does not take: their claims stay theirs, and nothing more is claimed. */
+/** Results that the database refuses keep their claims, and nothing more is claimed meanwhile. */
 import { assert, describe, it, layer } from "@effect/vitest"
 import { Effect, Layer, Metric } from "effect"
 import { TestClock } from "effect/testing"
@@ -16,7 +16,7 @@ const resultUntil = (n: number, leaseUntil: number) =>
 const idsOf = (results: ReturnType<Unsettled["take"]>) => results.map(({ task }) => task.deliveryId)
 
 describe("Unsettled", () => {
-  it("gives those first whose lease ends first, and knows the oldest while it is being settled", () => {
+  it("takes results whose lease ends first, and knows the oldest one also while it is being settled", () => {
     const unsettled = new Unsettled()
     for (const [n, until] of [50, 20, 40, 10, 30].entries()) unsettled.add(resultUntil(n, until), 100 + n)
     assert.deepStrictEqual(idsOf(unsettled.take(2)), ["d3", "d1"])
@@ -40,7 +40,7 @@ const gauge = (id: string) =>
   })
 
 layer(Layer.fresh(Layer.provideMerge(settling, world())))("A settlement that the database refuses", (it) => {
-  it.effect("keeps its claims by renewing their leases, and claims nothing more, until it is taken", () =>
+  it.effect("keeps its claims by renewing their leases, and claims nothing more, until it succeeds", () =>
     Effect.gen(function* () {
       const { owner, sql } = yield* Database
       const receiver = yield* serve((_, response) => response.writeHead(204).end())

@@ -1,6 +1,6 @@
 /**
- * The state of a webhook's queue and of a destination. A webhook's *lane* has a line of first tries and a line of later
- * tries; each line has a place, which says what the line waits for.
+ * The state of a webhook's queue and of a destination. A webhook's queue has a line of first tries and a line of later
+ * tries; each line has a status, which says what the line waits for.
  */
 import type { Turns } from "./Turns.ts"
 
@@ -12,9 +12,9 @@ export type Kind = typeof kinds[number]
  * has reached its limit. `silent`: all destinations that do not answer have together reached theirs. `none`: it is
  * empty.
  */
-export type Place = "none" | "ready" | "window" | "host" | "silent"
+export type LineStatus = "none" | "ready" | "window" | "host" | "silent"
 
-export interface Lane<Task> {
+export interface WebhookQueue<Task> {
   readonly webhookId: string
   readonly accountId: string
   window: number
@@ -22,7 +22,7 @@ export interface Lane<Task> {
   active: number
   answers: boolean
   readonly waiting: Readonly<Record<Kind, Array<Task>>>
-  readonly place: Record<Kind, Place>
+  readonly status: Record<Kind, LineStatus>
 }
 
 export interface Host<Task> {
@@ -31,13 +31,13 @@ export interface Host<Task> {
   answers: boolean
   /** Number of lines with their next task for this destination that are `ready` or `silent`. */
   readonly near: Record<Kind, number>
-  /** Lines at `host`; created with the first one. */
-  readonly parked: Partial<Record<Kind, Turns<Lane<Task>>>>
-  /** Lines at `silent` with their next task for this destination. */
-  readonly quiet: Partial<Record<Kind, Set<Lane<Task>>>>
+  /** Lines with status `host`; created with the first one. */
+  readonly parked: Partial<Record<Kind, Turns<WebhookQueue<Task>>>>
+  /** Lines with status `silent` and their next task for this destination. */
+  readonly quiet: Partial<Record<Kind, Set<WebhookQueue<Task>>>>
 }
 
-export const laneOf = <Task>(webhookId: string, accountId: string, window: number): Lane<Task> => ({
+export const newQueue = <Task>(webhookId: string, accountId: string, window: number): WebhookQueue<Task> => ({
   webhookId,
   accountId,
   window,
@@ -45,10 +45,10 @@ export const laneOf = <Task>(webhookId: string, accountId: string, window: numbe
   active: 0,
   answers: false,
   waiting: { first: [], later: [] },
-  place: { first: "none", later: "none" },
+  status: { first: "none", later: "none" },
 })
 
-export const hostOf = <Task>(key: string): Host<Task> => ({
+export const newHost = <Task>(key: string): Host<Task> => ({
   key,
   active: 0,
   answers: false,

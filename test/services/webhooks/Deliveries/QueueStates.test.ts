@@ -1,4 +1,6 @@
-/** A lane never points later than its earliest delivery that waits, or that delivery is never found again. */
+/**
+ * A queue state's due time is never later than its earliest waiting delivery's; otherwise no scan finds the delivery.
+ */
 import { assert, layer } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Layer } from "effect"
 import { TestClock } from "effect/testing"
@@ -10,10 +12,10 @@ import { specified } from "../../../../services/webhooks/RetrySchedule.ts"
 import { Webhooks } from "../../../../services/webhooks/Webhooks.ts"
 import { event, failed, now, resultOf, settle, stranded, take, webhook, world } from "../WebhookWorld.ts"
 
-/** As many as a settlement writes on the pool of transactions, and so within the current one. */
+/** So many that their settlement is part of the current transaction: fewer use another pool. */
 const manyEvents = (accountId: string) => Array.from({ length: few }, () => event(accountId))
 
-/** Runs `change` in a transaction that commits when `meanwhile` is over. */
+/** Runs `change` in a transaction that commits after `meanwhile`. */
 const straddling = Effect.fnUntraced(
   function* <A, E, R, E2, R2>(change: Effect.Effect<A, E, R>, meanwhile: Effect.Effect<unknown, E2, R2>) {
     const { sql } = yield* Database
@@ -31,8 +33,8 @@ const straddling = Effect.fnUntraced(
   },
 )
 
-/** A webhook whose lane is due though nothing waits: it was announced 30 s ago, and delivered. */
-const dueLane = Effect.gen(function* () {
+/** A webhook whose queue is due although no delivery waits: the delivery was announced 30 s ago, and is done. */
+const dueQueue = Effect.gen(function* () {
   const hook = yield* webhook()
   const deliveries = yield* Deliveries
   const { sql } = yield* Database
@@ -52,19 +54,19 @@ const found = Effect.fnUntraced(function* (webhookId: string) {
   return due.filter((announcement) => announcement.webhookId === webhookId).flatMap(({ deliveryIds }) => deliveryIds)
 })
 
-layer(Layer.fresh(world({ schedule: { ...specified, jitter: 0 } })))("Lanes", (it) => {
-  it.effect("what was accepted while a scan looked is found by a later one", () =>
+layer(Layer.fresh(world({ schedule: { ...specified, jitter: 0 } })))("Queue states", (it) => {
+  it.effect("a later scan finds deliveries that were accepted during a scan", () =>
     Effect.gen(function* () {
-      const { hook } = yield* dueLane
+      const { hook } = yield* dueQueue
       const { scan } = yield* Deliveries
       yield* straddling(take([event(hook.accountId)], 0), scan)
       assert.deepStrictEqual(yield* stranded, [])
       assert.lengthOf(yield* found(hook.id), 1)
     }))
 
-  it.effect("what failed while a scan looked is found when it is due", () =>
+  it.effect("a later scan finds retries that were scheduled during a scan", () =>
     Effect.gen(function* () {
-      const { hook } = yield* dueLane
+      const { hook } = yield* dueQueue
       const { tasks } = yield* take(manyEvents(hook.accountId))
       const { scan } = yield* Deliveries
       const at = yield* now
@@ -73,16 +75,16 @@ layer(Layer.fresh(world({ schedule: { ...specified, jitter: 0 } })))("Lanes", (i
       assert.sameMembers(yield* found(hook.id), tasks.map(({ deliveryId }) => deliveryId))
     }))
 
-  it.effect("what was replayed while a scan looked is found by a later one", () =>
+  it.effect("a later scan finds deliveries that were replayed during a scan", () =>
     Effect.gen(function* () {
-      const { delivered, hook } = yield* dueLane
+      const { delivered, hook } = yield* dueQueue
       const { scan } = yield* Deliveries
       yield* straddling((yield* Replays).again(hook.id, [delivered]), scan)
       assert.deepStrictEqual(yield* stranded, [])
       assert.deepStrictEqual(yield* found(hook.id), [delivered])
     }))
 
-  it.effect("what failed while its webhook was resumed is found when it is due", () =>
+  it.effect("a later scan finds retries that were scheduled while the webhook was resumed", () =>
     Effect.gen(function* () {
       const hook = yield* webhook()
       const { sql } = yield* Database
@@ -91,7 +93,7 @@ layer(Layer.fresh(world({ schedule: { ...specified, jitter: 0 } })))("Lanes", (i
       const { update } = yield* Webhooks
       yield* update(hook.accountId, hook.id, { isActive: false })
       const resuming = Effect.forkChild(update(hook.accountId, hook.id, { isActive: true }))
-      const waitsForLane = Effect.repeat(
+      const waitsForLock = Effect.repeat(
         sql<{ n: number }>`select count(*)::int as n from pg_stat_activity
           where datname = current_database() and wait_event_type = 'Lock'`,
         { until: ([row]) => row!.n > 0 },
@@ -101,7 +103,7 @@ layer(Layer.fresh(world({ schedule: { ...specified, jitter: 0 } })))("Lanes", (i
         settle(tasks.map((task) => failed(task, at))),
         Effect.gen(function* () {
           yield* Deferred.succeed(resumed, yield* resuming)
-          yield* waitsForLane
+          yield* waitsForLock
         }),
       )
       yield* Fiber.join(yield* Deferred.await(resumed))
@@ -109,7 +111,7 @@ layer(Layer.fresh(world({ schedule: { ...specified, jitter: 0 } })))("Lanes", (i
       assert.sameMembers(yield* found(hook.id), tasks.map(({ deliveryId }) => deliveryId))
     }))
 
-  it.effect("nothing is stranded however scans, accepts and settlements cross", () =>
+  it.effect("concurrent scans, acceptances and settlements leave no delivery that scans miss", () =>
     Effect.gen(function* () {
       const hooks = [yield* webhook(), yield* webhook(), yield* webhook()]
       const { scan } = yield* Deliveries
@@ -128,7 +130,7 @@ layer(Layer.fresh(world({ schedule: { ...specified, jitter: 0 } })))("Lanes", (i
       assert.deepStrictEqual(yield* stranded, [])
     }))
 
-  it.effect("a paused webhook is not announced, and all of it is once it is resumed", () =>
+  it.effect("a paused webhook's deliveries are not announced; all of them are after it is resumed", () =>
     Effect.gen(function* () {
       const hook = yield* webhook()
       const { update } = yield* Webhooks
@@ -139,7 +141,7 @@ layer(Layer.fresh(world({ schedule: { ...specified, jitter: 0 } })))("Lanes", (i
       assert.lengthOf(yield* found(hook.id), 5)
     }))
 
-  it.effect("an announcement that was lost is made again 30 s later, and not before", () =>
+  it.effect("a lost announcement is repeated after 30 s, not sooner", () =>
     Effect.gen(function* () {
       const hook = yield* webhook()
       const { scan } = yield* Deliveries
@@ -153,24 +155,27 @@ layer(Layer.fresh(world({ schedule: { ...specified, jitter: 0 } })))("Lanes", (i
     }))
 })
 
-layer(Layer.fresh(world({ schedule: { delays: Array<number>(8).fill(300), jitter: 0 } })))("Lanes, soon due", (it) => {
-  it.effect("a scan is due when the earliest lane is that no pause holds, and at once where one is overdue", () =>
-    Effect.gen(function* () {
-      const { scan, untilDue } = yield* Deliveries
-      const { sql } = yield* Database
-      assert.strictEqual(yield* untilDue(1_000), 1_000)
-      const hook = yield* webhook()
-      const { tasks } = yield* take([event(hook.accountId)])
-      yield* settle([failed(tasks[0]!, yield* now)])
-      assert.strictEqual(yield* untilDue(1_000), 307)
-      assert.strictEqual(yield* untilDue(100), 100)
-      yield* TestClock.adjust(307)
-      assert.strictEqual(yield* untilDue(1_000), 0)
-      assert.lengthOf((yield* scan).filter(({ webhookId }) => webhookId === hook.id), 1)
-      assert.strictEqual(yield* untilDue(1_000), 1_000)
-      yield* sql`update webhook_lanes set paused = true, next_due_at = ${new Date(
-        0,
-      )} where webhook_id = ${hook.id}::uuid`
-      assert.strictEqual(yield* untilDue(1_000), 1_000)
-    }))
-})
+layer(Layer.fresh(world({ schedule: { delays: Array<number>(8).fill(300), jitter: 0 } })))(
+  "Queue states that are due soon",
+  (it) => {
+    it.effect("the next scan is due when the earliest queue that is not paused is, and at once if one is overdue", () =>
+      Effect.gen(function* () {
+        const { scan, untilDue } = yield* Deliveries
+        const { sql } = yield* Database
+        assert.strictEqual(yield* untilDue(1_000), 1_000)
+        const hook = yield* webhook()
+        const { tasks } = yield* take([event(hook.accountId)])
+        yield* settle([failed(tasks[0]!, yield* now)])
+        assert.strictEqual(yield* untilDue(1_000), 307)
+        assert.strictEqual(yield* untilDue(100), 100)
+        yield* TestClock.adjust(307)
+        assert.strictEqual(yield* untilDue(1_000), 0)
+        assert.lengthOf((yield* scan).filter(({ webhookId }) => webhookId === hook.id), 1)
+        assert.strictEqual(yield* untilDue(1_000), 1_000)
+        yield* sql`update webhook_lanes set paused = true, next_due_at = ${new Date(
+          0,
+        )} where webhook_id = ${hook.id}::uuid`
+        assert.strictEqual(yield* untilDue(1_000), 1_000)
+      }))
+  },
+)

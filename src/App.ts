@@ -2,6 +2,7 @@
 import { Effect, Layer, Redacted } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { Api, ApiWithoutTransfers } from "../schemas/api/Api.ts"
+import { AccountReads } from "../services/accounts/AccountReads.ts"
 import { ApiKeys } from "../services/accounts/ApiKeys.ts"
 import { configuredIssuers, Cookies } from "../services/authentication/Cookies.ts"
 import { KeyUses } from "../services/authentication/KeyUses.ts"
@@ -38,6 +39,7 @@ import { Timers } from "../services/platform/database/Timers.ts"
 import { Vault } from "../services/platform/security/Vault.ts"
 import { WorkerHeartbeats } from "../services/platform/observability/WorkerHeartbeats.ts"
 import { Transfers } from "../services/transfers/Transfers.ts"
+import { AccountDeliveries } from "../services/webhooks/AccountDeliveries.ts"
 import { CountCompaction } from "../services/webhooks/CountCompaction.ts"
 import { Deliveries } from "../services/webhooks/Deliveries.ts"
 import { DeliveryRecords } from "../services/webhooks/DeliveryRecords.ts"
@@ -62,6 +64,7 @@ import { allKinds, trustInBus } from "./DirectoryKinds.ts"
 import { endDemo, fillDemo } from "./embedded/DemoDirectory.ts"
 import { EmbeddedIssuer } from "./embedded/EmbeddedIssuer.ts"
 import { consoleAuth, consoleHandlersOf, consoleRoutes, consoleServices } from "./App/ConsoleLayers.ts"
+import { account } from "./http/handlers/AccountHandlers.ts"
 import { apiKeys } from "./http/handlers/ApiKeysHandlers.ts"
 import { authenticated, presented } from "./http/auth/AccountAuth.ts"
 import { DevKey } from "./http/dev/DevKey.ts"
@@ -74,6 +77,7 @@ import { RejectionAudit } from "./http/edge/RejectionAudit.ts"
 import { RefusedCredentials } from "./http/edge/RefusedCredentials.ts"
 import { AccountLimits } from "./http/auth/Limits.ts"
 import { managed } from "./http/auth/ManagementAuth.ts"
+import { deliveries } from "./http/handlers/DeliveriesHandlers.ts"
 import { fastMe } from "./http/handlers/MeHandlers.ts"
 import { notifications } from "./http/handlers/NotificationsHandlers.ts"
 import { Server } from "./http/Server.ts"
@@ -177,8 +181,10 @@ const callers = (config: AppConfig, places: BackingServices) =>
 const services = (config: AppConfig, places: BackingServices) =>
   Layer.mergeAll(
     DeliveryRecords.layer({ deliveredDays: config.deliveredDays }),
+    AccountDeliveries.layer({ deliveredDays: config.deliveredDays }),
     Webhooks.layer({ perAccount: config.perAccount }),
     ApiKeys.layer,
+    AccountReads.layer({ webhooksPerAccount: config.perAccount }),
     WebhookJobs.layer.pipe(Layer.provideMerge(Replays.layer)),
     NotificationRetention.layer(),
     CountCompaction.layer,
@@ -266,7 +272,8 @@ const api = (config: AppConfig, places: BackingServices) => {
     (config.transfersEnabled
       ? Layer.provide(HttpApiBuilder.layer(Api), transfers)
       : HttpApiBuilder.layer(ApiWithoutTransfers)).pipe(
-        Layer.provide([system, apiKeys, webhooks, notifications, consoleHandlersOf(config, publicUrl)]),
+        Layer.provide([system, account, apiKeys, webhooks, deliveries, notifications]),
+        Layer.provide(consoleHandlersOf(config, publicUrl)),
         Layer.provide(identityHandlers(config)),
         Layer.provide(lifecycleHandlers(config, publicUrl, demoIssuer(config, places), rates)),
         Layer.provide([Inbox.layer, Live.layer, Preferences.layer]),

@@ -1,8 +1,10 @@
 /** The whole contract, one OpenAPI document. */
 import { HttpApi, OpenApi } from "effect/http-api"
 import { AccessReviewsApi } from "./AccessReviewsApi.ts"
+import { AccountApi } from "./AccountApi.ts"
 import { ApiKeysApi } from "./ApiKeysApi.ts"
 import { ConsoleApi } from "./ConsoleApi.ts"
+import { DeliveriesApi } from "./DeliveriesApi.ts"
 import { EnrollmentsApi } from "./EnrollmentsApi.ts"
 import { LifecycleApi, LifecycleKeysApi } from "./LifecycleApi.ts"
 import { MeApi } from "./MeApi.ts"
@@ -23,7 +25,7 @@ export const apiVersion = "0.2.0"
 
 /** The contract where domain transfers are off: their paths do not exist, whatever a request sends. */
 export class ApiWithoutTransfers extends HttpApi.make("bailiwick")
-  .add(SystemApi, ApiKeysApi, WebhooksApi, NotificationsApi)
+  .add(SystemApi, AccountApi, ApiKeysApi, WebhooksApi, DeliveriesApi, NotificationsApi)
   .add(MeApi, AccessReviewsApi, ServiceGrantsApi, OperationsApi)
   .add(RequestsApi, EnrollmentsApi, WebsitesApi, PoliciesApi)
   .add(ConsoleApi)

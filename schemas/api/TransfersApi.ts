@@ -43,6 +43,12 @@ export class TransfersApi extends HttpApiGroup.make("transfers")
       error: InvalidCredentials,
     }).middleware(RequestValidation).middleware(Authenticated)
       .annotate(OpenApi.Summary, "Whether you could accept a domain now; decided again on accept"),
+    HttpApiEndpoint.get("getTransfer", "/v1/domain-transfers/:transfer_id", {
+      params: transferId,
+      success: DomainTransfer,
+      error: [TransferNotFound, DependencyUnavailable],
+    }).middleware(RequestValidation).middleware(Authenticated)
+      .annotate(OpenApi.Summary, "Read one transfer as a party of it, also one that has ended"),
     HttpApiEndpoint.post("acceptTransfer", "/v1/domain-transfers/:token/accept", {
       params: { token: Schema.String },
       payload: Accept.body.schema,

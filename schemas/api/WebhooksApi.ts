@@ -3,7 +3,7 @@ import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { DeliveryPage, DeliveryStatus, FullDeliveryRecord } from "../mail/Delivery.ts"
 import { EventType } from "../mail/MailEvent.ts"
-import { WebhookView, WebhookWithSecret } from "../mail/Webhook.ts"
+import { WebhookDetails, WebhookView, WebhookWithSecret } from "../mail/Webhook.ts"
 import { InvalidCredentials, RateLimited } from "../problems/HttpProblems.ts"
 import { DeliveryNotFound, DeliveryUnderWay, WebhookLimit, WebhookNotFound } from "../problems/WebhookProblems.ts"
 import { complains, valueError } from "../Validation/Fault.ts"
@@ -74,6 +74,12 @@ export class WebhooksApi extends HttpApiGroup.make("webhooks")
       error: [WebhookLimit, HTTPValidationError, InvalidCredentials],
     }).middleware(RequestValidation).middleware(Authenticated).annotate(CalledAddresses, called)
       .annotate(OpenApi.Summary, "Create a webhook; its signing secret is in this answer"),
+    HttpApiEndpoint.get("getWebhook", "/v1/webhooks/:webhook_id", {
+      params,
+      success: WebhookDetails,
+      error: WebhookNotFound,
+    }).middleware(RequestValidation).middleware(Authenticated)
+      .annotate(OpenApi.Summary, "Read one webhook, active or paused, without its secret"),
     HttpApiEndpoint.patch("updateWebhook", "/v1/webhooks/:webhook_id", {
       params,
       payload: WebhookUpdate,

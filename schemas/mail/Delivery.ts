@@ -49,3 +49,14 @@ export const DeliveryPage = Schema.Struct({
   page: Schema.Int,
   limit: Schema.Int,
 }).annotate({ identifier: "WebhookDeliveryPage" })
+
+/** A page of the deliveries of all webhooks. */
+export const DeliveryList = Schema.Struct({
+  items: Schema.Array(DeliveryRecord),
+  next_after_id: Schema.NullOr(Id).annotate({
+    description:
+      "The `after_id` of the next page; null on the last page. A page with a filter may hold fewer items than " +
+      "`limit`, or none, and still have a next one: each looks at a bounded number of deliveries",
+  }),
+}).annotate({ identifier: "WebhookDeliveryList" })
+export type DeliveryList = typeof DeliveryList.Type

@@ -12,6 +12,15 @@ export const WebhookView = Schema.Struct({
 }).annotate({ identifier: "Webhook" })
 export type WebhookView = typeof WebhookView.Type
 
+export const WebhookDetails = Schema.Struct({
+  ...WebhookView.fields,
+  updated_at: Timestamp,
+  overlap_until: Schema.NullOr(Timestamp).annotate({
+    description: "Until then the secret before the last rotation signs as well; null where one secret signs",
+  }),
+}).annotate({ identifier: "WebhookDetails" })
+export type WebhookDetails = typeof WebhookDetails.Type
+
 /** The form that creation and rotation answer with: the only two moments at which the secret is shown. */
 export const WebhookWithSecret = Schema.Struct({
   ...WebhookView.fields,

@@ -42,6 +42,7 @@ import { forcing } from "./Transfers/InitiateAndForce.ts"
 import { rows } from "./Transfers/Rows.ts"
 import { settling } from "./Transfers/DueTransition.ts"
 import { type Settled, settlingMany } from "./Transfers/DueTransitions.ts"
+import { transferReading } from "./Transfers/TransferReading.ts"
 import { type TimerKind, type TransferState, viewOf } from "./Transfers/TransferState.ts"
 
 export type { Settled } from "./Transfers/DueTransitions.ts"
@@ -99,6 +100,14 @@ export class Transfers extends Context.Service<Transfers, {
     accountId: string,
     domainId: string,
   ) => Effect.Effect<DomainDkim, TransferNotFound | DependencyUnavailable>
+  /**
+   * A transfer, for the owner that it began with, its initiator, its recipient, and members of the workspace that the
+   * domain was in. A transition that is due happens first.
+   */
+  readonly read: (
+    accountId: string,
+    transferId: string,
+  ) => Effect.Effect<DomainTransfer, TransferNotFound | DependencyUnavailable>
   readonly eligibility: (accountId: string) => Effect.Effect<AcceptEligibility, InvalidCredentials>
   /** The ids of a transfer and of its domain, to address the domain's actor; null if there is no such transfer. */
   readonly locate: (by: "id" | "accept" | "stop", text: string) => Effect.Effect<Located | null>
@@ -171,6 +180,7 @@ const make = Effect.fnUntraced(function* (config: TransfersConfig) {
     ...(yield* handshake(settle, config.safetyWindowMillis, config.dkim)),
     ...(yield* lists(settleMany)),
     dkim: yield* domainKeys(settle),
+    read: yield* transferReading(settle),
     find,
     preview,
     settle: settle.transfer,

@@ -41,6 +41,12 @@ export class Replays extends Context.Service<Replays, {
     accountId: string,
     deliveryId: string,
   ) => Effect.Effect<void, DeliveryNotFound | DeliveryUnderWay | RateLimited>
+  /** How many deliveries `many` would send again; sends none. */
+  readonly count: (
+    accountId: string,
+    webhookId: string,
+    span: Span,
+  ) => Effect.Effect<number, WebhookNotFound | RateLimited>
   /** Starts the replay of a span's ended deliveries; returns their number. */
   readonly many: (
     accountId: string,
@@ -66,7 +72,7 @@ const make = Effect.gen(function* () {
   const jobs = yield* Jobs
   const limits = yield* RateLimits
 
-  const limited = Effect.fnUntraced(function* (kind: "test" | "replay", accountId: string) {
+  const limited = Effect.fnUntraced(function* (kind: "test" | "replay" | "count", accountId: string) {
     const key = `webhooks.${kind}:${accountId}`
     const taken = yield* limits.take({ key, limit: perMinute, windowMillis: 60_000 }).pipe(Effect.orDie)
     if (!taken.allowed) return yield* new RateLimited({ retry_after: taken.retryAfterSeconds })
@@ -212,27 +218,37 @@ const make = Effect.gen(function* () {
     }).pipe(sql.withTransaction, Effect.catchTag("SqlError", Effect.die))
   })
 
-  const many: Replays["Service"]["many"] = Effect.fn("Replays.many")(function* (accountId, webhookId, span) {
-    const webhook = yield* find(accountId, webhookId).pipe(Effect.catchTag("SqlError", Effect.die))
-    yield* limited("replay", accountId)
+  /** The ids between which a span lies, and how many deliveries of the webhook ended in it. */
+  const countIn = Effect.fnUntraced(function* (webhookId: string, span: Span) {
     const from = floorOf(span.since)
     // Deliveries that end after now are not part of it: otherwise the job would replay its own replays.
     const to = floorOf(Math.min(span.until ?? Infinity, yield* Clock.currentTimeMillis))
     const [counted] = yield* (span.status === "dead_letter"
       ? wide<{ n: number }>`select count(*)::int as n from dead_letters
-        where webhook_id = ${webhook.id}::uuid and delivery_id > ${from}::uuid and delivery_id < ${to}::uuid`
+        where webhook_id = ${webhookId}::uuid and delivery_id > ${from}::uuid and delivery_id < ${to}::uuid`
       : wide<{ n: number }>`select count(*)::int as n from deliveries
-        where webhook_id = ${webhook.id}::uuid and id > ${from}::uuid and id < ${to}::uuid and status = 'delivered'`)
+        where webhook_id = ${webhookId}::uuid and id > ${from}::uuid and id < ${to}::uuid and status = 'delivered'`)
       .pipe(Effect.orDie)
-    if (counted!.n === 0) {
-      return 0
-    }
-    yield* Effect.gen(function* () {
-      yield* jobs.add(replayJob, { webhook_id: webhook.id, status: span.status, from, to })
-      yield* record(accountId, "webhook.replayed", `webhook:${webhook.id}`, { deliveries: counted!.n })
-    }).pipe(sql.withTransaction, Effect.catchTag("SqlError", Effect.die))
-    return counted!.n
+    return { from, to, n: counted!.n }
   })
 
-  return Replays.of({ test, one, many, ended, again })
+  const count: Replays["Service"]["count"] = Effect.fn("Replays.count")(function* (accountId, webhookId, span) {
+    const webhook = yield* find(accountId, webhookId).pipe(Effect.catchTag("SqlError", Effect.die))
+    yield* limited("count", accountId)
+    return (yield* countIn(webhook.id, span)).n
+  })
+
+  const many: Replays["Service"]["many"] = Effect.fn("Replays.many")(function* (accountId, webhookId, span) {
+    const webhook = yield* find(accountId, webhookId).pipe(Effect.catchTag("SqlError", Effect.die))
+    yield* limited("replay", accountId)
+    const { from, n, to } = yield* countIn(webhook.id, span)
+    if (n === 0) return 0
+    yield* Effect.gen(function* () {
+      yield* jobs.add(replayJob, { webhook_id: webhook.id, status: span.status, from, to })
+      yield* record(accountId, "webhook.replayed", `webhook:${webhook.id}`, { deliveries: n })
+    }).pipe(sql.withTransaction, Effect.catchTag("SqlError", Effect.die))
+    return n
+  })
+
+  return Replays.of({ test, one, count, many, ended, again })
 })

@@ -6,7 +6,7 @@ import { Clock, Context, Effect, Layer, Redacted, Result } from "effect"
 import type { SqlError } from "effect/sql"
 import type { Credential } from "../../schemas/api/CredentialsApi.ts"
 import type { EventType } from "../../schemas/mail/MailEvent.ts"
-import type { WebhookView, WebhookWithSecret } from "../../schemas/mail/Webhook.ts"
+import type { WebhookDetails, WebhookView, WebhookWithSecret } from "../../schemas/mail/Webhook.ts"
 import type { InvalidCredentials } from "../../schemas/problems/HttpProblems.ts"
 import { WebhookLimit, WebhookNotFound } from "../../schemas/problems/WebhookProblems.ts"
 import { HTTPValidationError } from "../../schemas/Validation.ts"
@@ -31,18 +31,21 @@ export interface WebhooksConfig {
   readonly perAccount: number
 }
 
-interface Row {
+interface ReadRow {
   readonly id: string
   readonly url: string
   readonly events: ReadonlyArray<EventType>
   readonly is_active: boolean
-  readonly version: number
-  readonly secret_kid: string
-  readonly secret: Uint8Array
   readonly created_at: Date
 }
 
-const viewOf = (row: Row): WebhookView => ({
+interface Row extends ReadRow {
+  readonly version: number
+  readonly secret_kid: string
+  readonly secret: Uint8Array
+}
+
+const viewOf = (row: ReadRow): WebhookView => ({
   id: row.id,
   url: row.url,
   events: row.events,
@@ -60,6 +63,8 @@ export class Webhooks extends Context.Service<Webhooks, {
     credential: Credential["Service"],
     includePaused: boolean,
   ) => Effect.Effect<string, InvalidCredentials>
+  /** One webhook of the account, active or paused. */
+  readonly get: (accountId: string, id: string) => Effect.Effect<WebhookDetails, WebhookNotFound>
   readonly update: (
     accountId: string,
     id: string,
@@ -153,6 +158,22 @@ const make = Effect.fnUntraced(function* (config: WebhooksConfig) {
       )::text as body
       from who`.pipe(Effect.orDie)
     return (yield* principals.seen(row)).body
+  })
+
+  const get: Webhooks["Service"]["get"] = Effect.fn("Webhooks.get")(function* (accountId, id) {
+    const [row] = isUuid(id)
+      ? yield* reads<ReadRow & { readonly updated_at: Date; readonly old_secret_until: Date | null }>`
+        select id, url, events, is_active, created_at, updated_at, old_secret_until from webhooks
+        where id = ${id}::uuid and account_id = ${accountId}::uuid and deleted_at is null`.pipe(Effect.orDie)
+      : []
+    if (row === undefined) return yield* new WebhookNotFound()
+    const until = row.old_secret_until
+    const overlaps = until !== null && until.getTime() > (yield* Clock.currentTimeMillis)
+    return {
+      ...viewOf(row),
+      updated_at: row.updated_at.toISOString(),
+      overlap_until: overlaps ? until.toISOString() : null,
+    }
   })
 
   /**
@@ -251,5 +272,5 @@ const make = Effect.fnUntraced(function* (config: WebhooksConfig) {
     Effect.catchTag("SqlError", Effect.die),
   )
 
-  return Webhooks.of({ create, list, update, remove, rotate })
+  return Webhooks.of({ create, list, get, update, remove, rotate })
 })

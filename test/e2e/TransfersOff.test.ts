@@ -11,6 +11,7 @@ const paths = [
   ["GET", "/v1/domain-transfers/incoming"],
   ["GET", "/v1/domain-transfers/outgoing"],
   ["GET", "/v1/domain-transfers/accept-eligibility"],
+  ["GET", `/v1/domain-transfers/${id}`],
   ["POST", "/v1/domain-transfers/some-token/accept"],
   ["POST", `/v1/domain-transfers/by-id/${id}/accept`],
   ["POST", `/v1/domain-transfers/${id}/decline`],
@@ -83,7 +84,7 @@ describe("the transfers' switch", () => {
         yield* instance.end("SIGTERM")
         yield* instance.start({ DOMAIN_TRANSFERS_ENABLED: "true" })
         const { paths: there, tag } = yield* documented(instance.origin())
-        assert.deepStrictEqual({ there, tag }, { there: paths.length, tag: true })
+        assert.deepStrictEqual({ there, tag }, { there: new Set(paths.map(([, path]) => path)).size, tag: true })
         for (const [method, path] of paths) {
           const expected = path.includes("/stop/") ? [404, "not_found"] : [401, "invalid_credentials"]
           assert.deepStrictEqual(yield* ask(instance.origin(), method, path, null, null), expected, path)

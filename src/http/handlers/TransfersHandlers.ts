@@ -78,6 +78,9 @@ export const transfers = HttpApiBuilder.group(
       acceptEligibility: Effect.fnUntraced(function* () {
         return yield* service.eligibility((yield* Principal).accountId)
       }),
+      getTransfer: Effect.fnUntraced(function* ({ params }) {
+        return yield* service.read((yield* Principal).accountId, yield* idOf(params.transfer_id))
+      }),
       acceptTransfer: ({ params, payload }) => accept("accept", params.token, payload),
       acceptTransferById: ({ params, payload }) => accept("id", params.transfer_id, payload),
       declineTransfer: Effect.fnUntraced(function* ({ params }) {

@@ -45,6 +45,9 @@ export const webhooks = HttpApiBuilder.group(
       createWebhook: Effect.fnUntraced(function* ({ payload }) {
         return yield* service.create((yield* Principal).accountId, payload)
       }),
+      getWebhook: Effect.fnUntraced(function* ({ params }) {
+        return yield* service.get((yield* Principal).accountId, params.webhook_id)
+      }),
       updateWebhook: Effect.fnUntraced(function* ({ params, payload }) {
         const id = yield* idOf(params.webhook_id)
         return yield* service.update((yield* Principal).accountId, id, {

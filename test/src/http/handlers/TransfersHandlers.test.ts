@@ -112,6 +112,25 @@ layer(served, { excludeTestServices: true, timeout: "2 minutes" })("/v1/domain-t
       assert.deepStrictEqual(listOf(yield* call("GET", "/v1/domain-transfers/incoming", bob.session)), [])
     }))
 
+  it.effect("one transfer is read by its parties after it has ended, and is 404 to others", () =>
+    Effect.gen(function* () {
+      const [alice, bob, eve] = [yield* someone(), yield* someone(), yield* someone()]
+      const domainId = yield* domain(alice)
+      const made = transferOf(
+        yield* call("POST", `/v1/domains/${domainId}/transfer`, alice.session, { target_email: bob.email }),
+      )
+      const path = `/v1/domain-transfers/${made.id}`
+      assert.deepStrictEqual(transferOf(yield* call("GET", path, bob.session)), made)
+      const cancelled = transferOf(yield* call("DELETE", path, alice.session))
+      for (const { session } of [alice, bob]) {
+        const read = yield* call("GET", `/v1/domain-transfers/${made.id.toUpperCase()}/`, session)
+        assert.deepStrictEqual(transferOf(read), cancelled)
+      }
+      for (const missing of [path, `/v1/domain-transfers/${randomUUID()}`, "/v1/domain-transfers/x"]) {
+        assert.deepStrictEqual(codeOf(yield* call("GET", missing, eve.session)), [404, "not_found"])
+      }
+    }))
+
   it.effect("without a credential everything but stop is 401, before any validation", () =>
     Effect.gen(function* () {
       for (
@@ -121,6 +140,7 @@ layer(served, { excludeTestServices: true, timeout: "2 minutes" })("/v1/domain-t
           ["GET", "/v1/domain-transfers/incoming"],
           ["GET", "/v1/domain-transfers/outgoing"],
           ["GET", "/v1/domain-transfers/accept-eligibility"],
+          ["GET", "/v1/domain-transfers/x"],
           ["POST", "/v1/domain-transfers/x/accept"],
           ["POST", by("x")],
           ["POST", "/v1/domain-transfers/x/decline"],

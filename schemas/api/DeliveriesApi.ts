@@ -1,0 +1,48 @@
+/** Deliveries over all webhooks of an account, and what leads to them (docs/api/mail.md; extras). */
+import { Schema } from "effect"
+import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
+import { DeliveryList, DeliveryStatus } from "../mail/Delivery.ts"
+import { EventTypes } from "../mail/EventCatalogue.ts"
+import { eventTypes } from "../mail/MailEvent.ts"
+import { RateLimited } from "../problems/HttpProblems.ts"
+import { WebhookNotFound } from "../problems/WebhookProblems.ts"
+import { ListFilter } from "../Validation/Scalars.ts"
+import { AskedTime, Id } from "../Wire.ts"
+import { cursorPage } from "./AccountApi.ts"
+import { Authenticated } from "./CredentialsApi.ts"
+import { RequestValidation } from "./RequestValidation.ts"
+
+const ReplayCount = Schema.Struct({ deliveries: Schema.Int }).annotate({ identifier: "ReplayCount" })
+
+export class DeliveriesApi extends HttpApiGroup.make("deliveries")
+  .add(
+    HttpApiEndpoint.get("listAllDeliveries", "/v1/webhook-deliveries", {
+      query: {
+        status: Schema.optionalKey(ListFilter(DeliveryStatus.literals)),
+        event_type: Schema.optionalKey(ListFilter(eventTypes)),
+        webhook_id: Schema.optionalKey(Id),
+        /** Deliveries made at this time or later. */
+        since: Schema.optionalKey(AskedTime),
+        /** Deliveries made before this time. */
+        until: Schema.optionalKey(AskedTime),
+        ...cursorPage,
+      },
+      success: DeliveryList,
+    }).annotate(OpenApi.Summary, "List the deliveries of all your webhooks, newest first"),
+    HttpApiEndpoint.get("countReplay", "/v1/webhooks/:webhook_id/replay", {
+      params: { webhook_id: Id },
+      query: {
+        since: AskedTime,
+        until: Schema.optionalKey(AskedTime),
+        /** By default dead letters, as of the replay itself. */
+        status: Schema.optionalKey(Schema.Literals(["dead_letter", "delivered"])),
+      },
+      success: ReplayCount,
+      error: [WebhookNotFound, RateLimited],
+    }).annotate(OpenApi.Summary, "Count the deliveries that a replay of this span would send again, and send none"),
+    HttpApiEndpoint.get("listEventTypes", "/v1/event-types", { success: EventTypes })
+      .annotate(OpenApi.Summary, "The event types, with an example of each and your webhooks that take it"),
+  )
+  .middleware(RequestValidation)
+  .middleware(Authenticated)
+  .annotateMerge(OpenApi.annotations({ title: "Deliveries", description: "Deliveries of all webhooks together." })) {}

@@ -1,0 +1,61 @@
+/** An account, its workspaces and its domains, as the API shows them to the account itself. */
+import { Schema } from "effect"
+import { Id, Timestamp } from "../Wire.ts"
+import { Plan, WorkspaceRole } from "./MailAccount.ts"
+
+const Quota = Schema.Struct({
+  used: Schema.Int,
+  limit: Schema.Int.annotate({ description: "-1: unlimited" }),
+})
+
+export const AccountView = Schema.Struct({
+  id: Id,
+  email: Schema.String,
+  name: Schema.String,
+  plan: Plan,
+  platform_admin: Schema.Boolean,
+  api_keys: Quota.annotate({ description: "Active keys, and the plan's limit" }),
+  webhooks: Quota.annotate({ description: "Webhooks, paused ones included" }),
+  domains: Quota.annotate({ description: "Domains that the account owns, without those that are on their way to it" }),
+}).annotate({ identifier: "Account" })
+export type AccountView = typeof AccountView.Type
+
+export const WorkspaceView = Schema.Struct({
+  id: Id,
+  name: Schema.String,
+  role: WorkspaceRole.annotate({ description: "The caller's role; of several the one that may do more" }),
+  created_at: Timestamp,
+}).annotate({ identifier: "Workspace" })
+export type WorkspaceView = typeof WorkspaceView.Type
+
+/** The `after_id` of the next page; null on the last page. */
+export const nextAfterId = Schema.NullOr(Id).annotate({
+  description: "The `after_id` of the next page; null on the last page",
+})
+
+export const WorkspacePage = Schema.Struct({ items: Schema.Array(WorkspaceView), next_after_id: nextAfterId })
+  .annotate({ identifier: "WorkspacePage" })
+export type WorkspacePage = typeof WorkspacePage.Type
+
+export const DomainView = Schema.Struct({
+  id: Id,
+  name: Schema.String,
+  account_id: Id.annotate({ description: "The account that owns the domain" }),
+  workspace_id: Id,
+  workspace_role: Schema.NullOr(WorkspaceRole).annotate({
+    description: "The caller's role in the domain's workspace; null where the caller only owns the domain",
+  }),
+  may_transfer: Schema.Boolean.annotate({
+    description: "Whether the caller may offer the domain, and take an offer of it back",
+  }),
+  verified_at: Schema.NullOr(Timestamp),
+  dkim_selector: Schema.String.annotate({ description: "Of the key that signs the domain's mail" }),
+  transfer: Schema.NullOr(Schema.Struct({ id: Id, status: Schema.Literals(["pending", "accepted"]) })).annotate({
+    description: "The transfer of the domain that is pending or accepted",
+  }),
+}).annotate({ identifier: "Domain" })
+export type DomainView = typeof DomainView.Type
+
+export const DomainPage = Schema.Struct({ items: Schema.Array(DomainView), next_after_id: nextAfterId })
+  .annotate({ identifier: "DomainPage" })
+export type DomainPage = typeof DomainPage.Type

@@ -1,0 +1,37 @@
+/** Handlers of the account's own reads. */
+import { Effect } from "effect"
+import { HttpApi, HttpApiBuilder } from "effect/http-api"
+import { AccountApi } from "../../../schemas/api/AccountApi.ts"
+import { Principal } from "../../../schemas/api/CredentialsApi.ts"
+import { AccountReads } from "../../../services/accounts/AccountReads.ts"
+
+const Api = HttpApi.make("bailiwick").add(AccountApi)
+
+interface Query {
+  readonly limit: number
+  readonly after_id?: string
+}
+
+const pageOf = ({ after_id, limit }: Query) => ({ limit, afterId: after_id ?? null })
+
+export const account = HttpApiBuilder.group(
+  Api,
+  "account",
+  Effect.fn(function* (handlers) {
+    const service = yield* AccountReads
+    return handlers.handleAll({
+      getAccount: Effect.fnUntraced(function* () {
+        return yield* service.account((yield* Principal).accountId)
+      }),
+      listWorkspaces: Effect.fnUntraced(function* ({ query }) {
+        return yield* service.workspaces((yield* Principal).accountId, pageOf(query))
+      }),
+      listDomains: Effect.fnUntraced(function* ({ query }) {
+        return yield* service.domains((yield* Principal).accountId, pageOf(query))
+      }),
+      getDomain: Effect.fnUntraced(function* ({ params }) {
+        return yield* service.domain((yield* Principal).accountId, params.domain_id)
+      }),
+    })
+  }),
+)

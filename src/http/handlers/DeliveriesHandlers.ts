@@ -1,0 +1,45 @@
+/** Handlers of the deliveries of all webhooks, of a replay's count, and of the event types. */
+import { Effect } from "effect"
+import { HttpApi, HttpApiBuilder } from "effect/http-api"
+import { Principal } from "../../../schemas/api/CredentialsApi.ts"
+import { DeliveriesApi } from "../../../schemas/api/DeliveriesApi.ts"
+import { catalogue } from "../../../schemas/mail/EventCatalogue.ts"
+import { AccountDeliveries } from "../../../services/webhooks/AccountDeliveries.ts"
+import { Replays } from "../../../services/webhooks/Replays.ts"
+
+const Api = HttpApi.make("bailiwick").add(DeliveriesApi)
+
+/** Milliseconds since the epoch; `Date.parse` reads what the contract takes once it is in upper case. */
+const millisOf = (time: string | undefined) => time === undefined ? undefined : Date.parse(time.toUpperCase())
+
+export const deliveries = HttpApiBuilder.group(
+  Api,
+  "deliveries",
+  Effect.fn(function* (handlers) {
+    const service = yield* AccountDeliveries
+    const replays = yield* Replays
+    return handlers.handleAll({
+      listAllDeliveries: Effect.fnUntraced(function* ({ query }) {
+        return yield* service.list((yield* Principal).accountId, {
+          status: query.status,
+          eventType: query.event_type,
+          webhookId: query.webhook_id,
+          since: millisOf(query.since),
+          until: millisOf(query.until),
+          limit: query.limit,
+          afterId: query.after_id,
+        })
+      }),
+      countReplay: Effect.fnUntraced(function* ({ params, query }) {
+        const span = { since: millisOf(query.since)!, until: millisOf(query.until) ?? null }
+        const status = query.status ?? "dead_letter"
+        return {
+          deliveries: yield* replays.count((yield* Principal).accountId, params.webhook_id, { ...span, status }),
+        }
+      }),
+      listEventTypes: Effect.fnUntraced(function* () {
+        return { items: catalogue(yield* service.takers((yield* Principal).accountId)) }
+      }),
+    })
+  }),
+)

@@ -1,0 +1,188 @@
+/** What an account reads of its webhooks and their deliveries, over HTTP. */
+import { assert, layer } from "@effect/vitest"
+import { Effect, Layer, Schema } from "effect"
+import { HttpApi, HttpApiBuilder } from "effect/http-api"
+import { randomUUID } from "node:crypto"
+import { DeliveriesApi } from "../../../../schemas/api/DeliveriesApi.ts"
+import { WebhooksApi } from "../../../../schemas/api/WebhooksApi.ts"
+import { DeliveryList } from "../../../../schemas/mail/Delivery.ts"
+import { EventTypes } from "../../../../schemas/mail/EventCatalogue.ts"
+import { eventTypes, metadataFields, WebhookBody } from "../../../../schemas/mail/MailEvent.ts"
+import { WebhookDetails } from "../../../../schemas/mail/Webhook.ts"
+import { ApiKeys } from "../../../../services/accounts/ApiKeys.ts"
+import { Database } from "../../../../services/platform/database/Database.ts"
+import { AccountDeliveries } from "../../../../services/webhooks/AccountDeliveries.ts"
+import { authenticated, presented } from "../../../../src/http/auth/AccountAuth.ts"
+import { RejectionAudit } from "../../../../src/http/edge/RejectionAudit.ts"
+import { deliveries } from "../../../../src/http/handlers/DeliveriesHandlers.ts"
+import { webhooks } from "../../../../src/http/handlers/WebhooksHandlers.ts"
+import { Server } from "../../../../src/http/Server.ts"
+import {
+  event,
+  now,
+  resultOf,
+  retention,
+  settle,
+  stoppedClock,
+  take,
+  webhook,
+  world,
+} from "../../../services/webhooks/WebhookWorld.ts"
+import { codeOf } from "../../../support/Fixtures.ts"
+
+const publicUrl = new URL("https://mail.example")
+const Api = HttpApi.make("bailiwick").add(WebhooksApi, DeliveriesApi)
+
+const app = HttpApiBuilder.layer(Api).pipe(
+  Layer.provide([webhooks, deliveries]),
+  Layer.provide([authenticated(publicUrl), presented(publicUrl)]),
+)
+
+const clock = stoppedClock()
+
+const served = Server.layer(app, { host: "127.0.0.1", port: 0, publicUrl: publicUrl.href }).pipe(
+  Layer.provide(RejectionAudit.layer),
+  Layer.provideMerge(Layer.merge(AccountDeliveries.layer(retention), ApiKeys.layer)),
+  Layer.provideMerge(world({ clock: clock.layer })),
+)
+
+type Headers = Record<string, string>
+
+const call = Effect.fnUntraced(function* (method: string, path: string, headers: Headers = {}, body?: unknown) {
+  const { url } = yield* Server
+  return yield* Effect.promise(async () => {
+    const response = await fetch(url + path, {
+      method,
+      headers: { ...(body === undefined ? {} : { "content-type": "application/json" }), ...headers },
+      body: body === undefined ? null : JSON.stringify(body),
+    })
+    return { status: response.status, headers: response.headers, body: await response.json() as unknown }
+  })
+})
+
+const get = (path: string, headers?: Headers) => call("GET", path, headers)
+
+/** A webhook of a new account, and the headers of the account's key. */
+const hooked = Effect.gen(function* () {
+  const hook = yield* webhook({ events: ["email.delivered", "email.bounced"] })
+  const { key } = yield* (yield* ApiKeys).create(
+    { accountId: hook.accountId, plan: "business", platformAdmin: false, via: "cookie", keyId: null, authTime: null },
+    { name: "CI", permissions: ["send"] },
+  )
+  return { hook, headers: { authorization: `Bearer ${key}` } }
+})
+
+const dead = { ending: "interrupted", fatal: true, status: null, error: "interrupted" } as const
+
+/** Three dead letters and one delivery that arrived. */
+const ended = Effect.fnUntraced(function* (accountId: string) {
+  const { tasks } = yield* take(Array.from({ length: 4 }, () => event(accountId)))
+  const at = yield* now
+  yield* settle(tasks.map((task, i) => resultOf(task, at, i < 3 ? dead : {})))
+  return tasks.map(({ deliveryId }) => deliveryId).sort().reverse()
+})
+
+const faultsOf = ({ body, status }: { readonly body: unknown; readonly status: number }) => {
+  assert.strictEqual(status, 422)
+  const { detail } = body as { readonly detail: ReadonlyArray<{ readonly loc: unknown; readonly type: string }> }
+  return detail.map(({ loc, type }) => [loc, type])
+}
+
+layer(served, { excludeTestServices: true, timeout: "2 minutes" })("reads of webhooks and deliveries", (it) => {
+  it.effect("one webhook is read without its secret, and is 404 to another account", () =>
+    Effect.gen(function* () {
+      const [{ headers, hook }, other] = [yield* hooked, yield* hooked]
+      const read = yield* get(`/v1/webhooks/${hook.id}/`, headers)
+      assert.strictEqual(read.status, 200)
+      assert.deepInclude(Schema.decodeUnknownSync(WebhookDetails)(read.body), { id: hook.id, overlap_until: null })
+      assert.notInclude(JSON.stringify(read.body), hook.secret.slice(6))
+      for (const id of [hook.id, randomUUID(), "x"]) {
+        assert.deepStrictEqual(codeOf(yield* get(`/v1/webhooks/${id}`, other.headers)), [404, "not_found"])
+      }
+    }))
+
+  it.effect("deliveries of all webhooks are paged and filtered; another account sees none of them", () =>
+    Effect.gen(function* () {
+      const [{ headers, hook }, other] = [yield* hooked, yield* hooked]
+      const ids = yield* ended(hook.accountId)
+      const list = Effect.fnUntraced(function* (query: string, as = headers) {
+        const { body, status } = yield* get(`/v1/webhook-deliveries${query}`, as)
+        assert.strictEqual(status, 200, JSON.stringify(body))
+        const { items, next_after_id } = Schema.decodeUnknownSync(DeliveryList)(body)
+        return [items.map(({ id }) => id), next_after_id] as const
+      })
+      assert.deepStrictEqual(yield* list(""), [ids, null])
+      assert.deepStrictEqual(yield* list("/?limit=3"), [ids.slice(0, 3), ids[2]!])
+      assert.deepStrictEqual(yield* list(`?limit=3&after_id=${ids[2]!.replaceAll("-", "")}`), [ids.slice(3), null])
+      assert.lengthOf((yield* list("?status=dead_letter"))[0], 3)
+      assert.deepStrictEqual(yield* list("?status=lost&event_type=x"), [[], null])
+      const hour = new Date((yield* now) + 3_600_000).toISOString()
+      assert.deepStrictEqual(yield* list(`?since=${hour}`), [[], null])
+      assert.lengthOf((yield* list(`?until=${hour}&webhook_id=${hook.id}`))[0], 4)
+      for (const query of ["", `?webhook_id=${hook.id}`, `?after_id=${ids[0]}`]) {
+        assert.deepStrictEqual(yield* list(query, other.headers), [[], null])
+      }
+      assert.deepStrictEqual(faultsOf(yield* get("/v1/webhook-deliveries?limit=0&since=today&after_id=1", headers)), [
+        [["query", "since"], "datetime_parsing"],
+        [["query", "limit"], "greater_than_equal"],
+        [["query", "after_id"], "uuid_parsing"],
+      ])
+    }))
+
+  it.effect("a replay is counted before it is asked for, and the count is what the replay says", () =>
+    Effect.gen(function* () {
+      const [{ headers, hook }, other] = [yield* hooked, yield* hooked]
+      yield* ended(hook.accountId)
+      const path = `/v1/webhooks/${hook.id}/replay`
+      const at = yield* now
+      const since = new Date(at - 60_000).toISOString()
+      yield* clock.set(at + 1_000)
+      const count = (query: string) => Effect.map(get(`${path}?since=${since}${query}`, headers), ({ body }) => body)
+      assert.deepStrictEqual(yield* count(""), { deliveries: 3 })
+      assert.deepStrictEqual(yield* count("&status=delivered"), { deliveries: 1 })
+      assert.deepStrictEqual(yield* count(`&until=${since}`), { deliveries: 0 })
+      const { sql } = yield* Database
+      assert.deepStrictEqual(yield* sql`select from jobs`, [])
+      const replay = yield* call("POST", path, headers, { since })
+      assert.deepStrictEqual([replay.status, replay.body], [202, { replayed: 3 }])
+      assert.deepStrictEqual(faultsOf(yield* get(`${path}?status=pending`, headers)), [
+        [["query", "since"], "missing"],
+        [["query", "status"], "literal_error"],
+      ])
+      for (const id of [hook.id, randomUUID(), "x"]) {
+        const answer = yield* get(`/v1/webhooks/${id}/replay?since=${since}`, other.headers)
+        assert.deepStrictEqual(codeOf(answer), [404, "not_found"])
+      }
+    }))
+
+  it.effect("the catalogue has every event type with a whole example, and the webhooks that take it", () =>
+    Effect.gen(function* () {
+      const [{ headers, hook }] = [yield* hooked, yield* hooked]
+      const { body, status } = yield* get("/v1/event-types", headers)
+      assert.strictEqual(status, 200)
+      const { items } = Schema.decodeUnknownSync(EventTypes)(body)
+      assert.deepStrictEqual(items.map(({ event_type }) => event_type), [...eventTypes])
+      for (const { event_type, example, metadata_fields, webhook_ids } of items) {
+        assert.isTrue(Schema.is(WebhookBody)(example), event_type)
+        assert.strictEqual(example.event, event_type)
+        assert.deepStrictEqual(metadata_fields, metadataFields[event_type])
+        assert.sameMembers(Object.keys(example.metadata), ["subject", "tag", ...metadata_fields])
+        const takes = event_type === "email.delivered" || event_type === "email.bounced"
+        assert.deepStrictEqual(webhook_ids, takes ? [hook.id] : [], event_type)
+      }
+    }))
+
+  it.effect("without a good credential everything is 401", () =>
+    Effect.gen(function* () {
+      for (
+        const path of [
+          `/v1/webhooks/${randomUUID()}`,
+          "/v1/webhook-deliveries",
+          "/v1/webhooks/x/replay",
+          "/v1/event-types",
+        ]
+      ) {
+        assert.deepStrictEqual(codeOf(yield* get(path)), [401, "invalid_credentials"], path)
+      }
+    }))
+})

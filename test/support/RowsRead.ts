@@ -1,0 +1,25 @@
+/** Counts the rows that PostgreSQL reads for an effect, as PostgreSQL itself counts them for a transaction. */
+import type { PgClient } from "@effect/sql-pg"
+import { Effect } from "effect"
+
+interface Read {
+  readonly name: string
+  readonly rows: number
+}
+
+/**
+ * Runs `effect` in a transaction of `client`; gives the rows that it read of each table, by index or not, beside its
+ * result. Only statements of this client are counted.
+ */
+export const rowsRead = Effect.fnUntraced(
+  function* <A, E, R>(client: PgClient.PgClient, effect: Effect.Effect<A, E, R>) {
+    const counters = client<Read>`
+    select relname as name, (seq_tup_read + coalesce(idx_tup_fetch, 0))::int as rows from pg_stat_xact_user_tables`
+    return yield* Effect.gen(function* () {
+      const before = new Map((yield* counters).map(({ name, rows }) => [name, rows]))
+      const result = yield* effect
+      const after = (yield* counters).map(({ name, rows }) => [name, rows - (before.get(name) ?? 0)] as const)
+      return [new Map(after.filter(([, rows]) => rows > 0)), result] as const
+    }).pipe(client.withTransaction)
+  },
+)

@@ -48,6 +48,7 @@ import firstAttempts from "../migrations/0039_first_attempts.ts"
 import deliveryPages from "../migrations/0040_delivery_pages.ts"
 import auditIndexes from "../migrations/0041_audit_indexes.ts"
 import consoleSessions from "../migrations/0042_console_sessions.ts"
+import listedEnrollments from "../migrations/0043_listed_enrollments.ts"
 import { lock } from "../services/platform/database/AdvisoryLocks.ts"
 import { Database } from "../services/platform/database/Database.ts"
 import { isAway } from "../services/platform/database/Database/Awaited.ts"
@@ -96,6 +97,7 @@ const migrations: ReadonlyArray<Migrator.ResolvedMigration> = [
   [40, "delivery_pages", Effect.succeed(deliveryPages)],
   [41, "audit_indexes", Effect.succeed(auditIndexes)],
   [42, "console_sessions", Effect.succeed(consoleSessions)],
+  [43, "listed_enrollments", Effect.succeed(listedEnrollments)],
 ]
 
 /** The number of the newest migration. */

@@ -6,6 +6,7 @@ import { ApiKeysApi } from "./ApiKeysApi.ts"
 import { ConsoleApi } from "./ConsoleApi.ts"
 import { DeliveriesApi } from "./DeliveriesApi.ts"
 import { EnrollmentsApi } from "./EnrollmentsApi.ts"
+import { InstitutionsApi } from "./InstitutionsApi.ts"
 import { LifecycleApi, LifecycleKeysApi } from "./LifecycleApi.ts"
 import { MeApi } from "./MeApi.ts"
 import { NotificationsApi } from "./NotificationsApi.ts"
@@ -27,7 +28,7 @@ export const apiVersion = "0.2.0"
 export class ApiWithoutTransfers extends HttpApi.make("bailiwick")
   .add(SystemApi, AccountApi, ApiKeysApi, WebhooksApi, DeliveriesApi, NotificationsApi)
   .add(MeApi, AccessReviewsApi, ServiceGrantsApi, OperationsApi)
-  .add(RequestsApi, EnrollmentsApi, WebsitesApi, PoliciesApi)
+  .add(RequestsApi, InstitutionsApi, EnrollmentsApi, WebsitesApi, PoliciesApi)
   .add(ConsoleApi)
   .add(LifecycleApi, LifecycleKeysApi, StreamsApi, StreamPollApi, StreamDiscoveryApi)
   .annotateMerge(OpenApi.annotations({ title: "Bailiwick", version: apiVersion, servers: [{ url: "/" }] })) {}

@@ -10,12 +10,14 @@
  */
 import { Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
+import type { InstitutionEnrollments } from "../../schemas/identity/Institution.ts"
 import type { AcceptedEnrollment, Enrollment } from "../../schemas/identity/RequestBodies.ts"
 import type { NotFound } from "../../schemas/problems/HttpProblems.ts"
 import type * as Problems from "../../schemas/problems/IdentityProblems.ts"
 import { type Acceptance, accepting } from "./Enrollments/AcceptInvitation.ts"
 import { carryingOut } from "./Enrollments/CarryOut.ts"
 import { enrolling, type Invitation } from "./Enrollments/Enroll.ts"
+import { type EnrollmentPage, listingEnrollments } from "./Enrollments/Listing.ts"
 import { type Revocation, revoking } from "./Enrollments/RevokeEnrollment.ts"
 import type { UnitOfWork } from "../platform/database/UnitOfWork.ts"
 import type { Decision } from "../requests/PolicyReviews.ts"
@@ -28,6 +30,8 @@ type RoleFault =
   | Problems.RoleRequired
 
 export class Enrollments extends Context.Service<Enrollments, {
+  /** An institution's invitations, for a Sponsor, an effective administrator or an operator. Runs in no transaction. */
+  readonly list: (page: EnrollmentPage) => Effect.Effect<InstitutionEnrollments, RoleFault | SqlError.SqlError>
   readonly enroll: (asked: Invitation) => Effect.Effect<Enrollment, RoleFault | SqlError.SqlError, UnitOfWork>
   /** Accepts by the token of the mailed link. RequestExists: another holder of the link waits for an administrator. */
   readonly accept: (
@@ -53,6 +57,7 @@ export class Enrollments extends Context.Service<Enrollments, {
     Enrollments,
     Effect.gen(function* () {
       return Enrollments.of({
+        list: yield* listingEnrollments,
         enroll: yield* enrolling,
         accept: yield* accepting,
         revoke: yield* revoking,

@@ -98,15 +98,19 @@ export const administers = ({ institution }: ProjectStanding): Effect.Effect<voi
     ? Effect.fail(roleRequired("an effective administrator of the project's institution"))
     : needs(institution, "administrator")
 
+/** SQL of whether a membership `m` of a person `p` in an institution `i` counts. */
+export const effectiveAt = (sql: PgClient.PgClient, now: Date) =>
+  sql`(p.status = 'active' and not p.removed and p.merged_into is null
+      and i.status = 'active' and m.state = 'active'
+      and (m.role <> 'administrator' or m.accepted_at <= ${now})
+      and coalesce(m.effective_from <= ${now}, true) and coalesce(m.expires_at > ${now}, true)) is true`
+
 /**
  * SQL of a person's memberships that have not ended (`Held`), of tables `p`, `i` and `m`; `institution` is SQL of its
  * id. Both decisions and reads check roles by it.
  */
 export const heldIn = (sql: PgClient.PgClient, personId: PersonId, institution: Statement.Fragment, now: Date) =>
-  sql`select m.role, (p.status = 'active' and not p.removed and p.merged_into is null
-      and i.status = 'active' and m.state = 'active'
-      and (m.role <> 'administrator' or m.accepted_at <= ${now})
-      and coalesce(m.effective_from <= ${now}, true) and coalesce(m.expires_at > ${now}, true)) is true as effective
+  sql`select m.role, ${effectiveAt(sql, now)} as effective
     from people p join institutions i on i.id = ${institution} and not i.removed
     join institution_memberships m on m.institution_id = i.id and m.person_id = p.id and not m.removed
     where p.id = ${personId} and m.state <> 'ended'`

@@ -11,9 +11,11 @@ import { EventLog } from "../../services/lifecycle/EventLog.ts"
 import { Authenticators } from "../../services/people/Authenticators.ts"
 import { relyingPartyAt } from "../../services/people/Authenticators/Webauthn.ts"
 import { CredentialActions } from "../../services/people/CredentialActions.ts"
+import { Institutions } from "../../services/access/Institutions.ts"
 import { Links } from "../../services/links/Links.ts"
 import { NewPeople } from "../../services/people/NewPeople.ts"
 import { People } from "../../services/people/People.ts"
+import { PersonNames } from "../../services/people/PersonNames.ts"
 import { PersonEventFanout } from "../../services/people/PersonEventFanout.ts"
 import { Roles } from "../../services/people/Roles.ts"
 import { Sessions } from "../../services/people/Sessions.ts"
@@ -29,6 +31,7 @@ import { ReviewedJobs } from "../../services/projects/ReviewedJobs.ts"
 import type { AppConfig } from "../AppConfig.ts"
 import { accessReviews } from "../http/handlers/AccessReviewsHandlers.ts"
 import { enrollments } from "../http/handlers/EnrollmentsHandlers.ts"
+import { institutions } from "../http/handlers/InstitutionsHandlers.ts"
 import { me } from "../http/handlers/MeHandlers.ts"
 import { operations } from "../http/handlers/OperationsHandlers.ts"
 import { ApprovalMaxAge } from "../http/auth/PersonAuth.ts"
@@ -60,6 +63,8 @@ const asking = ({ directoryWriterClients: writers }: AppConfig) =>
 export const identityServices = (config: AppConfig, embeddedIssuer: string) =>
   Layer.mergeAll(
     AccessReviews.layer,
+    Institutions.layer,
+    PersonNames.layer,
     asking(config),
     Operations.layer,
     personal(config, embeddedIssuer),
@@ -85,6 +90,7 @@ export const identityHandlers = ({ managementApprovalMaxAge: millis }: AppConfig
     operations,
     requests,
     enrollments,
+    institutions,
     websites,
     policies,
   ).pipe(

@@ -12,19 +12,7 @@ import { Webhooks } from "../../../services/webhooks/Webhooks.ts"
 import { account } from "../../support/TestAccounts.ts"
 import { noon } from "../../support/Fixtures.ts"
 import { rowsRead } from "../../support/RowsRead.ts"
-import {
-  dayMillis,
-  event,
-  failed,
-  now,
-  on,
-  resultOf,
-  retention,
-  settle,
-  take,
-  webhook,
-  world,
-} from "./WebhookWorld.ts"
+import { dayMillis, event, failed, now, on, resultOf, retention, settle, take, webhook, world } from "./WebhookWorld.ts"
 
 const served = Layer.provideMerge(AccountDeliveries.layer(retention), Layer.fresh(world()))
 

@@ -34,6 +34,12 @@ const bothRoles = row("not_found", {
   administrator_not_effective: "early suspended",
   role_required: "member",
 })
+/** What those read who decide in the institution, and operators. */
+const reading = row("not_found", {
+  ok: "sponsor sponsor2 administrator administrator2 operator",
+  administrator_not_effective: "early suspended",
+  role_required: "member",
+})
 /** Of a website's registration, which `sponsor` wrote. */
 const policy = row("not_found", {
   ok: "administrator administrator2",
@@ -80,11 +86,15 @@ const table: Readonly<Record<string, Row>> = {
   "enrollments.revokeEnrollment": bothRoles,
   "enrollments.changeMembership": bothRoles,
   "websites.registerWebsite": bothRoles,
-  "websites.listProjects": row("not_found", {
-    ok: "sponsor sponsor2 administrator administrator2 operator",
-    administrator_not_effective: "early suspended",
-    role_required: "member",
+  "websites.listProjects": reading,
+  "institutions.listInstitutions": own,
+  "institutions.listPersonNames": own,
+  "institutions.getInstitution": row("not_found", {
+    ok: "sponsor sponsor2 administrator administrator2 member early suspended operator",
   }),
+  "institutions.listMembers": reading,
+  "institutions.listEnrollments": reading,
+  "institutions.listAccess": reading,
   "websites.getProject": row("not_found", {
     ok: "sponsor sponsor2 administrator administrator2 operator owner owner2",
     administrator_not_effective: "early suspended",

@@ -56,7 +56,19 @@ const enrolled = Effect.fnUntraced(function* (stage: IdentityStage) {
   return { params: { ...inInstitution(stage), enrollment_id: enrollment_id as string }, body: { reason } }
 })
 
+const reading = (operation: string, query?: string): Case => ({
+  operation: `institutions.${operation}`,
+  by: "sponsor",
+  second: "operator",
+  status: 200,
+  asked: (stage) => Effect.succeed({ params: inInstitution(stage), ...(query === undefined ? {} : { query }) }),
+})
+
 export const institutions: ReadonlyArray<Case> = [
+  reading("getInstitution"),
+  reading("listMembers", "?limit=2"),
+  reading("listEnrollments", "?limit=2"),
+  reading("listAccess", "?limit=2"),
   {
     operation: "access-grant-reviews.listAccessGrantReviews",
     by: "sponsor",

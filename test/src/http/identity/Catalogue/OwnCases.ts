@@ -86,6 +86,14 @@ export const own: ReadonlyArray<Case> = [
   read("requests.listOwnRequests"),
   read("policies.listPolicyReviews"),
   read("operations.operations"),
+  read("institutions.listInstitutions"),
+  {
+    operation: "institutions.listPersonNames",
+    by: "stranger",
+    second: "member",
+    status: 200,
+    asked: (stage, personId) => Effect.succeed({ query: `?ids=${stage.people.sponsor},${personId}` }),
+  },
   {
     operation: "me.startCredentialAction",
     by: "stranger",

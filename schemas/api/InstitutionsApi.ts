@@ -1,0 +1,75 @@
+/** Institutions, their members, invitations and Access, and people's names (docs/api/identity.md; extras). */
+import { Schema } from "effect"
+import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
+import { InstitutionId } from "../BrandedIds.ts"
+import {
+  Institution,
+  InstitutionAccess,
+  InstitutionEnrollments,
+  InstitutionMembers,
+  Institutions,
+  PersonNames,
+} from "../identity/Institution.ts"
+import { limitOr } from "../identity/ListPage.ts"
+import { NotFound } from "../problems/HttpProblems.ts"
+import { roleProblems, RoleRequired } from "../problems/IdentityProblems.ts"
+import { QueryUuid } from "../Validation/Scalars.ts"
+import { ForeignId } from "../Wire.ts"
+import { Managed } from "./ManagementApi.ts"
+import { RequestValidation } from "./RequestValidation.ts"
+
+const params = { institution_id: InstitutionId }
+
+/** Items in ascending order of an opaque id, after this one. */
+const page = { limit: limitOr(50), after_id: Schema.optionalKey(ForeignId) }
+
+const path = "/v1/institutions/:institution_id"
+
+export class InstitutionsApi extends HttpApiGroup.make("institutions")
+  .add(
+    HttpApiEndpoint.get("listInstitutions", "/v1/institutions", {
+      query: page,
+      success: Institutions,
+      error: RoleRequired,
+    }).annotate(OpenApi.Summary, "Institutions where you have a membership, for operators all; ascending by id"),
+    HttpApiEndpoint.get("getInstitution", path, { params, success: Institution, error: NotFound })
+      .annotate(OpenApi.Summary, "An institution where you have a membership, for operators any"),
+    HttpApiEndpoint.get("listMembers", `${path}/members`, {
+      params,
+      query: page,
+      success: InstitutionMembers,
+      error: roleProblems,
+    }).annotate(
+      OpenApi.Summary,
+      "Members with their roles, ascending by person, as a Sponsor, administrator or operator",
+    ),
+    HttpApiEndpoint.get("listEnrollments", `${path}/enrollments`, {
+      params,
+      query: { limit: limitOr(50), after_id: Schema.optionalKey(QueryUuid) },
+      success: InstitutionEnrollments,
+      error: roleProblems,
+    }).annotate(OpenApi.Summary, "Invitations, newest first, as a Sponsor, administrator or operator"),
+    HttpApiEndpoint.get("listAccess", `${path}/access`, {
+      params,
+      query: page,
+      success: InstitutionAccess,
+      error: roleProblems,
+    }).annotate(
+      OpenApi.Summary,
+      "Every Access with its current version and its review, ascending by id, as a Sponsor, administrator or operator",
+    ),
+    HttpApiEndpoint.get("listPersonNames", "/v1/people", {
+      query: {
+        /** Up to 100 ids of people, separated by commas. */
+        ids: Schema.String.check(Schema.isPattern(/^[A-Za-z0-9_-]{1,128}(,[A-Za-z0-9_-]{1,128}){0,99}$/u)),
+      },
+      success: PersonNames,
+      error: RoleRequired,
+    }).annotate(OpenApi.Summary, "Names of people whom you share an institution with; other ids are left out"),
+  )
+  .middleware(RequestValidation)
+  .middleware(Managed)
+  .annotateMerge(OpenApi.annotations({
+    title: "Institutions",
+    description: "Institutions, and who belongs to them.",
+  })) {}

@@ -50,6 +50,8 @@ interface Kept {
   readonly commandId: string
   /** The pair for a transfer that an older version accepted without a key. Generated once, before any lock is taken. */
   pair: DkimPair | null
+  /** Whether a transition was due before this attempt; where none is due now, another process has written it. */
+  due: boolean
 }
 
 export const settling = Effect.fnUntraced(function* (algorithm: DkimAlgorithm) {
@@ -66,7 +68,7 @@ export const settling = Effect.fnUntraced(function* (algorithm: DkimAlgorithm) {
   const write = Effect.fnUntraced(function* (
     loaded: Loaded,
     after: Transition,
-    { commandId, pair }: Kept,
+    { commandId, pair }: Pick<Kept, "commandId" | "pair">,
     key: DkimKey | null,
     now: number,
   ) {
@@ -104,7 +106,9 @@ export const settling = Effect.fnUntraced(function* (algorithm: DkimAlgorithm) {
     // Deletes the timers of an unknown transfer.
     if (loaded === null) yield* timers.set(id, [])
     const now = yield* Clock.currentTimeMillis
-    if (loaded === null || !loaded.allowed || !isDue(loaded.stored.state, now)) return false
+    if (loaded === null || !loaded.allowed) return false
+    if (!isDue(loaded.stored.state, now)) return kept.due
+    kept.due = true
     const { domain, people, seats, stored: { state } } = loaded
     const recipientActive = people.get(state.targetUserId)?.active ?? false
     const workspaces = [...new Set(seats.map(({ workspace }) => workspace.id))]
@@ -116,15 +120,15 @@ export const settling = Effect.fnUntraced(function* (algorithm: DkimAlgorithm) {
     return true
   })
 
-  /** Writes the due transition of a transfer; returns whether its state changed. */
-  const settle = Effect.fn("Transfers.settle")(function* (id: string) {
-    const kept: Kept = { commandId: yield* ids.next, pair: null }
+  /** Writes the due transition of a transfer; returns whether its state changed, by this process or another. */
+  const settle = Effect.fn("Transfers.settle")(function* (id: string, due = false) {
+    const kept: Kept = { commandId: yield* ids.next, pair: null, due }
     return yield* repeated({ turn: id, finds: true }, once(id, kept))
   })
 
   /** The same for a state that was read, if it is due. */
   const ifDue = Effect.fnUntraced(function* (state: TransferState | null) {
-    return state !== null && isDue(state, yield* Clock.currentTimeMillis) && (yield* settle(state.id))
+    return state !== null && isDue(state, yield* Clock.currentTimeMillis) && (yield* settle(state.id, true))
   })
 
   return {
@@ -135,7 +139,7 @@ export const settling = Effect.fnUntraced(function* (algorithm: DkimAlgorithm) {
       return yield* ifDue(live?.state ?? null)
     }),
     /** The same for a transfer's id. */
-    transfer: settle,
+    transfer: (id: string) => settle(id),
   }
 })
 export type Settling = Effect.Success<ReturnType<typeof settling>>

@@ -284,6 +284,14 @@ const cases = fc.oneof(
   pair("due", ofOffered, ofLive),
 )
 
+/** The other command writes the due transition between this one's load and its own attempt to write it. */
+const settledByTheOther = {
+  setup: "due",
+  first: ["bob offers to eve", ofFresh["bob offers to eve"]!] as [string, Action],
+  second: ["alice offers to bob", ofFresh["alice offers to bob"]!] as [string, Action],
+  schedule: [0, 1, 1, 0] as Order,
+}
+
 const parallel = 4
 const runs = 200
 
@@ -307,7 +315,7 @@ layer(world(), { excludeTestServices: true, timeout: "5 minutes" })("interleavin
             if (setup === "due") serial.push((await result("settled", actions, order)).outcome)
             assert.include(serial, outcome, `${first[0]} and ${second[0]}`)
           }),
-          { numRuns: Math.ceil(runs / parallel) },
+          { numRuns: Math.ceil(runs / parallel), examples: [[settledByTheOther]] },
         )
       )
       yield* Effect.forEach(Array.from({ length: parallel }), () => share, { concurrency: parallel, discard: true })

@@ -276,7 +276,11 @@ export class Idempotency extends Context.Service<Idempotency, {
         asked: Asked & Partial<Fenced<F>>,
         told: Told<A>,
         command: Effect.Effect<A, E, R>,
-      ) => {
+      ): Effect.Effect<
+        Answer,
+        Repeatedly<E | F> | NotAdmitted | IdempotencyKeyReused | IdempotencyInProgress,
+        Exclude<R, UnitOfWork>
+      > => {
         const { admissions = [], turn = asked.path } = asked
         const refused = (error: SqlError.SqlError) =>
           asked.key !== null && waitedFor(error, "idempotency_receipts")

@@ -17,11 +17,11 @@ import { peopleKinds } from "../services/people/PeopleKinds.ts"
 export const identityKinds = Effect.gen(function* () {
   const { sql } = yield* Database
   const versions = yield* AccessVersions
-  const { settle } = owners(sql, yield* EventLog)
+  const { appendMissing } = owners(sql, yield* EventLog)
   const [person, ...others] = yield* peopleKinds
 
   const arrive = Effect.fnUntraced(function* (ids: ReadonlyArray<string>) {
-    yield* settle("person_id", ids)
+    yield* appendMissing("person_id", ids)
     const waiting = yield* sql<{ id: AccessId }>`
       select a.id from access a
       where a.person_id = any(${[...ids]}::text[]) and not a.removed and not exists (

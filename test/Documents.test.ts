@@ -9,7 +9,8 @@ import { fileURLToPath } from "node:url"
 
 const root = join(dirname(fileURLToPath(import.meta.url)), "..")
 
-const trees = ["schemas", "services", "src", "migrations", "test", "bench", "sdk", "examples", "deploy", "docs", ".ci"]
+const code = ["schemas", "services", "src", "migrations", "console", "test", "bench", "sdk", "examples"]
+const trees = [...code, "deploy", "docs", ".ci"]
 
 /** Files of the tree and of its root whose names match; paths from the root. */
 const filesOf = (ending: RegExp): ReadonlyArray<string> => [

@@ -57,18 +57,18 @@ const figuresOf = (blocks: Effect.Effect<number, Child.BenchError>) =>
 
 const measured = (run: Run, area: Area, rows: number) =>
   Effect.gen(function* () {
-    const world = yield* run.servers.world()
+    const fixture = yield* run.servers.fixture()
     yield* run.tell(`${area.name}: writing ${rows} rows`)
-    yield* Effect.andThen(migrate, area.fill(rows, run)).pipe(Effect.provide(Product.databaseOf(world)))
-    yield* world.count
+    yield* Effect.andThen(migrate, area.fill(rows, run)).pipe(Effect.provide(Product.databaseOf(fixture)))
+    yield* fixture.count
     return yield* Effect.gen(function* () {
-      const statements = yield* area.statements(world, run, rows)
+      const statements = yield* area.statements(fixture, run, rows)
       return yield* Effect.forEach(statements, (statement) =>
         Effect.andThen(
           run.tell(`${area.name}, ${rows}: ${statement.name}`),
-          Effect.mapError(figuresOf(world.blocks)(statement), failed(`${statement.name}, ${rows} rows`)),
+          Effect.mapError(figuresOf(fixture.blocks)(statement), failed(`${statement.name}, ${rows} rows`)),
         ))
-    }).pipe(Effect.provide(Product.databaseOf(world)))
+    }).pipe(Effect.provide(Product.databaseOf(fixture)))
   }).pipe(Effect.scoped, Effect.mapError(failed(`${area.name}, ${rows} rows`)))
 
 const isFlat = (before: Figures, after: Figures) =>

@@ -35,9 +35,9 @@ const measured = Effect.fnUntraced(function* (run: Run, wanted: (part: Part) => 
   const tables: Array<Table> = []
   const raw: { reads?: unknown; tokens?: unknown; writes?: ReadonlyArray<Written> } = {}
   if (wanted("reads")) {
-    const world = yield* run.servers.world(template)
-    yield* world.sql`vacuum analyze`
-    const { round } = yield* reads(run, world, tokens)
+    const fixture = yield* run.servers.fixture(template)
+    yield* fixture.sql`vacuum analyze`
+    const { round } = yield* reads(run, fixture, tokens)
     const rounds = []
     for (let n = 1; n <= run.rounds; n++) {
       yield* run.tell(`round ${n} of ${run.rounds}: reads`)

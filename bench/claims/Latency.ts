@@ -9,22 +9,22 @@ import type { Claim, Run } from "../harness/Claim.ts"
 import { median, quantile, rounded } from "../harness/Figures.ts"
 import { fill, type Hook, hooksOn } from "../harness/Fixture.ts"
 import * as Product from "../harness/Product.ts"
-import type { World } from "../harness/Servers.ts"
+import type { Fixture } from "../harness/Servers.ts"
 
 const rates = [200, 2_000]
 const template = "latency"
 const quantiles = [0.5, 0.95, 0.99] as const
 
-type Start = (run: Run, world: World, hooks: ReadonlyArray<Hook>) => Effect.Effect<unknown, BenchError, Scope.Scope>
+type Start = (run: Run, fixture: Fixture, hooks: ReadonlyArray<Hook>) => Effect.Effect<unknown, BenchError, Scope.Scope>
 
 const contenders: Readonly<Record<string, Start>> = {
-  "bailiwick": (run, world) =>
-    Effect.flatMap(Product.start(run.servers, world, {}, run.profile), (program) => Product.ready(program)),
-  "forwarder that records nothing": (_run, world, hooks) =>
+  "bailiwick": (run, fixture) =>
+    Effect.flatMap(Product.start(run.servers, fixture, {}, run.profile), (program) => Product.ready(program)),
+  "forwarder that records nothing": (_run, fixture, hooks) =>
     Effect.flatMap(
       Child.start({
         module: "bench/programs/contenders/Forward.ts",
-        env: { NATS_URL: world.natsUrl, HOOKS: JSON.stringify(hooks) },
+        env: { NATS_URL: fixture.natsUrl, HOOKS: JSON.stringify(hooks) },
       }),
       (program) => program.event("forwarding"),
     ),
@@ -32,11 +32,11 @@ const contenders: Readonly<Record<string, Start>> = {
 
 const once = (run: Run, metronome: Child.Child, hooks: ReadonlyArray<Hook>, name: string) =>
   Effect.gen(function* () {
-    const world = yield* run.servers.world(template)
-    yield* contenders[name]!(run, world, hooks)
+    const fixture = yield* run.servers.fixture(template)
+    yield* contenders[name]!(run, fixture, hooks)
     let from = 0
     const play = Effect.fnUntraced(function* (rate: number, count: number) {
-      const { natsUrl } = world
+      const { natsUrl } = fixture
       yield* metronome.tell(JSON.stringify({ natsUrl, hooks, from, count, rate }))
       from += count
       const { latencies } = yield* metronome.event<{ readonly latencies: ReadonlyArray<number> }>("played")

@@ -14,7 +14,7 @@ import { fill as fillIdentity, listed, lister, operator } from "../harness/Ident
 import { others } from "../harness/OthersFixture.ts"
 import { peopleTokens } from "../harness/PeopleTokens.ts"
 import * as Product from "../harness/Product.ts"
-import type { World } from "../harness/Servers.ts"
+import type { Fixture } from "../harness/Servers.ts"
 import { signer } from "../programs/load/SignTokens.ts"
 import { deliveries } from "./Reads.ts"
 
@@ -29,7 +29,7 @@ const failed = (cause: unknown) =>
 type Blocks = ReadonlyMap<string, number>
 
 /** A connection reports its counts when it ends; the program opens another. */
-const counted = ({ sql }: World): Effect.Effect<Blocks, unknown> =>
+const counted = ({ sql }: Fixture): Effect.Effect<Blocks, unknown> =>
   Effect.gen(function* () {
     const connected = sql<{ n: number }>`
       select count(pg_terminate_backend(pid))::int as n from pg_stat_activity
@@ -63,11 +63,11 @@ interface List {
 }
 
 /** Blocks that a request reads, by table, where it reads any. */
-const reading = Effect.fnUntraced(function* (world: World, origin: string, { path, token }: List) {
-  const before = yield* counted(world)
+const reading = Effect.fnUntraced(function* (fixture: Fixture, origin: string, { path, token }: List) {
+  const before = yield* counted(fixture)
   // Requests that meet a connection that has just ended are repeated.
   for (let n = 0; n < requests; n++) yield* Effect.retry(ask(`${origin}${path}`, token), { times: 10 })
-  const after = yield* counted(world)
+  const after = yield* counted(fixture)
   const each = [...after].map(([name, blocks]) => [name, (blocks - (before.get(name) ?? 0)) / requests] as const)
   return new Map(each.filter(([, blocks]) => blocks >= 0.5))
 })
@@ -93,7 +93,7 @@ const measured = Effect.fnUntraced(function* (run: Run) {
       yield* fillIdentity(400)
     }),
   )
-  const world = yield* run.servers.world(template)
+  const fixture = yield* run.servers.fixture(template)
   const sign = yield* Effect.promise(() => signer(tokens.keys.RS256))
   const [administrator, operating] = yield* Effect.promise(() => Promise.all([sign(lister(0)), sign(operator(0))]))
   const lists: ReadonlyArray<List> = [
@@ -106,7 +106,7 @@ const measured = Effect.fnUntraced(function* (run: Run) {
       ).map((path) => ({ path, token: administrator })),
     ["/v1/policies/reviews", "/v1/operations", "/v1/jobs"].map((path) => ({ path, token: operating })),
   )
-  const program = yield* Product.start(run.servers, world, {
+  const program = yield* Product.start(run.servers, fixture, {
     ROLES: "api",
     MANAGEMENT_ISSUERS: tokens.issuers,
     MANAGEMENT_READ_RATE: "10000000",
@@ -115,11 +115,11 @@ const measured = Effect.fnUntraced(function* (run: Run) {
   const found: Array<ReadonlyArray<Blocks>> = []
   for (const [from, to] of [[0, few], [few, many]] as const) {
     yield* run.tell(`writing others up to ${to} rows a table`)
-    yield* others(world, from, to)
+    yield* others(fixture, from, to)
     const sizes: Array<Blocks> = []
     for (const list of lists) {
       yield* run.tell(`${list.path} at ${to} rows`)
-      sizes.push(yield* reading(world, origin, list))
+      sizes.push(yield* reading(fixture, origin, list))
     }
     found.push(sizes)
   }

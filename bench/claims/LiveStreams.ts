@@ -92,8 +92,8 @@ const product = (
   runtime,
   open: (run, keys) =>
     Effect.gen(function* () {
-      const world = yield* run.servers.world(template)
-      const env = Product.environment(run.servers, world, { ROLES: "api,actors", ...own })
+      const fixture = yield* run.servers.fixture(template)
+      const env = Product.environment(run.servers, fixture, { ROLES: "api,actors", ...own })
       const program = yield* Child.start({ module: "src/main.ts", env, ...commanded(command) })
       const { port } = new URL(yield* Product.ready(program))
       return yield* hold(run, program.pid, Number(port), keys)

@@ -22,14 +22,14 @@ const pending = (run: Run, count: number) =>
     const { ports } = yield* hole.event<{ readonly ports: ReadonlyArray<number> }>("ready")
     const hooks = hooksOn(ports)
     yield* servers.template("pending", fill(hooks, Product.keysFileOf(servers)))
-    const world = yield* servers.world("pending")
-    const program = yield* Product.start(servers, world)
+    const fixture = yield* servers.fixture("pending")
+    const program = yield* Product.start(servers, fixture)
     yield* Product.ready(program)
     const idle = rssMegabytes(program.pid) ?? 0
     yield* run.tell(`${count} events to receivers that never answer`)
-    yield* publish(yield* broker(world.natsUrl), hooks, 0, count)
+    yield* publish(yield* broker(fixture.natsUrl), hooks, 0, count)
     const waiting = Effect.map(
-      world.sql<{ n: number }>`select count(*)::int as n from delivery_queue`,
+      fixture.sql<{ n: number }>`select count(*)::int as n from delivery_queue`,
       ([row]) => row!.n,
     )
     let most = 0
@@ -67,7 +67,7 @@ const scan = (run: Run, count: number) =>
       template,
       Effect.andThen(fill(hooks, Product.keysFileOf(servers)), retries(hooks, count)),
     )
-    const { sql } = yield* servers.world(template)
+    const { sql } = yield* servers.fixture(template)
     const all = hooks.map((hook) => hook.id)
     const timed = Effect.fnUntraced(function* (looked: ReadonlyArray<string>) {
       const options = { queues: 256, depth: 100, again: 30_000 }

@@ -3,7 +3,6 @@
  * same rows. Each contender's answers are compared before anything is timed.
  */
 import { Effect } from "effect"
-import { isDeepStrictEqual } from "node:util"
 import { Database } from "../../services/platform/database/Database.ts"
 import { hashOf } from "../../services/authentication/Principals.ts"
 import { newKey } from "../../services/accounts/KeySecret.ts"
@@ -16,6 +15,7 @@ import { median, rounded } from "../harness/Figures.ts"
 import { fill, type Hook, hooksOn } from "../harness/Fixture.ts"
 import { node24 } from "../harness/Node24.ts"
 import * as Product from "../harness/Product.ts"
+import { sameAnswers } from "../harness/SameAnswers.ts"
 
 const template = "reads"
 const connections = 32
@@ -92,12 +92,12 @@ export const reads: Claim = {
         template,
         Effect.all([fill(hooks, Product.keysFileOf(servers)), deliveries(hook!, rows), apiKeys(hook!.accountId, key)]),
       )
-      const world = yield* servers.world(template)
-      yield* world.sql`vacuum analyze`.pipe(Effect.orDie)
-      const program = yield* Product.start(servers, world, { ROLES: "api,actors,timers" }, run.profile)
+      const fixture = yield* servers.fixture(template)
+      yield* fixture.sql`vacuum analyze`.pipe(Effect.orDie)
+      const program = yield* Product.start(servers, fixture, { ROLES: "api,actors,timers" }, run.profile)
       const url = new URL(yield* Product.ready(program))
       const { authentication, keys, page, total } = queries
-      const DATABASE_URL = world.databaseUrl
+      const DATABASE_URL = fixture.databaseUrl
       const fastify = yield* Child.start({
         module: "bench/programs/contenders/Fastify.mjs",
         command: yield* node24,
@@ -117,12 +117,7 @@ export const reads: Claim = {
         "GET /v1/api-keys/, 20 keys": "/v1/api-keys/",
       }
       for (const path of Object.values(paths)) {
-        const [own, ...others] = yield* Effect.forEach(names, (name) => answer(contenders[name].port, path, key))
-        for (const other of others) {
-          if (isDeepStrictEqual(own, other)) continue
-          const said = [own, other].map((body) => JSON.stringify(body).slice(0, 600)).join("\n")
-          return yield* new Child.BenchError({ message: `the answers to ${path} differ:\n${said}` })
-        }
+        yield* sameAnswers(path, yield* Effect.forEach(names, (name) => answer(contenders[name].port, path, key)))
       }
       const load = yield* Child.start({ module: "bench/programs/load/KeepAliveLoad.ts" })
       const drive = Effect.fnUntraced(

@@ -53,7 +53,7 @@ const activePerson = Effect.gen(function* () {
     values (${issuer}, ${person}, ${person}, ${at})`
 })
 
-interface World {
+interface Fixture {
   readonly port: number
   readonly pid: number
   readonly headers: (sender: Sender) => Readonly<Record<string, string>>
@@ -92,7 +92,7 @@ interface Cost {
 
 /** The main thread's time for each of some requests with this body. */
 const costOf = (
-  { headers, pid, port }: World,
+  { headers, pid, port }: Fixture,
   insist: (order: Insistence) => Effect.Effect<Insisted, Child.BenchError>,
 ) =>
   Effect.fnUntraced(function* ({ body, method, path, sender }: WrongBody, count: number) {
@@ -133,14 +133,18 @@ export const refusals: Claim = {
       )
       const headers = yield* headersOf(tokens, keys.free)
       const started = Effect.fnUntraced(function* (rates: Readonly<Record<string, string>>) {
-        const database = yield* servers.world(template)
+        const database = yield* servers.fixture(template)
         const program = yield* Product.start(servers, database, {
           ROLES: "api,actors,timers",
           MANAGEMENT_ISSUERS: tokens.issuers,
           LIFECYCLE_ISSUERS: tokens.issuers,
           ...rates,
         }, run.profile)
-        return { port: Number(new URL(yield* Product.ready(program)).port), pid: program.pid, headers } satisfies World
+        return {
+          port: Number(new URL(yield* Product.ready(program)).port),
+          pid: program.pid,
+          headers,
+        } satisfies Fixture
       })
       const insist = yield* driving
       const none = { MANAGEMENT_WRITE_RATE: "0", MAIL_WRITE_RATE: "0" }
@@ -156,13 +160,13 @@ export const refusals: Claim = {
           }))
       }))
 
-      const beside = Effect.fnUntraced(function* (world: World, title: string | null) {
+      const beside = Effect.fnUntraced(function* (fixture: Fixture, title: string | null) {
         const load = yield* Child.start({ module: "bench/programs/load/KeepAliveLoad.ts" })
         const seconds = run.quick ? 2 : 4
         const path = `/v1/webhooks/${hook!.id}/deliveries`
         const honest = Effect.gen(function* () {
           yield* load.tell(JSON.stringify({
-            port: world.port,
+            port: fixture.port,
             path,
             keys: [keys.honest],
             connections: honestConnections,
@@ -176,7 +180,7 @@ export const refusals: Claim = {
         if (wrong === undefined) return { ...(yield* honest), statuses: {} }
         const { body, method, path: to, sender } = wrong
         const order = {
-          port: world.port,
+          port: fixture.port,
           method,
           path: to,
           headers: headers(sender),
@@ -196,9 +200,9 @@ export const refusals: Claim = {
           for (const title of hostile) {
             yield* run.tell(`round ${round} of ${run.rounds}: ${title}, ${limits}`)
             yield* Effect.scoped(Effect.gen(function* () {
-              const world = yield* started(rates)
-              const { p50: alone } = yield* beside(world, null)
-              const { statuses, ...driven } = yield* beside(world, title)
+              const fixture = yield* started(rates)
+              const { p50: alone } = yield* beside(fixture, null)
+              const { statuses, ...driven } = yield* beside(fixture, title)
               const said = Object.entries(statuses).map(([status, n]) => `${n} × ${status}`).join(", ")
               figures[`${title}, ${limits}`] = { ...driven, alone, statuses: said }
             }))

@@ -12,8 +12,8 @@ import { quantile, rounded } from "../harness/Figures.ts"
 import { fill, type Hook, hooksOn } from "../harness/Fixture.ts"
 import { node24 } from "../harness/Node24.ts"
 import * as Product from "../harness/Product.ts"
-import type { World } from "../harness/Servers.ts"
-import * as TransferFixture from "../harness/TransferFixture.ts"
+import type { Fixture } from "../harness/Servers.ts"
+import * as TransferFixture from "../harness/TransferSeed.ts"
 
 const numberOf = (name: string, otherwise: number) => Number(process.env[name] ?? otherwise)
 
@@ -49,7 +49,7 @@ const look = (program: Child.Child, minute: number) =>
 const afterFrom = "substring(domain_name from 'd([0-9]+)')::int * interval '1 second'"
 
 /** Accepted transfers whose safety windows end one after the other, a second apart. */
-const transfers = (sql: World["sql"], count: number, from: Date) =>
+const transfers = (sql: Fixture["sql"], count: number, from: Date) =>
   Effect.gen(function* () {
     yield* TransferFixture.due(sql, "accepted", count, from)
     yield* sql`update transfers set cooloff_until = ${from}::timestamptz + ${sql.literal(afterFrom)}`
@@ -58,7 +58,7 @@ const transfers = (sql: World["sql"], count: number, from: Date) =>
     yield* sql`analyze`
   })
 
-const firing = (sql: World["sql"], from: Date) =>
+const firing = (sql: Fixture["sql"], from: Date) =>
   Effect.map(
     sql<{ fired: number; latest: string | null }>`select count(*)::int as fired,
       max(extract(epoch from completed_at - (${from}::timestamptz + ${
@@ -80,12 +80,12 @@ interface Setting {
 
 const soak = ({ command, hooks, metronome, minutes, name, rate, rest, run }: Setting) =>
   Effect.gen(function* () {
-    const world = yield* run.servers.world(template)
+    const fixture = yield* run.servers.fixture(template)
     const due = new Date(Date.now() + 10_000)
-    yield* transfers(world.sql, minutes * 60, due)
+    yield* transfers(fixture.sql, minutes * 60, due)
     const program = yield* Child.start({
       module: "bench/programs/measured/ProbedProgram.ts",
-      env: Product.environment(run.servers, world),
+      env: Product.environment(run.servers, fixture),
       command,
     })
     yield* Product.ready(program)
@@ -94,7 +94,7 @@ const soak = ({ command, hooks, metronome, minutes, name, rate, rest, run }: Set
     let from = 0
     for (let minute = 0; minute < minutes; minute++) {
       if (minute % lookMinutes === 1 || minutes < lookMinutes) looks.push(yield* look(program, minute))
-      const order = { natsUrl: world.natsUrl, hooks, from, count: rate * 60, rate }
+      const order = { natsUrl: fixture.natsUrl, hooks, from, count: rate * 60, rate }
       yield* metronome.tell(JSON.stringify(order))
       from += order.count
       latencies.push(...(yield* metronome.event<{ latencies: ReadonlyArray<number> }>("played", 300)).latencies)
@@ -119,7 +119,7 @@ const soak = ({ command, hooks, metronome, minutes, name, rate, rest, run }: Set
         most: quantile(sorted, 1),
       },
       rest: { pause: worst(looks.slice(loaded)) },
-      timers: yield* firing(world.sql, due),
+      timers: yield* firing(fixture.sql, due),
       arrived: latencies.length,
     } satisfies Soaked
   }).pipe(Effect.scoped, Effect.mapError((cause) => new Child.BenchError({ message: `${name}: ${String(cause)}` })))

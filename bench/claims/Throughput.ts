@@ -12,7 +12,7 @@ import { cpuMillis, peakMegabytes } from "../harness/Cpu.ts"
 import { fill, type Hook, hooksOn, publish } from "../harness/Fixture.ts"
 import { node24 } from "../harness/Node24.ts"
 import * as Product from "../harness/Product.ts"
-import { broker, costOf, costTable, type DatabaseUse, type World } from "../harness/Servers.ts"
+import { broker, costOf, costTable, type DatabaseUse, type Fixture } from "../harness/Servers.ts"
 
 interface Figures {
   /** Deliveries a second from the first to the last arrival. */
@@ -51,7 +51,7 @@ interface Counted {
 }
 
 /** Starts a contender's processes, and returns an effect that ends when all their work is recorded. */
-type Contender = (setting: Setting, world: World) => Effect.Effect<
+type Contender = (setting: Setting, fixture: Fixture) => Effect.Effect<
   { readonly processes: ReadonlyArray<Child.Child>; readonly settled: Effect.Effect<unknown, BenchError> },
   BenchError,
   Scope.Scope
@@ -65,21 +65,21 @@ const product = (
   splits: ReadonlyArray<string>,
   command: Effect.Effect<ReadonlyArray<string> | undefined, BenchError> = thisRuntime,
 ): Contender =>
-(setting, world) =>
+(setting, fixture) =>
   Effect.gen(function* () {
     const runs = yield* command
     const processes = yield* Effect.forEach(
       splits,
-      (roles) => Product.start(setting.servers, world, { ROLES: roles }, setting.profile, runs),
+      (roles) => Product.start(setting.servers, fixture, { ROLES: roles }, setting.profile, runs),
       { concurrency: "unbounded" },
     )
     const left = Effect.flatMap(
-      world.sql<{ n: number }>`select count(*)::int as n from delivery_queue`,
+      fixture.sql<{ n: number }>`select count(*)::int as n from delivery_queue`,
       ([row]) => row!.n === 0 ? Effect.void : Effect.fail("not yet"),
     )
     const settled = left.pipe(
       Effect.retry({ schedule: Schedule.spaced("5 millis"), times: 4_000 }),
-      Effect.andThen(world.sql<{ n: number }>`select count(*)::int as n from deliveries where status = 'delivered'`),
+      Effect.andThen(fixture.sql<{ n: number }>`select count(*)::int as n from deliveries where status = 'delivered'`),
       Effect.flatMap(([row]) =>
         row!.n === setting.events ? Effect.void : Effect.fail(`${row!.n} of ${setting.events} recorded as delivered`)
       ),
@@ -88,13 +88,13 @@ const product = (
     return { processes, settled }
   })
 
-const peer = (module: string): Contender => ({ events, hooks }, world) =>
+const peer = (module: string): Contender => ({ events, hooks }, fixture) =>
   Effect.gen(function* () {
     const program = yield* Child.start({
       module,
       env: {
-        DATABASE_URL: world.ownerUrl,
-        NATS_URL: world.natsUrl,
+        DATABASE_URL: fixture.ownerUrl,
+        NATS_URL: fixture.natsUrl,
         EVENTS: String(events),
         HOOKS: JSON.stringify(hooks),
       },
@@ -131,13 +131,13 @@ interface Once extends Figures {
 const once = (setting: Setting, name: string, counted = false): Effect.Effect<Once, BenchError> =>
   Effect.gen(function* () {
     const { events, hooks, servers, sink } = setting
-    const world = yield* servers.world(name.startsWith("bailiwick") ? template : undefined)
-    if (counted) yield* world.count
-    const unused = yield* world.used
-    if (!name.startsWith("bare")) yield* publish(yield* broker(world.natsUrl), hooks, 0, events)
+    const fixture = yield* servers.fixture(name.startsWith("bailiwick") ? template : undefined)
+    if (counted) yield* fixture.count
+    const unused = yield* fixture.used
+    if (!name.startsWith("bare")) yield* publish(yield* broker(fixture.natsUrl), hooks, 0, events)
     yield* sink.tell(`expect ${events}`)
     yield* sink.event("expecting")
-    const { processes, settled } = yield* contenders[name]!(setting, world)
+    const { processes, settled } = yield* contenders[name]!(setting, fixture)
     const used = () => ({
       ...servers.cpu(),
       runtime: processes.reduce((sum, { pid }) => sum + (cpuMillis(pid) ?? 0), 0),
@@ -167,7 +167,7 @@ const once = (setting: Setting, name: string, counted = false): Effect.Effect<On
       nats: each("nats"),
       memory,
       repeats,
-      use: costOf(unused, yield* world.used, events),
+      use: costOf(unused, yield* fixture.used, events),
     }
   }).pipe(
     Effect.scoped,

@@ -12,7 +12,7 @@ import { cpuMillis } from "../harness/Cpu.ts"
 import * as Product from "../harness/Product.ts"
 import { costOf, costTable, type DatabaseUse } from "../harness/Servers.ts"
 import { type Look, looks as look } from "../harness/TimerLooks.ts"
-import { due, fill } from "../harness/TransferFixture.ts"
+import { due, fill } from "../harness/TransferSeed.ts"
 import type { Order as BareOrder } from "../programs/contenders/BareTransitions.ts"
 import type { Order } from "../programs/load/TransferLoad.ts"
 
@@ -63,23 +63,23 @@ type End = keyof typeof ends
 const fired = (run: Run, end: End, count: number): Measured =>
   Effect.gen(function* () {
     const [status, after] = ends[end]
-    const world = yield* run.servers.world(template)
-    const program = yield* Product.start(run.servers, world, { ROLES: "timers" }, run.profile)
+    const fixture = yield* run.servers.fixture(template)
+    const program = yield* Product.start(run.servers, fixture, { ROLES: "timers" }, run.profile)
     yield* Product.ready(program)
     const at = new Date(Date.now() + 6_000 + count / 5)
-    yield* due(world.sql, status, count, at)
-    yield* world.sql`vacuum analyze`
-    yield* world.sql`checkpoint`
+    yield* due(fixture.sql, status, count, at)
+    yield* fixture.sql`vacuum analyze`
+    yield* fixture.sql`checkpoint`
     const left = at.getTime() - Date.now()
     if (left <= 0) return yield* broken("the fixture was not ready in time")
     yield* Effect.sleep(left)
-    const live = world.sql`select from timers where due_at <= ${at} limit 1`
+    const live = fixture.sql`select from timers where due_at <= ${at} limit 1`
     const until = Effect.flatMap(live, ({ length }) => length === 0 ? Effect.void : Effect.fail("not in time")).pipe(
       Effect.retry({ schedule: Schedule.spaced("20 millis"), times: 15_000 }),
       Effect.map(() => ({ seconds: (Date.now() - at.getTime()) / 1_000 })),
     )
     const figures = yield* costing(run, [program], count, until)
-    const [ended] = yield* world.sql<{ n: number }>`select count(*)::int as n from transfers where status = ${after}`
+    const [ended] = yield* fixture.sql<{ n: number }>`select count(*)::int as n from transfers where status = ${after}`
     if (ended!.n !== count) return yield* broken(`${ended!.n} of ${count} ended as they should`)
     return figures
   }).pipe(Effect.scoped, Effect.mapError(broken))
@@ -87,14 +87,14 @@ const fired = (run: Run, end: End, count: number): Measured =>
 /** The same transitions, a bare statement each. */
 const bare = (run: Run, kinds: BareOrder["kinds"], count: number): Measured =>
   Effect.gen(function* () {
-    const world = yield* run.servers.world(template)
+    const fixture = yield* run.servers.fixture(template)
     const end = kinds[0]
-    if (end === "expire" || end === "complete") yield* due(world.sql, ends[end][0], count, new Date())
-    yield* world.sql`vacuum analyze`
-    yield* world.sql`checkpoint`
+    if (end === "expire" || end === "complete") yield* due(fixture.sql, ends[end][0], count, new Date())
+    yield* fixture.sql`vacuum analyze`
+    yield* fixture.sql`checkpoint`
     const program = yield* Child.start({
       module: "bench/programs/contenders/BareTransitions.ts",
-      env: { DATABASE_URL: world.ownerUrl },
+      env: { DATABASE_URL: fixture.ownerUrl },
     })
     yield* program.event("ready")
     yield* program.tell(JSON.stringify({ kinds, count } satisfies BareOrder))
@@ -118,14 +118,14 @@ const commanded = (
   counted = false,
 ): Effect.Effect<Figures & { readonly use: DatabaseUse }, BenchError> =>
   Effect.gen(function* () {
-    const world = yield* run.servers.world(template)
-    if (counted) yield* world.count
-    yield* world.sql`vacuum analyze`
-    yield* world.sql`checkpoint`
+    const fixture = yield* run.servers.fixture(template)
+    if (counted) yield* fixture.count
+    yield* fixture.sql`vacuum analyze`
+    yield* fixture.sql`checkpoint`
     const env = { ROLES: "api,actors,relay,timers", INITIATE_TRANSFER_RATE: "10000" }
     const programs = yield* Effect.forEach(
       Array.from({ length: processes }),
-      () => Product.start(run.servers, world, env, run.profile),
+      () => Product.start(run.servers, fixture, env, run.profile),
     )
     const urls = yield* Effect.forEach(programs, Product.ready)
     const client = yield* Child.start({ module: "bench/programs/load/TransferLoad.ts" })
@@ -138,14 +138,14 @@ const commanded = (
     })
     yield* drive({ from: 0, count: 300, rate: null })
     // Plans that were made while there was no transfer use none of the indexes.
-    yield* world.sql`analyze`
+    yield* fixture.sql`analyze`
     const measured = Effect.map(
       drive({ from: 300, count, rate }),
       ({ p50, p99, rate }) => ({ seconds: 2 * count / rate, p50, p99 }),
     )
-    const unused = yield* world.used
+    const unused = yield* fixture.used
     const figures = yield* costing(run, programs, 2 * count, measured)
-    return { ...figures, use: costOf(unused, yield* world.used, 2 * count) }
+    return { ...figures, use: costOf(unused, yield* fixture.used, 2 * count) }
   }).pipe(Effect.scoped, Effect.mapError(broken))
 
 interface Driven {
@@ -156,7 +156,7 @@ interface Driven {
 }
 
 const looked = (run: Run, beside: number): Effect.Effect<Look, BenchError> =>
-  Effect.scoped(Effect.flatMap(run.servers.world(template), (world) => look(world, beside))).pipe(
+  Effect.scoped(Effect.flatMap(run.servers.fixture(template), (fixture) => look(fixture, beside))).pipe(
     Effect.mapError(broken),
   )
 

@@ -13,7 +13,7 @@ import type { Claim, Run } from "../harness/Claim.ts"
 import { median, rounded } from "../harness/Figures.ts"
 import { fill, type Hook, hooksOn, publish } from "../harness/Fixture.ts"
 import * as Product from "../harness/Product.ts"
-import { broker, type World } from "../harness/Servers.ts"
+import { broker, type Fixture } from "../harness/Servers.ts"
 import { type Size, sizesOf } from "../harness/Sizes.ts"
 import { deliveries } from "./Reads.ts"
 
@@ -48,7 +48,7 @@ interface Look {
 }
 
 /** The counts beside the counted deliveries, and the newest job, in one snapshot. */
-const look = ({ sql }: World) =>
+const look = ({ sql }: Fixture) =>
   Effect.map(
     sql<Look>`
       select (select state from jobs order by created_at desc limit 1) as state,
@@ -65,7 +65,7 @@ const look = ({ sql }: World) =>
 /** Calls the API, and watches the job that it began to its end. */
 const job = Effect.fnUntraced(function* (
   { tell }: Run,
-  world: World,
+  fixture: Fixture,
   request: { readonly url: string; readonly method: string; readonly key: string; readonly body?: unknown },
   what: string,
   rows: number,
@@ -83,7 +83,7 @@ const job = Effect.fnUntraced(function* (
   let looks = 0
   let seconds = 0
   yield* Effect.gen(function* () {
-    const { done, state, wrong } = yield* look(world)
+    const { done, state, wrong } = yield* look(fixture)
     looks++
     // A deleted webhook's job goes on looking for a while after the last delivery was cancelled.
     if (done >= rows && seconds === 0) seconds = (performance.now() - from) / 1_000
@@ -97,20 +97,20 @@ const job = Effect.fnUntraced(function* (
 
 const jobs = (run: Run, hook: Hook, key: string, rows: number) =>
   Effect.gen(function* () {
-    const world = yield* run.servers.world(template)
-    const program = yield* Product.start(run.servers, world, { ROLES: "api,actors,timers,relay" }, run.profile)
+    const fixture = yield* run.servers.fixture(template)
+    const program = yield* Product.start(run.servers, fixture, { ROLES: "api,actors,timers,relay" }, run.profile)
     const url = `${yield* Product.ready(program)}/v1/webhooks/${hook.id}`
-    const before = yield* sizesOf(world.sql, tables)
+    const before = yield* sizesOf(fixture.sql, tables)
     // Paused, so that replayed deliveries wait.
-    yield* world.sql`update webhooks set is_active = false, version = version + 1 where id = ${hook.id}::uuid`
-    yield* world.sql`update webhook_lanes set paused = true where webhook_id = ${hook.id}::uuid`
+    yield* fixture.sql`update webhooks set is_active = false, version = version + 1 where id = ${hook.id}::uuid`
+    yield* fixture.sql`update webhook_lanes set paused = true where webhook_id = ${hook.id}::uuid`
     const body = { since: new Date(Date.now() - 30 * 3_600_000).toISOString(), status: "delivered" }
-    const replayed = yield* job(run, world, { url: `${url}/replay`, method: "POST", key, body }, "replay", rows)
-    const between = yield* sizesOf(world.sql, tables)
-    const cancelled = yield* job(run, world, { url, method: "DELETE", key }, "cancelling", rows)
-    const [left] = yield* world.sql<{ n: number }>`select count(*)::int as n from delivery_queue`
+    const replayed = yield* job(run, fixture, { url: `${url}/replay`, method: "POST", key, body }, "replay", rows)
+    const between = yield* sizesOf(fixture.sql, tables)
+    const cancelled = yield* job(run, fixture, { url, method: "DELETE", key }, "cancelling", rows)
+    const [left] = yield* fixture.sql<{ n: number }>`select count(*)::int as n from delivery_queue`
     if (left!.n > 0) return yield* failed(`${left!.n} of ${rows} are left in the queue`)
-    return { replayed, cancelled, before, between, after: yield* sizesOf(world.sql, tables) }
+    return { replayed, cancelled, before, between, after: yield* sizesOf(fixture.sql, tables) }
   }).pipe(Effect.scoped, Effect.mapError(failed))
 
 /**
@@ -149,8 +149,8 @@ const dropped = (run: Run, hook: Hook, of: number) =>
 
 const retained = (run: Run, hook: Hook, of: number) =>
   Effect.gen(function* () {
-    const world = yield* run.servers.world(template)
-    return yield* dropped(run, hook, of).pipe(Effect.provide(Product.databaseOf(world)))
+    const fixture = yield* run.servers.fixture(template)
+    return yield* dropped(run, hook, of).pipe(Effect.provide(Product.databaseOf(fixture)))
   }).pipe(Effect.scoped, Effect.mapError(failed))
 
 /** Sizes every tenth of the time while events come in, a tenth of which is refused once. */
@@ -161,10 +161,10 @@ const loaded = (run: Run, seconds: number) =>
     const { ports } = yield* moody.event<{ readonly ports: ReadonlyArray<number> }>("ready")
     const hooks = hooksOn(ports)
     yield* servers.template("load", fill(hooks, Product.keysFileOf(servers)))
-    const world = yield* servers.world("load")
+    const fixture = yield* servers.fixture("load")
     const delays = ["2 seconds", ...Array(7).fill("1 minute")].join(",")
-    yield* Product.ready(yield* Product.start(servers, world, { WEBHOOKS_RETRY_DELAYS: delays }))
-    const nc = yield* broker(world.natsUrl)
+    yield* Product.ready(yield* Product.start(servers, fixture, { WEBHOOKS_RETRY_DELAYS: delays }))
+    const nc = yield* broker(fixture.natsUrl)
     const seen: Array<{ readonly second: number; readonly sizes: ReadonlyMap<string, Size> }> = []
     let sent = 0
     const from = performance.now()
@@ -172,7 +172,7 @@ const loaded = (run: Run, seconds: number) =>
       yield* publish(nc, hooks, sent, sent += perSecond)
       yield* Effect.sleep(Math.max(0, from + second * 1_000 - performance.now()))
       if (second % Math.ceil(seconds / 10) !== 0 && second !== seconds) continue
-      seen.push({ second, sizes: yield* sizesOf(world.sql, tables) })
+      seen.push({ second, sizes: yield* sizesOf(fixture.sql, tables) })
       yield* run.tell(`load: ${second} of ${seconds} s`)
     }
     return { sent, seen }

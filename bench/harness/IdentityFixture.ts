@@ -12,7 +12,7 @@ import { Roles } from "../../services/people/Roles.ts"
 import { Audit } from "../../services/platform/observability/Audit.ts"
 import { Database } from "../../services/platform/database/Database.ts"
 import { runOnce } from "../../services/platform/database/UnitOfWork.ts"
-import { silent } from "./LifecycleFixture.ts"
+import { silent } from "./LifecycleSeed.ts"
 
 /** The issuer of people's tokens. */
 export const issuer = "https://people.bench.example"
@@ -110,16 +110,13 @@ const reviewed = (rows: ReadonlyArray<Granted>) =>
     const decide = Effect.fnUntraced(function* ({ id, institution }: Granted, n: number) {
       const by = { institutionId: institution, reason }
       const proposal = { access_id: id, access_version: 1, personId: listedSponsor(n) }
-      const { review_id: reviewId } = yield* service.propose({ ...by, ...proposal })
+      const { review_id: reviewId } = yield* runOnce(service.propose({ ...by, ...proposal }))
       const decision = { ...by, reviewId, personId: lister(n) }
-      if (n % 10 >= 3 && n % 10 < 9) yield* service.approve({ ...decision, stepUp: Effect.void })
-      if (n % 10 >= 8) yield* service.revoke(decision)
+      if (n % 10 >= 3 && n % 10 < 9) yield* runOnce(service.approve({ ...decision, stepUp: Effect.void }))
+      if (n % 10 >= 8) yield* runOnce(service.revoke(decision))
     })
-    for (let from = 0; from < rows.length; from += 50) {
-      yield* runOnce(
-        Effect.forEach(rows.slice(from, from + 50), (row, i) => decide(row, from + i), { discard: true }),
-      )
-    }
+    // A unit of work for each: a decision reads what the one before has written.
+    yield* Effect.forEach(rows, decide, { concurrency: 8, discard: true })
   })
 
 const theListed = Effect.gen(function* () {

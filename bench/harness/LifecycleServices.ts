@@ -5,7 +5,7 @@ import { randomUUID } from "node:crypto"
 import { createServer } from "node:http"
 import { listenBelow } from "../programs/ChildProtocol.ts"
 import { BenchError } from "./Child.ts"
-import * as Fixture from "./LifecycleFixture.ts"
+import * as Fixture from "./LifecycleSeed.ts"
 
 /** The value of LIFECYCLE_ISSUERS, and the access token of a project's service, good for a day. */
 export interface Services {

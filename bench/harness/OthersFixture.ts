@@ -3,7 +3,7 @@
  * written by bulk statements.
  */
 import { Effect } from "effect"
-import type { World } from "./Servers.ts"
+import type { Fixture } from "./Servers.ts"
 
 const at = "timestamptz '2025-01-01'"
 /** A UUID for each name; and one of version 7, k milliseconds before noon of 20 November 2026. */
@@ -101,7 +101,7 @@ const statements: ReadonlyArray<string> = [
 ]
 
 /** Adds rows `from` … `to` - 1 of each; accounts and projects are a tenth as many, institutions a thousandth. */
-export const others = ({ sql }: World, from: number, to: number) =>
+export const others = ({ sql }: Fixture, from: number, to: number) =>
   Effect.gen(function* () {
     for (const statement of statements) {
       const [into, select] = [

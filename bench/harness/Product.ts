@@ -5,16 +5,16 @@ import { join } from "node:path"
 import process from "node:process"
 import { Database } from "../../services/platform/database/Database.ts"
 import * as Child from "./Child.ts"
-import type { Servers, World } from "./Servers.ts"
+import type { Fixture, Servers } from "./Servers.ts"
 
 export const keysFileOf = (servers: Servers): string => join(servers.home, "keys.json")
 
-export const environment = (servers: Servers, world: World, env: Readonly<Record<string, string>> = {}) => ({
+export const environment = (servers: Servers, fixture: Fixture, env: Readonly<Record<string, string>> = {}) => ({
   BAILIWICK_HOME: join(servers.home, `program-${randomUUID()}`),
   BAILIWICK_KEYS_FILE: keysFileOf(servers),
-  DATABASE_URL: world.databaseUrl,
-  DATABASE_OWNER_URL: world.ownerUrl,
-  NATS_URL: world.natsUrl,
+  DATABASE_URL: fixture.databaseUrl,
+  DATABASE_OWNER_URL: fixture.ownerUrl,
+  NATS_URL: fixture.natsUrl,
   HOST: "127.0.0.1",
   PORT: "0",
   DEMO: "false",
@@ -35,14 +35,14 @@ const profiled = [process.execPath, ...Child.denoRun("src/main.ts"), "--cpu-prof
  */
 export const start = (
   servers: Servers,
-  world: World,
+  fixture: Fixture,
   env?: Readonly<Record<string, string>>,
   profile = false,
   command: ReadonlyArray<string> | undefined = profile ? profiled : undefined,
 ) =>
   Child.start({
     module: "src/main.ts",
-    env: environment(servers, world, env),
+    env: environment(servers, fixture, env),
     ...(command === undefined ? {} : { command }),
   })
 
@@ -51,9 +51,9 @@ export const ready = (program: Child.Child) =>
   Effect.map(program.line(/^bailiwick ready/), (line) => /http:\S+/.exec(line)?.[0] ?? "")
 
 /** The pools of a program, for measurements of services without one. */
-export const databaseOf = (world: World) =>
+export const databaseOf = (fixture: Fixture) =>
   Database.layer({
-    url: Redacted.make(world.databaseUrl),
-    ownerUrl: Redacted.make(world.ownerUrl),
+    url: Redacted.make(fixture.databaseUrl),
+    ownerUrl: Redacted.make(fixture.ownerUrl),
     maxConnections: 2,
   })

@@ -24,7 +24,7 @@ import { cpuMillis } from "./Cpu.ts"
 
 const accounts = 128
 
-export interface World {
+export interface Fixture {
   readonly databaseUrl: string
   readonly ownerUrl: string
   readonly natsUrl: string
@@ -53,7 +53,7 @@ export interface Servers {
   readonly home: string
   readonly versions: { readonly postgres: string; readonly nats: string }
   /** A new database, a copy of `template` or empty, and a new broker account; deleted when the scope closes. */
-  readonly world: (template?: string) => Effect.Effect<World, BenchError, Scope.Scope>
+  readonly fixture: (template?: string) => Effect.Effect<Fixture, BenchError, Scope.Scope>
   /** A migrated database to copy from, filled by `fill`. */
   readonly template: (name: string, fill: Effect.Effect<unknown, unknown, Database>) => Effect.Effect<void, BenchError>
   /** Milliseconds of CPU of PostgreSQL and of nats-server so far. */
@@ -140,7 +140,7 @@ export const start = Effect.gen(function* () {
       ([row]) => row!.blocks,
     ).pipe(Effect.mapError(failed))
 
-  const world: Servers["world"] = Effect.fnUntraced(function* (template) {
+  const fixture: Servers["fixture"] = Effect.fnUntraced(function* (template) {
     const n = taken++
     const name = `bench_${n}`
     const user = users[n]
@@ -198,7 +198,7 @@ export const start = Effect.gen(function* () {
   return {
     home,
     versions: { postgres: version!.v, nats: natsVersion },
-    world,
+    fixture,
     template,
     cpu: () => ({ postgres: cpuMillis(postgres.pid, true) ?? 0, nats: cpuMillis(nats.pid) ?? 0 }),
   } satisfies Servers

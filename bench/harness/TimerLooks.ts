@@ -4,8 +4,8 @@ import { Database } from "../../services/platform/database/Database.ts"
 import { Timers } from "../../services/platform/database/Timers.ts"
 import { transferTimers } from "../../services/transfers/Transfers.ts"
 import { median } from "./Figures.ts"
-import type { World } from "./Servers.ts"
-import { pending } from "./TransferFixture.ts"
+import type { Fixture } from "./Servers.ts"
+import { pending } from "./TransferSeed.ts"
 
 export interface Look {
   readonly pending: number
@@ -15,10 +15,10 @@ export interface Look {
 }
 
 /** The cost of finding that nothing is due, beside this many timers that are not. */
-export const looks = (world: World, beside: number) =>
+export const looks = (fixture: Fixture, beside: number) =>
   Effect.gen(function* () {
-    yield* pending(world.sql, beside)
-    yield* world.sql`vacuum analyze timers`
+    yield* pending(fixture.sql, beside)
+    yield* fixture.sql`vacuum analyze timers`
     const timers = yield* Timers
     const once = Effect.fnUntraced(function* <A, E>(look: Effect.Effect<A, E>) {
       const at = performance.now()
@@ -36,8 +36,8 @@ export const looks = (world: World, beside: number) =>
   }).pipe(
     Effect.provide(Timers.layer),
     Effect.provide(Database.layer({
-      url: Redacted.make(world.databaseUrl),
-      ownerUrl: Redacted.make(world.ownerUrl),
+      url: Redacted.make(fixture.databaseUrl),
+      ownerUrl: Redacted.make(fixture.ownerUrl),
       maxConnections: 2,
     })),
   )

@@ -13,6 +13,7 @@ import {
   MalformedRequest,
   MisdirectedRequest,
   NotAcceptable,
+  RequestTimeout,
   UnsupportedMediaType,
 } from "../problems/HttpProblems.ts"
 import { HTTPValidationError } from "../Validation.ts"
@@ -20,6 +21,7 @@ import { HTTPValidationError } from "../Validation.ts"
 const common = [
   MalformedRequest,
   NotAcceptable,
+  RequestTimeout,
   BodyTooLarge,
   UnsupportedMediaType,
   MisdirectedRequest,

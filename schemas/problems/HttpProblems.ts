@@ -28,6 +28,10 @@ export class MethodNotAllowed
 
 export class NotAcceptable extends Problem<NotAcceptable>()("NotAcceptable", "not_acceptable", 406, "Not acceptable") {}
 
+/** The body had not arrived when its connection was needed for other callers; nothing was done. */
+export class RequestTimeout
+  extends Problem<RequestTimeout>()("RequestTimeout", "request_timeout", 408, "Request timeout") {}
+
 export class BodyTooLarge extends Problem<BodyTooLarge>()("BodyTooLarge", "body_too_large", 413, "Body too large") {}
 
 export class UnsupportedMediaType extends Problem<UnsupportedMediaType>()(

@@ -26,7 +26,7 @@ const ownerOf = (column: string) =>
 export const mailKinds = Effect.gen(function* () {
   const { sql } = yield* Database
   const outbox = yield* Outbox
-  const bells = yield* WakeUps
+  const wakeUps = yield* WakeUps
 
   // Two transactions that bring a domain and its credential at the same time run one after the other, so that the second
   // sees the first one's rows.
@@ -84,7 +84,7 @@ export const mailKinds = Effect.gen(function* () {
         status: "text",
         slack_webhook_url: "text",
       },
-      after: () => sql.afterCommit(bells.ring(accountsTopic)),
+      after: () => sql.afterCommit(wakeUps.notify(accountsTopic)),
     },
     {
       kind: "workspace",

@@ -53,7 +53,7 @@ export class StreamDelivery extends Context.Service<StreamDelivery, {
       Effect.gen(function* () {
         const { sql } = yield* Database
         const audit = yield* Audit
-        const bells = yield* WakeUps
+        const wakeUps = yield* WakeUps
         const { read } = yield* servedStreams
         const { passTo, settle } = yield* acknowledged
         const page = yield* pages
@@ -99,7 +99,7 @@ export class StreamDelivery extends Context.Service<StreamDelivery, {
             const until = (yield* Clock.currentTimeMillis) + polling.waitMillis
             const first = yield* stream(polling)
             yield* take(first, polling)
-            const bell = yield* bells.bell(lifecycleTopic, first.project_id)
+            const waiter = yield* wakeUps.waiter(lifecycleTopic, first.project_id)
             for (;;) {
               const served = yield* stream(polling)
               if (served.stale && served.status === "enabled") {
@@ -110,7 +110,7 @@ export class StreamDelivery extends Context.Service<StreamDelivery, {
               if (passed > served.position) yield* passTo(served, passed)
               const left = until - (yield* Clock.currentTimeMillis)
               if (count > 0 || polling.maxEvents === 0 || left <= 0) return body
-              if (!more) yield* bell.wait(Math.min(left, lifecycleNetMillis))
+              if (!more) yield* waiter.wait(Math.min(left, lifecycleNetMillis))
             }
           },
           Effect.scoped,

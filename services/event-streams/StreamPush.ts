@@ -9,7 +9,7 @@
  */
 import { Clock, Context, Deferred, Effect, Latch, Layer, Scope } from "effect"
 import type { SqlError } from "effect/sql"
-import { type Bell, WakeUps } from "../platform/messaging/WakeUps.ts"
+import { type Waiter, WakeUps } from "../platform/messaging/WakeUps.ts"
 import { Database } from "../platform/database/Database.ts"
 import { claimDue, claimed, freeExpired, type LeasedTable, release } from "../platform/database/Leases.ts"
 import { lifecycleTopic } from "../lifecycle/EventLog.ts"
@@ -30,7 +30,7 @@ export class StreamPush extends Context.Service<StreamPush, {
   /** Claims streams that are due and begins to serve them; returns whether there may be more. */
   readonly turn: Effect.Effect<boolean, SqlError.SqlError>
   /** Wakes when a stream may have become due: events, signatures, changes of streams, and released claims. */
-  readonly bell: Bell
+  readonly waiter: Waiter
   /** Frees claims whose lease ended. */
   readonly free: Effect.Effect<void, SqlError.SqlError>
 }>()("bailiwick/services/event-streams/StreamPush") {
@@ -39,13 +39,13 @@ export class StreamPush extends Context.Service<StreamPush, {
       StreamPush,
       Effect.gen(function* () {
         const { sql } = yield* Database
-        const bells = yield* WakeUps
+        const wakeUps = yield* WakeUps
         const limits: RetryPolicy = { ...patience, ...options }
         const open = yield* openings
         const run = yield* runs(publicUrl, limits)
         // A stop ends all runs in parallel, and before the batcher by which they settle.
         const scope = yield* Scope.fork(yield* Effect.scope, "parallel")
-        const told = yield* bells.bell(lifecycleTopic)
+        const lifecycleWaiter = yield* wakeUps.waiter(lifecycleTopic)
         const look = Latch.makeUnsafe(false)
         const running = new Set<Claimed>()
         const warm = new Map<string, Held & { readonly next: Deferred.Deferred<Opened | null> }>()
@@ -134,10 +134,10 @@ export class StreamPush extends Context.Service<StreamPush, {
 
         return StreamPush.of({
           turn,
-          bell: {
+          waiter: {
             wait: (maxMillis) =>
               Effect.andThen(
-                Effect.raceFirst(told.wait(maxMillis), look.await),
+                Effect.raceFirst(lifecycleWaiter.wait(maxMillis), look.await),
                 Effect.sync(() => void look.closeUnsafe()),
               ),
           },

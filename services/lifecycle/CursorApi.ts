@@ -55,7 +55,7 @@ export class CursorApi extends Context.Service<CursorApi, {
       Effect.gen(function* () {
         const { sql } = yield* Database
         const { granted } = yield* grants
-        const bells = yield* WakeUps
+        const wakeUps = yield* WakeUps
         const read = yield* reading
         const snapshot = yield* snapshots(publicUrl)
 
@@ -90,7 +90,7 @@ export class CursorApi extends Context.Service<CursorApi, {
         const events: CursorApi["Service"]["events"] = Effect.fn("Consumption.events")(
           function* ({ after, limit, waitMillis, ...asking }) {
             const until = (yield* Clock.currentTimeMillis) + waitMillis
-            const bell = yield* bells.bell(lifecycleTopic, asking.projectId)
+            const waiter = yield* wakeUps.waiter(lifecycleTopic, asking.projectId)
             const asked = after === undefined ? undefined : placeOf(after)
             for (;;) {
               const { before, head, messages } = yield* read.page(asking, asked, limit)
@@ -104,7 +104,7 @@ export class CursorApi extends Context.Service<CursorApi, {
               const left = until - (yield* Clock.currentTimeMillis)
               const last = messages.at(-1)
               if (last === undefined && left > 0) {
-                yield* bell.wait(Math.min(left, lifecycleNetMillis))
+                yield* waiter.wait(Math.min(left, lifecycleNetMillis))
                 continue
               }
               const place = last === undefined ? start : { epoch: head.epoch, position: Number(last.at) }

@@ -104,7 +104,7 @@ export class EventLog extends Context.Service<EventLog, {
     EventLog,
     Effect.gen(function* () {
       const { sql } = yield* Database
-      const bells = yield* WakeUps
+      const wakeUps = yield* WakeUps
       const same = isSame(sql)
 
       // All events of a transaction are appended by one statement, which counts positions up from each head.
@@ -194,7 +194,7 @@ export class EventLog extends Context.Service<EventLog, {
         yield* sql`select from lifecycle_heads where ${those} order by project_id for update`
         const heads = sql`(select * from lifecycle_heads where ${those})`
         yield* writeParts(sql, placing(events, heads))
-        yield* sql.afterCommit(bells.ring(lifecycleTopic, projects))
+        yield* sql.afterCommit(wakeUps.notify(lifecycleTopic, projects))
       })
 
       /**
@@ -224,7 +224,7 @@ export class EventLog extends Context.Service<EventLog, {
         if (yield* isRepeated) yield* sql.withTransaction(prepare(projects))
         yield* fenceLast(sql, headsHeld(projects))
         yield* write(sql, places, events)
-        yield* afterCommit(sql, bells.ring(lifecycleTopic, projects))
+        yield* afterCommit(sql, wakeUps.notify(lifecycleTopic, projects))
       })
 
       const append = Effect.fn("Positions.append")(function* (...facts: ReadonlyArray<Fact>) {

@@ -90,7 +90,7 @@ export class EventSigner extends Context.Service<EventSigner, {
       EventSigner,
       Effect.gen(function* () {
         const { sql } = yield* Database
-        const bells = yield* WakeUps
+        const wakeUps = yield* WakeUps
         const keys = yield* SigningKeys
         const outbox = yield* Outbox
         const issuer = lifecycleIssuer(publicUrl)
@@ -164,8 +164,10 @@ export class EventSigner extends Context.Service<EventSigner, {
               -- Messages deleted meanwhile for a stolen key (Keys/Moving) lie before these: sign those first.
               and exists (select from signed s where s.project_id = t.project_id
                 and (t.epoch, t.position) >= (s.from_epoch, s.from_position))`
-          yield* outbox.ringAfterCommit
-          yield* sql.afterCommit(bells.ring(lifecycleTopic, [...new Set(signed.map(({ event }) => event.project_id))]))
+          yield* outbox.notifyAfterCommit
+          yield* sql.afterCommit(
+            wakeUps.notify(lifecycleTopic, [...new Set(signed.map(({ event }) => event.project_id))]),
+          )
           return true
         }, sql.withTransaction)
 

@@ -23,7 +23,7 @@ import { Vault } from "../platform/security/Vault.ts"
 import type { KeyRow, KeyState } from "./Keys/KeyGeneration.ts"
 import { moving } from "./Keys/ProjectKeySwitch.ts"
 import { ripe } from "./Keys/KeyRetirement.ts"
-import { ring } from "./Keys/KeyStateChange.ts"
+import { keyStateChanges } from "./Keys/KeyStateChange.ts"
 import { type Standings, standings } from "./Keys/KeyStatus.ts"
 import { unsaidUnder } from "./Keys/PendingControlMessages.ts"
 import { SigningKeys } from "./SigningKeys.ts"
@@ -77,7 +77,7 @@ export class KeyRotation extends Context.Service<KeyRotation, {
         const { sql } = yield* Database
         const audit = yield* Audit
         const { ensure } = yield* SigningKeys
-        const { after, alone, changing, move } = ring(sql, yield* Vault, ensure)
+        const { after, alone, changing, move } = keyStateChanges(sql, yield* Vault, ensure)
         const { switchSome, tell } = yield* moving
         const list = yield* standings
 

@@ -35,7 +35,7 @@ export class Inbox extends Context.Service<Inbox, {
     Effect.gen(function* () {
       const { reads, sql } = yield* Database
       const audit = yield* Audit
-      const bells = yield* WakeUps
+      const wakeUps = yield* WakeUps
       const principals = yield* Principals
 
       const list: Inbox["Service"]["list"] = Effect.fn("Inbox.list")(function* (credential, request) {
@@ -66,7 +66,7 @@ export class Inbox extends Context.Service<Inbox, {
       const changed = (accountId: string, action: string, subject: string) =>
         Effect.andThen(
           audit.append({ action, actor: `account:${accountId}`, subject, outcome: "done" }),
-          sql.afterCommit(bells.ring(inboxesTopic)),
+          sql.afterCommit(wakeUps.notify(inboxesTopic)),
         )
 
       const one = (accountId: string, id: string) =>

@@ -55,7 +55,7 @@ export class Live extends Context.Service<Live, {
       const principals = yield* Principals
       const clock = yield* Clock.Clock
       const now = () => clock.currentTimeMillisUnsafe()
-      const bell = yield* (yield* WakeUps).bell(inboxesTopic)
+      const waiter = yield* (yield* WakeUps).waiter(inboxesTopic)
       const arrived = Latch.makeUnsafe(false)
       const outlets = new Set<LiveClient>()
       const ofAccount = new Map<string, number>()
@@ -102,7 +102,7 @@ export class Live extends Context.Service<Live, {
 
       const turn = Effect.gen(function* () {
         const woken = yield* Effect.raceFirst(
-          Effect.as(bell.wait(pollMillis), "all" as const),
+          Effect.as(waiter.wait(pollMillis), "all" as const),
           Effect.as(arrived.await, "eager" as const),
         )
         arrived.closeUnsafe()

@@ -21,7 +21,7 @@ export class NotificationRetention extends Context.Service<NotificationRetention
       NotificationRetention,
       Effect.gen(function* () {
         const { sql, wide } = yield* Database
-        const bells = yield* WakeUps
+        const wakeUps = yield* WakeUps
 
         /** Deletes at most a batch of an account's notifications; returns how many. */
         const pruneInbox = Effect.fnUntraced(function* (accountId: string, before: Date) {
@@ -44,7 +44,7 @@ export class NotificationRetention extends Context.Service<NotificationRetention
               from counted c where i.account_id = ${accountId}::uuid and c.n > 0
             )
             select n from counted`
-          if (row!.n > 0) yield* sql.afterCommit(bells.ring(inboxesTopic))
+          if (row!.n > 0) yield* sql.afterCommit(wakeUps.notify(inboxesTopic))
           return row!.n
         }, sql.withTransaction)
 

@@ -50,17 +50,17 @@ export class Notifications extends Context.Service<Notifications, {
     Notifications,
     Effect.gen(function* () {
       const { sql } = yield* Database
-      const bells = yield* WakeUps
+      const wakeUps = yield* WakeUps
       const mails = yield* Mails
       const outbox = yield* Outbox
 
       const entries = newEntries(sql)
-      const addSlack = slackMessages(sql, bells)
+      const addSlack = slackMessages(sql, wakeUps)
 
       /** Stores entries; returns those that are new, which alone go out by the other channels. */
       const keep = Effect.fnUntraced(function* (told: ReadonlyArray<Entry & Ways>, now: Date) {
         const shown = told.filter(({ web }) => web)
-        if (shown.length > 0) yield* afterCommit(sql, bells.ring(inboxesTopic))
+        if (shown.length > 0) yield* afterCommit(sql, wakeUps.notify(inboxesTopic))
         if (told.every(({ key }) => key === null)) {
           const at = now.toISOString()
           yield* write(sql, entries, told.map((entry) => ({ ...entry, now: at })))

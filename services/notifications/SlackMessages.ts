@@ -52,7 +52,7 @@ export const slackBody = ({ body, href, title }: Pick<SlackRow, "title" | "body"
   })
 
 /** Adds messages in the current transaction (UnitOfWork.ts). */
-export const slackMessages = (sql: PgClient.PgClient, bells: WakeUps["Service"]) => {
+export const slackMessages = (sql: PgClient.PgClient, wakeUps: WakeUps["Service"]) => {
   const added = insertion(sql, "slack_messages", {
     id: "uuid",
     account_id: "uuid",
@@ -74,7 +74,7 @@ export const slackMessages = (sql: PgClient.PgClient, bells: WakeUps["Service"])
       created_at: now,
       not_before: now,
     }))
-    return Effect.andThen(write(sql, added, rows), afterCommit(sql, bells.ring(slackTopic)))
+    return Effect.andThen(write(sql, added, rows), afterCommit(sql, wakeUps.notify(slackTopic)))
   }
 }
 

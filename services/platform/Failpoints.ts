@@ -18,7 +18,7 @@ export type DeliveryFault =
   | "post.after"
   | "settle.before"
   | "settle.committed"
-  /** Lanes are moved on; nothing is announced. */
+  /** Queue states have their next due time; nothing is announced. */
   | "scan.committed"
   | "scan.announced"
   | "dispatch.taken"

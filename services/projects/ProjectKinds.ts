@@ -70,7 +70,7 @@ export const projectKinds = Effect.gen(function* () {
   const { sql } = yield* Database
   const positions = yield* EventLog
   const people = persons(sql)
-  const { leave, settle } = owners(sql, positions)
+  const { appendLeft, appendMissing } = owners(sql, positions)
 
   const link = (projectIds: ReadonlyArray<string>) =>
     sql`update projects j set installed_version = l.installed_version, link_version = l.version
@@ -115,7 +115,7 @@ export const projectKinds = Effect.gen(function* () {
           yield* positions.append(...facts)
         }),
       },
-      after: (ids) => Effect.andThen(link(ids), settle("project_id", ids)),
+      after: (ids) => Effect.andThen(link(ids), appendMissing("project_id", ids)),
     },
     {
       kind: "project_link",
@@ -155,8 +155,8 @@ export const projectKinds = Effect.gen(function* () {
           const [before, after] = [ownerOf(beforeJson), ownerOf(afterJson)!]
           const moved = before !== null &&
             (before.project_id !== after.project_id || before.person_id !== after.person_id)
-          if (moved && before.project_id !== null) yield* leave(after.id, before.project_id, before.person_id!)
-          yield* settle("id", [after.id])
+          if (moved && before.project_id !== null) yield* appendLeft(after.id, before.project_id, before.person_id!)
+          yield* appendMissing("id", [after.id])
         }),
       },
     },

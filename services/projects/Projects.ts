@@ -15,10 +15,14 @@ import type { HTTPValidationError } from "../../schemas/Validation.ts"
 import type { InTransaction } from "../platform/database/UnitOfWork.ts"
 import type { Decision } from "../requests/PolicyReviews.ts"
 import type { RequestRow } from "../requests/RequestRows.ts"
-import { changes } from "./Projects/ProjectChanges.ts"
+import { approveRegistration } from "./Projects/ApproveRegistration.ts"
+import { changeOwner } from "./Projects/ChangeOwner.ts"
+import { declineProposal } from "./Projects/DeclineProposal.ts"
 import { reading } from "./Projects/ProjectReading.ts"
 import { launches } from "./Projects/Launches.ts"
-import { registrations } from "./Projects/Registrations.ts"
+import { proposeLaunch } from "./Projects/ProposeLaunch.ts"
+import { registerWebsite } from "./Projects/RegisterWebsite.ts"
+import { withdrawProject } from "./Projects/WithdrawProject.ts"
 
 export type RoleFault =
   | NotFound
@@ -114,18 +118,17 @@ export class Projects extends Context.Service<Projects, {
     Projects,
     Effect.gen(function* () {
       const { carryOut, settle } = yield* launches
-      const { approve, proposeLaunch, register } = yield* registrations
-      const { changeOwner, decline, withdraw } = yield* changes
+      const approve = yield* approveRegistration
       const { list, read } = yield* reading
       return Projects.of({
         read,
         list,
-        register,
-        withdraw,
-        proposeLaunch,
-        changeOwner,
+        register: yield* registerWebsite,
+        withdraw: yield* withdrawProject,
+        proposeLaunch: yield* proposeLaunch,
+        changeOwner: yield* changeOwner,
         carryOut: (decision) => decision.request.kind === "website" ? approve(decision) : carryOut(decision),
-        decline,
+        decline: yield* declineProposal,
         settle,
       })
     }),

@@ -17,7 +17,7 @@ export const removals = Effect.gen(function* () {
   const falling = yield* endings
   const positions = yield* EventLog
   const projects = projectRows(sql)
-  const { settle: tellOwners } = owners(sql, positions)
+  const { appendMissing: appendOwnerEvents } = owners(sql, positions)
 
   const recorded = (action: string, projectId: ProjectId, version: number) =>
     audit.append({
@@ -66,7 +66,7 @@ export const removals = Effect.gen(function* () {
         approved_by = '{}'
       where project_id = ${projectId} and person_id = ${personId} and active and not removed returning id`
     if (owned.length === 0) return false
-    yield* tellOwners("id", owned.map(({ id }) => id))
+    yield* appendOwnerEvents("id", owned.map(({ id }) => id))
     yield* recorded("project.owner-changed", projectId, yield* projects.touch(projectId))
     return true
   })

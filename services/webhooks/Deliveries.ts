@@ -63,7 +63,7 @@ export class Deliveries extends Context.Service<Deliveries, {
       Deliveries,
       Effect.gen(function* () {
         const { quick, sql } = yield* Database
-        const bells = yield* WakeUps
+        const wakeUps = yield* WakeUps
         const endpoints = yield* Endpoints
         const listeners = yield* Listeners
         const sender = yield* Sender
@@ -101,7 +101,7 @@ export class Deliveries extends Context.Service<Deliveries, {
           yield* faultPoint("intake.taken")
           const acceptance = yield* acceptAll(acceptSome, events)
           if (acceptance.tasks.length > 0) claims.firstTries(acceptance.tasks.length)
-          if (acceptance.overflow) yield* bells.ring(dueTopic)
+          if (acceptance.overflow) yield* wakeUps.notify(dueTopic)
           yield* countAccepted(acceptance, events.length)
           return acceptance
         })

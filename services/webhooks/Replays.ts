@@ -68,7 +68,7 @@ export class Replays extends Context.Service<Replays, {
 const make = Effect.gen(function* () {
   const { sql, wide } = yield* Database
   const audit = yield* Audit
-  const bells = yield* WakeUps
+  const wakeUps = yield* WakeUps
   const jobs = yield* Jobs
   const limits = yield* RateLimits
 
@@ -107,7 +107,7 @@ const make = Effect.gen(function* () {
         { now, leaseUntil: now },
       )
       yield* record(accountId, "webhook.tested", `webhook:${webhook.id}`)
-      yield* sql.afterCommit(bells.ring(dueTopic))
+      yield* sql.afterCommit(wakeUps.notify(dueTopic))
       return { queued: true, url: webhook.url }
     }).pipe(sql.withTransaction, Effect.catchTag("SqlError", Effect.die))
   })
@@ -193,7 +193,7 @@ const make = Effect.gen(function* () {
     yield* sql`
       update webhook_lanes set next_due_at = ${now}
       where webhook_id = ${webhookId}::uuid and (next_due_at is null or next_due_at > ${now})`
-    yield* sql.afterCommit(bells.ring(dueTopic))
+    yield* sql.afterCommit(wakeUps.notify(dueTopic))
     return row!.n
   })
 

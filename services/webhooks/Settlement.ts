@@ -97,7 +97,7 @@ const reporting = Effect.gen(function* () {
 
 const make = Effect.fnUntraced(function* ({ schedule, ...config }: SettlementConfig) {
   const { quick, sql } = yield* Database
-  const bells = yield* WakeUps
+  const wakeUps = yield* WakeUps
   const outbox = yield* Outbox
   const notifications = yield* Notifications
   const sender = yield* Sender
@@ -116,7 +116,7 @@ const make = Effect.fnUntraced(function* ({ schedule, ...config }: SettlementCon
     const outcomes = new Map<Next, number>()
     for (const { next } of settled) outcomes.set(next, (outcomes.get(next) ?? 0) + 1)
     // The next scan may be later than the retry's due time.
-    if (outcomes.has("retry") && retriesSoon) yield* bells.ring(dueTopic)
+    if (outcomes.has("retry") && retriesSoon) yield* wakeUps.notify(dueTopic)
     yield* countSettled(outcomes, sender.slots.load.claimed)
     return settled
   })
@@ -134,7 +134,7 @@ const make = Effect.fnUntraced(function* ({ schedule, ...config }: SettlementCon
     settling: queue.settling,
     free: Effect.tap(
       freeing({ sql, queue, lease }, settle),
-      (freed) => freed > 0 ? bells.ring(dueTopic) : Effect.void,
+      (freed) => freed > 0 ? wakeUps.notify(dueTopic) : Effect.void,
     ),
     giveBack: (claims) => queue.add(claims.map(releasedOf)),
     onRoom: (listener) => {

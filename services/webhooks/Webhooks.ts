@@ -83,7 +83,7 @@ export class Webhooks extends Context.Service<Webhooks, {
 const make = Effect.fnUntraced(function* (config: WebhooksConfig) {
   const { reads, sql } = yield* Database
   const audit = yield* Audit
-  const bells = yield* WakeUps
+  const wakeUps = yield* WakeUps
   const jobs = yield* Jobs
   const notifications = yield* Notifications
   const outbound = yield* Outbound
@@ -191,7 +191,7 @@ const make = Effect.fnUntraced(function* (config: WebhooksConfig) {
     // Do not compute the next due time here: a concurrent settlement could add an earlier one. The scan recomputes it.
     return Effect.andThen(
       sql`update webhook_lanes set paused = false, next_due_at = ${now} where webhook_id = ${id}::uuid`,
-      sql.afterCommit(bells.ring(dueTopic)),
+      sql.afterCommit(wakeUps.notify(dueTopic)),
     )
   }
 

@@ -1,10 +1,9 @@
 /**
- * Handles two uncaught errors of libraries that would end the process. Every other uncaught error still ends it.
+ * Handles an uncaught error of a library that would end the process. Every other uncaught error still ends it.
  *
- * - When a broker closes the connection during the handshake, @nats-io/transport-node 3.4.0 abandons the socket and
- *   removes its listeners, but still writes to it, or Deno still reports its reset: no listener is left for that error.
- *   The library reconnects by itself, so the error is only reported on stderr.
- * - Deno's server ends a connection that has ended (`isEndedTwice`); this error is ignored.
+ * When a broker closes the connection during the handshake, @nats-io/transport-node 3.4.0 abandons the socket and removes
+ * its listeners, but still writes to it, or Deno still reports its reset: no listener is left for that error. The library
+ * reconnects by itself, so the error is only reported on stderr.
  */
 import { Predicate } from "effect"
 import process from "node:process"
@@ -17,17 +16,9 @@ export const isLateWrite = (error: unknown): boolean => {
   return (error.code === "ECONNRESET" || error.code === "EPIPE") && "syscall" in error
 }
 
-/**
- * Whether Deno's server ended a connection that had ended at the same moment: Deno 2.9.6 throws in a listener of the
- * connection's AbortSignal (ext:deno_http/00_serve.ts), where no code can catch the error. No request is lost.
- */
-export const isEndedTwice = (error: unknown): boolean =>
-  error instanceof Error && error.name === "BadResource" && /ext:deno_http\//.test(error.stack ?? "")
-
 /** Call once per process. */
 export const forgiveLateWrites = (): void => {
   process.on("uncaughtException", (error) => {
-    if (isEndedTwice(error)) return
     if (isLateWrite(error)) {
       say(process.stderr, "bailiwick: the broker closed a connection during the handshake; connecting again\n")
       return

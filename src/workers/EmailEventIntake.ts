@@ -18,7 +18,7 @@ const longestPauseMillis = 50
 export const EmailEventIntake = {
   layer: Layer.effectDiscard(Effect.gen(function* () {
     const bus = yield* Bus
-    const bells = yield* WakeUps
+    const wakeUps = yield* WakeUps
     const intake = yield* EventIntake
     const deliveries = yield* Deliveries
 
@@ -37,7 +37,7 @@ export const EmailEventIntake = {
         yield* faultPoint("intake.acknowledged")
       }),
     })
-    const bell = yield* bells.bell(accountsTopic)
-    yield* loop("waiting events", bell, 10_000, Effect.andThen(intake.expire, intake.resume))
+    const waiter = yield* wakeUps.waiter(accountsTopic)
+    yield* loop("waiting events", waiter, 10_000, Effect.andThen(intake.expire, intake.resume))
   })),
 }

@@ -7,9 +7,9 @@ import { every, loop } from "./Loop.ts"
 export const LifecyclePush = {
   layer: Layer.effectDiscard(Effect.gen(function* () {
     const clocks = yield* ClockHealth
-    const { bell, free, turn } = yield* StreamPush
+    const { waiter, free, turn } = yield* StreamPush
     const healthyTurn = Effect.flatMap(clocks.read, ({ healthy }) => healthy ? turn : Effect.succeed(false))
-    yield* loop("lifecycle push", bell, 1_000, healthyTurn)
+    yield* loop("lifecycle push", waiter, 1_000, healthyTurn)
     yield* every("lifecycle push's claims", 1_000, free)
   })),
 }

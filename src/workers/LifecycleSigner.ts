@@ -7,8 +7,8 @@ import { loop } from "./Loop.ts"
 
 export const LifecycleSigner = {
   layer: Layer.effectDiscard(Effect.gen(function* () {
-    const bells = yield* WakeUps
+    const wakeUps = yield* WakeUps
     const { signDue } = yield* EventSigner
-    yield* loop("lifecycle signer", yield* bells.bell(lifecycleTopic), 1_000, signDue)
+    yield* loop("lifecycle signer", yield* wakeUps.waiter(lifecycleTopic), 1_000, signDue)
   })),
 }

@@ -1,7 +1,7 @@
 /** The loops that workers are made of. */
 import { Effect, Scope } from "effect"
 import { WorkerHeartbeats } from "../../services/platform/observability/WorkerHeartbeats.ts"
-import type { Bell } from "../../services/platform/messaging/WakeUps.ts"
+import type { Waiter } from "../../services/platform/messaging/WakeUps.ts"
 
 /**
  * Forks a worker's loop into the current scope: runs `turn` again while it returns true, else waits for the wake-up
@@ -9,13 +9,13 @@ import type { Bell } from "../../services/platform/messaging/WakeUps.ts"
  */
 export const loop = <E, R>(
   name: string,
-  bell: Bell,
+  waiter: Waiter,
   pollMillis: number,
   turn: Effect.Effect<boolean, E, R>,
   failedMillis = 1_000,
 ) =>
   WorkerHeartbeats.running(name).pipe(Effect.andThen(turn.pipe(
-    Effect.flatMap((more) => more ? Effect.void : bell.wait(pollMillis)),
+    Effect.flatMap((more) => more ? Effect.void : waiter.wait(pollMillis)),
     Effect.catchCause((cause) =>
       Effect.andThen(Effect.logWarning(`${name} failed`, cause), Effect.sleep(failedMillis))
     ),

@@ -32,7 +32,7 @@ const watch = Effect.flatMap(latePartitions, (late) => late === null ? Effect.vo
 
 export const Maintenance = {
   layer: Layer.effectDiscard(Effect.gen(function* () {
-    const bells = yield* WakeUps
+    const wakeUps = yield* WakeUps
     const counts = yield* CountCompaction
     const jobs = yield* Jobs
     const limits = yield* RateLimits
@@ -68,7 +68,7 @@ export const Maintenance = {
     yield* loop("counts", { wait: (max) => Effect.sleep(max) }, 5_000, counts.compact)
     yield* loop(
       "jobs",
-      yield* bells.bell(jobsTopic),
+      yield* wakeUps.waiter(jobsTopic),
       1_000,
       jobs.work([...workers, news.worker, tellings.worker, ends, links]),
     )

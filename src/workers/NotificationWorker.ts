@@ -13,7 +13,7 @@ import { loop } from "./Loop.ts"
 export const NotificationIntakeWorker = {
   layer: Layer.effectDiscard(Effect.gen(function* () {
     const bus = yield* Bus
-    const bells = yield* WakeUps
+    const wakeUps = yield* WakeUps
     const intake = yield* NotificationIntake
 
     yield* bus.consume({
@@ -29,7 +29,7 @@ export const NotificationIntakeWorker = {
         for (const message of messages) message.ack()
       }),
     })
-    const bell = yield* bells.bell(accountsTopic)
-    yield* loop("waiting notifications", bell, 10_000, Effect.andThen(intake.expire, intake.resume))
+    const waiter = yield* wakeUps.waiter(accountsTopic)
+    yield* loop("waiting notifications", waiter, 10_000, Effect.andThen(intake.expire, intake.resume))
   })),
 }

@@ -22,10 +22,10 @@ export const sending = Effect.fnUntraced(function* (
   { free, prune, stop, work }: Outgoing,
   { batches, names: [due, leases, ended], topic }: OutgoingLoops,
 ) {
-  const bells = yield* WakeUps
+  const wakeUps = yield* WakeUps
   const clocks = yield* ClockHealth
   const turn = Effect.flatMap(clocks.read, ({ healthy }) => healthy ? work() : Effect.succeed(false))
-  const turns = Effect.flatMap(bells.bell(topic), (bell) => loop(due, bell, 1_000, turn))
+  const turns = Effect.flatMap(wakeUps.waiter(topic), (waiter) => loop(due, waiter, 1_000, turn))
   yield* sideBySide(Effect.replicateEffect(turns, batches))
   yield* every(leases, 5_000, free)
   yield* every(ended, 3_600_000, prune)

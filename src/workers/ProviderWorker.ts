@@ -7,10 +7,10 @@ import { every, loop } from "./Loop.ts"
 
 export const ProviderWorker = {
   layer: Layer.effectDiscard(Effect.gen(function* () {
-    const bells = yield* WakeUps
+    const wakeUps = yield* WakeUps
     const drift = yield* ClientDrift
     const jobs = yield* ProviderJobs
-    yield* loop("provider", yield* bells.bell(providerTopic), 1_000, jobs.work)
+    yield* loop("provider", yield* wakeUps.waiter(providerTopic), 1_000, jobs.work)
     yield* every("provider's leases", 5_000, jobs.free)
     yield* every("client drift", 60_000, drift.look)
   })),

@@ -24,7 +24,7 @@ const incompleteRecalls = 40
 const run = Effect.gen(function* () {
   const { relay } = yield* Outbox
   const bus = yield* Bus
-  const bells = yield* WakeUps
+  const wakeUps = yield* WakeUps
   const clocks = yield* ClockHealth
   let recalledEpoch = -1
 
@@ -35,13 +35,13 @@ const run = Effect.gen(function* () {
   const loop = <E>(name: string, turn: (epoch: number) => Effect.Effect<boolean, E>) =>
     Effect.gen(function* () {
       yield* WorkerHeartbeats.running(`relay, ${name}`)
-      const bell = yield* bells.bell(relay.topic)
+      const waiter = yield* wakeUps.waiter(relay.topic)
       const once = Effect.gen(function* () {
         const epoch = recalledEpoch
         const began = yield* Clock.currentTimeMillis
         const ready = (yield* connected) && (yield* bus.epoch) === epoch
         if (ready && (yield* turn(epoch))) return
-        yield* bell.wait(pollMillis)
+        yield* waiter.wait(pollMillis)
         const early = began + spacingMillis - (yield* Clock.currentTimeMillis)
         // A clock that was set back makes no longer pause.
         if (early > 0) yield* Effect.sleep(Math.min(early, spacingMillis))
@@ -75,12 +75,12 @@ const run = Effect.gen(function* () {
     incomplete = complete ? 0 : incomplete + 1
     if (!complete && incomplete < incompleteRecalls) return
     recalledEpoch = epoch
-    yield* bells.ring(relay.topic)
+    yield* wakeUps.notify(relay.topic)
   })
 
-  // A stopping relay releases its outbox lanes to another relay.
-  yield* Effect.addFinalizer(() => Effect.ignore(relay.releaseLanes))
-  yield* every("lanes", pollMillis, Effect.flatMap(connected, (ok) => ok ? relay.holdLanes : Effect.void))
+  // A stopping relay releases its partitions of the outbox to another relay.
+  yield* Effect.addFinalizer(() => Effect.ignore(relay.releasePartitions))
+  yield* every("lanes", pollMillis, Effect.flatMap(connected, (ok) => ok ? relay.leasePartitions : Effect.void))
   yield* sideBySide(Effect.andThen(loop("unordered", relay.publishDue), loop("ordered", relay.publishOrdered)))
   yield* every("recall", recallPollMillis, recall)
   yield* every("leases", 5_000, relay.free)

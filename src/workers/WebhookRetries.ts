@@ -14,7 +14,7 @@ import { Deliveries } from "../../services/webhooks/Deliveries.ts"
 import { dueTopic, scanEveryMillis } from "../../services/webhooks/Deliveries/DeliveryClaims.ts"
 import { loop } from "./Loop.ts"
 
-/** Avoids a busy loop while another process's scan has locked the due lane. */
+/** Avoids a busy loop while another process's scan has locked the due queue state. */
 const leastSleepMillis = 10
 
 const decode = Schema.decodeUnknownResult(Schema.fromJsonString(Announcement))
@@ -29,7 +29,7 @@ const read = (message: BusMessage) => {
 export const WebhookRetries = {
   layer: Layer.effectDiscard(Effect.gen(function* () {
     const bus = yield* Bus
-    const bells = yield* WakeUps
+    const wakeUps = yield* WakeUps
     const clocks = yield* ClockHealth
     const deliveries = yield* Deliveries
 
@@ -63,11 +63,11 @@ export const WebhookRetries = {
       yield* deliveries.dispatch(due.filter((_, i) => Result.isFailure(outcomes[i]!)))
       return false
     })
-    const bell = yield* bells.bell(dueTopic)
+    const waiter = yield* wakeUps.waiter(dueTopic)
     const wait = Effect.fnUntraced(function* (max: number) {
       const { healthy } = yield* clocks.read
       const millis = healthy ? yield* deliveries.untilDue(max).pipe(Effect.catch(() => Effect.succeed(max))) : max
-      yield* bell.wait(Math.max(leastSleepMillis, millis))
+      yield* waiter.wait(Math.max(leastSleepMillis, millis))
     })
     yield* loop("due deliveries", { wait }, scanEveryMillis, scan)
   })),

@@ -5,7 +5,7 @@ import { mailEvent } from "./support/EventFeed.ts"
 import { receiver } from "./support/Receiver.ts"
 import { until } from "./support/Until.ts"
 import { deliveries, hook, totals } from "./support/ProgramWebhooks.ts"
-import { world } from "./support/ProgramWorld.ts"
+import { fixture } from "./support/ProgramFixture.ts"
 
 const eight = [1, 2, 3, 4, 5, 6, 7, 8]
 
@@ -14,7 +14,7 @@ describe("a delivery that fails", () => {
     "is tried eight times with the same bytes, then stays in the dead letter queue until a replay",
     () =>
       Effect.gen(function* () {
-        const around = yield* world({ WEBHOOKS_RETRY_DELAYS: Array(8).fill("30 millis").join(",") })
+        const around = yield* fixture({ WEBHOOKS_RETRY_DELAYS: Array(8).fill("30 millis").join(",") })
         const { api, id } = yield* around.account()
         let willing = false
         const target = yield* receiver(around.tls, () => willing ? 200 : 503)

@@ -11,7 +11,7 @@ import { TestDatabase } from "../support/TestDatabase.ts"
 import { api } from "./support/ApiClient.ts"
 import { cli, instance } from "./support/ProgramInstance.ts"
 import { until } from "./support/Until.ts"
-import { accountLine } from "./support/ProgramWorld.ts"
+import { accountLine } from "./support/ProgramFixture.ts"
 
 describe("a broker with TLS", () => {
   it.live(

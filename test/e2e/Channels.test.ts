@@ -13,7 +13,7 @@ import { home as emptyHome } from "../support/Processes.ts"
 import { testSmtp } from "../support/TestSmtp.ts"
 import { instance } from "./support/ProgramInstance.ts"
 import { until } from "./support/Until.ts"
-import { type ProgramWorld, world } from "./support/ProgramWorld.ts"
+import { fixture, type ProgramFixture } from "./support/ProgramFixture.ts"
 
 interface Told {
   readonly id: string
@@ -23,7 +23,7 @@ interface Told {
 const everything = { web: true, email: true, slack: true }
 
 class Setting extends Context.Service<Setting, {
-  readonly world: ProgramWorld
+  readonly fixture: ProgramFixture
   /** The origin of the second program, which only answers requests. */
   readonly other: () => string
   readonly smtp: Effect.Success<ReturnType<typeof testSmtp>>
@@ -43,7 +43,7 @@ class Setting extends Context.Service<Setting, {
           response.writeHead(request.url!.startsWith("/broken") ? 500 : 200).end("ok")
         })
       })
-      const first = yield* world({
+      const first = yield* fixture({
         SMTP_URL: smtp.url,
         MAIL_FROM: "Bailiwick <no-reply@mail.example>",
         SLACK_HOSTS: "localhost",
@@ -60,7 +60,7 @@ class Setting extends Context.Service<Setting, {
         maxConnections: 1,
       }).pipe(Effect.provide(Reactivity.layer))
       return {
-        world: first,
+        fixture: first,
         other: second.origin,
         smtp,
         posted,
@@ -73,7 +73,7 @@ class Setting extends Context.Service<Setting, {
 
 /** An account with every channel on. */
 const listener = Effect.fnUntraced(function* (slackPath: string) {
-  const { slackUrl, world: { account, feed } } = yield* Setting
+  const { slackUrl, fixture: { account, feed } } = yield* Setting
   const made = yield* account()
   yield* feed.publish(
     "intake.v1.directory.account",
@@ -99,7 +99,7 @@ const listener = Effect.fnUntraced(function* (slackPath: string) {
 })
 
 const tell = Effect.fnUntraced(function* (accountId: string, title: string) {
-  const { world: { feed } } = yield* Setting
+  const { fixture: { feed } } = yield* Setting
   const said = { category: "alerts", severity: "warning", title, body: "This is what.", href: "/x" }
   yield* feed.publish(
     "intake.v1.notifications",
@@ -146,7 +146,7 @@ layer(Setting.layer, { excludeTestServices: true, timeout: "2 minutes" })("chann
     "a stream shows notifications that another program made; a client resumes it at either program",
     () =>
       Effect.gen(function* () {
-        const { other, world: { cookie, instance } } = yield* Setting
+        const { other, fixture: { cookie, instance } } = yield* Setting
         const me = yield* listener("/good")
         const session = (yield* cookie(me.id))["cookie"]!
         const there = yield* follow(other(), session)

@@ -5,15 +5,15 @@ import { connect } from "node:net"
 import { Database } from "../../services/platform/database/Database.ts"
 import { databaseOf } from "../long/support/Traffic.ts"
 import { second } from "../long/support/Second.ts"
-import { addressOf, owner, shared, unanswered } from "./ClusterWorld.ts"
-import { type ProgramWorld, world } from "./support/ProgramWorld.ts"
+import { addressOf, owner, shared, unanswered } from "./ClusterFixture.ts"
+import { fixture, type ProgramFixture } from "./support/ProgramFixture.ts"
 import { until } from "./support/Until.ts"
 
 /** Opens 300 connections to the port of the one process that is left, and waits until it has closed 44 of them. */
-const crowded = Effect.fnUntraced(function* (world: ProgramWorld) {
+const crowded = Effect.fnUntraced(function* (fixture: ProgramFixture) {
   const [runner] = yield* Effect.flatMap(Database, ({ owner }) =>
     owner<{ address: string }>`
-    select address from cluster_runners`).pipe(Effect.provide(databaseOf(world)), Effect.orDie)
+    select address from cluster_runners`).pipe(Effect.provide(databaseOf(fixture)), Effect.orDie)
   const [host, port] = runner!.address.split(":")
   let closed = 0
   const sockets = Array.from(
@@ -29,7 +29,7 @@ describe("two processes that share actors", () => {
     "execute the steps of one transfer in turns with the same answers, and one goes on when the other ends",
     () =>
       Effect.gen(function* () {
-        const around = yield* world({ CLUSTER: "on", INITIATE_TRANSFER_RATE: "1000" })
+        const around = yield* fixture({ CLUSTER: "on", INITIATE_TRANSFER_RATE: "1000" })
         const other = yield* second(around)
         yield* shared(around, 2)
         const [from, to] = yield* Effect.all([owner(around, 8), owner(around, 0)], { concurrency: 2 })

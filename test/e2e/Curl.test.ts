@@ -8,10 +8,10 @@ import { cli } from "./support/ProgramInstance.ts"
 import { receiver } from "./support/Receiver.ts"
 import { until } from "./support/Until.ts"
 import { deliveries, hook } from "./support/ProgramWebhooks.ts"
-import { type Plan, type ProgramWorld, world } from "./support/ProgramWorld.ts"
+import { fixture, type Plan, type ProgramFixture } from "./support/ProgramFixture.ts"
 
-class Around extends Context.Service<Around, ProgramWorld>()("bailiwick/test/e2e/Curl/Around") {
-  static readonly layer = Layer.effect(Around, world({ WEBHOOKS_PER_ACCOUNT: "3" }))
+class Around extends Context.Service<Around, ProgramFixture>()("bailiwick/test/e2e/Curl/Around") {
+  static readonly layer = Layer.effect(Around, fixture({ WEBHOOKS_PER_ACCOUNT: "3" }))
 }
 
 /** A problem body with its code, repeated in the status. */

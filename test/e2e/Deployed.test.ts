@@ -20,7 +20,7 @@ import { feed, mailEvent } from "./support/EventFeed.ts"
 import { receiver } from "./support/Receiver.ts"
 import { until } from "./support/Until.ts"
 import { hook, totals } from "./support/ProgramWebhooks.ts"
-import { accountLine, issuer } from "./support/ProgramWorld.ts"
+import { accountLine, issuer } from "./support/ProgramFixture.ts"
 
 const shipped = (name: string) => readFileSync(join(root, "deploy", name), "utf8")
 

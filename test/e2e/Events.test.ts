@@ -8,10 +8,10 @@ import { cli } from "./support/ProgramInstance.ts"
 import { receiver } from "./support/Receiver.ts"
 import { until } from "./support/Until.ts"
 import { hook, totals } from "./support/ProgramWebhooks.ts"
-import { accountLine, type ProgramWorld, world } from "./support/ProgramWorld.ts"
+import { accountLine, fixture, type ProgramFixture } from "./support/ProgramFixture.ts"
 
-class Around extends Context.Service<Around, ProgramWorld>()("bailiwick/test/e2e/Events/Around") {
-  static readonly layer = Layer.effect(Around, world())
+class Around extends Context.Service<Around, ProgramFixture>()("bailiwick/test/e2e/Events/Around") {
+  static readonly layer = Layer.effect(Around, fixture())
 }
 
 const delivered = subjectOf("email.delivered")

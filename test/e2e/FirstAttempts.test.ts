@@ -9,7 +9,7 @@ import { mailEvent } from "./support/EventFeed.ts"
 import { type Arrival, receiver } from "./support/Receiver.ts"
 import { until } from "./support/Until.ts"
 import { deliveries, type Hook, hook, totals } from "./support/ProgramWebhooks.ts"
-import { world } from "./support/ProgramWorld.ts"
+import { fixture } from "./support/ProgramFixture.ts"
 
 const manners = {
   "/well": () => 200,
@@ -41,7 +41,7 @@ const moveToRows = Effect.gen(function* () {
 describe("attempts over HTTP", () => {
   it.live("are the same wherever the first one is kept, and what the receiver saw", () =>
     Effect.gen(function* () {
-      const around = yield* world({ WEBHOOKS_RETRY_DELAYS: Array(8).fill("30 millis").join(",") })
+      const around = yield* fixture({ WEBHOOKS_RETRY_DELAYS: Array(8).fill("30 millis").join(",") })
       const { api, id } = yield* around.account()
       const target = yield* receiver(
         around.tls,

@@ -9,7 +9,7 @@ import { mailEvent } from "./support/EventFeed.ts"
 import { receiver } from "./support/Receiver.ts"
 import { until } from "./support/Until.ts"
 import { hook, totals } from "./support/ProgramWebhooks.ts"
-import { world } from "./support/ProgramWorld.ts"
+import { fixture } from "./support/ProgramFixture.ts"
 
 const ok = { database: "ok", schema: "ok", event_bus: "ok" }
 
@@ -21,7 +21,7 @@ describe("readiness", () => {
         const broker = yield* ownBroker
         const postgres = yield* ownPostgres
         yield* broker.start
-        const { account, api, feed, tls } = yield* world({}, { database: postgres, natsUrl: broker.url })
+        const { account, api, feed, tls } = yield* fixture({}, { database: postgres, natsUrl: broker.url })
         const readiness = (status: string, code: number) =>
           Effect.map(
             until(status, api.get("/ready"), ({ json }) => json.status === status),

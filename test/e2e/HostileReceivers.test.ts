@@ -11,7 +11,7 @@ import { makeAuthority } from "../services/platform/Outbound/Certificates.ts"
 import { serve, serveTcp } from "../services/platform/Outbound/LoopbackServers.ts"
 import { mailEvent } from "./support/EventFeed.ts"
 import { until } from "./support/Until.ts"
-import { world } from "./support/ProgramWorld.ts"
+import { fixture } from "./support/ProgramFixture.ts"
 
 const hundredMegabytes = 100 * 1024 * 1024
 const chunk = Buffer.alloc(64 * 1024, "x")
@@ -93,7 +93,7 @@ describe("hostile receivers", () => {
     "get one attempt, whose record has the true outcome and at most the bounded part of the body",
     () =>
       Effect.gen(function* () {
-        const around = yield* world({
+        const around = yield* fixture({
           WEBHOOKS_TIMEOUT: "5 seconds",
           WEBHOOKS_RETRY_DELAYS: Array(8).fill("1 hour").join(","),
         })

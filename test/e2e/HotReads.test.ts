@@ -15,7 +15,7 @@ import { target } from "../long/support/Target.ts"
 import { mailEvent } from "./support/EventFeed.ts"
 import { until } from "./support/Until.ts"
 import { totals } from "./support/ProgramWebhooks.ts"
-import { world } from "./support/ProgramWorld.ts"
+import { fixture } from "./support/ProgramFixture.ts"
 
 /** Values that differ between requests: the record of a refusal, and a key's last use. */
 const masked = (text: string) =>
@@ -45,7 +45,7 @@ const statusOf = (url: URL, credentials: ReadonlyArray<string>) =>
 describe("hot reads", () => {
   it.live("answer as the ordinary path does", () =>
     Effect.gen(function* () {
-      const around = yield* world()
+      const around = yield* fixture()
       const account = yield* around.account()
       const other = yield* around.account()
       const receiver = yield* target(({ path }) => path === "/good" ? 204 : 503)
@@ -129,7 +129,7 @@ describe("hot reads", () => {
 
   it.live("and lists are encoded as by the contract's encoder", () =>
     Effect.gen(function* () {
-      const around = yield* world()
+      const around = yield* fixture()
       const account = yield* around.account()
       const receiver = yield* target(() => 204)
       const made = yield* account.api.post("/v1/webhooks/", { url: receiver.url("/a"), events: ["email.sent"] })
@@ -160,7 +160,7 @@ describe("hot reads", () => {
 
   it.live("are limited per account like other requests, by the configured limits", () =>
     Effect.gen(function* () {
-      const { account } = yield* world({ MAIL_READ_RATE: "10", MAIL_WRITE_RATE: "5" })
+      const { account } = yield* fixture({ MAIL_READ_RATE: "10", MAIL_WRITE_RATE: "5" })
       const { api } = yield* account()
       const paths = ["/v1/api-keys/", "/v1/notifications/preferences"]
       const read = yield* Effect.forEach(Array.from({ length: 30 }, (_, n) => paths[n % 2]!), (path) => api.get(path))
@@ -172,7 +172,7 @@ describe("hot reads", () => {
 
   it.live("are refused beyond an address's limit of refused credentials, except for keys accepted before", () =>
     Effect.gen(function* () {
-      const around = yield* world({ REFUSED_CREDENTIALS_RATE: "5", TRUSTED_PROXIES: "127.0.0.1/32" })
+      const around = yield* fixture({ REFUSED_CREDENTIALS_RATE: "5", TRUSTED_PROXIES: "127.0.0.1/32" })
       const account = yield* around.account()
       const ask = (from: string, key: string) =>
         Effect.promise(async () => {

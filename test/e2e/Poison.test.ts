@@ -12,7 +12,7 @@ import { cli } from "./support/ProgramInstance.ts"
 import { receiver } from "./support/Receiver.ts"
 import { until } from "./support/Until.ts"
 import { deliveries, hook, totals } from "./support/ProgramWebhooks.ts"
-import { accountLine, world } from "./support/ProgramWorld.ts"
+import { accountLine, fixture } from "./support/ProgramFixture.ts"
 
 const sent = "intake.v1.mail-events.sent"
 
@@ -38,7 +38,7 @@ describe("unusable input", () => {
     () =>
       Effect.gen(function* () {
         const database = yield* TestDatabase.make
-        const around = yield* world({}, { database })
+        const around = yield* fixture({}, { database })
         const { sql } = yield* Effect.map(
           Layer.build(Database.layer({ ...database, maxConnections: 2 })),
           Context.get(Database),

@@ -8,7 +8,7 @@ import { randomUUID } from "node:crypto"
 import type { ServerResponse } from "node:http"
 import { reason } from "../support/Fixtures.ts"
 import { initialAccessToken, oidcProvider } from "../support/OidcProvider.ts"
-import { ids, world } from "./support/ProgramIdentity.ts"
+import { fixture, ids } from "./support/ProgramIdentity.ts"
 import { until } from "./support/Until.ts"
 
 describe("an identity provider that hangs", () => {
@@ -17,7 +17,7 @@ describe("an identity provider that hangs", () => {
     () =>
       Effect.gen(function* () {
         const { interference, made, registrationEndpoint } = yield* oidcProvider
-        const at = yield* world({}, {
+        const at = yield* fixture({}, {
           IDENTITY_PROVIDER: JSON.stringify({
             registration_endpoint: registrationEndpoint,
             initial_access_token: initialAccessToken,

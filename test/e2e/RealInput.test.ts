@@ -9,7 +9,7 @@ import { eventTypes, type MailEvent, mailEvent } from "./support/EventFeed.ts"
 import { type Answer, type Arrival, receiver } from "./support/Receiver.ts"
 import { until } from "./support/Until.ts"
 import { hook, totals } from "./support/ProgramWebhooks.ts"
-import { world } from "./support/ProgramWorld.ts"
+import { fixture } from "./support/ProgramFixture.ts"
 
 const accounts = 5
 const eventsEach = 2_000
@@ -53,7 +53,7 @@ describe("a realistic load", () => {
     "arrives signed, each delivery once or as often as it was refused, and is accounted for",
     () =>
       Effect.gen(function* () {
-        const around = yield* world({
+        const around = yield* fixture({
           WEBHOOKS_RETRY_DELAYS: Array(8).fill("20 millis").join(","),
           WEBHOOKS_TIMEOUT: "10 seconds",
         })

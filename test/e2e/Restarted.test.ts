@@ -9,7 +9,7 @@ import { eventTypes, type MailEvent, mailEvent } from "./support/EventFeed.ts"
 import { receiver } from "./support/Receiver.ts"
 import { until } from "./support/Until.ts"
 import { hook, totals } from "./support/ProgramWebhooks.ts"
-import { world } from "./support/ProgramWorld.ts"
+import { fixture } from "./support/ProgramFixture.ts"
 
 /** The broker acknowledges before it writes: a careful publisher repeats what it published just before a crash. */
 const doubtMillis = 1_000
@@ -24,7 +24,7 @@ describe("a program, broker or database killed under load", () => {
       const broker = yield* ownBroker
       const postgres = yield* ownPostgres
       yield* broker.start
-      const { account, feed, instance, tls } = yield* world(
+      const { account, feed, instance, tls } = yield* fixture(
         { WEBHOOKS_TIMEOUT: "5 seconds", WEBHOOKS_RETRY_DELAYS: Array(8).fill("50 millis").join(",") },
         { database: postgres, natsUrl: broker.url },
       )

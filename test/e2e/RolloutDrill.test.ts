@@ -10,7 +10,7 @@ import { existsSync, readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { demoIssuer } from "../../src/embedded/DemoIdentity.ts"
 import { reason } from "../support/Fixtures.ts"
-import { ids, product, world } from "./support/ProgramIdentity.ts"
+import { fixture, ids, product } from "./support/ProgramIdentity.ts"
 import { until } from "./support/Until.ts"
 
 /** The token in the mail to this recipient, from the dev mailbox; null while there is none. */
@@ -27,7 +27,7 @@ describe("a rollout that fails", () => {
     "ends its sessions and client, activates nothing new, and its release restores nothing",
     () =>
       Effect.gen(function* () {
-        const at = yield* world()
+        const at = yield* fixture()
         const person = (subject: string) => ({
           kind: "person",
           id: subject,

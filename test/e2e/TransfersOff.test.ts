@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { randomUUID } from "node:crypto"
-import { world } from "./support/ProgramWorld.ts"
+import { fixture } from "./support/ProgramFixture.ts"
 
 const id = randomUUID()
 const paths = [
@@ -63,7 +63,7 @@ describe("the transfers' switch", () => {
     "off: all eleven paths, both pages and wrong methods on them are 404; on: they are served",
     () =>
       Effect.gen(function* () {
-        const { instance } = yield* world({ DOMAIN_TRANSFERS_ENABLED: "false" })
+        const { instance } = yield* fixture({ DOMAIN_TRANSFERS_ENABLED: "false" })
         for (const [method, path] of paths) {
           for (const { body, type } of bodies) {
             assert.deepStrictEqual(yield* ask(instance.origin(), method, path, body, type), [404, "not_found"], path)

@@ -6,12 +6,12 @@ import { mailEvent } from "./support/EventFeed.ts"
 import { receiver } from "./support/Receiver.ts"
 import { until } from "./support/Until.ts"
 import { deliveries, hook, totals } from "./support/ProgramWebhooks.ts"
-import { type ProgramWorld, world } from "./support/ProgramWorld.ts"
+import { fixture, type ProgramFixture } from "./support/ProgramFixture.ts"
 
-class Around extends Context.Service<Around, ProgramWorld>()("bailiwick/test/e2e/WebhookStates/Around") {
+class Around extends Context.Service<Around, ProgramFixture>()("bailiwick/test/e2e/WebhookStates/Around") {
   static readonly layer = Layer.effect(
     Around,
-    world({ WEBHOOKS_RETRY_DELAYS: Array(8).fill("1 second").join(",") }),
+    fixture({ WEBHOOKS_RETRY_DELAYS: Array(8).fill("1 second").join(",") }),
   )
 }
 

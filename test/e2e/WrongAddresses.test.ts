@@ -1,10 +1,10 @@
 /** Answers about an address that no webhook may have, and about a filter that nothing matches. */
 import { assert, layer } from "@effect/vitest"
 import { Context, Effect, Layer } from "effect"
-import { type ProgramWorld, world } from "./support/ProgramWorld.ts"
+import { fixture, type ProgramFixture } from "./support/ProgramFixture.ts"
 
-class Around extends Context.Service<Around, ProgramWorld>()("bailiwick/test/e2e/WrongAddresses/Around") {
-  static readonly layer = Layer.effect(Around, world({ ROLES: "api,actors,intake" }))
+class Around extends Context.Service<Around, ProgramFixture>()("bailiwick/test/e2e/WrongAddresses/Around") {
+  static readonly layer = Layer.effect(Around, fixture({ ROLES: "api,actors,intake" }))
 }
 
 const told = (url: string, message: string) => ({

@@ -8,7 +8,7 @@ import { Effect, Redacted } from "effect"
 import process from "node:process"
 import { Database } from "../../services/platform/database/Database.ts"
 import { until } from "../e2e/support/Until.ts"
-import { world } from "../e2e/support/ProgramWorld.ts"
+import { fixture } from "../e2e/support/ProgramFixture.ts"
 import { ownBroker } from "../services/platform/messaging/OwnBroker.ts"
 import { manage } from "../support/Broker.ts"
 import { brisk } from "./support/Second.ts"
@@ -36,7 +36,7 @@ describe.concurrent("a broker", () => {
     Effect.gen(function* () {
       const broker = yield* ownBroker
       yield* broker.start
-      const around = yield* world(brisk, { natsUrl: broker.url })
+      const around = yield* fixture(brisk, { natsUrl: broker.url })
       const flow = yield* traffic(around)
       yield* Effect.gen(function* () {
         const { sql } = yield* Database
@@ -75,7 +75,7 @@ describe.concurrent("a broker", () => {
 
   it.live("whose streams are deleted under load gets them back, and no accepted event is lost", () =>
     Effect.gen(function* () {
-      const around = yield* world(brisk)
+      const around = yield* fixture(brisk)
       const url = Redacted.make(around.env["NATS_URL"]!)
       const flow = yield* traffic(around)
       yield* Effect.gen(function* () {
@@ -99,7 +99,7 @@ describe.concurrent("a broker", () => {
   it.live("whose disk is full delays no command and no retry, and gets everything once it has room", () =>
     Effect.gen(function* () {
       const url = yield* tinyBroker(8_000_000)
-      const around = yield* world(brisk, { natsUrl: url })
+      const around = yield* fixture(brisk, { natsUrl: url })
       const flow = yield* traffic(around)
       yield* Effect.gen(function* () {
         const { sql } = yield* Database

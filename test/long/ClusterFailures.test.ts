@@ -7,11 +7,11 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
 import process from "node:process"
 import { Database } from "../../services/platform/database/Database.ts"
-import { addressOf, type Owner, owner, shared, unanswered } from "../e2e/ClusterWorld.ts"
+import { addressOf, type Owner, owner, shared, unanswered } from "../e2e/ClusterFixture.ts"
 import type { ApiClient } from "../e2e/support/ApiClient.ts"
 import type { ProgramInstance } from "../e2e/support/ProgramInstance.ts"
 import { until } from "../e2e/support/Until.ts"
-import { world } from "../e2e/support/ProgramWorld.ts"
+import { fixture } from "../e2e/support/ProgramFixture.ts"
 import { second } from "./support/Second.ts"
 import { databaseOf } from "./support/Traffic.ts"
 
@@ -24,7 +24,7 @@ const ms = (time: number) => `${Math.round(time)} ms`
 
 /** Each owner offers its two domains to the next: twelve domains live at both processes with all but certainty. */
 const cluster = Effect.gen(function* () {
-  const around = yield* world({ CLUSTER: "on", INITIATE_TRANSFER_RATE: "10000" })
+  const around = yield* fixture({ CLUSTER: "on", INITIATE_TRANSFER_RATE: "10000" })
   const other = yield* second(around)
   yield* shared(around, 2)
   const owners = yield* Effect.forEach(Array(6), () => owner(around, 2), { concurrency: 3 })
@@ -69,7 +69,7 @@ const busy = Effect.fnUntraced(function* (
 /** Without the role `actors` a process only sends commands; once their actors are gone it executes them itself. */
 const senderOnly = Effect.gen(function* () {
   const roles = "api,relay,timers,intake,delivery,mail"
-  const around = yield* world({ CLUSTER: "on", INITIATE_TRANSFER_RATE: "10000", ROLES: roles })
+  const around = yield* fixture({ CLUSTER: "on", INITIATE_TRANSFER_RATE: "10000", ROLES: roles })
   const other = yield* second(around, { ROLES: "all" })
   yield* shared(around, 1)
   const owners = yield* Effect.all([owner(around, 4), owner(around, 4)])
@@ -193,7 +193,7 @@ describe("a cluster of two", () => {
 
   it.live("logs no error when the sockets of a killed process end", () =>
     Effect.gen(function* () {
-      const around = yield* world({ CLUSTER: "on", INITIATE_TRANSFER_RATE: "1000" })
+      const around = yield* fixture({ CLUSTER: "on", INITIATE_TRANSFER_RATE: "1000" })
       const other = yield* second(around)
       yield* shared(around, 2)
       const [from, to] = yield* Effect.all([owner(around, 8), owner(around, 0)], { concurrency: 2 })

@@ -5,7 +5,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
 import { until } from "../e2e/support/Until.ts"
-import { world } from "../e2e/support/ProgramWorld.ts"
+import { fixture } from "../e2e/support/ProgramFixture.ts"
 import { unanswered } from "../support/Broker.ts"
 import { relay, type TcpRelay } from "../support/TcpRelay.ts"
 import { TestDatabase } from "../support/TestDatabase.ts"
@@ -21,7 +21,7 @@ const minuteAway = (away: (network: TcpRelay) => void) =>
       url.port = String(network.port)
       return Redacted.make(url.href)
     }
-    const around = yield* world(brisk, { database: { url: by(made.url), ownerUrl: by(made.ownerUrl) } })
+    const around = yield* fixture(brisk, { database: { url: by(made.url), ownerUrl: by(made.ownerUrl) } })
     const flow = yield* traffic(around)
     yield* second(around)
     for (let n = 0; n < 4; n++) yield* flow.publish(500)

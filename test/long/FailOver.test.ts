@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { demoIssuer } from "../../src/embedded/DemoIdentity.ts"
-import { ids, product, world } from "../e2e/support/ProgramIdentity.ts"
+import { fixture, ids, product } from "../e2e/support/ProgramIdentity.ts"
 import { until } from "../e2e/support/Until.ts"
 import { ownPostgres } from "../support/OwnPostgres.ts"
 
@@ -10,7 +10,7 @@ describe("a fail-over under the running program", () => {
   it.live("begins a new epoch, opens by itself, and products follow", () =>
     Effect.gen(function* () {
       const postgres = yield* ownPostgres
-      const at = yield* world({ database: postgres })
+      const at = yield* fixture({ database: postgres })
       yield* at.apply({
         kind: "person",
         id: "quinn",

@@ -7,7 +7,7 @@ import { Effect } from "effect"
 import { Database } from "../../services/platform/database/Database.ts"
 import { mailEvent } from "../e2e/support/EventFeed.ts"
 import { until } from "../e2e/support/Until.ts"
-import { type Account, type ProgramWorld, world } from "../e2e/support/ProgramWorld.ts"
+import { type Account, fixture, type ProgramFixture } from "../e2e/support/ProgramFixture.ts"
 import { start } from "../support/Processes.ts"
 import { target } from "./support/Target.ts"
 import { databaseOf } from "./support/Traffic.ts"
@@ -63,7 +63,7 @@ const shown = ({ max, p50, p95, p99 }: ReturnType<typeof summary>) =>
   `p50 ${p50}, p95 ${p95}, p99 ${p99}, worst ${max} ms`
 
 const measure = Effect.fnUntraced(function* (
-  { feed }: ProgramWorld,
+  { feed }: ProgramFixture,
   accountId: string,
   receiver: Effect.Success<ReturnType<typeof target>>,
   name: string,
@@ -84,7 +84,7 @@ const measure = Effect.fnUntraced(function* (
 describe("a healthy endpoint", () => {
   it.live("gets its events in at most about twice the time beside silent endpoints and 100,000 due retries", () =>
     Effect.gen(function* () {
-      const around = yield* world({
+      const around = yield* fixture({
         WEBHOOKS_TIMEOUT: "2 seconds",
         WEBHOOKS_RETRY_DELAYS: Array(8).fill("1 hour").join(","),
       })

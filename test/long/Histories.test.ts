@@ -2,11 +2,11 @@
 import { layer } from "@effect/vitest"
 import process from "node:process"
 import { histories } from "../services/transfers/TransferHistories.ts"
-import { world } from "../services/transfers/TransferWorld.ts"
+import { fixture } from "../services/transfers/TransferFixture.ts"
 
 const count = Number(process.env["TRANSFER_HISTORIES"] ?? 10_000)
 
-layer(world(), { excludeTestServices: true, timeout: "60 seconds" })("histories", (it) => {
+layer(fixture(), { excludeTestServices: true, timeout: "60 seconds" })("histories", (it) => {
   it.effect(
     `${count} random histories: every answer and every row matches the model`,
     () => histories(count),

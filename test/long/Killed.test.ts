@@ -6,7 +6,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
 import type { DeliveryFault } from "../../services/platform/Failpoints.ts"
 import { until } from "../e2e/support/Until.ts"
-import { type ProgramWorld, world } from "../e2e/support/ProgramWorld.ts"
+import { fixture, type ProgramFixture } from "../e2e/support/ProgramFixture.ts"
 import { start } from "../support/Processes.ts"
 import { unanswered } from "../support/Broker.ts"
 import { brisk } from "./support/Second.ts"
@@ -35,7 +35,7 @@ const waves = 6
 const wave = 30
 
 /** One life under traffic, until its death at the Nth hit; returns the deliveries claimed at that moment. */
-const life = Effect.fnUntraced(function* (around: ProgramWorld, flow: Traffic, point: string, hit: number) {
+const life = Effect.fnUntraced(function* (around: ProgramFixture, flow: Traffic, point: string, hit: number) {
   const doomed = yield* start({
     module: "test/long/support/FaultMain.ts",
     env: { ...around.env, FAULT: `${point}:${hit}` },
@@ -61,7 +61,7 @@ const life = Effect.fnUntraced(function* (around: ProgramWorld, flow: Traffic, p
 }, Effect.scoped)
 
 const killedAt = Effect.fnUntraced(function* (point: string, later: number) {
-  const around = yield* world(brisk)
+  const around = yield* fixture(brisk)
   const flow = yield* traffic(around)
   yield* around.instance.end("SIGTERM")
   yield* Effect.gen(function* () {

@@ -11,7 +11,7 @@ import { overPg, postgresStore } from "../../sdk/stores/Postgres.ts"
 import { sqliteStore } from "../../sdk/stores/Sqlite.ts"
 import { lives } from "../sdk/Lives.ts"
 import { front, pushTo, secret, streamOf } from "../sdk/KitStreams.ts"
-import { scene, world } from "../sdk/KitWorld.ts"
+import { fixture, scene } from "../sdk/KitFixture.ts"
 import { home } from "../support/Processes.ts"
 import { TestDatabase } from "../support/TestDatabase.ts"
 
@@ -39,7 +39,7 @@ const postgres = Effect.gen(function* () {
   return { store: postgresStore(overPg(pool)), env: { PRODUCT_URL: url } }
 })
 
-layer(world, { excludeTestServices: true })("a consumer, killed", (it) => {
+layer(fixture, { excludeTestServices: true })("a consumer, killed", (it) => {
   for (const [name, place] of [["SQLite", sqlite], ["PostgreSQL", postgres]] as const) {
     it.effect(
       `at ${points.join(", ")}, with tables in ${name}, a product ends with the transmitter's state`,

@@ -12,7 +12,7 @@ import type { DecisionFault } from "../../services/platform/Failpoints.ts"
 import { demoIssuer } from "../../src/embedded/DemoIdentity.ts"
 import { EmbeddedIssuer, issuerKeyFile } from "../../src/embedded/EmbeddedIssuer.ts"
 import { api } from "../e2e/support/ApiClient.ts"
-import { type IdentityWorld, ids, world } from "../e2e/support/ProgramIdentity.ts"
+import { fixture, type IdentityFixture, ids } from "../e2e/support/ProgramIdentity.ts"
 import { reason } from "../support/Fixtures.ts"
 import { home, start } from "../support/Processes.ts"
 
@@ -28,7 +28,7 @@ interface Decision {
 }
 
 /** Decides with a program that dies of it, and again with one that lives. Returns the answer. */
-const survived = Effect.fnUntraced(function* (around: IdentityWorld, point: DecisionFault, decision: Decision) {
+const survived = Effect.fnUntraced(function* (around: IdentityFixture, point: DecisionFault, decision: Decision) {
   const { body, counts, path, status, who } = decision
   const { mintAccessToken } = yield* Effect.provide(EmbeddedIssuer, around.issuer)
   const token = yield* mintAccessToken({
@@ -78,7 +78,7 @@ const reviews = `/v1/institutions/${ids.fern}/access-grant-reviews`
 describe("decisions, killed", () => {
   it.live("are made once, or not at all", () =>
     Effect.gen(function* () {
-      const around = yield* world()
+      const around = yield* fixture()
       for (const point of points) {
         const dying = (decision: Decision) => survived(around, point, decision)
         const { review_id } = yield* dying({

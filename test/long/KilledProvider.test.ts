@@ -13,7 +13,7 @@ import type { ProviderJobKind } from "../../services/projects/ProviderJobs.ts"
 import { ReviewedJobs } from "../../services/projects/ReviewedJobs.ts"
 import { until } from "../e2e/support/Until.ts"
 import { reason } from "../support/Fixtures.ts"
-import { add, atProvider, clientOf, decide, work, world } from "../services/projects/ProviderWorld.ts"
+import { add, atProvider, clientOf, decide, fixture, work } from "../services/projects/ProviderFixture.ts"
 import { initialAccessToken, type Made } from "../support/OidcProvider.ts"
 import { home, start } from "../support/Processes.ts"
 import { TestBus } from "../support/TestBus.ts"
@@ -79,7 +79,7 @@ const killedAt = (point: string, hit: number) =>
     Effect.gen(function* () {
       const { sql } = yield* Database
       const env = yield* environment(registrationEndpoint)
-      const { fern, oz } = yield* world
+      const { fern, oz } = yield* fixture
       const [one, two, three] = yield* Effect.all([project(fern), project(fern), project(fern)])
       const projects: Readonly<Record<ProviderJobKind, ProjectId>> = {
         "client.create": one!,

@@ -22,8 +22,8 @@ import {
   streaming,
   subjects,
   tellAll,
-} from "../services/event-streams/StreamWorld.ts"
-import { grant } from "../services/lifecycle/LifecycleWorld.ts"
+} from "../services/event-streams/StreamFixture.ts"
+import { grant } from "../services/lifecycle/LifecycleFixture.ts"
 
 /** Each failpoint with a later hit: one process dies at its first hit, the next at the later one, the third lives. */
 const points: Readonly<Record<PushFault, number>> = { "push.before": 30, "push.after": 30, "push.settled": 3 }

@@ -6,7 +6,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber } from "effect"
 import type { ChannelFault, TransferFault, TransferStep } from "../../services/platform/Failpoints.ts"
-import { type ProgramWorld, world } from "../e2e/support/ProgramWorld.ts"
+import { fixture, type ProgramFixture } from "../e2e/support/ProgramFixture.ts"
 import { start } from "../support/Processes.ts"
 import { testSmtp } from "../support/TestSmtp.ts"
 import { databaseOf } from "./support/Traffic.ts"
@@ -33,7 +33,7 @@ const points: Readonly<Record<TransferFault | ChannelFault, number>> = {
 }
 
 /** One life, until its death at the failpoint's Nth hit. */
-const life = Effect.fnUntraced(function* (around: ProgramWorld, people: Cast, point: string, hits: number) {
+const life = Effect.fnUntraced(function* (around: ProgramFixture, people: Cast, point: string, hits: number) {
   const doomed = yield* start({
     module: "test/long/support/FaultMain.ts",
     env: { ...around.env, FAULT: `${point}:${hits}` },
@@ -59,7 +59,7 @@ const life = Effect.fnUntraced(function* (around: ProgramWorld, people: Cast, po
 
 const killed = Effect.fnUntraced(function* (some: ReadonlyArray<readonly [string, number]>) {
   const smtp = yield* testSmtp()
-  const around = yield* world({
+  const around = yield* fixture({
     SMTP_URL: smtp.url,
     MAIL_FROM: "no-reply@mail.example",
     SLACK_HOSTS: "localhost",

@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
 import { until } from "../e2e/support/Until.ts"
-import { world } from "../e2e/support/ProgramWorld.ts"
+import { fixture } from "../e2e/support/ProgramFixture.ts"
 import { relay } from "../support/TcpRelay.ts"
 import { TestDatabase } from "../support/TestDatabase.ts"
 
@@ -14,7 +14,7 @@ const apart = Effect.gen(function* () {
     url.port = String(way.port)
     return Redacted.make(url.href)
   }
-  const around = yield* world({}, { database: { url: by(made.url), ownerUrl: by(made.ownerUrl) } })
+  const around = yield* fixture({}, { database: { url: by(made.url), ownerUrl: by(made.ownerUrl) } })
   return { ...around, way }
 })
 

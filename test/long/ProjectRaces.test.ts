@@ -18,6 +18,8 @@ import {
   codeOf,
   decline,
   fire,
+  type Fixture,
+  fixture,
   own,
   projectRow,
   propose,
@@ -26,9 +28,7 @@ import {
   website,
   withdraw,
   workJobs,
-  type World,
-  world,
-} from "../services/decisions/RequestWorld.ts"
+} from "../services/decisions/RequestFixture.ts"
 import { reason } from "../support/Fixtures.ts"
 import { access } from "../support/TestIdentity.ts"
 
@@ -45,7 +45,7 @@ const refusals = [
 const rollout = (id: ProjectId, action: RolloutAction) =>
   codeOf(Effect.flatMap(Rollouts, ({ set }) => run(set(id, action, reason))))
 
-const history = Effect.fnUntraced(function* (w: World, round: number) {
+const history = Effect.fnUntraced(function* (w: Fixture, round: number) {
   const { sql } = yield* Database
   const { apply } = yield* Directory
   const made = yield* website(w, w.pat)
@@ -100,7 +100,7 @@ layer(watched, { excludeTestServices: true, timeout: "120 seconds" })("Projects 
   it.effect("at rest each client matches its project, and no ended project has one", () =>
     Effect.gen(function* () {
       const { sql } = yield* Database
-      const w = yield* world
+      const w = yield* fixture
       for (let round = 0; round < 24; round++) yield* history(w, round)
       yield* workJobs
       assert.isEmpty(yield* sql`select from provider_jobs where state <> 'effective' and not held`)

@@ -10,7 +10,7 @@ import { connect } from "../../src/cli/backup/BackupConnection.ts"
 import { demoIssuer } from "../../src/embedded/DemoIdentity.ts"
 import { start } from "../support/Processes.ts"
 import { TestDatabase } from "../support/TestDatabase.ts"
-import { ids, world } from "../e2e/support/ProgramIdentity.ts"
+import { fixture, ids } from "../e2e/support/ProgramIdentity.ts"
 import { until } from "../e2e/support/Until.ts"
 
 const people = 400
@@ -53,7 +53,7 @@ describe("backups and restores", () => {
     "a killed restore leaves no rows; a recovery killed three times revokes everything once",
     () =>
       Effect.gen(function* () {
-        const at = yield* world()
+        const at = yield* fixture()
         yield* at.apply(...all.map(somebody), ...all.map((n) => access(n)))
         yield* at.rows(`insert into seen_events (account_id, key, seen_on)
         select gen_random_uuid(), gen_random_uuid(), '2026-01-01' from generate_series(1, 300000)`)
@@ -125,7 +125,7 @@ describe("backups and restores", () => {
 
   it.live("a backup of 130 MB of rows takes less than 450 MB of memory", () =>
     Effect.gen(function* () {
-      const at = yield* world()
+      const at = yield* fixture()
       yield* at.rows(`insert into audit_records (id, at, action, outcome, details)
         select gen_random_uuid(), '2026-01-01', 'test.row', 'done',
           jsonb_build_object('text', repeat(md5(n::text), 40)) from generate_series(1, 100000) n`)

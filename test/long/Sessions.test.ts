@@ -12,12 +12,12 @@ import { EmbeddedIssuer, issuerKeyFile } from "../../src/embedded/EmbeddedIssuer
 import { home } from "../support/Processes.ts"
 import { TestBus } from "../support/TestBus.ts"
 import { api } from "../e2e/support/ApiClient.ts"
-import { type IdentityWorld, ids, world } from "../e2e/support/ProgramIdentity.ts"
+import { fixture, type IdentityFixture, ids } from "../e2e/support/ProgramIdentity.ts"
 import { instance } from "../e2e/support/ProgramInstance.ts"
 import { until } from "../e2e/support/Until.ts"
 
 /** Another process on the same database, with the same issuer and a separate broker account. */
-const deaf = Effect.fnUntraced(function* (around: IdentityWorld) {
+const deaf = Effect.fnUntraced(function* (around: IdentityFixture) {
   const folder = yield* home
   copyFileSync(join(around.home, issuerKeyFile), join(folder, issuerKeyFile))
   const other = yield* instance({
@@ -34,7 +34,7 @@ const deaf = Effect.fnUntraced(function* (around: IdentityWorld) {
 describe("sessions on several processes", () => {
   it.live("a session ended by one process is refused by every other", () =>
     Effect.gen(function* () {
-      const around = yield* world()
+      const around = yield* fixture()
       const other = yield* deaf(around)
       const processes = [around.instance, other]
 

@@ -17,7 +17,7 @@ import { freePort } from "../../src/embedded/FreePorts.ts"
 import { api } from "../e2e/support/ApiClient.ts"
 import { mailEvent } from "../e2e/support/EventFeed.ts"
 import { until } from "../e2e/support/Until.ts"
-import { accountLine, type ProgramWorld, world } from "../e2e/support/ProgramWorld.ts"
+import { accountLine, fixture, type ProgramFixture } from "../e2e/support/ProgramFixture.ts"
 
 const publicUrl = "http://127.0.0.1:8080"
 const steps = 5
@@ -66,7 +66,7 @@ const counting = Effect.acquireRelease(
   ({ close }) => Effect.sync(close),
 )
 
-const people = (at: ProgramWorld, issuer: EmbeddedIssuer["Service"]) =>
+const people = (at: ProgramFixture, issuer: EmbeddedIssuer["Service"]) =>
   Effect.fnUntraced(function* (n: number) {
     const id = `soak-${n}`
     const line = { kind: "person", id, version: 1, issuer: demoIssuer, subject: id, status: "active", display_name: id }
@@ -84,7 +84,7 @@ const people = (at: ProgramWorld, issuer: EmbeddedIssuer["Service"]) =>
   })
 
 /** A new account with a key and a webhook at a path of its own, and requests of many kinds; returns its id. */
-const accounts = (at: ProgramWorld, issuer: EmbeddedIssuer["Service"], port: number) =>
+const accounts = (at: ProgramFixture, issuer: EmbeddedIssuer["Service"], port: number) =>
   Effect.fnUntraced(function* () {
     const id = randomUUID()
     yield* at.feed.publish("intake.v1.directory.account", accountLine(id))
@@ -106,7 +106,7 @@ const accounts = (at: ProgramWorld, issuer: EmbeddedIssuer["Service"], port: num
   })
 
 /** Loads the program once; returns when everything has arrived. */
-const step = Effect.fnUntraced(function* (at: ProgramWorld, issuer: EmbeddedIssuer["Service"], receiver: {
+const step = Effect.fnUntraced(function* (at: ProgramFixture, issuer: EmbeddedIssuer["Service"], receiver: {
   readonly port: number
   readonly count: () => number
 }, n: number) {
@@ -125,7 +125,7 @@ const step = Effect.fnUntraced(function* (at: ProgramWorld, issuer: EmbeddedIssu
 
 const soak = Effect.fnUntraced(function* (command: ReadonlyArray<string>) {
   const port = yield* Effect.orDie(freePort())
-  const at = yield* world(
+  const at = yield* fixture(
     {
       DEMO: "true",
       MAIL_ISSUERS: "",

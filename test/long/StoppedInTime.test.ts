@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { stopMillis, stops } from "./support/Stops.ts"
-import { streaming } from "../services/event-streams/StreamWorld.ts"
+import { streaming } from "../services/event-streams/StreamFixture.ts"
 
 const rounds = 20
 

@@ -9,10 +9,10 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Fiber, Redacted } from "effect"
 import process from "node:process"
-import { owner } from "../e2e/ClusterWorld.ts"
+import { owner } from "../e2e/ClusterFixture.ts"
 import type { ProgramInstance } from "../e2e/support/ProgramInstance.ts"
 import { until } from "../e2e/support/Until.ts"
-import { world } from "../e2e/support/ProgramWorld.ts"
+import { fixture } from "../e2e/support/ProgramFixture.ts"
 import { unanswered } from "../support/Broker.ts"
 import { brisk, second } from "./support/Second.ts"
 import { close as closeDeliveries, databaseOf, ended, traffic } from "./support/Traffic.ts"
@@ -64,7 +64,7 @@ const percentile = (times: ReadonlyArray<number>, share: number) =>
 describe("three processes, one killed every ten seconds", () => {
   it.live("lose no transfer and no delivery, and repeat only interrupted deliveries", () =>
     Effect.gen(function* () {
-      const around = yield* world({
+      const around = yield* fixture({
         ...brisk,
         CLUSTER: process.env["THREE_CLUSTER"] ?? "on",
         INITIATE_TRANSFER_RATE: "10000",

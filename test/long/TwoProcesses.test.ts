@@ -4,20 +4,20 @@ import { Effect, Redacted } from "effect"
 import process from "node:process"
 import { Database } from "../../services/platform/database/Database.ts"
 import { until } from "../e2e/support/Until.ts"
-import { type ProgramWorld, world } from "../e2e/support/ProgramWorld.ts"
+import { fixture, type ProgramFixture } from "../e2e/support/ProgramFixture.ts"
 import { unanswered } from "../support/Broker.ts"
 import { brisk, second } from "./support/Second.ts"
 import { close, databaseOf, ended, inFlight, interrupted, type Traffic, traffic } from "./support/Traffic.ts"
 
 /** Waits until every acknowledged message was handled and has ended. */
-const settled = (world: ProgramWorld, flow: Traffic) =>
+const settled = (fixture: ProgramFixture, flow: Traffic) =>
   Effect.gen(function* () {
-    const url = Redacted.make(world.env["NATS_URL"]!)
+    const url = Redacted.make(fixture.env["NATS_URL"]!)
     yield* until("every event answered for", Effect.delay(unanswered(url), "1 second"), (left) => left === 0)
     return yield* ended(flow)
   })
 
-const frozen = Effect.fnUntraced(function* (around: ProgramWorld, flow: Traffic) {
+const frozen = Effect.fnUntraced(function* (around: ProgramFixture, flow: Traffic) {
   const { sql } = yield* Database
   const pid = around.instance.pid()
   yield* flow.publish(300)
@@ -45,7 +45,7 @@ const frozen = Effect.fnUntraced(function* (around: ProgramWorld, flow: Traffic)
 describe.concurrent("two processes", () => {
   it.live("on one database deliver everything and repeat nothing", () =>
     Effect.gen(function* () {
-      const around = yield* world(brisk)
+      const around = yield* fixture(brisk)
       const flow = yield* traffic(around)
       yield* second(around)
       for (let n = 0; n < 10; n++) yield* flow.publish(100)
@@ -55,7 +55,7 @@ describe.concurrent("two processes", () => {
 
   it.live("of which one is killed and stays away complete its work by the other", () =>
     Effect.gen(function* () {
-      const around = yield* world(brisk)
+      const around = yield* fixture(brisk)
       const flow = yield* traffic(around)
       const other = yield* second(around)
       yield* flow.publish(200)
@@ -68,7 +68,7 @@ describe.concurrent("two processes", () => {
 
   it.live("of which one freezes for 15 s with claims settle nothing stale after the thaw", () =>
     Effect.gen(function* () {
-      const around = yield* world(brisk)
+      const around = yield* fixture(brisk)
       const flow = yield* traffic(around)
       yield* frozen(around, flow).pipe(Effect.provide(databaseOf(around)))
     }).pipe(Effect.scoped))

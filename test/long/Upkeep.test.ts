@@ -7,7 +7,7 @@ import { Database } from "../../services/platform/database/Database.ts"
 import { mailEvent } from "../e2e/support/EventFeed.ts"
 import { until } from "../e2e/support/Until.ts"
 import { totals } from "../e2e/support/ProgramWebhooks.ts"
-import { type Account, type ProgramWorld, world } from "../e2e/support/ProgramWorld.ts"
+import { type Account, fixture, type ProgramFixture } from "../e2e/support/ProgramFixture.ts"
 import { brisk } from "./support/Second.ts"
 import { target } from "./support/Target.ts"
 import { databaseOf } from "./support/Traffic.ts"
@@ -33,24 +33,24 @@ const counts = Effect.fnUntraced(function* (hookId: string) {
 const exactly = (what: string, hookId: string, good: (n: Record<string, number>) => boolean, seconds = 120) =>
   until(what, Effect.delay(counts(hookId), "100 millis"), good, seconds)
 
-const publish = Effect.fnUntraced(function* (world: ProgramWorld, accountId: string, round: string, count: number) {
+const publish = Effect.fnUntraced(function* (fixture: ProgramFixture, accountId: string, round: string, count: number) {
   for (let from = 0; from < count; from += chunk) {
     const ids = Array.from({ length: Math.min(chunk, count - from) }, (_, i) => `${round}-${from + i}`)
-    const taken = yield* world.feed.events(ids.map((id) => mailEvent(accountId, id, "email.sent")))
+    const taken = yield* fixture.feed.events(ids.map((id) => mailEvent(accountId, id, "email.sent")))
     assert.strictEqual(taken.length, ids.length)
   }
 })
 
 /** Kills the program while the newest job is somewhere in its middle, and starts it again. */
-const killInTheMiddle = Effect.fnUntraced(function* (world: ProgramWorld) {
+const killInTheMiddle = Effect.fnUntraced(function* (fixture: ProgramFixture) {
   const { sql } = yield* Database
   const job = sql<{ done: number; state: string }>`
     select done::int, state from jobs order by created_at desc limit 1`
   yield* until("the middle of the job", job, ([row]) => row !== undefined && row.done >= 3 * chunk)
-  yield* world.instance.end("SIGKILL")
+  yield* fixture.instance.end("SIGKILL")
   const [row] = yield* job
   assert.strictEqual(row!.state, "pending", `the job was over before it was killed: ${row!.done}`)
-  yield* world.instance.start()
+  yield* fixture.instance.start()
 })
 
 const hookOf = Effect.fnUntraced(function* ({ api }: Account, url: string) {
@@ -62,7 +62,7 @@ const hookOf = Effect.fnUntraced(function* ({ api }: Account, url: string) {
 describe("upkeep", () => {
   it.live(`replays ${many} deliveries and deletes a webhook with as many waiting, killed in both`, () =>
     Effect.gen(function* () {
-      const around = yield* world(brisk)
+      const around = yield* fixture(brisk)
       const account = yield* around.account()
       const { api } = account
       const receiver = yield* target(() => 204)
@@ -102,7 +102,7 @@ describe("upkeep", () => {
 
   it.live("the queue's table stops growing after two rounds: the space of deleted rows is used again", () =>
     Effect.gen(function* () {
-      const around = yield* world(brisk)
+      const around = yield* fixture(brisk)
       const account = yield* around.account()
       const receiver = yield* target(({ attempt, body }) => attempt === 1 && body.includes("7") ? 503 : 204)
       const hookId = yield* hookOf(account, receiver.url("/rounds"))

@@ -10,9 +10,9 @@ import { SigningKeys } from "../../services/lifecycle/SigningKeys.ts"
 import { Database } from "../../services/platform/database/Database.ts"
 import { run } from "../../services/platform/database/UnitOfWork.ts"
 import { access, issuer, link, person } from "../support/TestIdentity.ts"
-import type { Scene } from "../services/lifecycle/LifecycleWorld.ts"
-import { everything, grant, pinsFor } from "../services/lifecycle/LifecycleWorld.ts"
-import { product, scene, sorted, stateNow, world } from "./KitWorld.ts"
+import type { Scene } from "../services/lifecycle/LifecycleFixture.ts"
+import { everything, grant, pinsFor } from "../services/lifecycle/LifecycleFixture.ts"
+import { fixture, product, scene, sorted, stateNow } from "./KitFixture.ts"
 import { changesOf, type Fact } from "../../sdk/EventProjection.ts"
 import { verifyEvent } from "../../sdk/Verify.ts"
 
@@ -37,7 +37,7 @@ const settled = ({ standing }: Product, head: number) => async (_: unknown, ackn
   return place !== null && place.open && place.position === head && place.cursor === acknowledged
 }
 
-layer(world, { excludeTestServices: true })("follow", (it) => {
+layer(fixture, { excludeTestServices: true })("follow", (it) => {
   it.effect(
     "killed at each step in turn, its facts fit its position, and it ends equal to the transmitter",
     () =>

@@ -14,7 +14,7 @@ import { KeyRotation, type Standings } from "../../services/lifecycle/KeyRotatio
 import { SigningKeys } from "../../services/lifecycle/SigningKeys.ts"
 import { Server } from "../../src/http/Server.ts"
 import { access, person } from "../support/TestIdentity.ts"
-import { grant, type Scene } from "../services/lifecycle/LifecycleWorld.ts"
+import { grant, type Scene } from "../services/lifecycle/LifecycleFixture.ts"
 import {
   chained,
   type EventInput,
@@ -28,7 +28,7 @@ import {
   type SigningKey,
   snapshotOf,
 } from "./Tokens.ts"
-import { product, scene, stateNow, world } from "./KitWorld.ts"
+import { fixture, product, scene, stateNow } from "./KitFixture.ts"
 
 const [first, second, third, rogue] = await Promise.all([makeKey(), makeKey(), makeKey(), makeKey()])
 const served = [first, second, third, rogue].map(({ jwk }) => jwk)
@@ -89,17 +89,17 @@ describe("keys of a product", () => {
   it("a key that is no longer served is accepted for ten minutes at most", async () => {
     let [at, asked] = [0, 0]
     let keys = [first.jwk]
-    const ring = keyCache(() => {
+    const cache = keyCache(() => {
       asked++
       return Promise.resolve({ keys })
     }, () => at)([first.kid])
-    await ring.key(first.kid)
+    await cache.key(first.kid)
     keys = []
     at = 600_000
-    await ring.key(first.kid)
+    await cache.key(first.kid)
     assert.strictEqual(asked, 1)
     at++
-    assert.strictEqual(await refusalOf(ring.key(first.kid)), "key")
+    assert.strictEqual(await refusalOf(cache.key(first.kid)), "key")
   })
 
   it("an announced key is pinned and may sign later events of the page; another key is refused", async () => {
@@ -140,7 +140,7 @@ describe("keys of a product", () => {
 })
 
 const opened = (notices: ReadonlyArray<Notice>) => notices.some(({ kind }) => kind === "opened")
-const rotating = KeyRotation.layer({ deadlineMillis: 14 * 86_400_000 }).pipe(Layer.provideMerge(world))
+const rotating = KeyRotation.layer({ deadlineMillis: 14 * 86_400_000 }).pipe(Layer.provideMerge(fixture))
 
 const change = ({ institution, project }: Scene) =>
   Effect.flatMap(person(), (who) => access(institution, project, who, { id: randomUUID() }))

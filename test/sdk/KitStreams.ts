@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import { request } from "node:http"
 import { done, send } from "../src/http/identity/IdentityClient.ts"
 import { serve } from "../services/platform/Outbound/LoopbackServers.ts"
-import { capabilities, grant, type Scene } from "../services/lifecycle/LifecycleWorld.ts"
+import { capabilities, grant, type Scene } from "../services/lifecycle/LifecycleFixture.ts"
 import { serviceTokenFor } from "../support/TestTokens.ts"
 
 export const secret = "Bearer of the stream"

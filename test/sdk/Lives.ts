@@ -17,8 +17,8 @@ import { verifyEvent } from "../../sdk/Verify.ts"
 import { until } from "../e2e/support/Until.ts"
 import { start } from "../support/Processes.ts"
 import { access, owner, person } from "../support/TestIdentity.ts"
-import { everything, pinsFor, type Scene } from "../services/lifecycle/LifecycleWorld.ts"
-import { issuer, sorted, stateNow } from "./KitWorld.ts"
+import { everything, pinsFor, type Scene } from "../services/lifecycle/LifecycleFixture.ts"
+import { issuer, sorted, stateNow } from "./KitFixture.ts"
 
 /** The settings of a program that receives by a stream. */
 export interface Stream {

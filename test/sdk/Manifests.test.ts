@@ -8,7 +8,7 @@ import { Refusal } from "../../sdk/Refusal.ts"
 import { CursorApi } from "../../services/lifecycle/CursorApi.ts"
 import { Database } from "../../services/platform/database/Database.ts"
 import { access, person } from "../support/TestIdentity.ts"
-import { product, scene, sorted, world } from "./KitWorld.ts"
+import { fixture, product, scene, sorted } from "./KitFixture.ts"
 
 const text = canonical({
   access: [{ access_id: 'a,"]}' }, { access_id: "b" }],
@@ -61,7 +61,7 @@ describe("parts", () => {
   })
 })
 
-layer(world, { excludeTestServices: true })("Manifests", (it) => {
+layer(fixture, { excludeTestServices: true })("Manifests", (it) => {
   it.effect("a product killed at several steps of a snapshot in parts applies it and continues by events", () =>
     Effect.gen(function* () {
       const { sql } = yield* Database

@@ -10,9 +10,9 @@ import { Server } from "../../src/http/Server.ts"
 import { home, start } from "../support/Processes.ts"
 import { access, issuer, person } from "../support/TestIdentity.ts"
 import { lives } from "./Lives.ts"
-import { scene, world } from "./KitWorld.ts"
+import { fixture, scene } from "./KitFixture.ts"
 
-layer(world, { excludeTestServices: true })("the sample product", (it) => {
+layer(fixture, { excludeTestServices: true })("the sample product", (it) => {
   it.effect("names the variable that it lacks in one line", () =>
     Effect.gen(function* () {
       const program = yield* start({ module: "examples/product/main.ts", env: { PROJECT_ID: "", BAILIWICK_URL: "x" } })

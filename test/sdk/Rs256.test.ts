@@ -150,10 +150,10 @@ describe("RS256", () => {
     assert.isTrue(rs256({ n, e })!.verify(signature, "good"))
     assert.isFalse(rs256({ n, e: "AQAB" })!.verify(signature, "good"))
     const short = jwkOf(pair(2_040).privateKey)
-    const ring = keyCache(() =>
+    const cache = keyCache(() =>
       Promise.resolve({ keys: [{ kty: "RSA", n: short.n, e: short.e }, { kty: "RSA", n, e: 3 }] })
     )
     for (const key of [short, { n: "", e }, { n: "AA", e }, { n: "!", e }]) assert.isNull(rs256(key), key.n)
-    await ring(["x"]).key("x").then(() => assert.fail("an unknown key was found"), () => {})
+    await cache(["x"]).key("x").then(() => assert.fail("an unknown key was found"), () => {})
   })
 })

@@ -10,10 +10,10 @@ import { type Notice, receiver } from "../../sdk/Receive.ts"
 import { sqliteStore } from "../../sdk/stores/Sqlite.ts"
 import { until } from "../e2e/support/Until.ts"
 import { serve } from "../services/platform/Outbound/LoopbackServers.ts"
-import type { Scene } from "../services/lifecycle/LifecycleWorld.ts"
+import type { Scene } from "../services/lifecycle/LifecycleFixture.ts"
 import { happen } from "./Lives.ts"
 import { pushTo, secret, streamOf } from "./KitStreams.ts"
-import { scene, sorted, stateNow, world } from "./KitWorld.ts"
+import { fixture, scene, sorted, stateNow } from "./KitFixture.ts"
 
 /** A product with its own database that receives by a stream until the scope closes. */
 const receiving = Effect.fnUntraced(function* ({ asking }: Scene, streamId: string, how: "run" | "poll") {
@@ -55,7 +55,7 @@ const receiving = Effect.fnUntraced(function* ({ asking }: Scene, streamId: stri
   return { ...one, equal, notices, noticed }
 })
 
-layer(world, { excludeTestServices: true })("a product by a stream of the program", (it) => {
+layer(fixture, { excludeTestServices: true })("a product by a stream of the program", (it) => {
   it.effect("polled: events are applied, a verification arrives, and events of a pause are applied after it", () =>
     Effect.gen(function* () {
       const made = yield* scene

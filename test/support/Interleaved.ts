@@ -33,11 +33,11 @@ const stepped = Effect.fnUntraced(function* <A, E, R>(command: Effect.Effect<A, 
 })
 
 /**
- * `world` makes the two commands and the query of the state after them. Returns the outcomes of all interleavings, and
+ * `fixture` makes the two commands and the query of the state after them. Returns the outcomes of all interleavings, and
  * of both serial orders.
  */
 export const interleaved = Effect.fnUntraced(function* <A, E, R, S, E2, R2, E3, R3>(
-  world: Effect.Effect<
+  fixture: Effect.Effect<
     {
       readonly commands: readonly [Effect.Effect<A, E, R>, Effect.Effect<A, E, R>]
       readonly state: Effect.Effect<S, E2, R2>
@@ -47,7 +47,7 @@ export const interleaved = Effect.fnUntraced(function* <A, E, R, S, E2, R2, E3, 
   >,
 ) {
   const play = Effect.fnUntraced(function* (order: ReadonlyArray<Step>) {
-    const { commands, state } = yield* world
+    const { commands, state } = yield* fixture
     const [first, second] = [yield* stepped(commands[0]), yield* stepped(commands[1])]
     for (const step of order) {
       const [what, which] = step.split(" ")

@@ -7,7 +7,7 @@ import { Outbox } from "../../../services/platform/messaging/Outbox.ts"
 import { Vault } from "../../../services/platform/security/Vault.ts"
 import type { Run } from "../../harness/Claim.ts"
 import { keysFileOf } from "../../harness/Product.ts"
-import type { World } from "../../harness/Servers.ts"
+import type { Fixture } from "../../harness/Servers.ts"
 
 export interface Statement {
   readonly name: string
@@ -24,14 +24,14 @@ export interface Area {
   /** Writes `rows` rows into each growing table, as the program would, on a migrated database. */
   readonly fill: (rows: number, run: Run) => Effect.Effect<unknown, unknown, Database>
   readonly statements: (
-    world: World,
+    fixture: Fixture,
     run: Run,
     rows: number,
   ) => Effect.Effect<ReadonlyArray<Statement>, unknown, Database | Scope.Scope>
 }
 
-/** The platform services of the program, with the broker of this world. */
-export const platform = ({ natsUrl }: World, { servers }: Run) =>
+/** The platform services of the program, with the broker of this fixture. */
+export const platform = ({ natsUrl }: Fixture, { servers }: Run) =>
   Layer.merge(Outbox.layer, Vault.layer({ file: keysFileOf(servers) })).pipe(
     Layer.provideMerge(WakeUps.layer),
     Layer.provideMerge(Bus.layer({ url: Redacted.make(natsUrl) })),

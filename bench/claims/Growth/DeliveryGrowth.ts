@@ -114,9 +114,9 @@ const resultOf = (task: Result["task"], status: number): Result => ({
   url: "http://127.0.0.1/",
 })
 
-const statements: Area["statements"] = (world, run) =>
+const statements: Area["statements"] = (fixture, run) =>
   Effect.gen(function* () {
-    const context = yield* Layer.build(Layer.provideMerge(services, platform(world, run)))
+    const context = yield* Layer.build(Layer.provideMerge(services, platform(fixture, run)))
     return yield* Effect.gen(function* () {
       const { quick, sql } = yield* Database
       const listeners = yield* Listeners

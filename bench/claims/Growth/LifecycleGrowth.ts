@@ -9,7 +9,7 @@ import { somethingFor } from "../../../services/event-streams/StreamDelivery/Pre
 import { Database } from "../../../services/platform/database/Database.ts"
 import { claimDue } from "../../../services/platform/database/Leases.ts"
 import { runOnce } from "../../../services/platform/database/UnitOfWork.ts"
-import { clientId, fill as fillProjects, issuer, lived, projectId } from "../../harness/LifecycleFixture.ts"
+import { clientId, fill as fillProjects, issuer, lived, projectId } from "../../harness/LifecycleSeed.ts"
 import { type Area, idOf, platform } from "./Area.ts"
 
 const projects = 100
@@ -63,9 +63,9 @@ const services = Layer.mergeAll(EventLog.layer, LifecycleRetention.layer, EventS
   Layer.provide(SigningKeys.layer),
 )
 
-const statements: Area["statements"] = (world, run, rows) =>
+const statements: Area["statements"] = (fixture, run, rows) =>
   Effect.gen(function* () {
-    const context = yield* Layer.build(Layer.provideMerge(services, platform(world, run)))
+    const context = yield* Layer.build(Layer.provideMerge(services, platform(fixture, run)))
     return yield* Effect.gen(function* () {
       const database = yield* Database
       const { sql } = database

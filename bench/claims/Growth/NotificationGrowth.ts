@@ -55,9 +55,9 @@ const services = Layer.mergeAll(
   ),
 )
 
-const statements: Area["statements"] = (world, run) =>
+const statements: Area["statements"] = (fixture, run) =>
   Effect.gen(function* () {
-    const context = yield* Layer.build(Layer.provideMerge(services, platform(world, run)))
+    const context = yield* Layer.build(Layer.provideMerge(services, platform(fixture, run)))
     return yield* Effect.gen(function* () {
       const { sql } = yield* Database
       const notifications = yield* Notifications

@@ -29,9 +29,9 @@ const fill = Effect.fnUntraced(function* (rows: number) {
   yield* owner`vacuum analyze outbox, timers`
 })
 
-const statements: Area["statements"] = (world, run) =>
+const statements: Area["statements"] = (fixture, run) =>
   Effect.gen(function* () {
-    const context = yield* Layer.build(Layer.provideMerge(Timers.layer, platform(world, run)))
+    const context = yield* Layer.build(Layer.provideMerge(Timers.layer, platform(fixture, run)))
     return yield* Effect.gen(function* () {
       const { add, relay } = yield* Outbox
       const timers = yield* Timers
@@ -40,7 +40,7 @@ const statements: Area["statements"] = (world, run) =>
       yield* Effect.eventually(bus.heal)
       const epoch = yield* bus.epoch
       yield* relay.recall
-      yield* relay.holdLanes
+      yield* relay.leasePartitions
       const unordered = () => ({ stream: "MAIL_OUT" as const, subject: "mailer.v1.send", payload: "{}" })
       let seq = 0
       const ordered = () => ({

@@ -58,9 +58,9 @@ const services = Layer.mergeAll(
   RateLimits.layer,
 )
 
-const statements: Area["statements"] = (world, run, rows) =>
+const statements: Area["statements"] = (fixture, run, rows) =>
   Effect.gen(function* () {
-    const context = yield* Layer.build(Layer.provideMerge(services, platform(world, run)))
+    const context = yield* Layer.build(Layer.provideMerge(services, platform(fixture, run)))
     return yield* Effect.gen(function* () {
       const { reads } = yield* Database
       const sessions = yield* Sessions

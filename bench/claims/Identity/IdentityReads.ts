@@ -2,7 +2,6 @@
  * Two reads of the identity API beside the same in Fastify + pg + jose on Node, over the same rows, in the same round.
  */
 import { Effect } from "effect"
-import { isDeepStrictEqual } from "node:util"
 import * as Child from "../../harness/Child.ts"
 import type { Run } from "../../harness/Claim.ts"
 import { median, rounded, type Table } from "../../harness/Figures.ts"
@@ -10,8 +9,9 @@ import { cpuMillis } from "../../harness/Cpu.ts"
 import { issuer, listed, lister, listers, reader, readers, reviews } from "../../harness/IdentityFixture.ts"
 import type { PeopleTokens } from "../../harness/PeopleTokens.ts"
 import { node24 } from "../../harness/Node24.ts"
+import { sameAnswers } from "../../harness/SameAnswers.ts"
 import * as Product from "../../harness/Product.ts"
-import type { World } from "../../harness/Servers.ts"
+import type { Fixture } from "../../harness/Servers.ts"
 import * as queries from "../../programs/contenders/IdentityQueries.ts"
 import { signer } from "../../programs/load/SignTokens.ts"
 
@@ -58,14 +58,9 @@ const answer = (port: number, path: string, token: string) =>
     catch: (cause) => new Child.BenchError({ message: `identity: ${path}: ${String(cause)}` }),
   })
 
-const differs = (path: string, bodies: ReadonlyArray<unknown>) => {
-  const said = bodies.map((body) => JSON.stringify(body).slice(0, 1_500)).join("\n")
-  return new Child.BenchError({ message: `the answers to ${path} differ:\n${said}` })
-}
-
 /** Starts the contenders on one database; `round` drives each of them once. */
-export const reads = Effect.fnUntraced(function* (run: Run, world: World, tokens: PeopleTokens) {
-  const program = yield* Product.start(run.servers, world, {
+export const reads = Effect.fnUntraced(function* (run: Run, fixture: Fixture, tokens: PeopleTokens) {
+  const program = yield* Product.start(run.servers, fixture, {
     ROLES: "api,actors,timers",
     MANAGEMENT_ISSUERS: tokens.issuers,
     // A limit that is never reached; requests are counted all the same.
@@ -75,7 +70,7 @@ export const reads = Effect.fnUntraced(function* (run: Run, world: World, tokens
   const command = yield* node24
   const peer = Effect.fnUntraced(function* (remember: boolean) {
     const env = {
-      DATABASE_URL: world.databaseUrl,
+      DATABASE_URL: fixture.databaseUrl,
       QUERIES: JSON.stringify(queries),
       JWKS: tokens.jwks,
       ISSUER: issuer,
@@ -96,8 +91,8 @@ export const reads = Effect.fnUntraced(function* (run: Run, world: World, tokens
   const [mine, theirs] = [yield* tokensOf(readers, reader), yield* tokensOf(listers, lister)]
   const keysOf = (path: string) => path === paths["GET /v1/me"] ? mine : theirs
   for (const path of Object.values(paths)) {
-    const [ours, ...others] = yield* Effect.forEach(names, (n) => answer(contenders[n].port, path, keysOf(path)[0]!))
-    for (const other of others) if (!isDeepStrictEqual(ours, other)) return yield* differs(path, [ours, other])
+    const answers = yield* Effect.forEach(names, (n) => answer(contenders[n].port, path, keysOf(path)[0]!))
+    yield* sameAnswers(path, answers)
   }
   const load = yield* Child.start({ module: "bench/programs/load/KeepAliveLoad.ts" })
   const drive = Effect.fnUntraced(function* (name: Name, path: string) {

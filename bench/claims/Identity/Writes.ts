@@ -32,10 +32,10 @@ export type Round = ReadonlyArray<Figures>
 const driver = (run: Run, template: string, tokens: PeopleTokens, counted: boolean) =>
   Effect.gen(function* () {
     const { servers } = run
-    const world = yield* servers.world(template)
-    if (counted) yield* world.count
-    yield* world.sql`vacuum analyze`.pipe(Effect.orDie)
-    const program = yield* Product.start(servers, world, {
+    const fixture = yield* servers.fixture(template)
+    if (counted) yield* fixture.count
+    yield* fixture.sql`vacuum analyze`.pipe(Effect.orDie)
+    const program = yield* Product.start(servers, fixture, {
       ROLES: "api,actors,relay,timers",
       MANAGEMENT_ISSUERS: tokens.issuers,
       // A limit that is never reached; requests are counted all the same.
@@ -59,8 +59,8 @@ const driver = (run: Run, template: string, tokens: PeopleTokens, counted: boole
     })
     yield* drive(warmingRate, warming)
     // Plans that were made while there was no review use none of the indexes.
-    yield* world.sql`analyze`.pipe(Effect.orDie)
-    return { world, drive }
+    yield* fixture.sql`analyze`.pipe(Effect.orDie)
+    return { fixture, drive }
   })
 
 /** All rates, one after the other, on a database of the round's own. */
@@ -73,11 +73,11 @@ export const writes = (run: Run, template: string, tokens: PeopleTokens) =>
 /** PostgreSQL's cost of one write, in a run of its own since counting takes time. */
 export const writeCost = (run: Run, template: string, tokens: PeopleTokens) =>
   Effect.gen(function* () {
-    const { drive, world } = yield* driver(run, template, tokens, true)
+    const { drive, fixture } = yield* driver(run, template, tokens, true)
     const count = 200 * secondsEach(run)
-    const before = yield* world.used
+    const before = yield* fixture.used
     yield* drive(200, count)
-    return costTable("a write", [["API of one process", costOf(before, yield* world.used, count)]])
+    return costTable("a write", [["API of one process", costOf(before, yield* fixture.used, count)]])
   }).pipe(Effect.scoped)
 
 export const writesTable = (rounds: ReadonlyArray<Round>): Table => ({

@@ -48,14 +48,14 @@ export interface Figures {
 
 const once = (run: Run, template: string, projects: number, services: Services, { pushed, roles }: Contender) =>
   Effect.gen(function* () {
-    const world = yield* run.servers.world(template)
+    const fixture = yield* run.servers.fixture(template)
     const env = { ROLES: roles ?? "", LIFECYCLE_ISSUERS: services.issuers }
-    const program = roles === null ? null : yield* Product.start(run.servers, world, env, run.profile)
+    const program = roles === null ? null : yield* Product.start(run.servers, fixture, env, run.profile)
     const url = program === null ? "" : yield* Product.ready(program)
     const driver = yield* Child.start({ module: "bench/programs/load/LifecycleLoad.ts" })
     const { port } = yield* driver.event<{ readonly port: number }>("ready")
     if (pushed && program !== null) yield* pushStreams(url, services, projects, `http://127.0.0.1:${port}/`)
-    const { databaseUrl, natsUrl, ownerUrl } = world
+    const { databaseUrl, natsUrl, ownerUrl } = fixture
     const order = { order: "open", databaseUrl, natsUrl, ownerUrl, bare: program === null } satisfies Decisions.Open
     yield* driver.tell(JSON.stringify(order))
     yield* driver.event("opened")

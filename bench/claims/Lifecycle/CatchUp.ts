@@ -12,7 +12,7 @@ import { BenchError } from "../../harness/Child.ts"
 import type { Run } from "../../harness/Claim.ts"
 import { median, rounded, type Table } from "../../harness/Figures.ts"
 import { cpuMillis } from "../../harness/Cpu.ts"
-import { audience, installedVersion, projectId } from "../../harness/LifecycleFixture.ts"
+import { audience, installedVersion, projectId } from "../../harness/LifecycleSeed.ts"
 import { pins } from "../../harness/LifecycleServices.ts"
 import * as Product from "../../harness/Product.ts"
 import { issuer, type ProjectHistory, serve, told } from "./ProjectHistory.ts"
@@ -38,15 +38,15 @@ export type Round = Readonly<Record<string, Figures>>
 
 const once = (run: Run, history: ProjectHistory, name: string, how: Followers.Order["how"]) =>
   Effect.gen(function* () {
-    const { events, services, world } = history
+    const { events, services, fixture } = history
     // A consumer with a later acknowledged position is told so, and would take its own database for a restored one.
-    yield* world.sql`delete from lifecycle_consumers where project_id = ${projectId(told)}`
+    yield* fixture.sql`delete from lifecycle_consumers where project_id = ${projectId(told)}`
     const program = yield* serve(run, history, "api")
     const url = yield* Product.ready(program)
     const consumer = yield* Child.start({ module: "bench/programs/measured/CatchUpProducts.ts" })
     yield* consumer.event("ready")
     const database = how === "postgres"
-      ? (yield* run.servers.world()).ownerUrl
+      ? (yield* run.servers.fixture()).ownerUrl
       : join(run.servers.home, `product-${crypto.randomUUID()}.db`)
     const order: Followers.Order = {
       how,

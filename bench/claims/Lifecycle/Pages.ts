@@ -10,7 +10,7 @@ import { BenchError } from "../../harness/Child.ts"
 import type { Run } from "../../harness/Claim.ts"
 import { median, rounded, type Table } from "../../harness/Figures.ts"
 import { cpuMillis } from "../../harness/Cpu.ts"
-import { projectId } from "../../harness/LifecycleFixture.ts"
+import { projectId } from "../../harness/LifecycleSeed.ts"
 import { asked } from "../../harness/LifecycleServices.ts"
 import { pollStream } from "../../harness/LifecycleStreams.ts"
 import * as Product from "../../harness/Product.ts"
@@ -50,13 +50,13 @@ interface Contender {
 
 /** The contenders, their answers compared. */
 const contenders = Effect.fnUntraced(function* (run: Run, history: ProjectHistory) {
-  const { services, world } = history
+  const { services, fixture } = history
   const program = yield* serve(run, history, "api")
   const url = yield* Product.ready(program)
   const token = yield* services.token(told)
   const byHand = yield* Child.start({
     module: "bench/programs/contenders/BareEvents.ts",
-    env: { DATABASE_URL: world.databaseUrl },
+    env: { DATABASE_URL: fixture.databaseUrl },
   })
   const { port } = yield* byHand.event<{ readonly port: number }>("listening")
   const from = encodeCursor({ epoch: 1, position: Math.min(5_000, history.events - pageSize) })
@@ -71,7 +71,7 @@ const contenders = Effect.fnUntraced(function* (run: Run, history: ProjectHistor
 
   // From the beginning of the history, not from the stream's creation.
   const polled = yield* pollStream(url, services, told)
-  yield* world.sql`update lifecycle_streams set epoch = 1, position = 0 where project_id = ${projectId(told)}`
+  yield* fixture.sql`update lifecycle_streams set epoch = 1, position = 0 where project_id = ${projectId(told)}`
   const body = JSON.stringify({ maxEvents: pageSize, returnImmediately: true })
   const { moreAvailable, sets } = JSON.parse(yield* asked(new URL(polled, url), { token, body: JSON.parse(body) }))
   if (Object.keys(sets).length !== pageSize || moreAvailable !== true) {

@@ -9,9 +9,9 @@ import { BenchError } from "../../harness/Child.ts"
 import type { Run } from "../../harness/Claim.ts"
 import { median, rounded, type Table } from "../../harness/Figures.ts"
 import { cpuMillis } from "../../harness/Cpu.ts"
-import { lived, tell } from "../../harness/LifecycleFixture.ts"
+import { lived, tell } from "../../harness/LifecycleSeed.ts"
 import * as Product from "../../harness/Product.ts"
-import { broker, type World } from "../../harness/Servers.ts"
+import { broker, type Fixture } from "../../harness/Servers.ts"
 
 const own = "bailiwick, signed, stored and published"
 const ways: ReadonlyArray<Order> = (["node:crypto", "jose", "the program's way"] as const).map((way) => ({
@@ -32,8 +32,8 @@ export interface Figures {
 export type Round = Readonly<Record<string, Figures>>
 
 /** Waits until every event is signed, and published where `relayed`. */
-export const settled = (world: World, relayed: boolean) =>
-  world.sql<{ readonly behind: boolean }>`
+export const settled = (fixture: Fixture, relayed: boolean) =>
+  fixture.sql<{ readonly behind: boolean }>`
     select exists (
         select from lifecycle_heads h left join lifecycle_signed s on s.project_id = h.project_id
         where s.project_id is null or (h.epoch, h.position) > (s.epoch, s.position)
@@ -43,42 +43,42 @@ export const settled = (world: World, relayed: boolean) =>
     Effect.retry({ schedule: Schedule.spaced("50 millis"), times: 60_000 }),
   )
 
-const lastPublished = (world: World) =>
+const lastPublished = (fixture: Fixture) =>
   Effect.map(
-    world.sql<{ last: Date | null }>`select max(published_at) as last from outbox where stream = 'LIFECYCLE'`,
+    fixture.sql<{ last: Date | null }>`select max(published_at) as last from outbox where stream = 'LIFECYCLE'`,
     ([row]) => row!.last,
   )
 
-const messages = (world: World) =>
+const messages = (fixture: Fixture) =>
   Effect.map(
-    world.sql<{ n: number }>`select count(*)::int as n from lifecycle_messages`,
+    fixture.sql<{ n: number }>`select count(*)::int as n from lifecycle_messages`,
     ([row]) => row!.n,
   )
 
 /** Appends events of `projects` projects in one transaction: they appear at once. */
-const facts = (world: World, projects: number, from: number, count: number) =>
+const facts = (fixture: Fixture, projects: number, from: number, count: number) =>
   tell(count, count, (n) => lived(n % projects, from + Math.floor(n / projects))).pipe(
-    Effect.provide(Product.databaseOf(world)),
+    Effect.provide(Product.databaseOf(fixture)),
   )
 
-const signed = (run: Run, world: World, projects: number, count: number) =>
+const signed = (run: Run, fixture: Fixture, projects: number, count: number) =>
   Effect.gen(function* () {
-    const program = yield* Product.start(run.servers, world, { ROLES: "lifecycle,relay" }, run.profile)
+    const program = yield* Product.start(run.servers, fixture, { ROLES: "lifecycle,relay" }, run.profile)
     yield* Product.ready(program)
-    const nc = yield* broker(world.natsUrl)
+    const nc = yield* broker(fixture.natsUrl)
     // A fifth of the events to warm up: the first batches pay for starting and compiling.
     const warm = Math.ceil(count / 5 / projects) * projects
-    yield* facts(world, projects, 0, warm)
-    yield* settled(world, true)
+    yield* facts(fixture, projects, 0, warm)
+    yield* settled(fixture, true)
     const used = () => ({ program: cpuMillis(program.pid) ?? NaN, ...run.servers.cpu() })
-    yield* facts(world, projects, warm / projects, count)
+    yield* facts(fixture, projects, warm / projects, count)
     const before = used()
     const committed = Date.now()
     nc.publish("bell.v1.lifecycle", "bench")
-    yield* Effect.raceFirst(settled(world, true), program.ended)
+    yield* Effect.raceFirst(settled(fixture, true), program.ended)
     const after = used()
-    const last = yield* lastPublished(world)
-    if (last === null || (yield* messages(world)) !== warm + count) {
+    const last = yield* lastPublished(fixture)
+    if (last === null || (yield* messages(fixture)) !== warm + count) {
       return yield* new BenchError({ message: "signing: not every fact became a message" })
     }
     const each = (what: keyof typeof before) => (after[what] - before[what]) * 1_000 / count
@@ -91,11 +91,11 @@ const signed = (run: Run, world: World, projects: number, count: number) =>
   }).pipe(Effect.scoped)
 
 /** RS256 over the payloads of the same events. */
-const bare = (world: World) =>
+const bare = (fixture: Fixture) =>
   Effect.gen(function* () {
     const program = yield* Child.start({
       module: "bench/programs/contenders/BareSigning.ts",
-      env: { DATABASE_URL: world.ownerUrl },
+      env: { DATABASE_URL: fixture.ownerUrl },
     })
     yield* program.event("ready")
     const figures: Record<string, Figures> = {}
@@ -115,11 +115,11 @@ const bare = (world: World) =>
 /** One round: the program, then the yardsticks over the messages that it signed. */
 export const signing = (run: Run, template: string, projects: number, count: number, round: number) =>
   Effect.gen(function* () {
-    const world = yield* run.servers.world(template)
+    const fixture = yield* run.servers.fixture(template)
     yield* run.tell(`round ${round} of ${run.rounds}: ${count} messages signed and published`)
-    const figures = yield* signed(run, world, projects, count)
+    const figures = yield* signed(run, fixture, projects, count)
     yield* run.tell(`round ${round} of ${run.rounds}: the same payloads signed bare`)
-    return { ...yield* bare(world), [own]: figures } as Round
+    return { ...yield* bare(fixture), [own]: figures } as Round
   }).pipe(Effect.scoped)
 
 export const signingTable = (rounds: ReadonlyArray<Round>, count: number): Table => {

@@ -8,7 +8,7 @@ import { BenchError } from "../../harness/Child.ts"
 import type { Run } from "../../harness/Claim.ts"
 import { median, rounded, type Table } from "../../harness/Figures.ts"
 import { forgetPeak, peakMegabytes, rssMegabytes } from "../../harness/Cpu.ts"
-import { audience, installedVersion, projectId } from "../../harness/LifecycleFixture.ts"
+import { audience, installedVersion, projectId } from "../../harness/LifecycleSeed.ts"
 import { asked, pins } from "../../harness/LifecycleServices.ts"
 import * as Product from "../../harness/Product.ts"
 import { issuer, type ProjectHistory, serve, standing } from "./ProjectHistory.ts"
@@ -41,11 +41,11 @@ const timed = <A, E>(work: Effect.Effect<A, E>) =>
     return (performance.now() - from) / 1_000
   })
 
-const byHand = ({ accesses, world }: ProjectHistory) =>
+const byHand = ({ accesses, fixture }: ProjectHistory) =>
   Effect.gen(function* () {
     const program = yield* Child.start({
       module: "bench/programs/contenders/BareSnapshot.ts",
-      env: { DATABASE_URL: world.ownerUrl, PROJECT_ID: projectId(standing) },
+      env: { DATABASE_URL: fixture.ownerUrl, PROJECT_ID: projectId(standing) },
     })
     yield* program.event("ready")
     const made = Effect.gen(function* () {

@@ -10,10 +10,10 @@ export const loop = async (post: (job: Job) => Promise<void>): Promise<void> => 
   const jobOf = listeners(hooks)
   const jobs = Array.from({ length: Number(variable("EVENTS")) }, (_, n) => jobOf(eventOf(hooks, n)))
   let next = 0
-  const lane = async () => {
+  const worker = async () => {
     while (next < jobs.length) await post(jobs[next++]!)
   }
-  await Promise.all(Array.from({ length: inFlight }, lane))
+  await Promise.all(Array.from({ length: inFlight }, worker))
   say("settled", {})
   process.stdin.resume()
 }

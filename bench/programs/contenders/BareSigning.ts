@@ -50,11 +50,11 @@ const signing: Readonly<Record<Way, (payload: string) => Promise<string>>> = {
 const run = async ({ atOnce, way }: Order) => {
   let next = 0
   let last = ""
-  const lane = async () => {
+  const worker = async () => {
     while (next < payloads.length) last = await signing[way](payloads[next++]!)
   }
   const from = performance.now()
-  await Promise.all(Array.from({ length: atOnce }, lane))
+  await Promise.all(Array.from({ length: atOnce }, worker))
   const seconds = (performance.now() - from) / 1_000
   const [a, b, signature] = last.split(".")
   const good = createVerify("sha256").update(`${a}.${b}`).verify(publicKey, Buffer.from(signature!, "base64url"))

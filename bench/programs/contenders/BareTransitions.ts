@@ -7,7 +7,7 @@ import "../../../src/process/HideAsyncHooks.ts"
 import postgres from "postgres"
 import process from "node:process"
 import { createInterface } from "node:readline"
-import { accountId, domainId, emailOf, recipientOf, transferId, workspaceId } from "../../harness/TransferFixture.ts"
+import { accountId, domainId, emailOf, recipientOf, transferId, workspaceId } from "../../harness/TransferSeed.ts"
 import { say, variable } from "../ChildProtocol.ts"
 
 type Kind = "initiate" | "accept" | "expire" | "complete"
@@ -78,7 +78,7 @@ const sql = postgres(variable("DATABASE_URL"), { max: inFlight, onnotice: () => 
 
 const run = async ({ count, kinds }: Order) => {
   let next = 0
-  const lane = async () => {
+  const worker = async () => {
     for (let n = next++; n < count; n = next++) {
       const values = [transferId(n), domainId(n), accountId(recipientOf(n)), workspaceId(recipientOf(n))]
       for (const kind of kinds) {
@@ -89,7 +89,7 @@ const run = async ({ count, kinds }: Order) => {
     }
   }
   const from = performance.now()
-  await Promise.all(Array.from({ length: inFlight }, lane))
+  await Promise.all(Array.from({ length: inFlight }, worker))
   say("done", { seconds: (performance.now() - from) / 1000 })
 }
 

@@ -201,7 +201,7 @@ app.get(
       ask("candidates", candidates, [institution]),
     ])
     const sponsor = is("sponsor")
-    const judged = { proposable: sponsor, blocked_by: sponsor ? [] : ["not_current_sponsor"] }
+    const judged = { proposable: sponsor, blocked_by: sponsor ? [] : ["role_required"] }
     return {
       institution_id: institution,
       as_of: now,

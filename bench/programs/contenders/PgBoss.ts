@@ -26,10 +26,10 @@ const work = async () => {
       continue
     }
     let next = 0
-    const lane = async () => {
+    const worker = async () => {
       while (next < jobs.length) await post(jobs[next++]!.data)
     }
-    await Promise.all(Array.from({ length: inFlight / loops }, lane))
+    await Promise.all(Array.from({ length: inFlight / loops }, worker))
     await boss.complete(queue, jobs.map((job) => job.id))
     settled += jobs.length
   }

@@ -4,7 +4,7 @@
  * return of COMMIT to the arrival. As the yardstick it publishes and POSTs each event itself, unsigned, right after its
  * commit.
  *
- * Orders are lines of JSON: `open` connects to a world, `play` decides.
+ * Orders are lines of JSON: `open` connects to a fixture, `play` decides.
  */
 import "../../../src/process/HideAsyncHooks.ts"
 import type { NatsConnection } from "@nats-io/transport-node"
@@ -19,7 +19,7 @@ import { Bus } from "../../../services/platform/messaging/Bus.ts"
 import { publishOn } from "../../../services/platform/messaging/Bus/Publisher.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { runOnce } from "../../../services/platform/database/UnitOfWork.ts"
-import { lived } from "../../harness/LifecycleFixture.ts"
+import { lived } from "../../harness/LifecycleSeed.ts"
 import { type Arrival, believed, connected, receiver, subscriber } from "./Arrivals.ts"
 import { say } from "../ChildProtocol.ts"
 
@@ -163,14 +163,14 @@ const opened = async ({ bare, databaseUrl, natsUrl, ownerUrl }: Open) => {
   return { play }
 }
 
-let world: Awaited<ReturnType<typeof opened>> | null = null
+let fixture: Awaited<ReturnType<typeof opened>> | null = null
 
 const obey = async (order: Order) => {
   if (order.order === "open") {
-    world = await opened(order)
+    fixture = await opened(order)
     say("opened", {})
   } else {
-    say("played", { ...await world!.play(order) })
+    say("played", { ...await fixture!.play(order) })
   }
 }
 

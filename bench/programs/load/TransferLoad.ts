@@ -7,7 +7,7 @@ import "../../../src/process/HideAsyncHooks.ts"
 import { Agent, request } from "node:http"
 import process from "node:process"
 import { createInterface } from "node:readline"
-import { domainId, emailOf, keyOf, recipientOf } from "../../harness/TransferFixture.ts"
+import { domainId, emailOf, keyOf, recipientOf } from "../../harness/TransferSeed.ts"
 import { say } from "../ChildProtocol.ts"
 
 export interface Order {
@@ -59,14 +59,14 @@ const asFastAsTheyGo = async (order: Order) => {
     latencies.push(performance.now() - at)
     return answer
   }
-  const lane = async () => {
+  const worker = async () => {
     for (let n = next++; n < from + count; n = next++) {
       const id = await timed(initiate(order, n))
       await timed(accept(order, n, id))
     }
   }
   const start = performance.now()
-  await Promise.all(Array.from({ length: connections }, lane))
+  await Promise.all(Array.from({ length: connections }, worker))
   return { seconds: (performance.now() - start) / 1000, latencies }
 }
 

@@ -80,12 +80,12 @@ const ways: Readonly<Record<Way, (job: Job) => Promise<void>>> = {
 
 const run = async ({ inFlight, posts, way }: Order) => {
   let next = 0
-  const lane = async () => {
+  const worker = async () => {
     while (next < posts) await ways[way](jobs[next++ % jobs.length]!)
   }
   const before = process.cpuUsage()
   const from = performance.now()
-  await Promise.all(Array.from({ length: inFlight }, lane))
+  await Promise.all(Array.from({ length: inFlight }, worker))
   const seconds = (performance.now() - from) / 1_000
   const { system, user } = process.cpuUsage(before)
   say("posted", { rate: posts / seconds, cpu: (system + user) / posts })

@@ -57,12 +57,12 @@ const options = {
   requiredClaims: ["iss", "aud", "exp", "iat", "jti", "client_id", "sub"],
 }
 
-const lanes = async (tokens: ReadonlyArray<string>, verify: (token: string) => Promise<unknown>) => {
+const inParallel = async (tokens: ReadonlyArray<string>, verify: (token: string) => Promise<unknown>) => {
   let next = 0
-  const lane = async () => {
+  const worker = async () => {
     for (let n = next++; n < tokens.length; n = next++) await verify(tokens[n]!)
   }
-  await Promise.all(Array.from({ length: atOnce }, lane))
+  await Promise.all(Array.from({ length: atOnce }, worker))
 }
 
 const own = (tokens: ReadonlyArray<string>, { verify }: ReturnType<typeof fresh>) =>
@@ -75,7 +75,7 @@ const ways: Readonly<Record<Way, (tokens: ReadonlyArray<string>) => () => Promis
     const verifier = fresh()
     return () => own(tokens, verifier)
   },
-  "bare jose": (tokens) => () => lanes(tokens, (token) => jwtVerify(token, set, options)),
+  "bare jose": (tokens) => () => inParallel(tokens, (token) => jwtVerify(token, set, options)),
 }
 
 const obey = async ({ alg, times, tokens, way }: Order) => {

@@ -51,7 +51,7 @@ export const streamAudit = Effect.map(
 /** `perReceiver`: streams that a receiver may have of one project. */
 export const streamConfigurations = Effect.fnUntraced(function* (publicUrl: URL, perReceiver: number) {
   const { sql } = yield* Database
-  const bells = yield* WakeUps
+  const wakeUps = yield* WakeUps
   const ids = yield* Ids
   const outbound = yield* Outbound
   const vault = yield* Vault
@@ -180,7 +180,7 @@ export const streamConfigurations = Effect.fnUntraced(function* (publicUrl: URL,
               reached = null, claim = null, lease_until = null
             where id = ${id}::uuid`
           yield* sql`delete from lifecycle_stream_failing where stream_id = ${id}::uuid`
-          yield* sql.afterCommit(bells.ring(lifecycleTopic))
+          yield* sql.afterCommit(wakeUps.notify(lifecycleTopic))
         }
         yield* recorded("changed", receiver, row)
         return configurationOf(made, wanted.authorization, publicUrl)

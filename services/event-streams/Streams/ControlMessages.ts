@@ -31,7 +31,7 @@ const waiting = 100
 
 export const ownMessages = Effect.fnUntraced(function* (publicUrl: URL) {
   const { sql } = yield* Database
-  const bells = yield* WakeUps
+  const wakeUps = yield* WakeUps
   const ids = yield* Ids
   const keys = yield* SigningKeys
   const issuer = lifecycleIssuer(publicUrl)
@@ -89,7 +89,7 @@ export const ownMessages = Effect.fnUntraced(function* (publicUrl: URL) {
           select id from lifecycle_stream_messages
           where stream_id = ${streamId}::uuid and kind = 'verification' and delivered_at is null
           order by created_at desc, id desc offset ${waiting})`
-      yield* sql.afterCommit(bells.ring(lifecycleTopic, [projectId]))
+      yield* sql.afterCommit(wakeUps.notify(lifecycleTopic, [projectId]))
       return true
     }))
   })

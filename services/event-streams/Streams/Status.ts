@@ -40,7 +40,7 @@ interface Row {
 export const streamStatus = Effect.fnUntraced(function* (publicUrl: URL) {
   const { sql } = yield* Database
   const audit = yield* Audit
-  const bells = yield* WakeUps
+  const wakeUps = yield* WakeUps
   const own = yield* ownMessages(publicUrl)
 
   const lock = (streamId: string) =>
@@ -105,7 +105,7 @@ export const streamStatus = Effect.fnUntraced(function* (publicUrl: URL) {
             details: { project: row.project_id, status, reason },
           })
         }
-        yield* sql.afterCommit(bells.ring(lifecycleTopic, [row.project_id]))
+        yield* sql.afterCommit(wakeUps.notify(lifecycleTopic, [row.project_id]))
         return true
       }))
     },

@@ -9,7 +9,7 @@ import { type KeyRow, type KeyState, keyStore, lockKeys, makePair } from "./KeyG
 /** Makes sure that two keys follow this one; returns all that do, in order. */
 export type Follow = (kid: string) => Effect.Effect<ReadonlyArray<string>, SqlError.SqlError>
 
-export const ring = (
+export const keyStateChanges = (
   sql: PgClient.PgClient,
   vault: Vault["Service"],
   ensure: SigningKeys["Service"]["ensure"],

@@ -6,8 +6,10 @@
  * `Database` has this order. A killed process loses what it had noted.
  */
 import { Cause, Effect, Schedule, type Scope, Semaphore } from "effect"
+import { SqlError } from "effect/sql"
 import { BoundedMap } from "../BoundedMap.ts"
 import { counted } from "../MapSizes.ts"
+import { isDataFault } from "./SqlErrors.ts"
 
 const everyMillis = 10_000
 
@@ -23,7 +25,7 @@ export interface WriteBehindOptions<K, V, E> {
   readonly joined?: (before: V, next: V) => V
   /** Writes entries, all or none. A write whose answer was lost is repeated. */
   readonly write: (entries: ReadonlyMap<K, V>) => Effect.Effect<unknown, E>
-  /** Called with each value that is dropped. */
+  /** Called with each value that is dropped: one beyond `most`, or one that PostgreSQL refuses. */
   readonly dropped?: (value: V) => void
 }
 
@@ -34,6 +36,14 @@ export interface WriteBehind<K, V> {
   readonly flush: Effect.Effect<void>
   /** The same, where one of the noted values is wanted; after it no wanted value waits, unless the write failed. */
   readonly flushWanted: (isWanted: (value: V) => boolean) => Effect.Effect<void>
+}
+
+const isRefusedValue = (error: unknown): boolean => SqlError.isSqlError(error) && isDataFault(error)
+
+const halvesOf = <K, V>(entries: ReadonlyMap<K, V>): ReadonlyArray<ReadonlyMap<K, V>> => {
+  const all = [...entries]
+  const half = all.length >> 1
+  return [new Map(all.slice(0, half)), new Map(all.slice(half))]
 }
 
 /** Begins to write behind, until the scope ends. */
@@ -49,11 +59,19 @@ export const writeBehind = Effect.fnUntraced(function* <K, V, E>(
     to.set(key, before === undefined ? value : joined(before, value))
   }
 
+  /** Writes entries; an entry whose value PostgreSQL refuses is found by halves and dropped, or none would be written. */
+  const writeAccepted = (entries: ReadonlyMap<K, V>): Effect.Effect<void, E> =>
+    Effect.catchIf(Effect.asVoid(write(entries)), isRefusedValue, (error) => {
+      if (entries.size > 1) return Effect.forEach(halvesOf(entries), writeAccepted, { discard: true })
+      for (const value of entries.values()) dropped?.(value)
+      return Effect.logError(`one of the ${name} was refused and is dropped`, error)
+    })
+
   const written = Effect.uninterruptibleMask((restore) => {
     if (noted.size === 0) return Effect.void
     const entries = noted
     noted = none()
-    return restore(write(entries)).pipe(
+    return restore(writeAccepted(entries)).pipe(
       Effect.withSpan("WriteBehind.flush", { attributes: { name } }),
       Effect.catchCause((cause) => {
         for (const [key, value] of noted) add(entries, key, value)

@@ -56,7 +56,7 @@ export class Mails extends Context.Service<Mails, {
     Mails,
     Effect.gen(function* () {
       const { sql, wide } = yield* Database
-      const bells = yield* WakeUps
+      const wakeUps = yield* WakeUps
       const outbox = yield* Outbox
 
       const mailRows = insertion(sql, "mails", {
@@ -86,7 +86,7 @@ export class Mails extends Context.Service<Mails, {
         }))
         yield* write(sql, mailRows, rows)
         yield* outbox.name(announcement, ids)
-        yield* afterCommit(sql, bells.ring(mailsTopic))
+        yield* afterCommit(sql, wakeUps.notify(mailsTopic))
         return ids
       })
 

@@ -81,14 +81,14 @@ export class Jobs extends Context.Service<Jobs, {
     Jobs,
     Effect.gen(function* () {
       const { sql } = yield* Database
-      const bells = yield* WakeUps
+      const wakeUps = yield* WakeUps
 
       const add = Effect.fnUntraced(function* <Args>(kind: JobKind<Args>, args: Args) {
         const id = yield* (yield* Ids).next
         const now = new Date(yield* Clock.currentTimeMillis)
         yield* sql`insert into jobs (id, kind, args, created_at, not_before)
           values (${id}::uuid, ${kind.kind}, ${sql.json(args)}, ${now}, ${now})`
-        yield* sql.afterCommit(bells.ring(jobsTopic))
+        yield* sql.afterCommit(wakeUps.notify(jobsTopic))
         return id
       })
 

@@ -5,7 +5,7 @@
  * rows as well: `insert into outbox (id, stream, subject, payload, headers, msg_id, aggregate_id, seq, created_at,
  * not_before)`, where `id` is a UUIDv7, `payload` text, `headers` jsonb or null, `msg_id` = `id::text` or null for
  * none, `aggregate_id` and `seq` both null (no order) or both set, `created_at` = `not_before` = now of the program's
- * clock; and then `ringAfterCommit`. A subject is built with `Subject.token` only.
+ * clock; and then `notifyAfterCommit`. A subject is built with `Subject.token` only.
  */
 import { Array, Clock, Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
@@ -16,8 +16,8 @@ import { Database } from "../database/Database.ts"
 import { afterCommit, insertion, type Kind, write } from "../database/UnitOfWork.ts"
 import { Ids } from "../Ids.ts"
 import { freeExpired, soonDone, stopTime } from "../database/Leases.ts"
-import { holdLanes, needsLanes, publishOrdered, releaseLanes } from "./Outbox/OrderedRelay.ts"
-import type { HeldLane } from "./Outbox/OrderedRelay.ts"
+import { leasePartitions, needsPartitions, publishOrdered, releasePartitions } from "./Outbox/OrderedRelay.ts"
+import type { OwnedPartition } from "./Outbox/OrderedRelay.ts"
 import { compareStreams, sweepStreams } from "./Outbox/BrokerLossDetection.ts"
 import { purgePublished } from "./Outbox/OutboxRetention.ts"
 import { outboxTable, publishDue } from "./Outbox/UnorderedRelay.ts"
@@ -97,18 +97,18 @@ export class Outbox extends Context.Service<Outbox, {
    */
   readonly name: (naming: Naming, names: ReadonlyArray<string>) => Effect.Effect<void, SqlError.SqlError>
   /** Wakes the relay after the commit, for statements that insert rows themselves. */
-  readonly ringAfterCommit: Effect.Effect<void>
+  readonly notifyAfterCommit: Effect.Effect<void>
   /** For the worker Relay only. */
   readonly relay: {
     /** The topic of the wake-up signal that new rows send. */
     readonly topic: string
     /** Publishes one batch of unordered rows over the bus's `epoch`; returns whether there may be more. */
     readonly publishDue: (epoch: number) => Effect.Effect<boolean, SqlError.SqlError>
-    /** Publishes due rows of this process's lanes over the bus's `epoch`; returns whether there may be more. */
+    /** Publishes due rows of this process's partitions over the bus's `epoch`; returns whether there may be more. */
     readonly publishOrdered: (epoch: number) => Effect.Effect<boolean, SqlError.SqlError>
-    /** Renews this process's lanes, takes free ones. */
-    readonly holdLanes: Effect.Effect<void, SqlError.SqlError>
-    readonly releaseLanes: Effect.Effect<void, SqlError.SqlError>
+    /** Renews this process's leases of partitions, takes free partitions. */
+    readonly leasePartitions: Effect.Effect<void, SqlError.SqlError>
+    readonly releasePartitions: Effect.Effect<void, SqlError.SqlError>
     /**
      * Finds messages that the broker lost and makes them due again; returns whether it could read every stream's mark.
      */
@@ -123,11 +123,11 @@ export class Outbox extends Context.Service<Outbox, {
     Effect.gen(function* () {
       const { sql } = yield* Database
       const bus = yield* Bus
-      const bells = yield* WakeUps
+      const wakeUps = yield* WakeUps
       const owner = crypto.randomUUID()
-      let held: ReadonlyArray<HeldLane> = []
+      let owned: ReadonlyArray<OwnedPartition> = []
 
-      const ringAfterCommit = afterCommit(sql, bells.ring(topic))
+      const notifyAfterCommit = afterCommit(sql, wakeUps.notify(topic))
 
       const outboxRows = insertion(sql, "outbox", {
         id: "uuid",
@@ -169,7 +169,7 @@ export class Outbox extends Context.Service<Outbox, {
           seq: message.order === undefined ? null : String(message.order.seq),
         }))
         yield* write(sql, kept, rows.map((row) => ({ row, naming: null, names: [] })))
-        yield* ringAfterCommit
+        yield* notifyAfterCommit
         return ids
       })
 
@@ -181,27 +181,30 @@ export class Outbox extends Context.Service<Outbox, {
         const row = { stream, subject, payload: "", headers: null, aggregate_id: null, seq: null }
         const rows = ids.map((id) => ({ ...row, id, msg_id: id, created_at: now, not_before: now }))
         yield* write(sql, kept, rows.map((row, i) => ({ row, naming, names: parts[i]! })))
-        if (names.length > 0) yield* ringAfterCommit
+        if (names.length > 0) yield* notifyAfterCommit
       })
 
       return Outbox.of({
         add,
         name,
-        ringAfterCommit,
+        notifyAfterCommit,
         relay: {
           topic,
           publishDue: (epoch) => Effect.map(publishDue(sql, bus, batch, epoch), (claimed) => claimed === batch),
           // A stop waits a moment, so that acknowledged messages are settled and not published twice.
-          publishOrdered: (epoch) => soonDone(publishOrdered(sql, bus, owner, () => held, epoch), stopTime),
-          holdLanes: Effect.gen(function* () {
+          publishOrdered: (epoch) => soonDone(publishOrdered(sql, bus, owner, () => owned, epoch), stopTime),
+          leasePartitions: Effect.gen(function* () {
             const now = yield* Clock.currentTimeMillis
-            if (!needsLanes(held, now)) return
-            held = yield* holdLanes(sql, owner)
+            if (!needsPartitions(owned, now)) return
+            owned = yield* leasePartitions(sql, owner)
           }),
-          releaseLanes: Effect.andThen(Effect.sync(() => void (held = [])), Effect.asVoid(releaseLanes(sql, owner))),
+          releasePartitions: Effect.andThen(
+            Effect.sync(() => void (owned = [])),
+            Effect.asVoid(releasePartitions(sql, owner)),
+          ),
           recall: Effect.gen(function* () {
             const complete = yield* compareStreams(sql, bus)
-            if ((yield* sweepStreams(sql)) > 0) yield* bells.ring(topic)
+            if ((yield* sweepStreams(sql)) > 0) yield* wakeUps.notify(topic)
             return complete
           }),
           free: Effect.asVoid(freeExpired(sql, outboxTable)),

@@ -12,7 +12,7 @@ import { Bus } from "./Bus.ts"
 import { counted } from "../MapSizes.ts"
 
 /** One waiter. A signal that comes while the waiter works is kept; several signals are one. */
-export interface Bell {
+export interface Waiter {
   /** Returns at the first signal since the last return, at the latest after `maxMillis`. */
   readonly wait: (maxMillis: number) => Effect.Effect<void>
 }
@@ -21,12 +21,12 @@ export interface Bell {
 const mostKeys = 100
 
 export class WakeUps extends Context.Service<WakeUps, {
-  /** Wakes the topic's waiters, in all processes. After a commit: `sql.afterCommit(bells.ring(topic))`. */
-  readonly ring: (topic: string, keys?: ReadonlyArray<string>) => Effect.Effect<void>
+  /** Wakes the topic's waiters, in all processes. After a commit: `sql.afterCommit(wakeUps.notify(topic))`. */
+  readonly notify: (topic: string, keys?: ReadonlyArray<string>) => Effect.Effect<void>
   /** The same from code outside Effect. */
-  readonly ringUnsafe: (topic: string, keys?: ReadonlyArray<string>) => void
+  readonly notifyUnsafe: (topic: string, keys?: ReadonlyArray<string>) => void
   /** Makes a waiter, for loops that work between waits; with a key, only for signals that may be for the key. */
-  readonly bell: (topic: string, key?: string) => Effect.Effect<Bell, never, Scope.Scope>
+  readonly waiter: (topic: string, key?: string) => Effect.Effect<Waiter, never, Scope.Scope>
   /** Waits once, for signals from now on. */
   readonly wait: (topic: string, maxMillis: number) => Effect.Effect<void>
 }>()("bailiwick/services/platform/messaging/WakeUps") {
@@ -50,7 +50,7 @@ export class WakeUps extends Context.Service<WakeUps, {
         for (const key of keys) open(latchesByKey.get(key))
       }
 
-      const ringUnsafe = (topic: string, keys: ReadonlyArray<string> = []) => {
+      const notifyUnsafe = (topic: string, keys: ReadonlyArray<string> = []) => {
         wake(topic, keys)
         const known = unsent.get(topic)
         if (keys.length === 0 || known === null) unsent.set(topic, null)
@@ -92,13 +92,13 @@ export class WakeUps extends Context.Service<WakeUps, {
         if (latches?.size === 0) latchesByKey?.delete(key)
       }
 
-      const bell = (topic: string, key: string | null = null) =>
+      const waiter = (topic: string, key: string | null = null) =>
         Effect.map(
           Effect.acquireRelease(
             Effect.sync(() => enter(topic, key)),
             (latch) => Effect.sync(() => leave(topic, key, latch)),
           ),
-          (latch): Bell => ({
+          (latch): Waiter => ({
             wait: (maxMillis) =>
               latch.await.pipe(
                 Effect.timeoutOption(maxMillis),
@@ -108,10 +108,10 @@ export class WakeUps extends Context.Service<WakeUps, {
         )
 
       return WakeUps.of({
-        ring: (topic, keys) => Effect.sync(() => ringUnsafe(topic, keys)),
-        ringUnsafe,
-        bell,
-        wait: (topic, maxMillis) => Effect.scoped(Effect.flatMap(bell(topic), (own) => own.wait(maxMillis))),
+        notify: (topic, keys) => Effect.sync(() => notifyUnsafe(topic, keys)),
+        notifyUnsafe,
+        waiter,
+        wait: (topic, maxMillis) => Effect.scoped(Effect.flatMap(waiter(topic), (own) => own.wait(maxMillis))),
       })
     }),
   )

@@ -31,6 +31,12 @@ export interface ProjectRow {
   readonly created_at: Date
 }
 
+/** The states in which a launch may be proposed. */
+export const launchableStates: ReadonlyArray<string> = ["registered", "launch_proposed", "held"]
+
+/** The states of a project that is not withdrawn. */
+export const liveStates: ReadonlyArray<string> = ["registered", "launch_proposed", "launched", "held"]
+
 export interface ProjectChange {
   readonly state: ProjectState
   readonly heldReason?: string | null

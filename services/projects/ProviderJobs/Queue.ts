@@ -12,15 +12,15 @@ export const providerTopic = "provider-jobs"
 
 export const jobQueue = Effect.gen(function* () {
   const { sql } = yield* Database
-  const bells = yield* WakeUps
+  const wakeUps = yield* WakeUps
   const ids = yield* Ids
 
   const add = Effect.fn("ProviderJobs.add")(
     function* (
-      { held = false, kind, projectId }: {
+      { blocked = false, kind, projectId }: {
         readonly kind: ProviderJobKind
         readonly projectId: ProjectId
-        readonly held?: boolean
+        readonly blocked?: boolean
       },
     ) {
       const id = ProviderJobId.make(yield* ids.next)
@@ -28,8 +28,8 @@ export const jobQueue = Effect.gen(function* () {
       const reference = referenceOf(projectId)
       yield* sql`
         insert into provider_jobs (id, kind, project_id, state, held, reference, created_at, updated_at, not_before)
-        values (${id}::uuid, ${kind}, ${projectId}, 'pending', ${held}, ${reference}, ${now}, ${now}, ${now})`
-      yield* sql.afterCommit(bells.ring(providerTopic))
+        values (${id}::uuid, ${kind}, ${projectId}, 'pending', ${blocked}, ${reference}, ${now}, ${now}, ${now})`
+      yield* sql.afterCommit(wakeUps.notify(providerTopic))
       return id
     },
   )
@@ -38,7 +38,7 @@ export const jobQueue = Effect.gen(function* () {
     const now = new Date(yield* Clock.currentTimeMillis)
     // Leaves `updated_at` as it is: after a restore the job may have been released, and done, in the lost time.
     yield* sql`update provider_jobs set held = false, not_before = ${now} where project_id = ${projectId} and held`
-    yield* sql.afterCommit(bells.ring(providerTopic))
+    yield* sql.afterCommit(wakeUps.notify(providerTopic))
   })
 
   const drop = Effect.fn("ProviderJobs.drop")(function* (projectId: ProjectId, why: string) {

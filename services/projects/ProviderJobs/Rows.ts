@@ -3,12 +3,18 @@ import type { PgClient } from "@effect/sql-pg"
 import { Clock, Effect, Redacted } from "effect"
 import type { ProjectId, ProviderJobId } from "../../../schemas/BrandedIds.ts"
 import type { Job, JobState } from "../../../schemas/identity/Operation.ts"
+import type { LeasedTable } from "../../platform/database/Leases.ts"
 import type { Vault } from "../../platform/security/Vault.ts"
 import type { ClientTarget, KnownClient } from "../IdentityProvider.ts"
 import { digestOf } from "../../platform/security/CanonicalJson.ts"
 
 export const providerJobKinds = ["client.create", "client.update", "client.disable"] as const
 export type ProviderJobKind = (typeof providerJobKinds)[number]
+
+export const jobsTable: LeasedTable = { table: "provider_jobs", key: "id", keyType: "uuid" }
+
+/** How long a claim of a job holds. */
+export const leaseMillis = 30_000
 
 /** Attempts after which a job has failed. */
 export const maxAttempts = 8
@@ -30,6 +36,8 @@ export interface JobRow {
   readonly claim: bigint | null
   readonly lease_until: Date | null
 }
+
+export type ClaimedJob = JobRow & { readonly claim: bigint }
 
 export const viewOf = (row: JobRow): Job => ({
   job_id: row.id,

@@ -25,6 +25,13 @@ export interface InitiateConfig {
   readonly initiateLimit: number
 }
 
+/** One attempt: the id of the transfer that it makes, and whether due transitions were written before it. */
+interface Attempt {
+  readonly id: string
+  readonly now: number
+  readonly settled: boolean
+}
+
 const minute = 60_000
 
 /**
@@ -64,14 +71,17 @@ export const initiating = Effect.fnUntraced(function* (settle: Settling, config:
   type Loaded = Effect.Success<ReturnType<typeof load>>
 
   /** The new transfer. The checks are in the documented order of problems. */
-  const decide = Effect.fnUntraced(function* (loaded: Loaded, command: InitiateCommand, id: string, now: number) {
+  const decide = Effect.fnUntraced(function* (loaded: Loaded, command: InitiateCommand, { id, now, settled }: Attempt) {
     const { blockers, domain, live, people, seat, targetId } = loaded
     if (domain === null) return yield* new TransferNotFound()
+    const due = live !== null && isDue(live.state, now)
+    // The due transition may give the caller the domain: without it, a 404 would be about the owner before.
+    if (due && !settled) return yield* new Overdue()
     // 404 if the caller may not see the domain, 403 if the caller may only see it.
     const owns = domain.accountId === command.accountId
     if (!owns && seat === null) return yield* new TransferNotFound()
     if (!owns && seat!.role === "member") return yield* new Forbidden()
-    if (live !== null && isDue(live.state, now)) return yield* new Overdue()
+    if (due) return yield* new Overdue()
     const rate = decisionOf(limitOf(command.accountId), loaded.taken, now)
     if (!rate.allowed) return yield* beyond(rate)
     const target = targetId === null ? null : people.get(targetId)!
@@ -114,10 +124,10 @@ export const initiating = Effect.fnUntraced(function* (settle: Settling, config:
     yield* faultPoint("transfer.initiate.committed")
   })
 
-  const once = Effect.fnUntraced(function* (command: InitiateCommand, id: string) {
+  const once = Effect.fnUntraced(function* (command: InitiateCommand, id: string, settled: boolean) {
     const loaded = yield* load(command)
     const now = yield* Clock.currentTimeMillis
-    const after = yield* decide(loaded, command, id, now).pipe(
+    const after = yield* decide(loaded, command, { id, now, settled }).pipe(
       // If this command succeeded before, its own transfer may now be the reason for the refusal.
       Effect.catch((problem) =>
         Effect.flatMap(
@@ -142,7 +152,7 @@ export const initiating = Effect.fnUntraced(function* (settle: Settling, config:
     const id = yield* ids.next
     return yield* settledFirst(
       settle.domain(domainId),
-      () => repeated({ turn: domainId, finds: true }, once(command, id)),
+      (settled) => repeated({ turn: domainId, finds: true }, once(command, id, settled)),
     ).pipe(Effect.catch((problem) => counted(accountId, problem)))
   })
 })

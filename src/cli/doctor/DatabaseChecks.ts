@@ -125,7 +125,7 @@ const slack = Effect.gen(function* () {
 const workers = Effect.gen(function* () {
   const { sql } = yield* Database
   const late = new Date((yield* Clock.currentTimeMillis) - lateMillis)
-  const [row] = yield* sql<{ leases: number; lanes: number; jobs: number }>`
+  const [row] = yield* sql<{ leases: number; webhooks: number; jobs: number }>`
     select
       (select count(*)::int from (
         (select from delivery_queue where claim is not null and lease_until < ${late} limit 1000)
@@ -134,12 +134,12 @@ const workers = Effect.gen(function* () {
         union all (select from mails where claim is not null and lease_until < ${late} limit 1000)
         union all (select from slack_messages where claim is not null and lease_until < ${late} limit 1000)
       ) l) as leases,
-      (select count(*)::int from webhook_lanes where not paused and next_due_at < ${late}) as lanes,
+      (select count(*)::int from webhook_lanes where not paused and next_due_at < ${late}) as webhooks,
       (select count(*)::int from jobs where state = 'pending' and claim is null and not_before < ${late}) as jobs`
-  const { jobs, lanes, leases } = row!
+  const { jobs, leases, webhooks } = row!
   const stale = [
     ...(leases > 0 ? [`${leases} ended leases that were not freed`] : []),
-    ...(lanes > 0 ? [`${lanes} webhooks with deliveries overdue`] : []),
+    ...(webhooks > 0 ? [`${webhooks} webhooks with deliveries overdue`] : []),
     ...(jobs > 0 ? [`${jobs} jobs overdue`] : []),
   ]
   return stale.length === 0

@@ -11,7 +11,7 @@ import { BoundedMap } from "../../../services/platform/BoundedMap.ts"
 import { counted } from "../../../services/platform/MapSizes.ts"
 import { RateLimits } from "../../../services/platform/security/RateLimits.ts"
 import { maxBody } from "../edge/Body.ts"
-import { actsAs } from "../edge/RequestActor.ts"
+import { actsAs, chargedTo } from "../edge/RequestActor.ts"
 
 /** Requests a minute; 0: no limit. */
 export interface Rates {
@@ -112,6 +112,7 @@ export class AccountLimits
           countFor: Effect.fnUntraced(function* (credential: Credential["Service"], request: Request) {
             if (rates.reads === 0 && rates.writes === 0) return undefined
             const accountId = yield* accountOf(credential)
+            yield* chargedTo(`account:${accountId}`)
             const refusal = yield* count(accountId, request)
             if (refusal !== undefined) yield* actsAs(`account:${accountId}`)
             return refusal

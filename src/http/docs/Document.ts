@@ -67,14 +67,18 @@ const strictOperations = <Id extends string, Groups extends HttpApiGroup.Constra
   return strict
 }
 
+const ofBody = new Set(["400", "408"])
+
 /**
- * Keeps the errors that an operation can answer. 400 means an unreadable body; 422, or 400 where the operation has no
- * 422, means an invalid body or parameter. 413 and 415 stay everywhere: a client may send a body to any operation.
+ * Keeps the errors that an operation can answer. 400 means an unreadable body, 408 a late one; 422, or 400 where the
+ * operation has no 422, means an invalid body or parameter. 413 and 415 stay everywhere: a client may send a body to any operation.
  */
 const answers = (responses: JsonObject, hasBody: boolean, hasParameters: boolean): JsonObject => {
   const invalid = "422" in responses ? "422" : "400"
   return Object.fromEntries(
-    Object.entries(responses).filter(([status]) => hasBody || (status === invalid ? hasParameters : status !== "400")),
+    Object.entries(responses).filter(([status]) =>
+      hasBody || (status === invalid ? hasParameters : !ofBody.has(status))
+    ),
   )
 }
 

@@ -2,9 +2,12 @@
  * Reads a request's body once, within limits: 256 KiB however it is sent, ten seconds, UTF-8, and JSON no deeper than
  * 32 levels. The contract's own decoder can read the same text again.
  */
-import { ByteSize, Effect, Fiber } from "effect"
+import { ByteSize, Deferred, Effect } from "effect"
 import { HttpIncomingMessage, HttpServerError, HttpServerRequest } from "effect/http"
-import { BodyTooLarge, MalformedRequest } from "../../../schemas/problems/HttpProblems.ts"
+import { BodyTooLarge, MalformedRequest, RequestTimeout } from "../../../schemas/problems/HttpProblems.ts"
+import { Clients } from "./Clients.ts"
+import { awaitsOf } from "./RemoteAddress.ts"
+import { RequestActor } from "./RequestActor.ts"
 
 /** Bytes. */
 export const maxBody = 256 * 1024
@@ -16,23 +19,38 @@ const decoder = new TextDecoder("utf-8", { fatal: true })
 const tooLarge = (error: HttpServerError.HttpServerError) =>
   error.reason._tag === "RequestParseError" && error.reason.reason === "BodyTooLarge"
 
-/** The body's text. Fails with 413, or with 400 where it is late, cut off or no UTF-8. */
+/** Who waits for the rest of a body: the principal, or where none is known yet the client's address. */
+const callerOf = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServerRequest) {
+  const { actor, charged } = yield* RequestActor
+  const { addressOf } = yield* Clients
+  return actor ?? charged ?? addressOf(request) ?? ""
+})
+
+/**
+ * The body's text. Fails with 413, with 408 where connections are short and the listener gave it up, or with 400 where
+ * it is late, cut off or no UTF-8.
+ */
 export const readText = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServerRequest) {
+  const arrival = Deferred.makeUnsafe<ArrayBuffer, BodyTooLarge | MalformedRequest | RequestTimeout>()
   // Read by a fiber that ends with the request: interrupting the read would cut the connection before the answer.
-  const reading = yield* request.arrayBuffer.pipe(
+  yield* request.arrayBuffer.pipe(
     Effect.provideService(HttpIncomingMessage.MaxBodySize, ByteSize.fromInputUnsafe(maxBody)),
     Effect.mapError((error) =>
       tooLarge(error) ? new BodyTooLarge({}) : new MalformedRequest({ detail: "The body could not be read" })
     ),
     Effect.interruptible,
+    Deferred.into(arrival),
     Effect.forkScoped({ startImmediately: true }),
   )
-  const bytes = yield* Fiber.join(reading).pipe(
+  const giveUp = () => void Deferred.doneUnsafe(arrival, Effect.fail(new RequestTimeout({})))
+  const arrived = awaitsOf(request)(yield* callerOf(request), giveUp)
+  const bytes = yield* Deferred.await(arrival).pipe(
     Effect.timeoutOrElse({
       duration: deadline,
       orElse: () => Effect.fail(new MalformedRequest({ detail: "The body did not arrive within 10 seconds" })),
     }),
     Effect.interruptible,
+    Effect.ensuring(Effect.sync(arrived)),
   )
   // Possible over HTTP/2 only. Limits, media types and CSRF go by these two headers, and would treat the request as one
   // without a body.

@@ -53,6 +53,7 @@ const detailByCode: Readonly<Record<string, (members: Members) => string | undef
   supplied_mismatch: ({ properties }) => `Leave out what the transmitter supplies: ${list(properties, "and")}.`,
   idempotency_key_reused: () => "Send another request under an idempotency key of its own.",
   idempotency_in_progress: ({ retry_after: wait }) => `Try again in ${count(wait, "second")} to get its answer.`,
+  request_timeout: () => "Other callers needed the connection before the body had arrived: send the request again.",
   body_too_large: () => `A body may have ${maxBody / 1024} KiB.`,
   headers_too_large: () => `The request line and all headers may have ${maxHeaders / 1024} KiB together.`,
   unsupported_media_type: () => "Send the body as application/json, or as the document says of this path.",

@@ -1,6 +1,6 @@
 /**
- * The remote address of a request's connection. Deno's server passes it beside the request, node:http inside the
- * request.
+ * The connection of a request, as the edge knows it: its remote address, and the wait for the request's body. Deno's
+ * server passes the address beside the request, node:http inside the request.
  */
 import { Option } from "effect"
 import type { HttpServerRequest } from "effect/http"
@@ -10,13 +10,21 @@ export interface Connection {
   readonly remoteAddr: { readonly hostname?: string }
 }
 
-/** The connection of a request of Deno's server, and the length of its answer once there is one. */
+/**
+ * Tells the listener that the rest of a body is awaited for this caller. Where connections are short it may call
+ * `giveUp`. Returns what is to be called when the wait is over.
+ */
+export type Awaits = (caller: string, giveUp: () => void) => () => void
+
+/** The connection of a request, and the length of its answer once there is one. */
 export class Came implements Connection {
   private readonly connection: Connection
+  readonly awaits: Awaits
   /** The length of the answer, where it is long; otherwise 0. */
   bytes = 0
-  constructor(connection: Connection) {
+  constructor(connection: Connection, awaits: Awaits) {
     this.connection = connection
+    this.awaits = awaits
   }
   get remoteAddr(): Connection["remoteAddr"] {
     return this.connection.remoteAddr
@@ -29,8 +37,8 @@ export class Came implements Connection {
  */
 const key = Symbol("came")
 
-/** Remembers the connection of a request of Deno's server. */
-export const cameBy = (request: Request, came: Came): Request => Object.assign(request, { [key]: came })
+/** Remembers the connection of a server's request. */
+export const cameBy = <R extends object>(request: R, came: Came): R => Object.assign(request, { [key]: came })
 
 const cameOf = ({ source }: HttpServerRequest.HttpServerRequest) => (source as { readonly [key]?: Came })[key]
 
@@ -39,6 +47,11 @@ export const answeredWith = (request: HttpServerRequest.HttpServerRequest, bytes
   const came = cameOf(request)
   if (came !== undefined) came.bytes = bytes
 }
+
+const unbounded: Awaits = () => () => {}
+
+/** The wait for the request's body, as its listener counts it. */
+export const awaitsOf = (request: HttpServerRequest.HttpServerRequest): Awaits => cameOf(request)?.awaits ?? unbounded
 
 /**
  * The address, or null where it is not known. Behind a proxy it is the proxy's address: `Clients` finds the client's.

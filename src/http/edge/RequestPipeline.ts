@@ -216,7 +216,9 @@ export const make = Effect.fnUntraced(function* ({ fastReads, routes, running, s
       network: prefixOf(addressOf(request)),
     })
     const occurrence = { instance: instanceOf(matched), requestId, auditId }
-    return headed(problem ? completed(response, problem, occurrence) : response, requestId, stops())
+    // A body that was given up is not read on: its connection is closed.
+    const last = stops() || response.status === 408
+    return headed(problem ? completed(response, problem, occurrence) : response, requestId, last)
   })
 
   return (app: Handled, isOurs: (host: string | undefined) => boolean): Handled =>
@@ -228,7 +230,7 @@ export const make = Effect.fnUntraced(function* ({ fastReads, routes, running, s
       const auditedAs = chosen ? ofClient(requestId) : requestId
       const matched = routes.find(request.method, request.url)
       const route = matched?.template ?? null
-      const current = { actor: null as string | null, accepted: false }
+      const current = { actor: null as string | null, accepted: false, charged: null as string | null }
       const outcome = { code: null as string | null }
       const context = Context.make(CurrentRequest, { requestId: auditedAs, route }).pipe(
         Context.add(RequestActor, current),

@@ -5,8 +5,11 @@
  *
  * The first to be closed is the connection that has waited longest for its first complete header, where that is more
  * than a tick; then the longest idle connection; then any that waits for its first header; then one whose client has
- * not read its answer for longer than a header may take. Where there is none of these, the new connection is refused.
- * Time is counted in ticks, a tenth of the header's deadline each, so that a request reads no clock.
+ * not read its answer for longer than a header may take; then, of the caller with the most connections whose requests'
+ * bodies are incomplete, the one that has waited longest. It is answered before it is closed, and gives way where it has
+ * waited for more than a tick, or where its caller has more than its share. Where there is none of these, the new
+ * connection is refused. Time is counted in ticks, a tenth of the header's deadline each, so that a request reads no
+ * clock.
  */
 
 /** Ticks within which a complete header must arrive. */
@@ -21,6 +24,22 @@ const bytesPerTick = 16 * 1024
 /** Bytes that the system buffers, whether or not the client reads. */
 export const buffered = 64 * 1024
 
+/** A caller may fill this part of the connections with incomplete bodies before young ones give way. */
+const share = 1 / 4
+
+/** The part of the connections that may be closing after their answer, beyond the limit; the others are cut. */
+const courtesy = 1 / 8
+
+/** A body of which the rest has not arrived. */
+interface Awaited {
+  /** Whose request it is: the principal, or an address while there is none. */
+  readonly caller: string
+  /** Ends the wait: the request is answered 408 with `Connection: close`. */
+  readonly giveUp: () => void
+}
+
+const none: ReadonlyArray<Awaited> = []
+
 export class Connection {
   /** Requests that are being answered. */
   running = 0
@@ -30,6 +49,8 @@ export class Connection {
   served = false
   /** Ticks that it may be idle beyond the deadline. */
   grace = 0
+  /** The incomplete bodies of its requests: several over HTTP/2 only. */
+  bodies = none
   /** Whether its answer is complete and waits for the client to read it. */
   unread: () => boolean = () => false
   /** Ends it at once. */
@@ -52,6 +73,10 @@ export class ListenerConnections {
   private readonly busy = new Set<Connection>()
   /** Busy connections whose client does not read, oldest first. */
   private readonly unread = new Set<Connection>()
+  /** Busy connections with incomplete bodies by caller, oldest first. */
+  private readonly awaited = new Map<string, Set<Connection>>()
+  /** Gave way while their body was incomplete, and end with their answer; oldest first. */
+  private readonly leaving = new Set<Connection>()
   private ticks = 0
   private stopping = false
   /** Connections that gave way or were refused since the last report. */
@@ -63,6 +88,11 @@ export class ListenerConnections {
   }
 
   get size(): number {
+    return this.held + this.leaving.size
+  }
+
+  /** Without those that are about to end. */
+  private get held(): number {
     return this.halfOpen.size + this.idle.size + this.busy.size
   }
 
@@ -72,7 +102,7 @@ export class ListenerConnections {
 
   /** Admits a new connection; null: all others are busy, and the caller closes it. */
   opened(cut: () => void, finish: () => void = cut): Connection | null {
-    if (this.stopping || (this.size >= this.max && !this.makeRoom())) {
+    if (this.stopping || (this.held >= this.max && !this.makeRoom())) {
       this.displaced++
       return null
     }
@@ -88,10 +118,37 @@ export class ListenerConnections {
     const [unread] = this.unread
     const late = waiting !== undefined && this.ticks - waiting.since > 1 ? waiting : undefined
     const victim = late ?? idle ?? waiting ?? unread
-    if (victim === undefined) return false
+    if (victim === undefined) return this.giveUp()
     this.displaced++
     this.end(victim)
     return true
+  }
+
+  /** Answers the connection with the slowest body and lets it go; false: there is none. */
+  private giveUp(): boolean {
+    const victim = this.slowest()
+    if (victim === undefined) return false
+    this.displaced++
+    const { bodies } = victim
+    this.remove(victim)
+    const [first] = this.leaving
+    if (first !== undefined && this.leaving.size >= this.max * courtesy) this.end(first)
+    victim.since = this.ticks
+    this.leaving.add(victim)
+    for (const { giveUp } of bodies) giveUp()
+    return true
+  }
+
+  private slowest(): Connection | undefined {
+    let most: ReadonlySet<Connection> = new Set()
+    for (const connections of this.awaited.values()) if (connections.size > most.size) most = connections
+    const young = most.size > this.max * share
+    for (const connection of most) {
+      if (!young && this.ticks - connection.since <= 1) return undefined
+      // Over HTTP/2 the answer to another request may be under way.
+      if (connection.running === connection.bodies.length) return connection
+    }
+    return undefined
   }
 
   /** A complete header arrived. `unread`: whether the answer is complete and waits to be read. */
@@ -102,6 +159,26 @@ export class ListenerConnections {
     connection.since = this.ticks
     connection.unread = unread
     this.busy.add(connection)
+  }
+
+  /** The rest of a request's body is awaited; call the result once it has arrived, or is no longer awaited. */
+  awaits(connection: Connection, caller: string, giveUp: () => void): () => void {
+    if (!this.busy.has(connection)) return () => {}
+    const body = { caller, giveUp }
+    connection.bodies = [...connection.bodies, body]
+    const connections = this.awaited.get(caller) ?? new Set()
+    this.awaited.set(caller, connections.add(connection))
+    return () => {
+      connection.bodies = connection.bodies.filter((other) => other !== body)
+      this.arrived(connection, caller)
+    }
+  }
+
+  private arrived(connection: Connection, caller: string): void {
+    if (connection.bodies.some((other) => other.caller === caller)) return
+    const connections = this.awaited.get(caller)
+    connections?.delete(connection)
+    if (connections?.size === 0) this.awaited.delete(caller)
   }
 
   /** The answer was given to the system, which may still have to send `bytes`. */
@@ -132,6 +209,10 @@ export class ListenerConnections {
       if (over <= 0) break
       if (over > connection.grace) this.end(connection)
     }
+    for (const connection of this.leaving) {
+      if (this.ticks - connection.since <= 1) break
+      this.end(connection)
+    }
     for (const connection of this.busy) {
       if (this.ticks - connection.since > headerTicks && connection.unread()) this.unread.add(connection)
     }
@@ -156,7 +237,9 @@ export class ListenerConnections {
   }
 
   cutAll(): void {
-    for (const set of [this.halfOpen, this.idle, this.busy]) for (const connection of set) this.end(connection)
+    for (const set of [this.halfOpen, this.idle, this.busy, this.leaving]) {
+      for (const connection of set) this.end(connection)
+    }
   }
 
   /** Resolves when no connection is left. */
@@ -177,5 +260,9 @@ export class ListenerConnections {
     this.idle.delete(connection)
     this.busy.delete(connection)
     this.unread.delete(connection)
+    this.leaving.delete(connection)
+    const { bodies } = connection
+    connection.bodies = none
+    for (const { caller } of bodies) this.arrived(connection, caller)
   }
 }

@@ -9,7 +9,7 @@ import { Context, Effect, Fiber, type Scope } from "effect"
 import { HttpEffect, HttpServerRequest, type HttpServerResponse } from "effect/http"
 import { defaults } from "../edge/RequestPipeline.ts"
 import { overWeb } from "../edge/StreamingResponse.ts"
-import { answeredWith, Came, cameBy, type Connection } from "../edge/RemoteAddress.ts"
+import { answeredWith, type Awaits, Came, cameBy, type Connection } from "../edge/RemoteAddress.ts"
 import { buffered } from "./ListenerConnections.ts"
 import { CannotAccept, CannotListen, finish, type Listening, noRoom, watch } from "./Listening.ts"
 
@@ -25,9 +25,14 @@ interface Listener {
 
 type Handler = (request: Request, info: Connection & { readonly completed: Promise<void> }) => Promise<Response>
 
+/** The part of an AbortSignal that Deno's engine uses: it is given one function, once. */
+interface Cut {
+  readonly addEventListener: (type: "abort", cut: () => void) => void
+}
+
 type ServeOn = (
   connection: Accepted,
-  signal: AbortSignal,
+  signal: Cut,
   handler: Handler,
   onError: (error: unknown) => Response,
   onListen: () => void,
@@ -67,14 +72,17 @@ const pause = "100 millis"
 
 const encoded = new TextEncoder().encode(noRoom)
 
-const turnAway = (accepted: Accepted) => {
-  const close = () => {
-    try {
-      accepted.close()
-    } catch {
-      // Closed by its client.
-    }
+/** Ends a connection, which may have ended already. */
+const whatever = (end: () => void) => {
+  try {
+    end()
+  } catch {
+    // Ended by its client, or about to end.
   }
+}
+
+const turnAway = (accepted: Accepted) => {
+  const close = () => whatever(() => accepted.close())
   accepted.write(encoded).then(close, close)
 }
 
@@ -90,19 +98,21 @@ const noted = (response: HttpServerResponse.HttpServerResponse) => {
 type Answer = (request: Request) => Promise<Response>
 
 const serving = ({ serveOn }: Deno, answer: Answer, { connections }: Listening) => (accepted: Accepted) => {
-  const abort = new AbortController()
+  let cut = () => {}
   let graceful = () => {}
-  const connection = connections.opened(() => abort.abort(), () => graceful())
+  const connection = connections.opened(() => whatever(cut), () => graceful())
   if (connection === null) return turnAway(accepted)
+  const awaits: Awaits = (caller, giveUp) => connections.awaits(connection, caller, giveUp)
   const handler: Handler = (request, info) => {
     connections.requested(connection)
-    const came = new Came(info)
+    const came = new Came(info, awaits)
     const done = () => connections.answered(connection, came.bytes)
     info.completed.then(done, done)
     return answer(cameBy(unsignalled(request), came))
   }
   served(() => {
-    const server = serveOn(accepted, abort.signal, handler, () => new Response(null, { status: 500 }), () => {})
+    const signal: Cut = { addEventListener: (_, listener) => cut = listener }
+    const server = serveOn(accepted, signal, handler, () => new Response(null, { status: 500 }), () => {})
     graceful = () => void server.shutdown().catch(() => {})
     return server.finished
   }, () => connections.gone(connection))

@@ -4,6 +4,7 @@ import { Deferred, Effect, type Scope } from "effect"
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http"
 import { connect, Server as NetServer, type Socket } from "node:net"
 import { defaults } from "../edge/RequestPipeline.ts"
+import { type Awaits, Came, cameBy } from "../edge/RemoteAddress.ts"
 import { overNode, streams } from "../edge/StreamingResponse.ts"
 import type { Connection, ListenerConnections } from "./ListenerConnections.ts"
 import { CannotAccept, CannotListen, finish, type Listening, noRoom, watch } from "./Listening.ts"
@@ -30,9 +31,12 @@ export const counted = (http: Server, connections: ListenerConnections) => {
     known.set(socket, connection)
     socket.once("close", () => connections.gone(connection))
   })
-  const requested = ({ socket }: IncomingMessage, response: ServerResponse) => {
-    const connection = known.get(socket)
+  const requested = (request: IncomingMessage, response: ServerResponse) => {
+    const connection = known.get(request.socket)
     if (connection === undefined) return
+    const { remoteAddress } = request.socket
+    const awaits: Awaits = (caller, giveUp) => connections.awaits(connection, caller, giveUp)
+    cameBy(request, new Came({ remoteAddr: remoteAddress === undefined ? {} : { hostname: remoteAddress } }, awaits))
     connections.requested(connection, () => response.writableEnded && !streams.has(response))
     // Emitted once the system has the answer's last byte, or the client has disconnected; the socket is free by then.
     response.once("close", () => connections.answered(connection))

@@ -10,7 +10,7 @@ import { home as emptyHome, runtime } from "../../support/Processes.ts"
 import type { Reply } from "./ApiClient.ts"
 import { instance } from "./ProgramInstance.ts"
 import { until } from "./Until.ts"
-import { world } from "./ProgramWorld.ts"
+import { fixture } from "./ProgramFixture.ts"
 
 /** The run's runtime with 300 descriptors, which it cannot raise. */
 const with300 = ["/bin/sh", "-c", `ulimit -n 300 && exec "$0" "$@"`, ...runtime()]
@@ -89,7 +89,7 @@ export const connectionCases = (nodeHttp: string): void =>
       "400 half-open connections at 300 descriptors do not keep the program from answering others",
       () =>
         Effect.gen(function* () {
-          const { account, api, instance } = yield* world({ NODE_HTTP: nodeHttp }, { command: with300 })
+          const { account, api, instance } = yield* fixture({ NODE_HTTP: nodeHttp }, { command: with300 })
           const known = yield* account()
           const half = yield* connections(instance.origin(), 400, "GET / HTTP/1.1\r\nX: ")
           // More than fit: the oldest have given way.
@@ -110,11 +110,33 @@ export const connectionCases = (nodeHttp: string): void =>
       120_000,
     )
 
+    it.live(
+      "slow bodies of one account at 300 descriptors do not keep the program from answering another",
+      () =>
+        Effect.gen(function* () {
+          const { account, instance } = yield* fixture({ NODE_HTTP: nodeHttp }, { command: with300 })
+          const known = yield* account()
+          const hostile = yield* account()
+          const { host } = new URL(instance.origin())
+          const post = `POST /v1/webhooks/ HTTP/1.1\r\nHost: ${host}\r\nAuthorization: Bearer ${hostile.key}\r\n` +
+            `Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{`
+          const slow = yield* connections(instance.origin(), 200, post)
+          // 150 fit: the others were refused, or gave way.
+          yield* until("no room", slow.closed, (closed) => closed >= 50, 9)
+          for (let times = 0; times < 10; times++) {
+            assert.strictEqual((yield* asked(known.api.get("/v1/webhooks/"))).status, 200)
+          }
+          slow.leave()
+          assert.strictEqual((yield* asked(hostile.api.get("/v1/webhooks/"))).status, 200)
+        }).pipe(Effect.scoped),
+      120_000,
+    )
+
     it.live.skipIf(!canLimit)(
       "a process that has run out of descriptors accepts connections again once there are some",
       () =>
         Effect.gen(function* () {
-          const { account, instance } = yield* world({ NODE_HTTP: nodeHttp, HTTP_CONNECTIONS: "4000" })
+          const { account, instance } = yield* fixture({ NODE_HTTP: nodeHttp, HTTP_CONNECTIONS: "4000" })
           const known = yield* account()
           const pid = instance.pid()
           // Its limit of connections was computed with more descriptors than it has now.
@@ -140,7 +162,7 @@ export const connectionCases = (nodeHttp: string): void =>
 
     it.live("idle connections give way to new ones", () =>
       Effect.gen(function* () {
-        const { api, instance } = yield* world({ NODE_HTTP: nodeHttp, HTTP_CONNECTIONS: "10" })
+        const { api, instance } = yield* fixture({ NODE_HTTP: nodeHttp, HTTP_CONNECTIONS: "10" })
         const { host } = new URL(instance.origin())
         const idle = yield* connections(instance.origin(), 10, `GET /health HTTP/1.1\r\nHost: ${host}\r\n\r\n`)
         yield* until("ten answers", idle.answered, (answered) => answered === 10)
@@ -152,7 +174,7 @@ export const connectionCases = (nodeHttp: string): void =>
 
     it.live("after SIGTERM a kept connection is answered 503, with what to do next", () =>
       Effect.gen(function* () {
-        const { instance } = yield* world({ NODE_HTTP: nodeHttp })
+        const { instance } = yield* fixture({ NODE_HTTP: nodeHttp })
         const ask = keptConnection(instance.origin())
         assert.match(yield* ask, /^HTTP\/1.1 200 /)
         const ending = yield* Effect.forkChild(instance.end("SIGTERM"), { startImmediately: true })

@@ -15,19 +15,19 @@ import { TestDatabase } from "../../support/TestDatabase.ts"
 import { api, type ApiClient } from "./ApiClient.ts"
 import { cli } from "./ProgramInstance.ts"
 import { until } from "./Until.ts"
-import { type Servers, world as anyWorld } from "./ProgramWorld.ts"
+import { fixture as anyFixture, type Servers } from "./ProgramFixture.ts"
 
 const publicUrl = "http://127.0.0.1:8080"
 export const ids = demoIdentityIds
 export type Who = "sam" | "ada" | "abe" | "oz" | "pat"
 
-export const world = Effect.fnUntraced(function* (
+export const fixture = Effect.fnUntraced(function* (
   servers: Servers = {},
   more: Readonly<Record<string, string>> = {},
 ) {
   const database = servers.database ?? (yield* TestDatabase.make)
   const port = yield* Effect.orDie(freePort())
-  const made = yield* anyWorld({
+  const made = yield* anyFixture({
     DEMO: "true",
     MAIL_ISSUERS: "",
     PUBLIC_URL: publicUrl,
@@ -111,10 +111,10 @@ export const world = Effect.fnUntraced(function* (
 
   return { ...made, env: () => env, as, post, type, apply, rows, published, grant, restart, use, issuer }
 })
-export type IdentityWorld = Effect.Success<ReturnType<typeof world>>
+export type IdentityFixture = Effect.Success<ReturnType<typeof fixture>>
 
 /** The sample product, following the demo's project as the service `product`, until the scope closes. */
-export const product = Effect.fnUntraced(function* ({ api, home, instance, issuer }: IdentityWorld) {
+export const product = Effect.fnUntraced(function* ({ api, home, instance, issuer }: IdentityFixture) {
   const { json } = yield* api.get("/v1/lifecycle/jwks")
   const pins = (json.keys as ReadonlyArray<{ readonly kid: string }>).map(({ kid }) => kid)
   const token = yield* Effect.provide(

@@ -4,7 +4,7 @@
  */
 import { assert } from "@effect/vitest"
 import { Effect, Semaphore } from "effect"
-import { addressOf, type Owner } from "../../e2e/ClusterWorld.ts"
+import { addressOf, type Owner } from "../../e2e/ClusterFixture.ts"
 import type { Reply } from "../../e2e/support/ApiClient.ts"
 import type { ProgramInstance } from "../../e2e/support/ProgramInstance.ts"
 

@@ -18,9 +18,9 @@ import { EmbeddedIssuer } from "../../../src/embedded/EmbeddedIssuer.ts"
 import { reason } from "../../support/Fixtures.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
 import { api } from "../../e2e/support/ApiClient.ts"
-import { type IdentityWorld, ids, product, world } from "../../e2e/support/ProgramIdentity.ts"
+import { fixture, type IdentityFixture, ids, product } from "../../e2e/support/ProgramIdentity.ts"
 import { until } from "../../e2e/support/Until.ts"
-import { accountLine } from "../../e2e/support/ProgramWorld.ts"
+import { accountLine } from "../../e2e/support/ProgramFixture.ts"
 
 const someone = (subject: string, more: object = {}) => ({
   kind: "person",
@@ -50,7 +50,7 @@ const order = ({ group, id }: Fact) => `${group} ${id}`
 const sorted = (facts: ReadonlyArray<Fact>) => [...facts].sort((a, b) => order(a) < order(b) ? -1 : 1)
 
 /** The transmitter's current answer to the product's service. */
-const told = Effect.fnUntraced(function* ({ instance, issuer }: IdentityWorld) {
+const told = Effect.fnUntraced(function* ({ instance, issuer }: IdentityFixture) {
   const token = yield* Effect.provide(
     Effect.flatMap(
       EmbeddedIssuer,
@@ -78,7 +78,7 @@ describe("a backup in the place of a database", () => {
     "brings back nothing revoked since, and opens by itself once that is certain",
     () =>
       Effect.gen(function* () {
-        const at = yield* world()
+        const at = yield* fixture()
         yield* at.apply(
           ...["quinn", "ron", "uma"].map((name) => someone(name)),
           accessLine("a-quinn", "quinn"),

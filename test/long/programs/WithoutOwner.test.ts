@@ -18,7 +18,7 @@ import { cli, instance } from "../../e2e/support/ProgramInstance.ts"
 import { receiver } from "../../e2e/support/Receiver.ts"
 import { until } from "../../e2e/support/Until.ts"
 import { hook, totals } from "../../e2e/support/ProgramWebhooks.ts"
-import { world } from "../../e2e/support/ProgramWorld.ts"
+import { fixture } from "../../e2e/support/ProgramFixture.ts"
 
 const compose = readFileSync(join(root, "deploy", "compose.yaml"), "utf8")
 const rolesOf = (service: string) => new RegExp(`^  ${service}:\\n[^]*?ROLES: (\\S+)$`, "m").exec(compose)![1]!
@@ -80,7 +80,7 @@ describe("a process without the owner's credentials", () => {
       Effect.gen(function* () {
         const database = yield* TestDatabase.make
         const weak = { DATABASE_OWNER_URL: "", CLUSTER: "on", BAILIWICK_KEYS_FILE: join(yield* emptyHome, "keys.json") }
-        const one = yield* world({ ...weak, ROLES: rolesOf("one") }, { database })
+        const one = yield* fixture({ ...weak, ROLES: rolesOf("one") }, { database })
         const doctor = Effect.map(cli(one.env, "doctor"), ({ output }) => output)
         const ready = (origin: () => string) => Effect.map(api(origin).get("/ready"), ({ json }) => json)
         const late = "the next partitions of events, deliveries, attempts, seen_ids, audit_records were not made: " +

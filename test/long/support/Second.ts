@@ -2,16 +2,16 @@
 import { Effect } from "effect"
 import { join } from "node:path"
 import { instance } from "../../e2e/support/ProgramInstance.ts"
-import type { ProgramWorld } from "../../e2e/support/ProgramWorld.ts"
+import type { ProgramFixture } from "../../e2e/support/ProgramFixture.ts"
 import { home } from "../../support/Processes.ts"
 
 export const second = Effect.fnUntraced(
-  function* (world: ProgramWorld, changes: Readonly<Record<string, string>> = {}) {
+  function* (fixture: ProgramFixture, changes: Readonly<Record<string, string>> = {}) {
     const other = yield* instance({
-      ...world.env,
+      ...fixture.env,
       ...changes,
       BAILIWICK_HOME: yield* home,
-      BAILIWICK_KEYS_FILE: join(world.home, "keys.json"),
+      BAILIWICK_KEYS_FILE: join(fixture.home, "keys.json"),
     })
     yield* other.start()
     return other

@@ -5,11 +5,11 @@
  */
 import { Effect, Queue } from "effect"
 import { Database } from "../../../services/platform/database/Database.ts"
-import { addressOf, owner } from "../../e2e/ClusterWorld.ts"
+import { addressOf, owner } from "../../e2e/ClusterFixture.ts"
 import { until } from "../../e2e/support/Until.ts"
-import { world } from "../../e2e/support/ProgramWorld.ts"
+import { fixture } from "../../e2e/support/ProgramFixture.ts"
 import { serve } from "../../services/platform/Outbound/LoopbackServers.ts"
-import { push, pushed, receiving, stream, subjects, tellAll } from "../../services/event-streams/StreamWorld.ts"
+import { push, pushed, receiving, stream, subjects, tellAll } from "../../services/event-streams/StreamFixture.ts"
 import { start } from "../../support/Processes.ts"
 import { TestBus } from "../../support/TestBus.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
@@ -116,7 +116,7 @@ export const stops = Effect.gen(function* () {
       setTimeout(() => response.writeHead(200).end("ok"), 20)
     })
   })
-  const around = yield* world({
+  const around = yield* fixture({
     BAILIWICK_KEYS: testKeys,
     PUBLIC_URL: "https://id.example",
     SMTP_URL: smtp.url,

@@ -8,7 +8,7 @@ import { Database } from "../../../services/platform/database/Database.ts"
 import { type MailEvent, mailEvent } from "../../e2e/support/EventFeed.ts"
 import { until } from "../../e2e/support/Until.ts"
 import { deliveries, statuses, totals } from "../../e2e/support/ProgramWebhooks.ts"
-import type { Account, ProgramWorld } from "../../e2e/support/ProgramWorld.ts"
+import type { Account, ProgramFixture } from "../../e2e/support/ProgramFixture.ts"
 import { type Hit, target as makeTarget } from "./Target.ts"
 
 const numberOf = (hit: Pick<Hit, "body">): number => Number(JSON.parse(hit.body).email_id.slice("em_".length))
@@ -28,8 +28,8 @@ const subscriptions = [
 ] as const
 
 /** An account with three webhooks at one receiver. */
-export const traffic = Effect.fnUntraced(function* (world: ProgramWorld) {
-  const account: Account = yield* world.account()
+export const traffic = Effect.fnUntraced(function* (fixture: ProgramFixture) {
+  const account: Account = yield* fixture.account()
   const target = yield* makeTarget(answer)
   const hooks: Array<{ readonly id: string; readonly path: string; readonly events: ReadonlyArray<string> }> = []
   for (const { events, path } of subscriptions) {
@@ -44,7 +44,7 @@ export const traffic = Effect.fnUntraced(function* (world: ProgramWorld) {
   /** Publishes `count` new events; acknowledged ones are added to the expected events. */
   const publish = Effect.fnUntraced(function* (count: number) {
     const events = Array.from({ length: count }, () => mailEvent(account.id, String(made), typeOf(made++)))
-    const taken = yield* world.feed.events(events, 10_000)
+    const taken = yield* fixture.feed.events(events, 10_000)
     acknowledged.push(...taken)
     return taken
   })
@@ -89,10 +89,10 @@ export const interrupted = (ids: ReadonlyArray<string>) =>
     yield* until("claims ended by others", left, ([row]) => row!.n === 0)
   })
 
-export const databaseOf = (world: ProgramWorld) =>
+export const databaseOf = (fixture: ProgramFixture) =>
   Database.layer({
-    url: Redacted.make(world.env["DATABASE_URL"]!),
-    ownerUrl: Redacted.make(world.env["DATABASE_OWNER_URL"]!),
+    url: Redacted.make(fixture.env["DATABASE_URL"]!),
+    ownerUrl: Redacted.make(fixture.env["DATABASE_OWNER_URL"]!),
     maxConnections: 2,
   })
 

@@ -8,7 +8,7 @@ import { randomUUID } from "node:crypto"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { api, type Reply } from "../../e2e/support/ApiClient.ts"
 import { until } from "../../e2e/support/Until.ts"
-import type { ProgramWorld } from "../../e2e/support/ProgramWorld.ts"
+import type { ProgramFixture } from "../../e2e/support/ProgramFixture.ts"
 import type { Taken, testSmtp } from "../../support/TestSmtp.ts"
 import { slack } from "./Slack.ts"
 
@@ -66,8 +66,8 @@ export interface Cast {
 const often = "200 millis"
 const patience = 600
 
-const publish = (world: ProgramWorld, kind: string, id: string, fields: Readonly<Record<string, unknown>>) =>
-  world.feed.publish(`intake.v1.directory.${kind}`, JSON.stringify({ kind, id, version: 1, ...fields }))
+const publish = (fixture: ProgramFixture, kind: string, id: string, fields: Readonly<Record<string, unknown>>) =>
+  fixture.feed.publish(`intake.v1.directory.${kind}`, JSON.stringify({ kind, id, version: 1, ...fields }))
 
 /** Repeats the request until it gets a definite answer. */
 const insist = (what: string, ask: Effect.Effect<Reply>, good: ReadonlyArray<number>) =>
@@ -98,10 +98,10 @@ const itsTime = Effect.fnUntraced(function* (domainId: string) {
 
 /** Alice, who has domains, Bob, who takes them, and an administrator. */
 export const cast = Effect.fnUntraced(function* (
-  world: ProgramWorld,
+  fixture: ProgramFixture,
   smtp: Effect.Success<ReturnType<typeof testSmtp>>,
 ) {
-  let origin = world.instance.origin()
+  let origin = fixture.instance.origin()
   const channel = yield* slack
   const arrived: Array<Taken> = []
   yield* Effect.forkScoped(
@@ -109,7 +109,7 @@ export const cast = Effect.fnUntraced(function* (
   )
   const person = Effect.fnUntraced(function* (fields: Readonly<Record<string, unknown>>) {
     const [id, workspace] = [randomUUID(), randomUUID()]
-    yield* publish(world, "account", id, {
+    yield* publish(fixture, "account", id, {
       email: `${id}@example.com`,
       name: "P",
       plan: "business",
@@ -117,10 +117,10 @@ export const cast = Effect.fnUntraced(function* (
       status: "active",
       ...fields,
     })
-    yield* publish(world, "workspace", workspace, { name: "W", created_at: "2020-01-01T00:00:00Z" })
+    yield* publish(fixture, "workspace", workspace, { name: "W", created_at: "2020-01-01T00:00:00Z" })
     const seat = { workspace_id: workspace, account_id: id, role: "owner" }
-    yield* publish(world, "workspace_membership", randomUUID(), seat)
-    const session = api(() => origin, yield* world.cookie(id))
+    yield* publish(fixture, "workspace_membership", randomUUID(), seat)
+    const session = api(() => origin, yield* fixture.cookie(id))
     yield* insist("an account", session.get("/v1/domain-transfers/incoming"), [200])
     return { id, workspace, session }
   })
@@ -197,7 +197,7 @@ export const cast = Effect.fnUntraced(function* (
     force: ({ domainId }) => {
       const body = { target_email: `${bob.id}@example.com`, rotate_dkim: false }
       const ask = Effect.gen(function* () {
-        const fresh = yield* world.cookie(root.id, Math.floor(Date.now() / 1_000))
+        const fresh = yield* fixture.cookie(root.id, Math.floor(Date.now() / 1_000))
         return yield* api(() => origin, fresh).post(`/v1/admin/domain-transfers/${domainId}`, body)
       })
       return insist("a force", ask, [200, 409])
@@ -222,7 +222,7 @@ export const cast = Effect.fnUntraced(function* (
       return { kind, domainId, name: `${kind}-${domainId.slice(0, 8)}.example` }
     })
     for (const { domainId, name } of walks) {
-      yield* publish(world, "domain", domainId, {
+      yield* publish(fixture, "domain", domainId, {
         name,
         account_id: alice.id,
         workspace_id: alice.workspace,
@@ -230,7 +230,7 @@ export const cast = Effect.fnUntraced(function* (
         dkim_selector: "old",
       })
       const credential = { domain_id: domainId, account_id: alice.id, username: "u" }
-      yield* publish(world, "smtp_credential", randomUUID(), credential)
+      yield* publish(fixture, "smtp_credential", randomUUID(), credential)
     }
     const known = sql<{ n: number }>`
       select count(*)::int as n from domains d join smtp_credentials c on c.domain_id = d.id

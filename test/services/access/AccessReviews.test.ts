@@ -11,12 +11,12 @@ import { day, reason, start, tagOf, timed } from "../../support/Fixtures.ts"
 import { counting } from "../../support/Statements.ts"
 import { access, institution, member, person, tell } from "../../support/TestIdentity.ts"
 import { verified } from "./EvidenceChain.ts"
-import { approve, list, on, propose, rawAccess, revoke, said, services, world } from "./ReviewWorld.ts"
+import { approve, fixture, list, on, propose, rawAccess, revoke, said, services } from "./ReviewFixture.ts"
 
 layer(services, { excludeTestServices: true })("AccessReviews", (it) => {
   it.effect("a review records exactly what was decided, and changes nothing of the Access", () =>
     timed(Effect.gen(function* () {
-      const w = yield* world
+      const w = yield* fixture
       const before = yield* rawAccess(w.accessId)
       const proposed = yield* propose(w)
       assert.deepInclude(proposed, {
@@ -49,7 +49,7 @@ layer(services, { excludeTestServices: true })("AccessReviews", (it) => {
 
   it.effect("each review decision takes two round trips to the database, and so does a list", () =>
     timed(Effect.gen(function* () {
-      const w = yield* world
+      const w = yield* fixture
       const reviews = yield* AccessReviews
       const { sql } = yield* Database
       const decide = <A, E, R>(command: Effect.Effect<A, E, R>) =>
@@ -75,7 +75,7 @@ layer(services, { excludeTestServices: true })("AccessReviews", (it) => {
 
   it.effect("a review's evidence and decision cannot be rewritten, not even by the owner of the tables", () =>
     timed(Effect.gen(function* () {
-      const w = yield* world
+      const w = yield* fixture
       const { review_id } = yield* propose(w)
       yield* approve(on(w, w.ada, review_id))
       const { owner } = yield* Database
@@ -99,7 +99,7 @@ layer(services, { excludeTestServices: true })("AccessReviews", (it) => {
 
   it.effect("an approval that waits too long for the Access's lock fails with that, not as a dead transaction", () =>
     timed(Effect.gen(function* () {
-      const w = yield* world
+      const w = yield* fixture
       const { review_id } = yield* propose(w)
       const { sql } = yield* Database
       const [held, go] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
@@ -127,7 +127,7 @@ layer(services, { excludeTestServices: true })("AccessReviews", (it) => {
 
   it.effect("events name the person by the product's subject and are filed under the merged person", () =>
     timed(Effect.gen(function* () {
-      const w = yield* world
+      const w = yield* fixture
       const { review_id } = yield* propose(w)
       const { sql } = yield* Database
       // Pat's own membership was removed; the person that Pat was merged into still has one.
@@ -147,10 +147,10 @@ layer(services, { excludeTestServices: true })("AccessReviews", (it) => {
 
   it.effect("a proposal takes the current active version and its own grant event only", () =>
     timed(Effect.gen(function* () {
-      const w = yield* world
+      const w = yield* fixture
       const reviews = yield* AccessReviews
       const proposal = { access_id: w.accessId, access_version: 1, reason, personId: w.sam, institutionId: w.fern }
-      const other = yield* world
+      const other = yield* fixture
       const [foreign] = (yield* list(other, other.sam)).candidates
       const grant_event_id = foreign!.grant_event_id
       assert.strictEqual(yield* tagOf(run(reviews.propose({ ...proposal, grant_event_id }))), "GrantEventMismatch")
@@ -172,7 +172,7 @@ layer(services, { excludeTestServices: true })("AccessReviews", (it) => {
 
   it.effect("fifty concurrent proposals make one review, and two concurrent approvals approve it once", () =>
     timed(Effect.gen(function* () {
-      const w = yield* world
+      const w = yield* fixture
       const outcomes = yield* Effect.all(Array.from({ length: 50 }, () => tagOf(propose(w))), { concurrency: 50 })
       assert.strictEqual(outcomes.filter((tag) => tag === "done").length, 1)
       assert.deepStrictEqual(new Set(outcomes), new Set(["done", "ReviewExists"]))
@@ -183,7 +183,7 @@ layer(services, { excludeTestServices: true })("AccessReviews", (it) => {
 
   it.effect("an approval is refused to an administrator who loses the role while it waits", () =>
     timed(Effect.gen(function* () {
-      const w = yield* world
+      const w = yield* fixture
       const { review_id } = yield* propose(w)
       const { sql } = yield* Database
       const taken = yield* Deferred.make<void>()
@@ -206,7 +206,7 @@ layer(services, { excludeTestServices: true })("AccessReviews", (it) => {
 
   it.effect("a caller without the role is told which one is missing; a person from outside gets 404", () =>
     timed(Effect.gen(function* () {
-      const w = yield* world
+      const w = yield* fixture
       const [late, invited, ended, plain, stranger] = yield* Effect.all(Array.from({ length: 5 }, () => person()))
       yield* member(w.fern, late!, "administrator", { effective_from: "2099-01-01T00:00:00Z" })
       yield* member(w.fern, invited!, "administrator", { state: "invited", accepted_at: null })
@@ -234,7 +234,7 @@ layer(services, { excludeTestServices: true })("AccessReviews", (it) => {
 
   it.effect("the proposing Sponsor may revoke a review while it is proposed, and not after", () =>
     timed(Effect.gen(function* () {
-      const w = yield* world
+      const w = yield* fixture
       const one = yield* propose(w)
       assert.strictEqual(yield* tagOf(revoke(on(w, w.sam, one.review_id))), "done")
       assert.strictEqual(yield* tagOf(revoke(on(w, w.sam, one.review_id))), "RoleRequired")
@@ -250,7 +250,7 @@ layer(services, { excludeTestServices: true })("AccessReviews", (it) => {
 
   it.effect("a review expires without being rewritten, and its validity lists every reason", () =>
     timed(Effect.gen(function* () {
-      const w = yield* world
+      const w = yield* fixture
       const { review_id } = yield* propose(w)
       const validity = Effect.map(list(w, w.ada), ({ reviews }) => reviews[0]!.validity)
       assert.deepStrictEqual(yield* validity, { current: true, reasons: [] })

@@ -12,7 +12,7 @@ import { Database } from "../../../services/platform/database/Database.ts"
 import { runOnce, type UnitOfWork } from "../../../services/platform/database/UnitOfWork.ts"
 import { day, reason, start, timed } from "../../support/Fixtures.ts"
 import { access, institution, member, person, project, tell } from "../../support/TestIdentity.ts"
-import { approve, on, propose, revoke, said, services } from "./ReviewWorld.ts"
+import { approve, on, propose, revoke, said, services } from "./ReviewFixture.ts"
 
 const roles = ["sponsor", "administrator", "member"] as const
 const seats = ["none", "active", "invited", "suspended", "ended", "early", "over", "unaccepted"] as const

@@ -6,13 +6,13 @@ import { Drift } from "../../../services/lifecycle/Drift.ts"
 import { drifting } from "../../../services/lifecycle/Lag.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { verified } from "./EvidenceChain.ts"
-import { approve, list, on, propose, revoke, services, world } from "./ReviewWorld.ts"
+import { approve, fixture, list, on, propose, revoke, services } from "./ReviewFixture.ts"
 import { day, start, tagOf, timed } from "../../support/Fixtures.ts"
 
 layer(Drift.layer.pipe(Layer.provideMerge(services)), { excludeTestServices: true })("An expired review", (it) => {
   it.effect("makes room for one new proposal from the moment it expires, before any sweep", () =>
     timed(Effect.gen(function* () {
-      const w = yield* world
+      const w = yield* fixture
       const candidates = Effect.map(list(w, w.sam), (listed) => listed.candidates.map(({ proposable }) => proposable))
       const shown = Effect.map(
         list(w, w.ada),
@@ -60,7 +60,7 @@ layer(Drift.layer.pipe(Layer.provideMerge(services)), { excludeTestServices: tru
 
   it.effect("cannot be marked expired early, and an approval in the last moment keeps its place", () =>
     timed(Effect.gen(function* () {
-      const w = yield* world
+      const w = yield* fixture
       const { review_id } = yield* propose(w)
       const { owner, sql } = yield* Database
       const lapsing = (at: number) =>

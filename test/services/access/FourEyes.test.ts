@@ -6,12 +6,12 @@ import { Roles } from "../../../services/people/Roles.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { day, start, tagOf, timed } from "../../support/Fixtures.ts"
 import { access, member, person } from "../../support/TestIdentity.ts"
-import { approve, on, propose, services, world } from "./ReviewWorld.ts"
+import { approve, fixture, on, propose, services } from "./ReviewFixture.ts"
 
 layer(services, { excludeTestServices: true })("Four eyes on reviews", (it) => {
   it.effect("the database refuses an approval by the proposer, an alias or a dependent person", () =>
     timed(Effect.gen(function* () {
-      const w = yield* world
+      const w = yield* fixture
       const { review_id } = yield* propose(w)
       const alias = yield* person()
       const { owner } = yield* Database
@@ -31,7 +31,7 @@ layer(services, { excludeTestServices: true })("Four eyes on reviews", (it) => {
 
   it.effect("the approver is another person than the Sponsor, and independent of that person", () =>
     timed(Effect.gen(function* () {
-      const w = yield* world
+      const w = yield* fixture
       yield* member(w.fern, w.sam, "administrator")
       const { review_id } = yield* propose(w)
       assert.strictEqual(yield* tagOf(approve(on(w, w.sam, review_id))), "FourEyesRequired")
@@ -52,7 +52,7 @@ layer(services, { excludeTestServices: true })("Four eyes on reviews", (it) => {
 
   it.effect("two persons are independent unless one alone made or approved the other within 90 days", () =>
     timed(Effect.gen(function* () {
-      const { abe, ada, sam } = yield* world
+      const { abe, ada, sam } = yield* fixture
       const alias = yield* person()
       const { sql } = yield* Database
       const { independent } = yield* Roles

@@ -9,9 +9,9 @@ import { Database } from "../../../services/platform/database/Database.ts"
 import { day, reason, start, timed } from "../../support/Fixtures.ts"
 import { rowsRead } from "../../support/RowsRead.ts"
 import { access, institution, member, owner, person, project, tell } from "../../support/TestIdentity.ts"
-import { codeOf, decided, services } from "../decisions/RequestWorld.ts"
+import { codeOf, decided, services } from "../decisions/RequestFixture.ts"
 
-const world = Layer.mergeAll(Institutions.layer, AccessReviews.layer).pipe(Layer.provideMerge(services))
+const fixture = Layer.mergeAll(Institutions.layer, AccessReviews.layer).pipe(Layer.provideMerge(services))
 
 const first: ListPage = { limit: 100, afterId: null }
 
@@ -48,7 +48,7 @@ const walk = Effect.fnUntraced(function* <A, E>(
   }
 })
 
-layer(world, { excludeTestServices: true, timeout: "2 minutes" })("Institutions", (it) => {
+layer(fixture, { excludeTestServices: true, timeout: "2 minutes" })("Institutions", (it) => {
   it.effect("a person sees institutions of memberships that have not ended, with the own roles; an operator sees all", () =>
     Effect.gen(function* () {
       const { list, read } = yield* Institutions

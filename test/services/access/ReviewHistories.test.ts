@@ -19,7 +19,7 @@ import { access, identity, institution, member, person, project, tell } from "..
 import { vault } from "../../support/TestVault.ts"
 import { verified } from "./EvidenceChain.ts"
 import * as Model from "./ReviewModel.ts"
-import { asAnew } from "./ReviewWorld.ts"
+import { asAnew } from "./ReviewFixture.ts"
 
 const services = Layer.merge(AccessReviews.layer, Idempotency.layer).pipe(
   Layer.provideMerge(Roles.layer),
@@ -37,7 +37,7 @@ const tagOf = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
 const encode = { status: 200, encode: (receipt: GrantReceipt) => JSON.stringify(receipt) }
 
 /** An institution of the model's people, and an administrator who only reads. */
-const world = Effect.gen(function* () {
+const fixture = Effect.gen(function* () {
   const fern = yield* institution()
   const ids = yield* Effect.forEach(Array.from({ length: Model.people }), () => person())
   const [portal, pat, watcher] = [yield* project(fern), yield* person(), yield* person()]
@@ -50,7 +50,7 @@ const history = Effect.fnUntraced(function* (steps: ReadonlyArray<Model.Step>) {
   const { fenced } = yield* Idempotency
   const { sql } = yield* Database
   const { decidedTogether, entangled, merge } = merging(sql)
-  const { accessId, fern, ids, pat, portal, watcher } = yield* world
+  const { accessId, fern, ids, pat, portal, watcher } = yield* fixture
   const m = Model.fresh()
   const answers: Array<{ readonly who: number; readonly asked: Asked; readonly body: string }> = []
   let feed = 1

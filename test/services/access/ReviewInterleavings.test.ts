@@ -14,7 +14,7 @@ import { interleaved } from "../../support/Interleaved.ts"
 import { tell } from "../../support/TestIdentity.ts"
 import { vault } from "../../support/TestVault.ts"
 import { verified } from "./EvidenceChain.ts"
-import { on, propose, revoke, services, type World, world } from "./ReviewWorld.ts"
+import { type Fixture, fixture, on, propose, revoke, services } from "./ReviewFixture.ts"
 
 const all = Layer.provideMerge(vault, services)
 
@@ -32,8 +32,8 @@ const decided = <E extends { readonly _tag: string }, R>(
     ),
   )
 
-/** The state of a world's reviews, without the ids that differ from world to world. */
-const stateOf = ({ accessId, portal }: World) =>
+/** The state of a fixture's reviews, without the ids that differ from fixture to fixture. */
+const stateOf = ({ accessId, portal }: Fixture) =>
   Effect.gen(function* () {
     const { sql } = yield* Database
     const reviews = yield* sql<{ id: AccessReviewId; state: string; approved_by: PersonId | null }>`
@@ -48,7 +48,7 @@ const stateOf = ({ accessId, portal }: World) =>
     return { states: reviews.map(({ state }) => state), kinds: kinds.map(({ kind }) => kind), audited }
   })
 
-type Decide = (w: World, reviewId: AccessReviewId) => Effect.Effect<string, never, Layer.Success<typeof all>>
+type Decide = (w: Fixture, reviewId: AccessReviewId) => Effect.Effect<string, never, Layer.Success<typeof all>>
 
 const by = (who: "ada" | "abe" | "sam", what: "approve" | "revoke", key?: string): Decide => (w, reviewId) =>
   Effect.flatMap(AccessReviews, (reviews) => {
@@ -111,7 +111,7 @@ layer(all, { excludeTestServices: true, timeout: "2 minutes" })(
         it.effect(`${name}, ${proposed ? "on a proposed review" : "after a revocation"}, end as if made one after the other`, () =>
           Effect.gen(function* () {
             const { interleavings, serial } = yield* interleaved(Effect.gen(function* () {
-              const w = yield* world
+              const w = yield* fixture
               const { review_id } = yield* propose(w)
               if (!proposed) yield* revoke(on(w, w.sam, review_id))
               return { commands: [one(w, review_id), other(w, review_id)] as const, state: stateOf(w) }

@@ -19,14 +19,14 @@ const services = ServiceGrants.layer({ issuers: [lifecycleIssuer] }).pipe(
   Layer.provideMerge(identity),
 )
 
-const world = Effect.gen(function* () {
+const fixture = Effect.gen(function* () {
   const [fern, olga, ada, oz] = yield* Effect.all([institution(), person(), person(), person({ operator: true })])
   yield* member(fern, ada, "administrator")
   const portal = yield* project(fern)
   yield* owner(portal, olga)
   return { fern, olga, ada, oz, portal }
 })
-type World = Effect.Success<typeof world>
+type Fixture = Effect.Success<typeof fixture>
 
 const proposal: LifecycleServiceProposal = {
   service_id: "backend",
@@ -35,13 +35,13 @@ const proposal: LifecycleServiceProposal = {
   reason,
 }
 
-const propose = ({ olga, portal }: World, more: Partial<LifecycleServiceProposal> & { personId?: PersonId } = {}) =>
+const propose = ({ olga, portal }: Fixture, more: Partial<LifecycleServiceProposal> & { personId?: PersonId } = {}) =>
   Effect.flatMap(
     ServiceGrants,
     (grants) => run(grants.propose({ ...proposal, personId: olga, projectId: portal, ...more })),
   )
 
-const approve = ({ portal }: World, personId: PersonId, grantId: ServiceGrantId, expectedVersion = 1) =>
+const approve = ({ portal }: Fixture, personId: PersonId, grantId: ServiceGrantId, expectedVersion = 1) =>
   Effect.flatMap(ServiceGrants, (grants) =>
     run(grants.approve({
       personId,
@@ -52,13 +52,13 @@ const approve = ({ portal }: World, personId: PersonId, grantId: ServiceGrantId,
       stepUp: Effect.void,
     })))
 
-const revoke = ({ portal }: World, personId: PersonId, grantId: ServiceGrantId) =>
+const revoke = ({ portal }: Fixture, personId: PersonId, grantId: ServiceGrantId) =>
   Effect.flatMap(ServiceGrants, (grants) => run(grants.revoke({ personId, projectId: portal, grantId, reason })))
 
-const list = ({ portal }: World, personId: PersonId, limit = 100, afterId: string | null = null) =>
+const list = ({ portal }: Fixture, personId: PersonId, limit = 100, afterId: string | null = null) =>
   Effect.flatMap(ServiceGrants, (grants) => grants.list({ personId, projectId: portal, limit, afterId }))
 
-const told = ({ portal }: World) =>
+const told = ({ portal }: Fixture) =>
   Effect.flatMap(Database, ({ sql }) =>
     Effect.map(
       sql<{ kind: string }>`
@@ -69,7 +69,7 @@ const told = ({ portal }: World) =>
 layer(services, { excludeTestServices: true })("ServiceGrants", (it) => {
   it.effect("a grant is proposed by an owner, approved by another person, and revoked at once", () =>
     timed(Effect.gen(function* () {
-      const w = yield* world
+      const w = yield* fixture
       const proposed = yield* propose(w)
       assert.deepInclude(proposed, {
         state: "proposed",
@@ -96,7 +96,7 @@ layer(services, { excludeTestServices: true })("ServiceGrants", (it) => {
 
   it.effect("the database refuses a grant that goes back in state or is approved by a dependent person", () =>
     timed(Effect.gen(function* () {
-      const w = yield* world
+      const w = yield* fixture
       const ends = (days: number) => new Date(start + days * day).toISOString()
       const { id } = yield* propose(w, { expires_at: ends(9) })
       const { owner: owned } = yield* Database
@@ -131,14 +131,14 @@ layer(services, { excludeTestServices: true })("ServiceGrants", (it) => {
 
   it.effect("a refused approval says why", () =>
     timed(Effect.gen(function* () {
-      const w = yield* world
+      const w = yield* fixture
       yield* member(w.fern, w.olga, "administrator")
       const { id } = yield* propose(w)
       assert.strictEqual(yield* tagOf(approve(w, w.olga, id)), "FourEyesRequired")
       assert.strictEqual(yield* tagOf(approve(w, w.oz, id)), "RoleRequired")
       assert.strictEqual(yield* tagOf(approve(w, w.ada, id, 2)), "VersionConflict")
       assert.strictEqual(yield* tagOf(approve(w, w.ada, ServiceGrantId.make("no-uuid"))), "NotFound")
-      assert.strictEqual(yield* tagOf(approve(yield* world, w.ada, id)), "NotFound")
+      assert.strictEqual(yield* tagOf(approve(yield* fixture, w.ada, id)), "NotFound")
       const { sql } = yield* Database
       const made = (at: number) =>
         sql`update project_owners set made_by = ${w.ada}, created_at = ${new Date(at)} where project_id = ${w.portal}`
@@ -154,7 +154,7 @@ layer(services, { excludeTestServices: true })("ServiceGrants", (it) => {
 
   it.effect("a moved project's grant is decided by its new institution, also while the approval waits", () =>
     timed(Effect.gen(function* () {
-      const w = yield* world
+      const w = yield* fixture
       const { id } = yield* propose(w)
       const [moss, meg] = [yield* institution(), yield* person()]
       yield* member(moss, meg, "administrator")
@@ -185,7 +185,7 @@ layer(services, { excludeTestServices: true })("ServiceGrants", (it) => {
 
   it.effect("a grant expires by the clock, at most a year on, and stays listed and revocable", () =>
     timed(Effect.gen(function* () {
-      const w = yield* world
+      const w = yield* fixture
       const at = (millis: number) => new Date(start + millis).toISOString()
       for (const expires_at of [at(-1), at(0), at(365 * day + 1)]) {
         assert.strictEqual(yield* tagOf(propose(w, { expires_at })), "HTTPValidationError")
@@ -203,7 +203,7 @@ layer(services, { excludeTestServices: true })("ServiceGrants", (it) => {
 
   it.effect("a grant must fit its project's environment when proposed and when approved", () =>
     timed(Effect.gen(function* () {
-      const w = yield* world
+      const w = yield* fixture
       const refusal = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
         Effect.flip(effect).pipe(Effect.map((error) => error instanceof EnvironmentMismatch ? error : null))
       assert.deepInclude(yield* refusal(propose(w, { environment: "staging" })), {
@@ -228,7 +228,7 @@ layer(services, { excludeTestServices: true })("ServiceGrants", (it) => {
 
   it.effect("grants are shown to owners, administrators and operators only", () =>
     timed(Effect.gen(function* () {
-      const w = yield* world
+      const w = yield* fixture
       const [plain, stranger] = yield* Effect.all([person(), person()])
       yield* member(w.fern, plain, "member")
       const seen = yield* Effect.forEach([w.olga, w.ada, w.oz, plain, stranger], (who) => tagOf(list(w, who)))
@@ -239,7 +239,7 @@ layer(services, { excludeTestServices: true })("ServiceGrants", (it) => {
 
   it.effect("grants end with their project", () =>
     timed(Effect.gen(function* () {
-      const w = yield* world
+      const w = yield* fixture
       const [one, two, three] = yield* Effect.all([propose(w), propose(w), propose(w)])
       yield* approve(w, w.ada, two.id)
       yield* revoke(w, w.ada, three.id)
@@ -255,7 +255,7 @@ layer(services, { excludeTestServices: true })("ServiceGrants", (it) => {
 
   it.effect("a grant takes the issuer that it names, or the only configured one", () =>
     timed(Effect.gen(function* () {
-      const w = yield* world
+      const w = yield* fixture
       const among = (issuers: ReadonlyArray<string>, service_issuer?: string | null) =>
         propose(w, service_issuer === undefined ? {} : { service_issuer }).pipe(
           Effect.provide(ServiceGrants.layer({ issuers }).pipe(Layer.provide(Roles.layer))),
@@ -284,7 +284,7 @@ layer(services, { excludeTestServices: true })("ServiceGrants", (it) => {
 
   it.effect("a grant is effective where its service can authenticate or has a push stream", () =>
     timed(Effect.gen(function* () {
-      const w = yield* world
+      const w = yield* fixture
       const stranger = "https://nobody.example"
       const { id } = yield* propose(w, { service_issuer: stranger })
       assert.deepInclude(yield* approve(w, w.ada, id), { state: "approved", effective: "not_effective" })

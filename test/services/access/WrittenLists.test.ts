@@ -11,12 +11,12 @@ import { Lists } from "../../../services/access/AccessReviews/Seen.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { day, start, timed } from "../../support/Fixtures.ts"
 import { access, tell } from "../../support/TestIdentity.ts"
-import { approve, asAnew, on, propose, services, world } from "./ReviewWorld.ts"
+import { approve, asAnew, fixture, on, propose, services } from "./ReviewFixture.ts"
 
 layer(services, { excludeTestServices: true })("A kept list of reviews", (it) => {
   it.effect("is made anew once anything in it changes", () =>
     timed(Effect.gen(function* () {
-      const w = yield* world
+      const w = yield* fixture
       const { owner: sql } = yield* Database
       const { review_id: reviewId } = yield* propose(w)
       yield* approve(on(w, w.ada, reviewId))
@@ -73,7 +73,7 @@ layer(services, { excludeTestServices: true })("A kept list of reviews", (it) =>
 
   it.effect("is another one for a caller who may propose, and carries the time of its reading", () =>
     timed(Effect.gen(function* () {
-      const w = yield* world
+      const w = yield* fixture
       for (const _ of ["written", "as it was"]) {
         for (const [who, blocked] of [[w.sam, []], [w.ada, ["role_required"]]] as const) {
           const { as_of, candidates } = yield* asAnew(who, w.fern)

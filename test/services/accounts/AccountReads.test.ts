@@ -17,9 +17,9 @@ import {
   person,
   seat,
   service,
-} from "../transfers/TransferWorld.ts"
+} from "../transfers/TransferFixture.ts"
 
-const world = Layer.mergeAll(AccountReads.layer({ webhooksPerAccount: 100 }), ApiKeys.layer).pipe(
+const fixture = Layer.mergeAll(AccountReads.layer({ webhooksPerAccount: 100 }), ApiKeys.layer).pipe(
   Layer.provideMerge(service()),
   Layer.provide(Cookies.layer([])),
 )
@@ -52,7 +52,7 @@ const workspace = Effect.fnUntraced(function* (created_at: string) {
   return id
 })
 
-layer(world, { excludeTestServices: true, timeout: "2 minutes" })("AccountReads", (it) => {
+layer(fixture, { excludeTestServices: true, timeout: "2 minutes" })("AccountReads", (it) => {
   it.effect("an account shows its plan and what it uses of each limit; a limit of its own replaces the plan's", () =>
     Effect.gen(function* () {
       const { account } = yield* AccountReads

@@ -8,7 +8,16 @@ import { Database } from "../../../services/platform/database/Database.ts"
 import { day, timed } from "../../support/Fixtures.ts"
 import { rowsRead } from "../../support/RowsRead.ts"
 import { institution, member, person } from "../../support/TestIdentity.ts"
-import { acceptInvitation, codeOf, enroll, revokeInvitation, services, sign, tokenOf, world } from "./RequestWorld.ts"
+import {
+  acceptInvitation,
+  codeOf,
+  enroll,
+  fixture,
+  revokeInvitation,
+  services,
+  sign,
+  tokenOf,
+} from "./RequestFixture.ts"
 
 const listed = Effect.fnUntraced(
   function* (institutionId: InstitutionId, personId: PersonId, page: { limit?: number; afterId?: string } = {}) {
@@ -20,7 +29,7 @@ const listed = Effect.fnUntraced(
 layer(services, { excludeTestServices: true, timeout: "2 minutes" })("an institution's invitations", (it) => {
   it.effect("are listed newest first, each with its present state, its mail and its review, the recipient masked", () =>
     timed(Effect.gen(function* () {
-      const w = yield* world
+      const w = yield* fixture
       const ned = yield* person({ email: "ned@new.example" })
       const accepted = yield* enroll(w.fern, w.sam, "ned@new.example")
       yield* sign(accepted, "administrator", w.ada)
@@ -62,7 +71,7 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("an institu
 
   it.effect("are for a Sponsor, an effective administrator and an operator", () =>
     Effect.gen(function* () {
-      const w = yield* world
+      const w = yield* fixture
       yield* enroll(w.fern, w.sam, "ned@new.example")
       assert.strictEqual(yield* codeOf(listed(w.fern, w.pat)), "not_found")
       yield* member(w.fern, w.pat, "member")
@@ -79,7 +88,7 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("an institu
 
   it.effect("are found by index among the requests of others and of other kinds", () =>
     Effect.gen(function* () {
-      const w = yield* world
+      const w = yield* fixture
       const made = yield* enroll(w.fern, w.sam, "ned@new.example")
       const { owner, reads } = yield* Database
       yield* owner.unsafe(`

@@ -15,6 +15,7 @@ import {
   decline,
   enroll,
   fire,
+  fixture,
   founded,
   membershipsOf,
   organization,
@@ -23,8 +24,7 @@ import {
   services,
   sign,
   tokenOf,
-  world,
-} from "./RequestWorld.ts"
+} from "./RequestFixture.ts"
 
 const deliveryOf = (personId: PersonId) =>
   Effect.map(Effect.flatMap(Requests, (requests) => requests.mine(personId)), ({ items }) => items[0]!.delivery)
@@ -45,7 +45,7 @@ const letters = Effect.fnUntraced(function* (requestId: RequestId) {
 layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Enrollments", (it) => {
   it.effect("an invitation is reviewed, mailed, and accepted by the person with the invited address", () =>
     timed(Effect.gen(function* () {
-      const w = yield* world
+      const w = yield* fixture
       const ned = yield* person({ email: "Ned@new.example" })
       const asked = yield* enroll(w.fern, w.sam, "ned@NEW.example")
       assert.deepInclude(asked, { state: "held", recipient: "n***@NEW.example", version: 1 })
@@ -86,7 +86,7 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Enrollment
 
   it.effect("an administrator's invitation needs a Sponsor's review; members and strangers may not invite", () =>
     timed(Effect.gen(function* () {
-      const w = yield* world
+      const w = yield* fixture
       const asked = yield* enroll(w.fern, w.ada, "new@new.example")
       assert.deepStrictEqual(asked.policy_review!.required_roles, ["sponsor"])
       assert.deepInclude(yield* Effect.flip(sign(asked, "administrator", w.abe)), {
@@ -106,7 +106,7 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Enrollment
 
   it.effect("an invitation to no valid address stays held after its review, until it expires", () =>
     timed(Effect.gen(function* () {
-      const w = yield* world
+      const w = yield* fixture
       const asked = yield* enroll(w.fern, w.sam, "the lady from accounting")
       assert.deepStrictEqual(asked.delivery, { state: "failed", message_id: null })
       assert.strictEqual(asked.recipient, "t***")
@@ -119,7 +119,7 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Enrollment
 
   it.effect("an invitation expires after seven days, by the clock and then by its timer", () =>
     timed(Effect.gen(function* () {
-      const w = yield* world
+      const w = yield* fixture
       const ned = yield* person({ email: "late@new.example" })
       const asked = yield* enroll(w.fern, w.sam, "late@new.example")
       yield* sign(asked, "administrator", w.ada)
@@ -133,7 +133,7 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Enrollment
 
   it.effect("another holder of an invitation's link waits for an administrator, and blocks no other holder", () =>
     timed(Effect.gen(function* () {
-      const w = yield* world
+      const w = yield* fixture
       const [ned, finder, thief] = yield* Effect.all([
         person({ email: "ned@new.example", email_verified: false }),
         person(),
@@ -171,7 +171,7 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Enrollment
 
   it.effect("approving an invitation does not approve another person who claims it", () =>
     timed(Effect.gen(function* () {
-      const w = yield* world
+      const w = yield* fixture
       yield* member(w.fern, w.sam, "administrator")
       const [finder, access] = [yield* person(), yield* project(w.fern)]
       const asked = yield* enroll(w.fern, w.sam, "somebody@new.example")
@@ -192,7 +192,7 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Enrollment
 
   it.effect("an inviter may revoke an invitation before and after its review", () =>
     timed(Effect.gen(function* () {
-      const w = yield* world
+      const w = yield* fixture
       const [ned, finder] = [yield* person({ email: "ned@back.example" }), yield* person()]
       const held = yield* enroll(w.fern, w.sam, "ned@back.example")
       const back = yield* revokeInvitation(w.fern, held.enrollment_id, w.ada)
@@ -230,7 +230,7 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Enrollment
 
   it.effect("a new institution's approver may approve its first administrator, and only the first", () =>
     timed(Effect.gen(function* () {
-      const w = yield* world
+      const w = yield* fixture
       const [mo, ann, ben] = yield* Effect.all([
         person(),
         person({ email: "ann@moss.example" }),
@@ -259,7 +259,7 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Enrollment
 
   it.effect("an operator stands in for administrators only while none of them could sign", () =>
     timed(Effect.gen(function* () {
-      const w = yield* world
+      const w = yield* fixture
       const [moss, sol] = [yield* institution(), yield* person()]
       yield* member(moss, sol, "sponsor")
       const none = yield* enroll(moss, sol, "a@moss.example")
@@ -276,7 +276,7 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Enrollment
 
   it.effect("a suspended institution gets no new member, also not by an operator who stands in", () =>
     timed(Effect.gen(function* () {
-      const w = yield* world
+      const w = yield* fixture
       const ned = yield* person({ email: "ned@still.example" })
       const [first, second] = [
         yield* enroll(w.fern, w.sam, "ned@still.example"),
@@ -293,7 +293,7 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Enrollment
 
   it.effect("an older invitation does not undo a suspension", () =>
     timed(Effect.gen(function* () {
-      const w = yield* world
+      const w = yield* fixture
       const ned = yield* person({ email: "sus@new.example" })
       yield* member(w.fern, ned, "member", { state: "suspended" })
       const asked = yield* enroll(w.fern, w.sam, "sus@new.example")

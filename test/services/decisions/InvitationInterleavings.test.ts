@@ -12,7 +12,17 @@ import { reason } from "../../support/Fixtures.ts"
 import { interleaved } from "../../support/Interleaved.ts"
 import { counting } from "../../support/Statements.ts"
 import { institution, member, person } from "../../support/TestIdentity.ts"
-import { acceptInvitation, codeOf, decided, decline, enroll, services, sign, tokenOf, world } from "./RequestWorld.ts"
+import {
+  acceptInvitation,
+  codeOf,
+  decided,
+  decline,
+  enroll,
+  fixture,
+  services,
+  sign,
+  tokenOf,
+} from "./RequestFixture.ts"
 
 type Services = Layer.Success<typeof services>
 
@@ -24,7 +34,7 @@ const invitation = Effect.fnUntraced(function* (fern: InstitutionId, sam: Person
 
 /** A sent invitation of ned's, an unreviewed one, and two of an institution without administrators. */
 const place = Effect.gen(function* () {
-  const w = yield* world
+  const w = yield* fixture
   const [ned, mia, moss, sol] = yield* Effect.all([person(), person(), institution(), person()])
   const [finder, thief] = yield* Effect.all([person(), person()])
   yield* member(moss, sol, "sponsor")

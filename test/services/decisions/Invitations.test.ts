@@ -6,12 +6,12 @@ import { Requests } from "../../../services/decisions/Requests.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { timed } from "../../support/Fixtures.ts"
 import { person } from "../../support/TestIdentity.ts"
-import { acceptInvitation, auditOf, codeOf, enroll, services, sign, tokenOf, world } from "./RequestWorld.ts"
+import { acceptInvitation, auditOf, codeOf, enroll, fixture, services, sign, tokenOf } from "./RequestFixture.ts"
 
 layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Invitations", (it) => {
   it.effect("an invitation with a void link is mailed anew, once, and shows the delivery of the new mail", () =>
     timed(Effect.gen(function* () {
-      const { abe, ada, fern, sam } = yield* world
+      const { abe, ada, fern, sam } = yield* fixture
       const [ned, mia] = [yield* person({ email: "ned@new.example" }), yield* person({ email: "mia@new.example" })]
       const dead = yield* enroll(fern, sam, "ned@new.example")
       const sound = yield* enroll(fern, sam, "mia@new.example")

@@ -15,6 +15,7 @@ import {
   codeOf,
   decline,
   enroll,
+  fixture,
   founded,
   membershipsOf,
   organization,
@@ -26,8 +27,7 @@ import {
   tokenOf,
   website,
   withdraw,
-  world,
-} from "./RequestWorld.ts"
+} from "./RequestFixture.ts"
 
 const list = (personId: PersonId, state = "open", afterId: string | null = null, limit = 100) =>
   Effect.flatMap(PolicyDecisions, (policies) => policies.list({ personId, state, afterId, limit }))
@@ -35,7 +35,7 @@ const list = (personId: PersonId, state = "open", afterId: string | null = null,
 layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Policies", (it) => {
   it.effect("listing by an unknown state gives nothing, whatever text it is", () =>
     timed(Effect.gen(function* () {
-      const w = yield* world
+      const w = yield* fixture
       yield* website(w, w.pat)
       assert.lengthOf((yield* list(w.ada)).items, 1)
       for (const state of ["", "Open", "open' or 'open' = 'open", "open'; drop table policy_reviews; --"]) {
@@ -45,7 +45,7 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Policies",
 
   it.effect("a caller is listed the reviews still to sign, and none once signed", () =>
     timed(Effect.gen(function* () {
-      const w = yield* world
+      const w = yield* fixture
       const portal = yield* project(w.fern)
       const mine = Effect.fnUntraced(function* (personId: PersonId, state = "open") {
         return (yield* list(personId, state)).items.filter((one) => one.institution_id === w.fern).map(({ kind }) =>
@@ -83,7 +83,7 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Policies",
 
   it.effect("two concurrent signatures for one role make one, and the other is refused", () =>
     timed(Effect.gen(function* () {
-      const w = yield* world
+      const w = yield* fixture
       const portal = yield* project(w.fern)
       const asked = yield* askAccess(w.fern, portal, w.pat)
       const codes = yield* Effect.all(
@@ -95,7 +95,7 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Policies",
 
   it.effect("two concurrent last signatures carry the request out once", () =>
     timed(Effect.gen(function* () {
-      const w = yield* world
+      const w = yield* fixture
       const portal = yield* project(w.fern)
       const asked = yield* askAccess(w.fern, portal, w.pat)
       const states = yield* Effect.all(
@@ -112,7 +112,7 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Policies",
 
   it.effect("a signature waits for the concurrent end of its role, and is refused", () =>
     timed(Effect.gen(function* () {
-      const w = yield* world
+      const w = yield* fixture
       const portal = yield* project(w.fern)
       const asked = yield* askAccess(w.fern, portal, w.pat)
       const { sql } = yield* Database
@@ -171,7 +171,7 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Policies",
 
   it.effect("no operator may sign both of two concurrent first enrollments, by the service or in the table", () =>
     timed(Effect.gen(function* () {
-      const w = yield* world
+      const w = yield* fixture
       const founding = yield* organization(w.pat)
       yield* sign(founding, "operator", w.oz)
       const moss = yield* founded(founding.request_id)
@@ -192,7 +192,7 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Policies",
 
   it.effect("an institution suspended during an acceptance gets no member", () =>
     timed(Effect.gen(function* () {
-      const w = yield* world
+      const w = yield* fixture
       const ned = yield* person({ email: "ned@lock.example" })
       const asked = yield* enroll(w.fern, w.sam, "ned@lock.example")
       yield* sign(asked, "administrator", w.ada)
@@ -208,7 +208,7 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Policies",
 
   it.effect("a project moved to another institution gets nothing by the old institution's signatures", () =>
     timed(Effect.gen(function* () {
-      const w = yield* world
+      const w = yield* fixture
       const [other, portal] = [yield* institution(), yield* project(w.fern)]
       const asked = yield* askAccess(w.fern, portal, w.pat)
       const made = yield* website(w, w.pat)
@@ -230,7 +230,7 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Policies",
 
   it.effect("step-up is required after the rights are checked and before the state", () =>
     timed(Effect.gen(function* () {
-      const w = yield* world
+      const w = yield* fixture
       const portal = yield* project(w.fern)
       const asked = yield* askAccess(w.fern, portal, w.pat)
       const stepUp = Effect.fail(new InsufficientUserAuthentication({ max_age: 300 }))
@@ -249,7 +249,7 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Policies",
 
   it.effect("a person who alone made or approved another may not sign beside that person for 90 days", () =>
     timed(Effect.gen(function* () {
-      const w = yield* world
+      const w = yield* fixture
       const [ann, portal] = [yield* person(), yield* project(w.fern)]
       const { sql } = yield* Database
       // Ada alone approved that Ann is an administrator.
@@ -271,7 +271,7 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Policies",
 
   it.effect("a held installation approves and accepts nothing new; revocations go on", () =>
     timed(Effect.gen(function* () {
-      const w = yield* world
+      const w = yield* fixture
       const ned = yield* person({ email: "ned@held.example" })
       const { sql } = yield* Database
       const [sent, back] = [

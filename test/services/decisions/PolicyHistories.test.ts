@@ -24,12 +24,12 @@ import {
   changeMembership,
   codeOf,
   fire,
+  fixture,
   organization,
   requestRow,
   services,
   sign,
-  world,
-} from "./RequestWorld.ts"
+} from "./RequestFixture.ts"
 
 const runs = 12
 
@@ -254,7 +254,7 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Policy rev
 
   it.effect("belong to the merged author: not listed to the approver of that merge, and open only once", () =>
     timed(Effect.gen(function* () {
-      const w = yield* world
+      const w = yield* fixture
       const { fern, ola, oz } = w
       const [author, other, portal] = [yield* person(), yield* person(), yield* project(fern)]
       const mo = yield* organization(other)

@@ -10,6 +10,7 @@ import { issuer, person, project } from "../../support/TestIdentity.ts"
 import {
   askAccess,
   changeMembership,
+  fixture,
   own,
   projectRow,
   propose,
@@ -17,8 +18,7 @@ import {
   sign,
   website,
   workJobs,
-  world,
-} from "./RequestWorld.ts"
+} from "./RequestFixture.ts"
 
 const saidOf = <A, E extends object, R>(refused: Effect.Effect<A, E, R>) =>
   Effect.map(Effect.flip(refused), (error) => {
@@ -29,7 +29,7 @@ const saidOf = <A, E extends object, R>(refused: Effect.Effect<A, E, R>) =>
 layer(services, { excludeTestServices: true })("The detail of a refusal", (it) => {
   it.effect("a refusal names the blocking website, owner, rollout or preview", () =>
     timed(Effect.gen(function* () {
-      const w = yield* world
+      const w = yield* fixture
       const { sql } = yield* Database
       const url = "https://twice.fern.example"
       const made = yield* website(w, w.pat, { website: url })
@@ -73,7 +73,7 @@ layer(services, { excludeTestServices: true })("The detail of a refusal", (it) =
 
   it.effect("a refusal names the existing request or person", () =>
     timed(Effect.gen(function* () {
-      const w = yield* world
+      const w = yield* fixture
       const portal = yield* project(w.fern)
       const until = new Date(start + 14 * day).toISOString()
       const said = (requestId: RequestId) => [

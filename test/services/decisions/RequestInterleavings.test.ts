@@ -11,17 +11,17 @@ import { reason } from "../../support/Fixtures.ts"
 import { interleaved } from "../../support/Interleaved.ts"
 import { counting } from "../../support/Statements.ts"
 import { access, issuer, project } from "../../support/TestIdentity.ts"
-import { codeOf, decided, services, type World, world } from "./RequestWorld.ts"
+import { codeOf, decided, type Fixture, fixture, services } from "./RequestFixture.ts"
 
 type Services = Layer.Success<typeof services>
 
-interface Place extends World {
+interface Place extends Fixture {
   readonly portal: ProjectId
   readonly subject: string
 }
 
 const place = Effect.gen(function* () {
-  const w = yield* world
+  const w = yield* fixture
   return { ...w, portal: yield* project(w.fern), subject: randomUUID() }
 })
 

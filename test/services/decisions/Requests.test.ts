@@ -15,6 +15,7 @@ import {
   decline,
   enroll,
   fire,
+  fixture,
   founded,
   membershipsOf,
   organization,
@@ -23,15 +24,14 @@ import {
   sign,
   tokenOf,
   told,
-  world,
-} from "./RequestWorld.ts"
+} from "./RequestFixture.ts"
 
 const mine = (personId: PersonId) => Effect.flatMap(Requests, (requests) => requests.mine(personId))
 
 layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Requests", (it) => {
   it.effect("an operator's approval of an organization request makes an institution and its first Sponsor", () =>
     timed(Effect.gen(function* () {
-      const w = yield* world
+      const w = yield* fixture
       const mo = yield* person()
       const asked = yield* organization(mo)
       assert.deepInclude(asked, {
@@ -76,7 +76,7 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Requests",
 
   it.effect("an access request needs a Sponsor and an administrator, and becomes Access with its grant event", () =>
     timed(Effect.gen(function* () {
-      const w = yield* world
+      const w = yield* fixture
       const portal = yield* project(w.fern)
       const asked = yield* askAccess(w.fern, portal, w.pat)
       assert.deepStrictEqual(asked.policy_review!.required_roles, ["sponsor", "administrator"])
@@ -109,7 +109,7 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Requests",
 
   it.effect("a person signs once, the author never, and a declined request stays declined", () =>
     timed(Effect.gen(function* () {
-      const w = yield* world
+      const w = yield* fixture
       // A Sponsor who is an administrator as well is still one person.
       yield* member(w.fern, w.sam, "administrator")
       const portal = yield* project(w.fern)
@@ -136,7 +136,7 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Requests",
 
   it.effect("a request undecided for 14 days expires, by the clock and by its timer", () =>
     timed(Effect.gen(function* () {
-      const w = yield* world
+      const w = yield* fixture
       const portal = yield* project(w.fern)
       const asked = yield* askAccess(w.fern, portal, w.pat)
       const other = yield* askAccess(w.fern, portal, w.oz)
@@ -157,7 +157,7 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Requests",
 
   it.effect("a role changes once a Sponsor and an administrator have signed", () =>
     timed(Effect.gen(function* () {
-      const w = yield* world
+      const w = yield* fixture
       assert.strictEqual(yield* codeOf(change(w, w.pat, w.pat, "administrator", "active")), "not_found")
       yield* member(w.fern, w.pat, "member")
       assert.strictEqual(yield* codeOf(change(w, w.pat, w.pat, "administrator", "active")), "role_required")
@@ -180,7 +180,7 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Requests",
 
   it.effect("an invitation sent before a role was ended does not give it back", () =>
     timed(Effect.gen(function* () {
-      const w = yield* world
+      const w = yield* fixture
       const ned = yield* person({ email: "ned@ended.example" })
       const invited = Effect.gen(function* () {
         const asked = yield* enroll(w.fern, w.sam, "ned@ended.example")
@@ -207,7 +207,7 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Requests",
 
   it.effect("an administrator without an acceptance from the directory becomes effective by a change of role", () =>
     timed(Effect.gen(function* () {
-      const w = yield* world
+      const w = yield* fixture
       yield* member(w.fern, w.pat, "administrator", { accepted_at: null })
       const portal = yield* project(w.fern)
       const asked = yield* askAccess(w.fern, portal, w.oz)
@@ -224,7 +224,7 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Requests",
 
   it.effect("Access is refused for a withdrawn or held project and for a suspended person", () =>
     timed(Effect.gen(function* () {
-      const w = yield* world
+      const w = yield* fixture
       const [portal, gone] = [yield* project(w.fern), yield* project(w.fern, { state: "withdrawn" })]
       const allowed = ["registered", "launch_proposed", "launched", "held"]
       assert.deepInclude(yield* Effect.flip(askAccess(w.fern, gone, w.pat)), {
@@ -259,7 +259,7 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Requests",
 
   it.effect("a caller lists own requests of every kind, and no other person's", () =>
     timed(Effect.gen(function* () {
-      const w = yield* world
+      const w = yield* fixture
       const portal = yield* project(w.fern)
       yield* organization(w.pat)
       const asked = yield* askAccess(w.fern, portal, w.pat)
@@ -301,7 +301,7 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Requests",
 
   it.effect("requests and decisions cannot be rewritten, not even by the tables' owner", () =>
     timed(Effect.gen(function* () {
-      const w = yield* world
+      const w = yield* fixture
       const asked = yield* organization(w.pat)
       yield* sign(asked, "operator", w.oz)
       const { owner } = yield* Database

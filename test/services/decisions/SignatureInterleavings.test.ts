@@ -21,13 +21,13 @@ import {
   codeOf,
   decided,
   enroll,
+  fixture,
   founded,
   organization,
   services,
   sign,
   tokenOf,
-  world,
-} from "./RequestWorld.ts"
+} from "./RequestFixture.ts"
 
 type Services = Layer.Success<typeof services>
 
@@ -36,7 +36,7 @@ const idOf = (of: { readonly policy_review: { readonly review_id: PolicyReviewId
 
 /** One request of each kind that waits for its signatures, and one of Access by another name of the same person. */
 const place = Effect.gen(function* () {
-  const w = yield* world
+  const w = yield* fixture
   const [ned, mo, gil, one, other, alias] = yield* Effect.all([
     person(),
     person(),

@@ -17,8 +17,8 @@ import {
   streaming,
   subjects,
   tellAll,
-} from "./StreamWorld.ts"
-import { grant, signAll } from "../lifecycle/LifecycleWorld.ts"
+} from "./StreamFixture.ts"
+import { grant, signAll } from "../lifecycle/LifecycleFixture.ts"
 
 /** The delivery state of the approval of a service's grant. */
 const deliveryOf = Effect.fnUntraced(function* ({ owner: personId, project: projectId }: Receiving, service: string) {

@@ -17,8 +17,8 @@ import {
   streaming,
   subjects,
   tellAll,
-} from "./StreamWorld.ts"
-import { publicUrl } from "../lifecycle/LifecycleWorld.ts"
+} from "./StreamFixture.ts"
+import { publicUrl } from "../lifecycle/LifecycleFixture.ts"
 
 layer(streaming({ failuresInARow: 10_000 }), { excludeTestServices: true })("Claims of streams", (it) => {
   it.effect("one pusher serves a stream at a time, and a frozen one sends nothing after its lease", () =>

@@ -28,8 +28,8 @@ import {
   subjects,
   tellAll,
   typesIn,
-} from "./StreamWorld.ts"
-import { pinsFor, publicUrl, signAll } from "../lifecycle/LifecycleWorld.ts"
+} from "./StreamFixture.ts"
+import { pinsFor, publicUrl, signAll } from "../lifecycle/LifecycleFixture.ts"
 import { tagOf } from "../../support/Fixtures.ts"
 
 layer(streaming(), { excludeTestServices: true })("Polling", (it) => {

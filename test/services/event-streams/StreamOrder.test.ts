@@ -20,7 +20,7 @@ import {
   stream,
   streaming,
   tellAll,
-} from "./StreamWorld.ts"
+} from "./StreamFixture.ts"
 
 const seed = Number(process.env["SEED"] ?? Date.now() % 1_000_000)
 const people = ["a", "b", "c", "d", "e"]

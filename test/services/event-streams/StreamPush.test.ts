@@ -28,8 +28,8 @@ import {
   streaming,
   subjects,
   tellAll,
-} from "./StreamWorld.ts"
-import { pinsFor, publicUrl } from "../lifecycle/LifecycleWorld.ts"
+} from "./StreamFixture.ts"
+import { pinsFor, publicUrl } from "../lifecycle/LifecycleFixture.ts"
 
 const enable = Effect.fnUntraced(function* ({ receiver }: Receiving, stream_id: string) {
   yield* (yield* Streams).setStatus(receiver, { stream_id, status: "enabled" })

@@ -14,7 +14,7 @@ import { Outbound } from "../../../services/platform/Outbound.ts"
 import { RateLimits } from "../../../services/platform/security/RateLimits.ts"
 import { run } from "../../../services/platform/database/UnitOfWork.ts"
 import { access, person } from "../../support/TestIdentity.ts"
-import { grant, publicUrl, scene, transmitter } from "../lifecycle/LifecycleWorld.ts"
+import { grant, publicUrl, scene, transmitter } from "../lifecycle/LifecycleFixture.ts"
 
 const limits = { perReceiver: 3, subjects: 8 }
 const managed = Streams.layer(publicUrl, limits).pipe(

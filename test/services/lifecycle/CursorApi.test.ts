@@ -10,8 +10,8 @@ import { run } from "../../../services/platform/database/UnitOfWork.ts"
 import { verifySnapshot } from "../../../sdk/Verify.ts"
 import { tagOf } from "../../support/Fixtures.ts"
 import { access, link, person } from "../../support/TestIdentity.ts"
-import { measured } from "../event-streams/StreamWorld.ts"
-import { everything, grant, pinsFor, scene, signAll, transmitter } from "./LifecycleWorld.ts"
+import { measured } from "../event-streams/StreamFixture.ts"
+import { everything, grant, pinsFor, scene, signAll, transmitter } from "./LifecycleFixture.ts"
 
 /** Makes one more Access and signs its event. */
 const more = Effect.fnUntraced(function* (institution: InstitutionId, project: ProjectId) {

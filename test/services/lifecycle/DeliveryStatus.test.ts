@@ -12,7 +12,7 @@ import { Database } from "../../../services/platform/database/Database.ts"
 import { run } from "../../../services/platform/database/UnitOfWork.ts"
 import { reason } from "../../support/Fixtures.ts"
 import { access, identity, institution, member, owner, person, project, tell } from "../../support/TestIdentity.ts"
-import { said } from "../access/ReviewWorld.ts"
+import { said } from "../access/ReviewFixture.ts"
 
 const services = Layer.mergeAll(
   AccessReviews.layer,
@@ -23,7 +23,7 @@ const services = Layer.mergeAll(
   Layer.provideMerge(identity),
 )
 
-const world = Effect.gen(function* () {
+const fixture = Effect.gen(function* () {
   const [fern, olga, sam, ada, pat] = yield* Effect.all([institution(), person(), person(), person(), person()])
   yield* member(fern, sam, "sponsor")
   yield* member(fern, ada, "administrator")
@@ -54,7 +54,7 @@ const placeOf = Effect.fnUntraced(function* (eventId: string | null) {
 layer(services, { excludeTestServices: true })("The four states of a decision", (it) => {
   it.effect("of a review: none of them implies another", () =>
     Effect.gen(function* () {
-      const { accessId, ada, fern, line, portal, sam } = yield* world
+      const { accessId, ada, fern, line, portal, sam } = yield* fixture
       const reviews = yield* AccessReviews
       const on = { institutionId: fern, reason }
       const { grant_event, review_id } = yield* run(
@@ -105,7 +105,7 @@ layer(services, { excludeTestServices: true })("The four states of a decision", 
 
   it.effect("a review shows drift when the product's event state differs from the Access", () =>
     Effect.gen(function* () {
-      const { accessId, ada, fern, portal, sam } = yield* world
+      const { accessId, ada, fern, portal, sam } = yield* fixture
       const reviews = yield* AccessReviews
       const { look } = yield* Drift
       const { sql } = yield* Database
@@ -124,7 +124,7 @@ layer(services, { excludeTestServices: true })("The four states of a decision", 
 
   it.effect("of a service grant: none of them implies another", () =>
     Effect.gen(function* () {
-      const { ada, olga, portal } = yield* world
+      const { ada, olga, portal } = yield* fixture
       const { sql } = yield* Database
       const grants = yield* ServiceGrants
       const on = { projectId: portal, reason }

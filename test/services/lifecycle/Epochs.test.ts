@@ -12,7 +12,7 @@ import { run } from "../../../services/platform/database/UnitOfWork.ts"
 import { verifySnapshot } from "../../../sdk/Verify.ts"
 import { tagOf } from "../../support/Fixtures.ts"
 import { access, issuer, person } from "../../support/TestIdentity.ts"
-import { everything, grant, pinsFor, type Scene, scene, signAll, transmitter } from "./LifecycleWorld.ts"
+import { everything, grant, pinsFor, type Scene, scene, signAll, transmitter } from "./LifecycleFixture.ts"
 
 /** The installation's row as a promoted standby finds it: same data, another timeline, another run of the server. */
 const failOver = Effect.flatMap(

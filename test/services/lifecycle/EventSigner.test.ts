@@ -10,7 +10,7 @@ import { genesis } from "../../../services/platform/security/CanonicalJson.ts"
 import { Outbox } from "../../../services/platform/messaging/Outbox.ts"
 import { verifyEvent } from "../../../sdk/Verify.ts"
 import { access, person } from "../../support/TestIdentity.ts"
-import { everything, pinsFor, scene, signAll, transmitter } from "./LifecycleWorld.ts"
+import { everything, pinsFor, scene, signAll, transmitter } from "./LifecycleFixture.ts"
 
 /** The project's messages on the broker, in its order. */
 const onTheBus = Effect.fnUntraced(function* (project: string, n: number) {
@@ -32,7 +32,7 @@ const onTheBus = Effect.fnUntraced(function* (project: string, n: number) {
         }
       }),
   })
-  yield* relay.holdLanes
+  yield* relay.leasePartitions
   const epoch = yield* bus.epoch
   while (yield* relay.publishOrdered(epoch));
   return yield* Queue.takeN(heard, n)

@@ -11,7 +11,7 @@ import { EventLog } from "../../../services/lifecycle/EventLog.ts"
 import { SigningKeys } from "../../../services/lifecycle/SigningKeys.ts"
 import { runOnce } from "../../../services/platform/database/UnitOfWork.ts"
 import { diceOf, factOf, kinds } from "./RandomFacts.ts"
-import { everything, scene, signAll, transmitter } from "./LifecycleWorld.ts"
+import { everything, scene, signAll, transmitter } from "./LifecycleFixture.ts"
 
 const own = "https://schemas.bailiwick.dev/secevent/lifecycle/event-type/"
 const caep = "https://schemas.openid.net/secevent/caep/event-type/"

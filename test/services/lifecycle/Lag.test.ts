@@ -7,7 +7,7 @@ import { countsOf, p99Of } from "../../../services/lifecycle/LatencyMetrics.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { access, owner, person, tell } from "../../support/TestIdentity.ts"
 import { decodeJwt } from "jose"
-import { everything, grant, scene, signAll, transmitter } from "./LifecycleWorld.ts"
+import { everything, grant, scene, signAll, transmitter } from "./LifecycleFixture.ts"
 
 describe("counts of durations", () => {
   it("give the p99 of durations, rounded up to the histogram's next step", () => {

@@ -22,8 +22,8 @@ import {
   streaming,
   subjects,
   tellAll,
-} from "../event-streams/StreamWorld.ts"
-import { grant, signAll } from "./LifecycleWorld.ts"
+} from "../event-streams/StreamFixture.ts"
+import { grant, signAll } from "./LifecycleFixture.ts"
 
 const wanted = { events_requested: [factKinds["service-grant-approved"].uri] }
 

@@ -20,7 +20,7 @@ import { changesOf, type Fact as Known, factsOf } from "../../../sdk/EventProjec
 import { type VerifiedEvent, type VerifiedSnapshot, verifyEvent, verifySnapshot } from "../../../sdk/Verify.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
 import { anyFact, diceOf, factOf, kinds } from "./RandomFacts.ts"
-import { everything, pinsFor, scene, signAll, transmitter } from "./LifecycleWorld.ts"
+import { everything, pinsFor, scene, signAll, transmitter } from "./LifecycleFixture.ts"
 
 /** Connections for sixteen writers at once, and for the test that watches them. */
 const crowded = Layer.unwrap(

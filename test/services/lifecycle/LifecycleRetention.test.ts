@@ -13,10 +13,10 @@ import { verifySnapshot } from "../../../sdk/Verify.ts"
 import { tagOf } from "../../support/Fixtures.ts"
 import { access, member, person } from "../../support/TestIdentity.ts"
 import { daysAgo } from "./Ago.ts"
-import { stream } from "./Keys/KeysWorld.ts"
-import { everything, pinsFor, scene, signAll, transmitter } from "./LifecycleWorld.ts"
+import { stream } from "./Keys/KeysFixture.ts"
+import { everything, pinsFor, scene, signAll, transmitter } from "./LifecycleFixture.ts"
 
-const world = Layer.mergeAll(LifecycleRetention.layer, AccessReviews.layer.pipe(Layer.provide(Roles.layer))).pipe(
+const fixture = Layer.mergeAll(LifecycleRetention.layer, AccessReviews.layer.pipe(Layer.provide(Roles.layer))).pipe(
   Layer.provideMerge(transmitter),
 )
 
@@ -38,7 +38,7 @@ const long = Effect.gen(function* () {
   return { ...made, old, young, head }
 })
 
-layer(world, { excludeTestServices: true })("Retention", (it) => {
+layer(fixture, { excludeTestServices: true })("Retention", (it) => {
   it.effect("events older than 90 days are pruned from the beginning; a cursor before the rest is expired", () =>
     Effect.gen(function* () {
       const { acknowledge, events, snapshot } = yield* CursorApi

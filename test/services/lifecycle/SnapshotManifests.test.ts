@@ -7,7 +7,7 @@ import { canonical, digestOf } from "../../../services/platform/security/Canonic
 import { Database } from "../../../services/platform/database/Database.ts"
 import { tagOf } from "../../support/Fixtures.ts"
 import { access, person } from "../../support/TestIdentity.ts"
-import { grant, scene, signAll, transmitter } from "./LifecycleWorld.ts"
+import { grant, scene, signAll, transmitter } from "./LifecycleFixture.ts"
 
 const sizes = { least: 2_000, most: 6_000 }
 

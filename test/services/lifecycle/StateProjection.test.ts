@@ -6,7 +6,7 @@ import { changesOf, type Fact, factsOf } from "../../../sdk/EventProjection.ts"
 import type { VerifiedEvent, VerifiedSnapshot } from "../../../sdk/Verify.ts"
 import { verifyEvent, verifySnapshot } from "../../../sdk/Verify.ts"
 import { access, owner, person, project as tellProject } from "../../support/TestIdentity.ts"
-import { everything, pinsFor, scene, signAll, transmitter } from "./LifecycleWorld.ts"
+import { everything, pinsFor, scene, signAll, transmitter } from "./LifecycleFixture.ts"
 
 const keyed = (facts: ReadonlyArray<Fact>) => new Map(facts.map((fact) => [`${fact.group} ${fact.id}`, fact.value]))
 

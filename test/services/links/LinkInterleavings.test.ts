@@ -10,14 +10,14 @@ import { interleaved } from "../../support/Interleaved.ts"
 import { counting } from "../../support/Statements.ts"
 import { member, person } from "../../support/TestIdentity.ts"
 import { tokenFor } from "../../support/TestTokens.ts"
-import { codeOf, decided, decline, services, sign, world } from "../decisions/RequestWorld.ts"
+import { codeOf, decided, decline, fixture, services, sign } from "../decisions/RequestFixture.ts"
 import { ask, prove, settledNow } from "./LinkSteps.ts"
 
 type Services = Layer.Success<typeof services>
 
 /** Three people; `one` and `third` hold proofs of `other`'s identity, and `link` asks for `wanted`'s. */
 const place = Effect.gen(function* () {
-  const w = yield* world
+  const w = yield* fixture
   const [one, third, other, wanted] = yield* Effect.all([person(), person(), person(), person()])
   const proofs = {
     one: (yield* prove(one, yield* tokenFor(other))).proof_id,

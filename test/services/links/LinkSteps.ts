@@ -7,7 +7,7 @@ import { Database } from "../../../services/platform/database/Database.ts"
 import { run } from "../../../services/platform/database/UnitOfWork.ts"
 import { reason } from "../../support/Fixtures.ts"
 import { tokenFor } from "../../support/TestTokens.ts"
-import { decided } from "../decisions/RequestWorld.ts"
+import { decided } from "../decisions/RequestFixture.ts"
 
 export const prove = (personId: PersonId, token: string) =>
   Effect.flatMap(Links, (links) => decided(links.prove({ personId, token })))

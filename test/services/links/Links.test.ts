@@ -16,20 +16,20 @@ import {
   codeOf,
   decline,
   fire,
+  fixture,
   founded,
   membershipsOf,
   organization,
   requestRow,
   services,
   sign,
-  world,
-} from "../decisions/RequestWorld.ts"
+} from "../decisions/RequestFixture.ts"
 import { ask, asked, identitiesOf, linksTold, mailsAbout, object, prove } from "./LinkSteps.ts"
 
 layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Links", (it) => {
   it.effect("two identities become one a day after the other side was told, and products are told", () =>
     timed(Effect.gen(function* () {
-      const w = yield* world
+      const w = yield* fixture
       const [one, other] = [yield* person(), yield* person()]
       const portal = yield* project(w.fern)
       yield* access(w.fern, portal, one)
@@ -85,7 +85,7 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Links", (i
 
   it.effect("a later approval takes effect at once; receipts and ended sessions move to the merged person", () =>
     timed(Effect.gen(function* () {
-      const w = yield* world
+      const w = yield* fixture
       const [one, other] = [yield* person(), yield* person()]
       const link = yield* asked(one, other)
       const { sql } = yield* Database
@@ -121,7 +121,7 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Links", (i
 
   it.effect("an identity without a person can be linked", () =>
     timed(Effect.gen(function* () {
-      const w = yield* world
+      const w = yield* fixture
       const one = yield* person()
       const subject = randomUUID()
       const token = yield* (yield* EmbeddedIssuer).mintAccessToken({ issuer, subject, clientId: "portal" })
@@ -135,7 +135,7 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Links", (i
 
   it.effect("a link ends unlinked by an objection, an operator's refusal or expiry", () =>
     timed(Effect.gen(function* () {
-      const w = yield* world
+      const w = yield* fixture
       const [one, other, third] = [yield* person(), yield* person(), yield* person()]
       const first = yield* asked(one, other)
       assert.strictEqual(yield* codeOf(object(third, first.link_request_id)), "not_found")
@@ -158,7 +158,7 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Links", (i
 
   it.effect("a proof counts once, for ten minutes, for its maker", () =>
     timed(Effect.gen(function* () {
-      yield* world
+      yield* fixture
       const [one, other, third] = [yield* person(), yield* person(), yield* person()]
       const token = yield* tokenFor(other)
       const proof = yield* prove(one, token)
@@ -176,7 +176,7 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Links", (i
 
   it.effect("a stale, foreign, service's or own token proves nothing", () =>
     timed(Effect.gen(function* () {
-      const w = yield* world
+      const w = yield* fixture
       const [one, other] = [yield* person(), yield* person()]
       const now = Date.parse("2026-03-01T12:00:00Z") / 1000
       const refused = Effect.fnUntraced(function* (token: string) {
@@ -208,7 +208,7 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Links", (i
 
   it.effect("a person who became a member meanwhile is not merged away", () =>
     timed(Effect.gen(function* () {
-      const w = yield* world
+      const w = yield* fixture
       const [one, other, later] = [yield* person(), yield* person(), yield* person()]
       const { proof_id } = yield* prove(one, yield* tokenFor(later))
       const link = yield* asked(one, other)
@@ -224,7 +224,7 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Links", (i
 
   it.effect("requests made before a merge go to the merged person", () =>
     timed(Effect.gen(function* () {
-      const w = yield* world
+      const w = yield* fixture
       const [one, other] = [yield* person(), yield* person()]
       const portal = yield* project(w.fern)
       const wanted = yield* askAccess(w.fern, portal, other)
@@ -249,7 +249,7 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Links", (i
 
   it.effect("two persons who decided one thing together cannot be merged: 409, and the table refuses it too", () =>
     timed(Effect.gen(function* () {
-      const w = yield* world
+      const w = yield* fixture
       // An operator who signed a stranger's link, and whose right has ended.
       const [ex, stranger] = [yield* person({ operator: true }), yield* person()]
       const link = yield* asked(stranger, yield* person())
@@ -270,7 +270,7 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Links", (i
 
   it.effect("merged persons count as one wherever two are needed", () =>
     timed(Effect.gen(function* () {
-      const w = yield* world
+      const w = yield* fixture
       const [one, other] = [yield* person(), yield* person()]
       const link = yield* asked(one, other)
       yield* sign(link, "operator", w.oz)

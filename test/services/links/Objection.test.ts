@@ -8,13 +8,13 @@ import { EmbeddedIssuer } from "../../../src/embedded/EmbeddedIssuer.ts"
 import { day, hour, timed } from "../../support/Fixtures.ts"
 import { issuer, person } from "../../support/TestIdentity.ts"
 import { tokenFor } from "../../support/TestTokens.ts"
-import { codeOf, fire, requestRow, services, sign, world } from "../decisions/RequestWorld.ts"
+import { codeOf, fire, fixture, requestRow, services, sign } from "../decisions/RequestFixture.ts"
 import { ask, asked, mailsAbout, noticed, prove } from "./LinkSteps.ts"
 
 layer(services, { excludeTestServices: true, timeout: "2 minutes" })("The day to object to a link", (it) => {
   it.effect("begins when the notice has been sent, however late", () =>
     timed(Effect.gen(function* () {
-      const w = yield* world
+      const w = yield* fixture
       const [one, other] = [yield* person(), yield* person()]
       const link = yield* ask(one, (yield* prove(one, yield* tokenFor(other))).proof_id)
       const state = Effect.map(requestRow(link.link_request_id), (row) => row.state)
@@ -54,7 +54,7 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("The day to
 
   it.effect("begins again after a restore, which may have lost an objection, with a new notice", () =>
     timed(Effect.gen(function* () {
-      const w = yield* world
+      const w = yield* fixture
       const { owner: sql } = yield* Database
       const [one, other, silent] = [yield* person(), yield* person(), yield* person({ email_verified: false })]
       const link = yield* asked(one, other)
@@ -84,7 +84,7 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("The day to
 
   it.effect("ends in a link for the longest subject that a proof accepts", () =>
     timed(Effect.gen(function* () {
-      const w = yield* world
+      const w = yield* fixture
       const one = yield* person()
       const { mintAccessToken } = yield* EmbeddedIssuer
       const named = (subject: string) =>

@@ -7,10 +7,10 @@ import { Inbox } from "../../../services/notifications/Inbox.ts"
 import { Preferences } from "../../../services/notifications/Preferences.ts"
 import { NotificationRetention } from "../../../services/notifications/NotificationRetention.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
-import { announce, counted, list, newAccount, notice, world } from "./NotificationWorld.ts"
+import { announce, counted, fixture, list, newAccount, notice } from "./NotificationFixture.ts"
 
 const kept = 12
-const services = NotificationRetention.layer({ perAccount: kept }).pipe(Layer.provideMerge(world))
+const services = NotificationRetention.layer({ perAccount: kept }).pipe(Layer.provideMerge(fixture))
 
 type Command =
   | { readonly _tag: "announce"; readonly keys: ReadonlyArray<string | null>; readonly category: "alerts" | "team" }

@@ -10,7 +10,7 @@ import { heartbeat } from "../../../services/notifications/Live/Events.ts"
 import { LiveClient } from "../../../services/notifications/Live/LiveClient.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { account, ground, sessions, signedIn } from "../../support/TestAccounts.ts"
-import { announce, notice } from "./NotificationWorld.ts"
+import { announce, notice } from "./NotificationFixture.ts"
 
 const services = Layer.mergeAll(Live.layer, ApiKeys.layer).pipe(
   Layer.provideMerge(Principals.layer),

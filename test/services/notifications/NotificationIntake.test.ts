@@ -10,9 +10,9 @@ import { Bus } from "../../../services/platform/messaging/Bus.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { NotificationIntakeWorker } from "../../../src/workers/NotificationWorker.ts"
 import { account } from "../../support/DirectoryLines.ts"
-import { list, newAccount, world } from "./NotificationWorld.ts"
+import { fixture, list, newAccount } from "./NotificationFixture.ts"
 
-const services = NotificationIntake.layer.pipe(Layer.provideMerge(world))
+const services = NotificationIntake.layer.pipe(Layer.provideMerge(fixture))
 
 const message = (account_id: string, fields: object = {}) => ({
   id: randomUUID(),
@@ -118,7 +118,7 @@ layer(services, { excludeTestServices: true })("NotificationIntake, by the bus",
   it.effect("messages from the bus are stored, past malformed and repeated ones", () =>
     Effect.gen(function* () {
       const bus = yield* Bus
-      const bell = yield* (yield* WakeUps).bell(inboxesTopic)
+      const waiter = yield* (yield* WakeUps).waiter(inboxesTopic)
       const me = yield* newAccount()
       yield* bus.heal
       const said = JSON.stringify(message(me))
@@ -126,7 +126,7 @@ layer(services, { excludeTestServices: true })("NotificationIntake, by the bus",
       for (let i = 0; i < 2; i++) yield* bus.publish(notificationSubject, said)
       yield* bus.publish(notificationSubject, JSON.stringify(message(me, { title: "The last" })))
       yield* Layer.build(NotificationIntakeWorker.layer)
-      while (!(yield* list(me)).items.some(({ title }) => title === "The last")) yield* bell.wait(30_000)
+      while (!(yield* list(me)).items.some(({ title }) => title === "The last")) yield* waiter.wait(30_000)
       assert.strictEqual((yield* list(me)).total, 2)
     }).pipe(Effect.scoped))
 })

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { notificationMail, notificationTemplate } from "../../../services/notifications/NotificationMail.ts"
-import { notice } from "./NotificationWorld.ts"
+import { notice } from "./NotificationFixture.ts"
 
 describe("the mail of a notification", () => {
   it.effect("carries the notification's text and link, with all markup escaped", () =>

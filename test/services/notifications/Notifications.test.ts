@@ -4,7 +4,7 @@ import { TestClock } from "effect/testing"
 import { Inbox } from "../../../services/notifications/Inbox.ts"
 import { Preferences } from "../../../services/notifications/Preferences.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
-import { announce, counted, list, newAccount, notice, world } from "./NotificationWorld.ts"
+import { announce, counted, fixture, list, newAccount, notice } from "./NotificationFixture.ts"
 
 const mailsTo = Effect.fnUntraced(function* (accountId: string) {
   const { sql } = yield* Database
@@ -23,7 +23,7 @@ const saidOnTheBus = Effect.fnUntraced(function* (accountId: string) {
     select subject, payload from outbox where subject like ${`notifications.v1.${accountId}.%`} order by id`
 })
 
-layer(world)("announce", (it) => {
+layer(fixture)("announce", (it) => {
   it.effect("the preferences' channels are stored, mailed and published in the caller's transaction", () =>
     Effect.gen(function* () {
       const me = yield* newAccount()
@@ -124,7 +124,7 @@ layer(world)("announce", (it) => {
     }))
 })
 
-layer(world)("an inbox", (it) => {
+layer(fixture)("an inbox", (it) => {
   it.effect("notifications are listed newest first, filtered, with counts that ignore limit and filters", () =>
     Effect.gen(function* () {
       const me = yield* newAccount()

@@ -10,7 +10,7 @@ import { randomUUID } from "node:crypto"
 import { Inbox } from "../../../services/notifications/Inbox.ts"
 import { Live } from "../../../services/notifications/Live.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
-import { announce, list, newAccount, notice, world } from "./NotificationWorld.ts"
+import { announce, fixture, list, newAccount, notice } from "./NotificationFixture.ts"
 
 type Change =
   | { readonly _tag: "announce"; readonly keys: ReadonlyArray<string | null> }
@@ -164,7 +164,7 @@ const run = Effect.fnUntraced(function* ({ changes, cuts }: typeof history exten
   yield* Effect.all([happening, reading], { concurrency: 2 })
 })
 
-const services = OtherLive.layer.pipe(Layer.provideMerge(Live.layer), Layer.provideMerge(world))
+const services = OtherLive.layer.pipe(Layer.provideMerge(Live.layer), Layer.provideMerge(fixture))
 
 layer(services, { excludeTestServices: true })("a stream that is cut", (it) => {
   it.effect(

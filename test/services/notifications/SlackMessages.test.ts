@@ -9,7 +9,7 @@ import { Database } from "../../../services/platform/database/Database.ts"
 import { Outbound } from "../../../services/platform/Outbound.ts"
 import { account } from "../../support/DirectoryLines.ts"
 import { serve } from "../platform/Outbound/LoopbackServers.ts"
-import { announce, list, newAccount, notice, world } from "./NotificationWorld.ts"
+import { announce, fixture, list, newAccount, notice } from "./NotificationFixture.ts"
 
 const publicUrl = new URL("https://mail.example")
 
@@ -20,7 +20,7 @@ const services = SlackMessages.layer({ hosts: ["localhost"], publicUrl, timeoutM
     timeoutMillis: 30_000,
     ownPorts: [],
   })),
-  Layer.provideMerge(world),
+  Layer.provideMerge(fixture),
 )
 
 /** A Slack that answers by path: `/services/<account>/<status>`. */

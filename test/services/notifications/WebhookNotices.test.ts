@@ -7,11 +7,11 @@ import { Database } from "../../../services/platform/database/Database.ts"
 import { Deliveries } from "../../../services/webhooks/Deliveries.ts"
 import { Settlement } from "../../../services/webhooks/Settlement.ts"
 import { Webhooks } from "../../../services/webhooks/Webhooks.ts"
-import { comes, count, event, take, webhook, working, world } from "../webhooks/WebhookWorld.ts"
+import { comes, count, event, fixture, take, webhook, working } from "../webhooks/WebhookFixture.ts"
 import { serve } from "../platform/Outbound/LoopbackServers.ts"
-import { list } from "./NotificationWorld.ts"
+import { list } from "./NotificationFixture.ts"
 
-layer(Inbox.layer.pipe(Layer.provideMerge(world())))("notices of webhooks", (it) => {
+layer(Inbox.layer.pipe(Layer.provideMerge(fixture())))("notices of webhooks", (it) => {
   it.effect("three dead letters at once and two pauses make two notices, mailed once each", () =>
     Effect.gen(function* () {
       const { sql } = yield* Database
@@ -44,37 +44,40 @@ layer(Inbox.layer.pipe(Layer.provideMerge(world())))("notices of webhooks", (it)
     }))
 })
 
-layer(Layer.fresh(Inbox.layer.pipe(Layer.provideMerge(Layer.provideMerge(working, world())))))("dead letters", (it) => {
-  it.effect("a notice names endpoint, event and response, and the next dead letter moves it to the top", () =>
-    Effect.gen(function* () {
-      const { sql } = yield* Database
-      const receiver = yield* serve((_, response) => response.writeHead(503).end("no"))
-      const endpoint = `http://127.0.0.1:${receiver.port}/hook`
-      const hook = yield* webhook({ url: `${endpoint}?key=secret` })
-      const deliveries = yield* Deliveries
-      yield* TestClock.adjust(3_600_000 - (yield* Clock.currentTimeMillis) % 3_600_000)
-      const die = (n: number) =>
-        Effect.gen(function* () {
-          yield* take([event(hook.accountId)], 0)
-          yield* sql`update delivery_queue set attempt = 8 where webhook_id = ${hook.id}::uuid`
-          yield* deliveries.dispatch(yield* deliveries.scan)
-          yield* comes(Effect.map(count("dead_letters", `webhook_id = '${hook.id}'`), (dead) => dead === n))
-        })
-      yield* die(1)
-      const [first] = (yield* list(hook.accountId)).items
-      assert.include(
-        first!.body,
-        `of email.delivered to ${endpoint} is in the dead letter queue: the response was 503 at attempt 8.`,
-      )
-      assert.notInclude(first!.body, "secret")
-      yield* (yield* Webhooks).update(hook.accountId, hook.id, { isActive: false })
-      yield* (yield* Webhooks).update(hook.accountId, hook.id, { isActive: true })
-      const titles = Effect.map(list(hook.accountId), ({ items }) => items.map(({ title }) => title))
-      assert.strictEqual((yield* titles)[0], "A webhook was paused")
-      yield* TestClock.adjust("1 minute")
-      yield* die(2)
-      const { items } = yield* list(hook.accountId)
-      assert.deepStrictEqual([items[0]!.id, items[0]!.count], [first!.id, 2])
-      assert.isAbove(Date.parse(items[0]!.created_at), Date.parse(first!.created_at))
-    }))
-})
+layer(Layer.fresh(Inbox.layer.pipe(Layer.provideMerge(Layer.provideMerge(working, fixture())))))(
+  "dead letters",
+  (it) => {
+    it.effect("a notice names endpoint, event and response, and the next dead letter moves it to the top", () =>
+      Effect.gen(function* () {
+        const { sql } = yield* Database
+        const receiver = yield* serve((_, response) => response.writeHead(503).end("no"))
+        const endpoint = `http://127.0.0.1:${receiver.port}/hook`
+        const hook = yield* webhook({ url: `${endpoint}?key=secret` })
+        const deliveries = yield* Deliveries
+        yield* TestClock.adjust(3_600_000 - (yield* Clock.currentTimeMillis) % 3_600_000)
+        const die = (n: number) =>
+          Effect.gen(function* () {
+            yield* take([event(hook.accountId)], 0)
+            yield* sql`update delivery_queue set attempt = 8 where webhook_id = ${hook.id}::uuid`
+            yield* deliveries.dispatch(yield* deliveries.scan)
+            yield* comes(Effect.map(count("dead_letters", `webhook_id = '${hook.id}'`), (dead) => dead === n))
+          })
+        yield* die(1)
+        const [first] = (yield* list(hook.accountId)).items
+        assert.include(
+          first!.body,
+          `of email.delivered to ${endpoint} is in the dead letter queue: the response was 503 at attempt 8.`,
+        )
+        assert.notInclude(first!.body, "secret")
+        yield* (yield* Webhooks).update(hook.accountId, hook.id, { isActive: false })
+        yield* (yield* Webhooks).update(hook.accountId, hook.id, { isActive: true })
+        const titles = Effect.map(list(hook.accountId), ({ items }) => items.map(({ title }) => title))
+        assert.strictEqual((yield* titles)[0], "A webhook was paused")
+        yield* TestClock.adjust("1 minute")
+        yield* die(2)
+        const { items } = yield* list(hook.accountId)
+        assert.deepStrictEqual([items[0]!.id, items[0]!.count], [first!.id, 2])
+        assert.isAbove(Date.parse(items[0]!.created_at), Date.parse(first!.created_at))
+      }))
+  },
+)

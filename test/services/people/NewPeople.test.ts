@@ -8,7 +8,7 @@ import { Database } from "../../../services/platform/database/Database.ts"
 import { run } from "../../../services/platform/database/UnitOfWork.ts"
 import { reason } from "../../support/Fixtures.ts"
 import { identity, institution, issuer, member, person } from "../../support/TestIdentity.ts"
-import { codeOf, writer } from "../decisions/RequestWorld.ts"
+import { codeOf, writer } from "../decisions/RequestFixture.ts"
 import { identitiesOf } from "../links/LinkSteps.ts"
 
 const services = NewPeople.layer({ writers: [`${writer.issuer} ${writer.clientId}`] }).pipe(

@@ -6,9 +6,9 @@ import { PersonNames } from "../../../services/people/PersonNames.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { rowsRead } from "../../support/RowsRead.ts"
 import { access, institution, member, owner, person, project, tell } from "../../support/TestIdentity.ts"
-import { askAccess, services } from "../decisions/RequestWorld.ts"
+import { askAccess, services } from "../decisions/RequestFixture.ts"
 
-const world = PersonNames.layer.pipe(Layer.provideMerge(services))
+const fixture = PersonNames.layer.pipe(Layer.provideMerge(services))
 
 /** The names that a person learns, by id. */
 const learnt = Effect.fnUntraced(function* (personId: PersonId, ...ids: ReadonlyArray<string>) {
@@ -39,7 +39,7 @@ const fern = Effect.gen(function* () {
   return { id, sam, meg, old, user, keeper, asker, lapsed }
 })
 
-layer(world, { excludeTestServices: true, timeout: "2 minutes" })("PersonNames", (it) => {
+layer(fixture, { excludeTestServices: true, timeout: "2 minutes" })("PersonNames", (it) => {
   it.effect("members learn members' names; those who decide also of former members, owners, users and askers", () =>
     Effect.gen(function* () {
       const { asker, id: _, keeper, lapsed, meg, old, sam, user } = yield* fern

@@ -7,9 +7,9 @@ import { Jobs } from "../../../services/platform/messaging/Jobs.ts"
 import { run } from "../../../services/platform/database/UnitOfWork.ts"
 import { access, identity, institution, owner, person, project } from "../../support/TestIdentity.ts"
 
-const world = SecurityEventFanout.layer({ atOnce: 3, chunk: 2 }, 8).pipe(Layer.provideMerge(identity))
+const fixture = SecurityEventFanout.layer({ atOnce: 3, chunk: 2 }, 8).pipe(Layer.provideMerge(identity))
 
-layer(world, { excludeTestServices: true })("Tellings", (it) => {
+layer(fixture, { excludeTestServices: true })("Tellings", (it) => {
   const told = Effect.fnUntraced(function* (personId: PersonId) {
     const { sql } = yield* Database
     const rows = yield* sql<{ id: string; project_id: ProjectId; kind: string }>`

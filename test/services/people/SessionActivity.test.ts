@@ -31,12 +31,12 @@ const token = (sid: string | null, more: Partial<AccessToken> = {}): AccessToken
 const [ada, eve] = [PersonId.make("ada"), PersonId.make("eve")]
 const here = { userAgent: "Portal/1", address: "192.0.2.77" }
 
-const world = Layer.merge(Sessions.layer, SecurityEventFanout.layer()).pipe(
+const fixture = Layer.merge(Sessions.layer, SecurityEventFanout.layer()).pipe(
   Layer.provideMerge(SessionActivity.layer),
   Layer.provideMerge(identity),
 )
 
-layer(world, { excludeTestServices: true })(
+layer(fixture, { excludeTestServices: true })(
   "Sightings",
   (it) => {
     const rowOf = Effect.fnUntraced(function* (sid: string) {

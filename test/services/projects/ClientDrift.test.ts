@@ -8,12 +8,12 @@ import { embedded } from "../../../services/projects/IdentityProvider/EmbeddedPr
 import { Operations } from "../../../services/projects/Operations.ts"
 import { ReviewedJobs } from "../../../services/projects/ReviewedJobs.ts"
 import { reason } from "../../support/Fixtures.ts"
-import { add, atProvider, clientOf, decide, newest, over, work, world } from "./ProviderWorld.ts"
+import { add, atProvider, clientOf, decide, fixture, newest, over, work } from "./ProviderFixture.ts"
 
 layer(over(embedded), { excludeTestServices: true })("ClientDrift", (it) => {
   it.effect("a change made at the provider by another hand is noted, and cleared once mended", () =>
     Effect.gen(function* () {
-      const { oz, portal } = yield* world
+      const { oz, portal } = yield* fixture
       yield* add(portal)
       yield* work
       const { sql } = yield* Database
@@ -51,7 +51,7 @@ layer(Layer.empty, { excludeTestServices: true })("ClientDrift at a real provide
   it.effect("a management token that the provider hands out with a look is kept for the next call", () =>
     atProvider(({ interference }) =>
       Effect.gen(function* () {
-        const { oz, portal } = yield* world
+        const { oz, portal } = yield* fixture
         const { sql } = yield* Database
         const drift = yield* ClientDrift
         const look = Effect.andThen(sql`update provider_clients set looked_at = 'epoch'`, drift.look)
@@ -85,7 +85,7 @@ layer(Layer.empty, { excludeTestServices: true })("ClientDrift at a real provide
   it.effect("a look that began before the client ended notes nothing after", () =>
     atProvider(({ interference }) =>
       Effect.gen(function* () {
-        const { portal } = yield* world
+        const { portal } = yield* fixture
         const { sql } = yield* Database
         yield* add(portal)
         yield* work

@@ -15,7 +15,7 @@ import { management } from "../../support/TestManagement.ts"
 import { bearer } from "../../support/TestTokens.ts"
 
 /** A launched project with a client, a session of it, an approved and a proposed grant, and an open request. */
-const world = Effect.gen(function* () {
+const fixture = Effect.gen(function* () {
   const { sql } = yield* Database
   const { add, work } = yield* ProviderJobs
   const grants = yield* ServiceGrants
@@ -93,7 +93,7 @@ layer(management(), { excludeTestServices: true, timeout: "2 minutes" })("Projec
     it.effect(`${how}: grants, client, sessions and requests end with the project, its Access stays`, () =>
       Effect.gen(function* () {
         const { sql } = yield* Database
-        const { approved, asked, come, comeUnseen, fern, pat, portal, proposed } = yield* world
+        const { approved, asked, come, comeUnseen, fern, pat, portal, proposed } = yield* fixture
         const before = (yield* facts(portal)).length
         if (how === "withdrawn") yield* tell("project", line(portal, fern, "withdrawn"))
         else yield* tell("project", { id: portal, version: 2, removed: true })
@@ -136,7 +136,7 @@ layer(management(), { excludeTestServices: true, timeout: "2 minutes" })("Projec
   it.effect("a project that goes on keeps what it has, and its client gets the changes", () =>
     Effect.gen(function* () {
       const { sql } = yield* Database
-      const { come, fern, portal } = yield* world
+      const { come, fern, portal } = yield* fixture
       const updates = sql<{ state: string }>`
         select state from provider_jobs where project_id = ${portal} and kind = 'client.update'`
       const results = yield* (yield* Directory).apply([

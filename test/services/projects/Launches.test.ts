@@ -6,12 +6,13 @@ import { randomUUID } from "node:crypto"
 import type { InstitutionId } from "../../../schemas/BrandedIds.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { run } from "../../../services/platform/database/UnitOfWork.ts"
-import { missingOf } from "../../../services/projects/Projects/Launches.ts"
+import { missingOf } from "../../../services/projects/Projects/LaunchConditions.ts"
 import { Rollouts } from "../../../services/projects/Rollouts.ts"
 import { timed } from "../../support/Fixtures.ts"
 import { institution, owner, project, tell } from "../../support/TestIdentity.ts"
 import {
   fire,
+  fixture,
   projectRow,
   propose,
   requestRow,
@@ -19,8 +20,7 @@ import {
   sign,
   website,
   workJobs,
-  world,
-} from "../decisions/RequestWorld.ts"
+} from "../decisions/RequestFixture.ts"
 
 type Project = Parameters<typeof missingOf>[0]
 type Path = Parameters<typeof missingOf>[2]
@@ -39,12 +39,18 @@ const complete = {
   redirect_uris: ["https://portal.fern.example/cb"],
 } as const
 const at = "https://portal.fern.example/"
-const done: Path = { reviewed: true, approved: true, client: "live", stands: true, domains: ["fern.example"] }
+const done: Path = {
+  reviewed: true,
+  approved: true,
+  client: "live",
+  institutionActive: true,
+  domains: ["fern.example"],
+}
 
 const cases: ReadonlyArray<readonly [string | null, object, Partial<Path>]> = [
   [null, {}, {}],
   ["rollout_held", { rollout: "hold", redirect_uris: [] }, { reviewed: false }],
-  ["changed_since_approval", { redirect_uris: [] }, { approved: false, stands: false }],
+  ["changed_since_approval", { redirect_uris: [] }, { approved: false, institutionActive: false }],
   ["registration_unreviewed", { redirect_uris: [] }, { reviewed: false, client: "none" }],
   ["redirect_uri_missing", { redirect_uris: [] }, { client: "none" }],
   [null, { ...connector, redirect_uris: [] }, {}],
@@ -53,7 +59,7 @@ const cases: ReadonlyArray<readonly [string | null, object, Partial<Path>]> = [
   ["connector_incomplete", { ...connector, preview_digest: null }, { client: "none" }],
   ["client_not_provisioned", {}, { client: "none" }],
   ["client_disabled", {}, { client: "disabled" }],
-  ["institution_not_active", {}, { stands: false, domains: [] }],
+  ["institution_not_active", {}, { institutionActive: false, domains: [] }],
   ["launch_url_unverified", {}, { domains: ["other.example"], client: "none" }],
 ]
 
@@ -76,7 +82,7 @@ layer(Rollouts.layer.pipe(Layer.provideMerge(services)), { excludeTestServices: 
   (it) => {
     it.effect("a project of the directory gets its client when it is launched", () =>
       timed(Effect.gen(function* () {
-        const w = yield* world
+        const w = yield* fixture
         const id = yield* project(w.fern, { state: "registered" })
         yield* owner(id, w.pat)
         yield* sign(yield* propose(id, w.pat), "administrator", w.ada)
@@ -96,7 +102,7 @@ layer(Rollouts.layer.pipe(Layer.provideMerge(services)), { excludeTestServices: 
 
     it.effect("a connector is launched once the directory has completed it", () =>
       timed(Effect.gen(function* () {
-        const w = yield* world
+        const w = yield* fixture
         const fields = { connector_kind: "service_connector", connector_product: "shop", state: "registered" } as const
         const id = yield* project(w.fern, fields)
         yield* owner(id, w.pat)
@@ -123,7 +129,7 @@ layer(Rollouts.layer.pipe(Layer.provideMerge(services)), { excludeTestServices: 
 
     it.effect("a project is not launched with another preview, or in another institution, than approved", () =>
       timed(Effect.gen(function* () {
-        const w = yield* world
+        const w = yield* fixture
         const { sql } = yield* Database
         const fields = { connector_kind: "service_connector", connector_product: "shop", state: "registered" } as const
         const id = yield* project(w.fern, { ...fields, preview_digest: "sha256:1" })
@@ -150,7 +156,7 @@ layer(Rollouts.layer.pipe(Layer.provideMerge(services)), { excludeTestServices: 
 
     it.effect("an approved launch waits while its institution is suspended or lacks the domain", () =>
       timed(Effect.gen(function* () {
-        const w = yield* world
+        const w = yield* fixture
         const made = yield* website(w, w.pat)
         yield* sign(made, "administrator", w.ada)
         const launch = yield* propose(made.project_id, w.pat)
@@ -173,7 +179,7 @@ layer(Rollouts.layer.pipe(Layer.provideMerge(services)), { excludeTestServices: 
 
     it.effect("redirect URIs that came during a rollout's hold reach the client", () =>
       timed(Effect.gen(function* () {
-        const w = yield* world
+        const w = yield* fixture
         const rollouts = yield* Rollouts
         const address = `https://${randomUUID()}.example`
         const made = yield* website(w, w.pat, { website: address }, [])

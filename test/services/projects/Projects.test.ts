@@ -10,6 +10,8 @@ import {
   codeOf,
   decline,
   fire,
+  type Fixture,
+  fixture,
   own,
   projectRow,
   propose,
@@ -20,9 +22,7 @@ import {
   website,
   withdraw,
   workJobs,
-  type World,
-  world,
-} from "../decisions/RequestWorld.ts"
+} from "../decisions/RequestFixture.ts"
 import { reason, timed } from "../../support/Fixtures.ts"
 import { access, issuer, member, owner, person, tell } from "../../support/TestIdentity.ts"
 
@@ -33,7 +33,7 @@ const jobsOf = Effect.fnUntraced(function* (projectId: ProjectId) {
 })
 
 /** A registered and provisioned staging website that Pat owns. */
-const provisioned = Effect.fnUntraced(function* (w: World, uris?: ReadonlyArray<string>) {
+const provisioned = Effect.fnUntraced(function* (w: Fixture, uris?: ReadonlyArray<string>) {
   const made = yield* website(w, w.pat, {}, uris)
   yield* sign(made, "administrator", w.ada)
   yield* workJobs
@@ -43,7 +43,7 @@ const provisioned = Effect.fnUntraced(function* (w: World, uris?: ReadonlyArray<
 layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Projects", (it) => {
   it.effect("a registration is answered at once, and its approval releases the provider's job", () =>
     timed(Effect.gen(function* () {
-      const w = yield* world
+      const w = yield* fixture
       const made = yield* website(w, w.pat, { website: "https://portal.fern.example" })
       assert.deepInclude(made, {
         state: "registered",
@@ -76,7 +76,7 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Projects",
 
   it.effect("a production website needs an administrator and an operator; owners are active persons", () =>
     timed(Effect.gen(function* () {
-      const w = yield* world
+      const w = yield* fixture
       const made = yield* website(w, w.pat, { environment: "production", by: w.ada })
       assert.deepStrictEqual(made.policy_review!.required_roles, ["administrator", "operator"])
       assert.strictEqual(yield* codeOf(sign(made, "administrator", w.ada)), "four_eyes_required")
@@ -93,7 +93,7 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Projects",
 
   it.effect("a declined registration is withdrawn, and its website may be registered again", () =>
     timed(Effect.gen(function* () {
-      const w = yield* world
+      const w = yield* fixture
       const made = yield* website(w, w.pat, { website: "https://declined.fern.example" })
       yield* decline(made, "administrator", w.ada)
       assert.strictEqual((yield* projectRow(made.project_id)).state, "withdrawn")
@@ -106,7 +106,7 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Projects",
 
   it.effect("a launch is proposed by an owner under a verified domain, and happens once all is complete", () =>
     timed(Effect.gen(function* () {
-      const w = yield* world
+      const w = yield* fixture
       const made = yield* website(w, w.pat)
       const { project_id: id } = made
       assert.strictEqual(yield* codeOf(propose(id, w.sam)), "role_required")
@@ -150,7 +150,7 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Projects",
 
   it.effect("a launch without a redirect URI waits for the directory's, which the client is given", () =>
     timed(Effect.gen(function* () {
-      const w = yield* world
+      const w = yield* fixture
       const id = yield* provisioned(w, [])
       const launch = yield* propose(id, w.pat)
       // Ada approved Pat's ownership, so she is not independent of Pat.
@@ -178,7 +178,7 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Projects",
 
   it.effect("a launch is of the proposed version and preview, and of no other", () =>
     timed(Effect.gen(function* () {
-      const w = yield* world
+      const w = yield* fixture
       const id = yield* provisioned(w)
       const launch = yield* propose(id, w.pat)
       yield* own(id, w.ada, w.oz)
@@ -201,7 +201,7 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Projects",
 
   it.effect("an administrator changes owners, and one owner always stays", () =>
     timed(Effect.gen(function* () {
-      const w = yield* world
+      const w = yield* fixture
       const { project_id: id } = yield* website(w, w.pat)
       assert.strictEqual(yield* codeOf(own(id, w.sam, w.oz)), "role_required")
       assert.strictEqual(yield* codeOf(own(id, w.pat, w.oz)), "role_required")
@@ -228,7 +228,7 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Projects",
 
   it.effect("two concurrent removals of owners leave one", () =>
     timed(Effect.gen(function* () {
-      const w = yield* world
+      const w = yield* fixture
       const { project_id: id } = yield* website(w, w.pat)
       // An owner under a merged name does not count as a remaining owner.
       const merged = yield* person()
@@ -245,7 +245,7 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Projects",
 
   it.effect("a withdrawal ends client, sessions and service grants, and keeps the Access", () =>
     timed(Effect.gen(function* () {
-      const w = yield* world
+      const w = yield* fixture
       const id = yield* provisioned(w)
       const accessId = yield* access(w.fern, id, w.ola)
       const grants = yield* ServiceGrants
@@ -303,7 +303,7 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Projects",
 
   it.effect("concurrent withdrawals and an approval each succeed or are refused, without a deadlock", () =>
     timed(Effect.gen(function* () {
-      const w = yield* world
+      const w = yield* fixture
       const id = yield* provisioned(w)
       const launch = yield* propose(id, w.pat)
       const { revision } = yield* projectRow(id)

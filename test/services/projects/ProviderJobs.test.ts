@@ -10,12 +10,12 @@ import { ProviderJobs } from "../../../services/projects/ProviderJobs.ts"
 import { ReviewedJobs } from "../../../services/projects/ReviewedJobs.ts"
 import { reason, tagOf } from "../../support/Fixtures.ts"
 import { member, owner, person, project } from "../../support/TestIdentity.ts"
-import { add, atProvider, clientOf, decide, held, killedAt, newest, over, work, world } from "./ProviderWorld.ts"
+import { add, atProvider, clientOf, decide, fixture, held, killedAt, newest, over, work } from "./ProviderFixture.ts"
 
 layer(over(embedded), { excludeTestServices: true })("ProviderJobs", (it) => {
   it.effect("a project's client is made, changed and ended, one job after another", () =>
     Effect.gen(function* () {
-      const { oz, portal } = yield* world
+      const { oz, portal } = yield* fixture
       yield* add(portal)
       yield* add(portal, "client.update")
       yield* work
@@ -30,7 +30,7 @@ layer(over(embedded), { excludeTestServices: true })("ProviderJobs", (it) => {
 
   it.effect("a job waits for its review, and is dropped where nothing is left to do", () =>
     Effect.gen(function* () {
-      const { oz, portal } = yield* world
+      const { oz, portal } = yield* fixture
       const jobs = yield* ProviderJobs
       yield* add(portal, "client.create", true)
       yield* work
@@ -38,7 +38,7 @@ layer(over(embedded), { excludeTestServices: true })("ProviderJobs", (it) => {
       yield* run(jobs.release(portal))
       yield* work
       assert.strictEqual((yield* newest(oz)).state, "effective")
-      const other = yield* project((yield* world).fern)
+      const other = yield* project((yield* fixture).fern)
       yield* add(other, "client.create", true)
       yield* run(jobs.drop(other, "withdrawn"))
       yield* work
@@ -55,7 +55,7 @@ layer(over(embedded), { excludeTestServices: true })("ProviderJobs", (it) => {
   for (const [moment, state, clients] of moments) {
     it.effect(`killed at ${moment}: the job is ${state}, and there are never two clients`, () =>
       Effect.gen(function* () {
-        const { oz, portal } = yield* world
+        const { oz, portal } = yield* fixture
         const jobId = yield* add(portal)
         yield* killedAt(moment)
         assert.strictEqual((yield* newest(oz)).state, state)
@@ -80,7 +80,7 @@ layer(over(embedded), { excludeTestServices: true })("ProviderJobs", (it) => {
     for (const [moment, state, done] of moments) {
       it.effect(`killed at ${moment} of a ${kind}: the job is ${state}, and an ambiguous one is looked up first`, () =>
         Effect.gen(function* () {
-          const { oz, portal } = yield* world
+          const { oz, portal } = yield* fixture
           const { sql } = yield* Database
           yield* add(portal)
           yield* work
@@ -113,7 +113,7 @@ layer(over(embedded), { excludeTestServices: true })("ProviderJobs", (it) => {
 
   it.effect("no client is made for a withdrawn project, whichever of two jobs is the later one", () =>
     Effect.gen(function* () {
-      const { oz, portal } = yield* world
+      const { oz, portal } = yield* fixture
       const { sql } = yield* Database
       // Clocks of processes differ by some milliseconds, and so the order of ids may be wrong by as much.
       yield* add(portal, "client.disable")
@@ -127,7 +127,7 @@ layer(over(embedded), { excludeTestServices: true })("ProviderJobs", (it) => {
 
   it.effect("a stop in the last moment before a call lets the call complete", () =>
     Effect.gen(function* () {
-      const { oz, portal } = yield* world
+      const { oz, portal } = yield* fixture
       yield* add(portal)
       const begun = yield* Deferred.make<void>()
       const hit = (point: FaultPoint) => {
@@ -142,13 +142,13 @@ layer(over(embedded), { excludeTestServices: true })("ProviderJobs", (it) => {
 
   it.effect("a caller's summary counts visible jobs; diagnostics are for operators and a project's own", () =>
     Effect.gen(function* () {
-      const { fern, oz, portal } = yield* world
+      const { fern, oz, portal } = yield* fixture
       const [plain, stranger, own] = yield* Effect.all([person(), person(), person()])
       yield* member(fern, plain, "member")
       yield* member(fern, stranger, "administrator", { state: "ended" })
       yield* owner(portal, own)
       // A job of an institution that none of the callers belongs to.
-      const elsewhere = yield* world
+      const elsewhere = yield* fixture
       yield* add(elsewhere.portal, "client.create", true)
       yield* add(portal)
       const operations = yield* Operations
@@ -188,7 +188,7 @@ layer(Layer.empty, { excludeTestServices: true })("ProviderJobs at a real provid
   it.effect("a client is made, changed and ended through rotating management tokens", () =>
     atProvider(({ interference }) =>
       Effect.gen(function* () {
-        const { oz, portal } = yield* world
+        const { oz, portal } = yield* fixture
         const { sql } = yield* Database
         const kept = sql<{ bytes: number | null; kid: string | null }>`
           select octet_length(management_token) as bytes, kid from provider_clients where project_id = ${portal}`
@@ -207,7 +207,7 @@ layer(Layer.empty, { excludeTestServices: true })("ProviderJobs at a real provid
   it.effect("a stop waits a moment for the provider's answer, and records it", () =>
     atProvider(({ interference, made }) =>
       Effect.gen(function* () {
-        const { oz, portal } = yield* world
+        const { oz, portal } = yield* fixture
         yield* add(portal)
         const arrived = yield* Deferred.make<ServerResponse>()
         interference.cut = "after"
@@ -225,7 +225,7 @@ layer(Layer.empty, { excludeTestServices: true })("ProviderJobs at a real provid
   it.effect("a create whose answer was lost is not repeated; an operator names the client or retries", () =>
     atProvider(({ interference, registrationEndpoint }) =>
       Effect.gen(function* () {
-        const { oz, portal } = yield* world
+        const { oz, portal } = yield* fixture
         const reviewed = yield* ReviewedJobs
         const jobId = yield* add(portal)
         const asked = { personId: oz, jobId, reason }
@@ -254,7 +254,7 @@ layer(Layer.empty, { excludeTestServices: true })("ProviderJobs at a real provid
   it.effect("a job is left to an operator where the provider will not tell a client's state", () =>
     atProvider(({ interference }) =>
       Effect.gen(function* () {
-        const { oz, portal } = yield* world
+        const { oz, portal } = yield* fixture
         const reviewed = yield* ReviewedJobs
         const { sql } = yield* Database
         yield* add(portal)

@@ -10,7 +10,7 @@ import { ProviderJobs } from "../../../services/projects/ProviderJobs.ts"
 import { ReviewedJobs } from "../../../services/projects/ReviewedJobs.ts"
 import { reason, tagOf } from "../../support/Fixtures.ts"
 import { project } from "../../support/TestIdentity.ts"
-import { add, atProvider, clientOf, decide, held, killedAt, newest, over, work, world } from "./ProviderWorld.ts"
+import { add, atProvider, clientOf, decide, fixture, held, killedAt, newest, over, work } from "./ProviderFixture.ts"
 
 const fail = (jobId: ProviderJobId) =>
   Effect.flatMap(
@@ -29,7 +29,7 @@ const faultOf = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
 layer(over(embedded), { excludeTestServices: true })("ReviewedJobs", (it) => {
   it.effect("a create that was cut off is looked up even where the project had an earlier client", () =>
     Effect.gen(function* () {
-      const { oz, portal } = yield* world
+      const { oz, portal } = yield* fixture
       yield* add(portal)
       yield* work
       yield* add(portal, "client.disable")
@@ -50,13 +50,13 @@ layer(over(embedded), { excludeTestServices: true })("ReviewedJobs", (it) => {
 
   it.effect("after a restore a possible client is looked up, and made where there is none", () =>
     Effect.gen(function* () {
-      const { oz, portal } = yield* world
+      const { oz, portal } = yield* fixture
       const { sql } = yield* Database
       const jobId = yield* add(portal)
       yield* killedAt("provider.answered")
       const before = { state: "pending", begun_at: null, last_error: null }
       yield* sql`update provider_jobs set ${sql.update(before)} where id = ${jobId}::uuid`
-      const other = (yield* world).portal
+      const other = (yield* fixture).portal
       yield* add(other)
       yield* sql`update installation set held_since = clock_timestamp()`
       yield* work
@@ -69,7 +69,7 @@ layer(over(embedded), { excludeTestServices: true })("ReviewedJobs", (it) => {
 
   it.effect("a create retried after the client's end makes no client", () =>
     Effect.gen(function* () {
-      const { oz, portal } = yield* world
+      const { oz, portal } = yield* fixture
       const jobId = yield* add(portal)
       yield* fail(jobId)
       const last = yield* add(portal, "client.disable")
@@ -88,7 +88,7 @@ layer(over(embedded), { excludeTestServices: true })("ReviewedJobs", (it) => {
 
   it.effect("a client found only after the project's end is ended as well", () =>
     Effect.gen(function* () {
-      const { oz, portal } = yield* world
+      const { oz, portal } = yield* fixture
       const { sql } = yield* Database
       const jobId = yield* add(portal)
       yield* killedAt("provider.answered")
@@ -110,7 +110,7 @@ layer(over(embedded), { excludeTestServices: true })("ReviewedJobs", (it) => {
 
   it.effect("a repair names the project's own client or is refused, which leaves the job as it was", () =>
     Effect.gen(function* () {
-      const { fern, oz, portal } = yield* world
+      const { fern, oz, portal } = yield* fixture
       const { sql } = yield* Database
       const { repair } = yield* ReviewedJobs
       const other = yield* project(fern)
@@ -149,7 +149,7 @@ layer(over(embedded), { excludeTestServices: true })("ReviewedJobs", (it) => {
 
   it.effect("a second look is refused during the first, and a look that lost its claim writes nothing", () =>
     Effect.gen(function* () {
-      const { oz, portal } = yield* world
+      const { oz, portal } = yield* fixture
       const { sql } = yield* Database
       const jobId = yield* add(portal)
       yield* killedAt("provider.begun")
@@ -179,7 +179,7 @@ layer(over(embedded), { excludeTestServices: true })("ReviewedJobs", (it) => {
 
   it.effect("a deleted client is not changed: the job fails, and an operator names another client", () =>
     Effect.gen(function* () {
-      const { oz, portal } = yield* world
+      const { oz, portal } = yield* fixture
       const { sql } = yield* Database
       yield* add(portal)
       yield* work
@@ -194,7 +194,7 @@ layer(over(embedded), { excludeTestServices: true })("ReviewedJobs", (it) => {
 
   it.effect("a fault in one job does not cut off the calls of the others", () =>
     Effect.gen(function* () {
-      const { fern, oz, portal } = yield* world
+      const { fern, oz, portal } = yield* fixture
       const { sql } = yield* Database
       const others = yield* Effect.all([project(fern), project(fern)])
       yield* add(portal)
@@ -214,7 +214,7 @@ layer(Layer.empty, { excludeTestServices: true })("ReviewedJobs at a real provid
   it.effect("after a restore no client is made again without a look", () =>
     atProvider(({ interference, made }) =>
       Effect.gen(function* () {
-        const { fern, oz, portal } = yield* world
+        const { fern, oz, portal } = yield* fixture
         const { sql } = yield* Database
         const jobs = yield* ProviderJobs
         const { reconcile, retry } = yield* ReviewedJobs
@@ -243,7 +243,7 @@ layer(Layer.empty, { excludeTestServices: true })("ReviewedJobs at a real provid
   it.effect("a repair's address is asked only if it is the provider's own", () =>
     atProvider(({ interference, registrationEndpoint }) =>
       Effect.gen(function* () {
-        const { oz, portal } = yield* world
+        const { oz, portal } = yield* fixture
         const jobId = yield* add(portal)
         yield* fail(jobId)
         const { repair } = yield* ReviewedJobs

@@ -10,6 +10,8 @@ import {
   codeOf,
   decline,
   fire,
+  type Fixture,
+  fixture,
   projectRow,
   propose,
   requestRow,
@@ -19,9 +21,7 @@ import {
   website,
   withdraw,
   workJobs,
-  type World,
-  world,
-} from "../decisions/RequestWorld.ts"
+} from "../decisions/RequestFixture.ts"
 import { reason, timed } from "../../support/Fixtures.ts"
 import { access, tell } from "../../support/TestIdentity.ts"
 
@@ -31,7 +31,7 @@ const set = (projectId: ProjectId, action: RolloutAction) =>
   Effect.flatMap(Rollouts, (rollouts) => run(rollouts.set(projectId, action, reason)))
 
 /** A launched staging website that Pat owns. */
-const launched = Effect.fnUntraced(function* (w: World) {
+const launched = Effect.fnUntraced(function* (w: Fixture) {
   const made = yield* website(w, w.pat)
   yield* sign(made, "administrator", w.ada)
   yield* workJobs
@@ -43,7 +43,7 @@ const launched = Effect.fnUntraced(function* (w: World) {
 layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Rollouts", (it) => {
   it.effect("a held rollout activates nothing new, and its release restores the state", () =>
     timed(Effect.gen(function* () {
-      const w = yield* world
+      const w = yield* fixture
       const id = yield* launched(w)
       const asked = yield* askAccess(w.fern, id, w.ola)
       yield* sign(asked, "sponsor", w.sam)
@@ -60,7 +60,7 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Rollouts",
 
   it.effect("a failed rollout ends client and sessions, and its release restores neither", () =>
     timed(Effect.gen(function* () {
-      const w = yield* world
+      const w = yield* fixture
       const id = yield* launched(w)
       yield* access(w.fern, id, w.ola)
       const { client_id } = yield* projectRow(id)
@@ -109,7 +109,7 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Rollouts",
 
   it.effect("a launch after a failure waits for the failed client's end and for a new client", () =>
     timed(Effect.gen(function* () {
-      const w = yield* world
+      const w = yield* fixture
       const id = yield* launched(w)
       const { client_id } = yield* projectRow(id)
       const { sql } = yield* Database
@@ -134,7 +134,7 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Rollouts",
 
   it.effect("a launch that waited when the rollout failed is superseded", () =>
     timed(Effect.gen(function* () {
-      const w = yield* world
+      const w = yield* fixture
       const made = yield* website(w, w.pat, {}, [])
       yield* sign(made, "administrator", w.ada)
       yield* workJobs
@@ -152,7 +152,7 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Rollouts",
 
   it.effect("a launch proposed before a hold is not approved during it, nor at the version after it", () =>
     timed(Effect.gen(function* () {
-      const w = yield* world
+      const w = yield* fixture
       const made = yield* website(w, w.pat)
       const [launch, id] = [yield* propose(made.project_id, w.pat), made.project_id]
       yield* set(id, "hold")
@@ -167,7 +167,7 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Rollouts",
 
   it.effect("a held project may be withdrawn; a withdrawn or unknown one cannot be held", () =>
     timed(Effect.gen(function* () {
-      const w = yield* world
+      const w = yield* fixture
       const id = yield* launched(w)
       yield* set(id, "hold")
       yield* withdraw(w.fern, id, w.pat, (yield* projectRow(id)).revision)

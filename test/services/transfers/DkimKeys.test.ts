@@ -16,14 +16,14 @@ import {
   domain,
   domainRow,
   feed,
+  fixture,
   force,
   now,
   offer,
   person,
   stop,
   timed,
-  world,
-} from "./TransferWorld.ts"
+} from "./TransferFixture.ts"
 
 /** The public key that a verifier builds from a DNS record's `p=`. */
 const publicOf = (algorithm: DkimAlgorithm, p: string) => {
@@ -61,7 +61,7 @@ const letters = Effect.fnUntraced(function* (transferId: string) {
   return rendered.flat()
 })
 
-layer(world({ dkim: "rsa" }), { excludeTestServices: true })("DKIM keys", (it) => {
+layer(fixture({ dkim: "rsa" }), { excludeTestServices: true })("DKIM keys", (it) => {
   it.effect("a pair's published key verifies its private key's signature; each pair has its own selector", () =>
     Effect.gen(function* () {
       for (const algorithm of ["rsa", "ed25519"] as const) {

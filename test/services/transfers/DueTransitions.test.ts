@@ -16,6 +16,7 @@ import {
   domain,
   domainLine,
   feed,
+  fixture,
   offer,
   type Person,
   person,
@@ -23,8 +24,7 @@ import {
   session,
   stop,
   timed,
-  world,
-} from "./TransferWorld.ts"
+} from "./TransferFixture.ts"
 
 interface Case {
   readonly id: string
@@ -129,7 +129,7 @@ const statusOf = Effect.fnUntraced(function* (ids: ReadonlyArray<string>) {
   return Object.fromEntries(rows.map(({ n, status }) => [status, n]))
 })
 
-layer(world(), { excludeTestServices: true, timeout: "2 minutes" })("due transitions in a batch", (it) => {
+layer(fixture(), { excludeTestServices: true, timeout: "2 minutes" })("due transitions in a batch", (it) => {
   it.effect("write exactly the rows that each would write by itself", () =>
     Effect.gen(function* () {
       const transfers = yield* Transfers

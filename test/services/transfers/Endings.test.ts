@@ -15,6 +15,7 @@ import {
   domainLine,
   domainRow,
   feed,
+  fixture,
   force,
   now,
   offer,
@@ -24,8 +25,7 @@ import {
   session,
   timed,
   tokenOf,
-  world,
-} from "./TransferWorld.ts"
+} from "./TransferFixture.ts"
 
 const decodeList = Schema.decodeUnknownSync(Schema.fromJsonString(Schema.Array(DomainTransfer)))
 
@@ -36,7 +36,7 @@ const stop = Effect.fnUntraced(function* (transferId: string) {
   return yield* (yield* Transfers).stop({ ...command(), transferId })
 })
 
-layer(world(), { excludeTestServices: true, timeout: "2 minutes" })("how transfers end", (it) => {
+layer(fixture(), { excludeTestServices: true, timeout: "2 minutes" })("how transfers end", (it) => {
   it.effect("stop: once, until the last millisecond of the window; after it a stop completes the transfer", () =>
     Effect.gen(function* () {
       const transfers = yield* Transfers

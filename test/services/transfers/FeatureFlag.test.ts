@@ -18,7 +18,7 @@ import {
   offer,
   person,
   timed,
-} from "./TransferWorld.ts"
+} from "./TransferFixture.ts"
 
 /** Starts the service over the same database with this setting. */
 const started = (enabled: boolean) => Effect.provide(Transfers, Layer.fresh(Transfers.layer({ ...config, enabled })))

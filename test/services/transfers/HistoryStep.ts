@@ -4,13 +4,13 @@ import { Effect, type Layer } from "effect"
 import type fc from "fast-check"
 import { Database } from "../../../services/platform/database/Database.ts"
 import type { Model } from "./Model.ts"
-import type { Person, world } from "./TransferWorld.ts"
+import type { fixture, Person } from "./TransferFixture.ts"
 
 export const persons = 4
 export const admin = 3
 export const domains = 2
 
-export type Services = Layer.Success<ReturnType<typeof world>>
+export type Services = Layer.Success<ReturnType<typeof fixture>>
 
 export interface Real {
   readonly people: ReadonlyArray<Person>

@@ -17,7 +17,7 @@ import {
   offer,
   type Person,
   seatLine,
-} from "./TransferWorld.ts"
+} from "./TransferFixture.ts"
 
 export const line = (
   { id }: Person,
@@ -48,9 +48,9 @@ const onTransfer = (
       const t = at(state, pick)
       return t && model(state, t)
     },
-    real: (world, state) => {
+    real: (fixture, state) => {
       const t = at(state, pick)
-      return t === undefined ? Effect.succeed("nothing") : real(t, world)
+      return t === undefined ? Effect.succeed("nothing") : real(t, fixture)
     },
   })
 

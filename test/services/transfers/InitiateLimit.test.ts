@@ -7,14 +7,14 @@ import { TestClock } from "effect/testing"
 import { randomUUID } from "node:crypto"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { Transfers } from "../../../services/transfers/Transfers.ts"
-import { codeOf, command, domain, offer, person, seat, timed, world } from "./TransferWorld.ts"
+import { codeOf, command, domain, fixture, offer, person, seat, timed } from "./TransferFixture.ts"
 
 const together = <A, E, R>(effects: ReadonlyArray<Effect.Effect<A, E, R>>) =>
   Effect.all(effects, { concurrency: "unbounded" })
 
 const sorted = (codes: ReadonlyArray<string>) => [...codes].sort()
 
-layer(world({ initiateLimit: 5 }), { excludeTestServices: true, timeout: "2 minutes" })("the limit", (it) => {
+layer(fixture({ initiateLimit: 5 }), { excludeTestServices: true, timeout: "2 minutes" })("the limit", (it) => {
   it.effect("requests that reach the check count, also when refused; others do not", () =>
     Effect.gen(function* () {
       const [alice, bob, member] = [yield* person(), yield* person(), yield* person()]

@@ -19,15 +19,15 @@ import {
   command,
   domainLine,
   feed,
+  fixture,
   force,
   offer,
   type Person,
   seatLine,
   timed,
-  world,
-} from "./TransferWorld.ts"
+} from "./TransferFixture.ts"
 
-type Services = Layer.Success<ReturnType<typeof world>>
+type Services = Layer.Success<ReturnType<typeof fixture>>
 type Step<A = string> = Effect.Effect<A, unknown, Services>
 
 const names = ["alice", "bob", "carol", "eve", "root"] as const
@@ -295,7 +295,7 @@ const settledByTheOther = {
 const parallel = 4
 const runs = 200
 
-layer(world(), { excludeTestServices: true, timeout: "5 minutes" })("interleavings", (it) => {
+layer(fixture(), { excludeTestServices: true, timeout: "5 minutes" })("interleavings", (it) => {
   it.effect("of any two commands give the result of a serial order", () =>
     Effect.gen(function* () {
       const run = Effect.runPromiseExitWith(yield* Effect.context<Services>())

@@ -7,7 +7,7 @@ import { Effect, Exit } from "effect"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { Failpoints, type FaultPoint } from "../../../services/platform/Failpoints.ts"
 import { Transfers } from "../../../services/transfers/Transfers.ts"
-import { command, domain, offer, person, timed, world } from "./TransferWorld.ts"
+import { command, domain, fixture, offer, person, timed } from "./TransferFixture.ts"
 
 const writtenFor = Effect.fnUntraced(function* (id: string) {
   const { sql } = yield* Database
@@ -20,7 +20,7 @@ const writtenFor = Effect.fnUntraced(function* (id: string) {
   return row!
 })
 
-layer(world(), { excludeTestServices: true })("an acceptance with a new DKIM key, cut off", (it) => {
+layer(fixture(), { excludeTestServices: true })("an acceptance with a new DKIM key, cut off", (it) => {
   for (const [point, done] of [["transfer.accept.written", false], ["transfer.accept.committed", true]] as const) {
     it.effect(`at ${point}: ${done ? "everything" : "nothing"} is written, and the repeated command leaves one key`, () =>
       Effect.gen(function* () {

@@ -13,14 +13,14 @@ import {
   domain,
   domainLine,
   feed,
+  fixture,
   offer,
   person,
   published,
   seat,
   session,
   timed,
-  world,
-} from "./TransferWorld.ts"
+} from "./TransferFixture.ts"
 
 const decodeList = Schema.decodeUnknownSync(Schema.fromJsonString(Schema.Array(DomainTransfer)))
 
@@ -34,7 +34,7 @@ const decline = Effect.fnUntraced(function* (accountId: string, transferId: stri
   return yield* (yield* Transfers).decline({ ...command(), accountId, transferId })
 })
 
-layer(world(), { excludeTestServices: true, timeout: "2 minutes" })("refusals", (it) => {
+layer(fixture(), { excludeTestServices: true, timeout: "2 minutes" })("refusals", (it) => {
   it.effect("initiate: every refusal, in order", () =>
     Effect.gen(function* () {
       const [alice, bob, eve] = [yield* person(), yield* person(), yield* person()]

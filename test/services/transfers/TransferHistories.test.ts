@@ -2,11 +2,11 @@
 import { layer } from "@effect/vitest"
 import process from "node:process"
 import { histories } from "./TransferHistories.ts"
-import { world } from "./TransferWorld.ts"
+import { fixture } from "./TransferFixture.ts"
 
 const count = Number(process.env["TRANSFER_HISTORIES"] ?? 250)
 
-layer(world(), { excludeTestServices: true, timeout: "2 minutes" })("histories", (it) => {
+layer(fixture(), { excludeTestServices: true, timeout: "2 minutes" })("histories", (it) => {
   it.effect(
     `${count} random histories give the model's answers and rows`,
     () => histories(count),

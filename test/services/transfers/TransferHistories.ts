@@ -9,7 +9,7 @@ import { domains, persons, type Real, type Services, type Step } from "./History
 import { line, steps } from "./HistorySteps.ts"
 import { Model } from "./Model.ts"
 import { noon } from "../../support/Fixtures.ts"
-import { domainLine, feed, seatLine, timed } from "./TransferWorld.ts"
+import { domainLine, feed, seatLine, timed } from "./TransferFixture.ts"
 
 /** Histories at a time: while one waits for PostgreSQL, another runs. */
 const parallel = 6

@@ -5,7 +5,7 @@ import { randomUUID } from "node:crypto"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { transferMailKinds, transferTemplates } from "../../../services/transfers/TransferMails.ts"
 import { day } from "../../support/Fixtures.ts"
-import { accept, command, domain, feed, force, offer, person, timed, tokenOf, world } from "./TransferWorld.ts"
+import { accept, command, domain, feed, fixture, force, offer, person, timed, tokenOf } from "./TransferFixture.ts"
 import { Transfers } from "../../../services/transfers/Transfers.ts"
 
 /** The mails of a transfer, rendered as the mailer would send them now. */
@@ -32,7 +32,7 @@ const noticed = Effect.fnUntraced(function* (transferId: string, accountId: stri
 
 const domainOf = (text: string) => /d-[0-9a-f]+\.example/.exec(text)![0]
 
-layer(world(), { excludeTestServices: true })("mails about transfers", (it) => {
+layer(fixture(), { excludeTestServices: true })("mails about transfers", (it) => {
   it.effect("the invitation and the stop mail carry their token; names and notes are text, quoted and escaped", () =>
     Effect.gen(function* () {
       const [alice, bob] = [yield* person({ name: `Eve <b>"&` }), yield* person()]

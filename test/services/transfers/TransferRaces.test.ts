@@ -14,14 +14,14 @@ import {
   domainLine,
   domainRow,
   feed,
+  fixture,
   force,
   offer,
   person,
   published,
   stop,
   timed,
-  world,
-} from "./TransferWorld.ts"
+} from "./TransferFixture.ts"
 
 /** The number of times of each answer. */
 const tally = (codes: ReadonlyArray<string>) => {
@@ -58,7 +58,7 @@ const whileWaiting = Effect.fnUntraced(function* <E1, R1, E2, R2, E3, R3>(
   yield* Fiber.join(waiting)
 })
 
-layer(world(), { excludeTestServices: true, timeout: "2 minutes" })("races", (it) => {
+layer(fixture(), { excludeTestServices: true, timeout: "2 minutes" })("races", (it) => {
   it.effect("50 accepts of one transfer by one token: one succeeds, 49 find the token used", () =>
     Effect.gen(function* () {
       const [alice, bob] = [yield* person(), yield* person()]

@@ -3,13 +3,25 @@ import { Effect } from "effect"
 import { TestClock } from "effect/testing"
 import { randomUUID } from "node:crypto"
 import { Transfers } from "../../../services/transfers/Transfers.ts"
-import { accept, codeOf, command, domain, domainRow, offer, person, seat, stop, timed, world } from "./TransferWorld.ts"
+import {
+  accept,
+  codeOf,
+  command,
+  domain,
+  domainRow,
+  fixture,
+  offer,
+  person,
+  seat,
+  stop,
+  timed,
+} from "./TransferFixture.ts"
 
 const read = Effect.fnUntraced(function* (accountId: string, transferId: string) {
   return yield* (yield* Transfers).read(accountId, transferId)
 })
 
-layer(world(), { excludeTestServices: true, timeout: "2 minutes" })("reading one transfer", (it) => {
+layer(fixture(), { excludeTestServices: true, timeout: "2 minutes" })("reading one transfer", (it) => {
   it.effect("parties and members of the workspace read it in every state; to others it does not exist", () =>
     Effect.gen(function* () {
       const [alice, bob, member, eve] = [yield* person(), yield* person(), yield* person(), yield* person()]

@@ -10,6 +10,7 @@ import {
   command,
   domain,
   domainRow,
+  fixture,
   force,
   offer,
   person,
@@ -17,8 +18,7 @@ import {
   stop,
   timed,
   tokenOf,
-  world,
-} from "./TransferWorld.ts"
+} from "./TransferFixture.ts"
 
 const found = Effect.fnUntraced(function* (id: string) {
   return (yield* (yield* Transfers).find("id", id))!
@@ -61,7 +61,7 @@ const invalidateLinks = Effect.flatMap(
     where status in ('pending', 'accepted')`,
 )
 
-layer(Layer.provideMerge(lostTransfersLayer, world()), { excludeTestServices: true, timeout: "2 minutes" })(
+layer(Layer.provideMerge(lostTransfersLayer, fixture()), { excludeTestServices: true, timeout: "2 minutes" })(
   "transfers of a restored database",
   (it) => {
     it.effect("one that was stopped after the backup is stopped again", () =>

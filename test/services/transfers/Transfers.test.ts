@@ -14,6 +14,7 @@ import {
   domain,
   domainRow,
   feed,
+  fixture,
   now,
   offer,
   person,
@@ -21,8 +22,7 @@ import {
   session,
   timed,
   tokenOf,
-  world,
-} from "./TransferWorld.ts"
+} from "./TransferFixture.ts"
 
 const decodeList = Schema.decodeUnknownSync(Schema.fromJsonString(Schema.Array(DomainTransfer)))
 
@@ -33,7 +33,7 @@ const outgoing = Effect.fnUntraced(function* (accountId: string) {
   return decodeList(yield* (yield* Transfers).outgoing(session(accountId)))
 })
 
-layer(world(), { excludeTestServices: true, timeout: "2 minutes" })("Transfers", (it) => {
+layer(fixture(), { excludeTestServices: true, timeout: "2 minutes" })("Transfers", (it) => {
   it.effect("from the offer to the completed move, with all rows, messages, mails and audit records", () =>
     Effect.gen(function* () {
       const transfers = yield* Transfers

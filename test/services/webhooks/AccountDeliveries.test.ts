@@ -12,9 +12,21 @@ import { Webhooks } from "../../../services/webhooks/Webhooks.ts"
 import { account } from "../../support/TestAccounts.ts"
 import { noon } from "../../support/Fixtures.ts"
 import { rowsRead } from "../../support/RowsRead.ts"
-import { dayMillis, event, failed, now, on, resultOf, retention, settle, take, webhook, world } from "./WebhookWorld.ts"
+import {
+  dayMillis,
+  event,
+  failed,
+  fixture,
+  now,
+  on,
+  resultOf,
+  retention,
+  settle,
+  take,
+  webhook,
+} from "./WebhookFixture.ts"
 
-const served = Layer.provideMerge(AccountDeliveries.layer(retention), Layer.fresh(world()))
+const served = Layer.provideMerge(AccountDeliveries.layer(retention), Layer.fresh(fixture()))
 
 const dead = { ending: "interrupted", fatal: true, status: null, error: "interrupted" } as const
 const decode = Schema.decodeUnknownSync(DeliveryList)

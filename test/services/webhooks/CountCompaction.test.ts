@@ -2,13 +2,13 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { CountCompaction } from "../../../services/webhooks/CountCompaction.ts"
-import { count, event, failed, miscounted, now, resultOf, settle, take, webhook, world } from "./WebhookWorld.ts"
+import { count, event, failed, fixture, miscounted, now, resultOf, settle, take, webhook } from "./WebhookFixture.ts"
 
 const totals = Effect.flatMap(Database, ({ sql }) =>
   sql<{ webhook_id: string; status: string; n: number }>`
     select webhook_id, status, sum(n)::int as n from delivery_counts group by 1, 2 having sum(n) <> 0 order by 1, 2`)
 
-layer(Layer.fresh(world()))("CountCompaction", (it) => {
+layer(Layer.fresh(fixture()))("CountCompaction", (it) => {
   it.effect("leaves one row per webhook, day and status, and all totals unchanged", () =>
     Effect.gen(function* () {
       const { compact } = yield* CountCompaction

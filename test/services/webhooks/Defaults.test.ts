@@ -11,7 +11,17 @@ import { Deliveries } from "../../../services/webhooks/Deliveries.ts"
 import { DeliveryRecords } from "../../../services/webhooks/DeliveryRecords.ts"
 import { load } from "../../../src/AppConfig.ts"
 import { serve } from "../platform/Outbound/LoopbackServers.ts"
-import { comes, comesByItself, event, miscounted, now, settling, stoppedClock, webhook, world } from "./WebhookWorld.ts"
+import {
+  comes,
+  comesByItself,
+  event,
+  fixture,
+  miscounted,
+  now,
+  settling,
+  stoppedClock,
+  webhook,
+} from "./WebhookFixture.ts"
 
 const minute = 60_000
 const hour = 60 * minute
@@ -26,7 +36,7 @@ const defaults = (clock?: Layer.Layer<never>) =>
     const { schedule, webhooksTimeout: timeoutMillis } = yield* load.pipe(
       Effect.provideService(ConfigProvider.ConfigProvider, ConfigProvider.fromUnknown({})),
     )
-    return Layer.provideMerge(settling, world({ schedule, timeoutMillis, ...(clock === undefined ? {} : { clock }) }))
+    return Layer.provideMerge(settling, fixture({ schedule, timeoutMillis, ...(clock === undefined ? {} : { clock }) }))
   }))
 
 const hookOn = (server: { readonly port: number }) => webhook({ url: `http://127.0.0.1:${server.port}/` })

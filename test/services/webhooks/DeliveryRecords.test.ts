@@ -16,6 +16,7 @@ import {
   dayMillis,
   event,
   failed,
+  fixture,
   miscounted,
   now,
   on,
@@ -24,8 +25,7 @@ import {
   settle,
   take,
   webhook,
-  world,
-} from "./WebhookWorld.ts"
+} from "./WebhookFixture.ts"
 
 type Hook = { readonly id: string; readonly accountId: string }
 const page = Effect.fnUntraced(function* (hook: Hook, request: Partial<PageRequest> = {}) {
@@ -55,7 +55,7 @@ const history = Effect.gen(function* () {
   return { hook, rows }
 })
 
-layer(Layer.fresh(world({ schedule: { ...specified, jitter: 0 } })))("DeliveryRecords", (it) => {
+layer(Layer.fresh(fixture({ schedule: { ...specified, jitter: 0 } })))("DeliveryRecords", (it) => {
   it.effect("pages are newest first, without gaps or repeats, each with the total; past the end they are empty", () =>
     Effect.gen(function* () {
       const { hook, rows } = yield* history

@@ -7,7 +7,7 @@ import type { Incoming } from "../../../services/platform/messaging/BusIntake.ts
 import { EventIntake } from "../../../services/webhooks/EventIntake.ts"
 import { Sender } from "../../../services/webhooks/Sender.ts"
 import * as Lines from "../../support/DirectoryLines.ts"
-import { comes, count, dayMillis, miscounted, now, on, webhook, world } from "./WebhookWorld.ts"
+import { comes, count, dayMillis, fixture, miscounted, now, on, webhook } from "./WebhookFixture.ts"
 
 let seq = 0
 const message = (accountId: string, fields: object = {}, subject = "intake.v1.mail-events.delivered"): Incoming => {
@@ -30,7 +30,7 @@ const rejects = Effect.fnUntraced(function* (seqs: ReadonlyArray<number>) {
     where stream_seq = any(${[...seqs]}::bigint[]) order by 1`
 })
 
-layer(Layer.fresh(world()))("EventIntake", (it) => {
+layer(Layer.fresh(fixture()))("EventIntake", (it) => {
   it.effect("each message of a batch becomes deliveries or is rejected with its reason, once", () =>
     Effect.gen(function* () {
       const { take } = yield* EventIntake

@@ -18,6 +18,7 @@ import {
   dayMillis,
   event,
   failed,
+  fixture,
   lease,
   miscounted,
   now,
@@ -27,8 +28,7 @@ import {
   settle,
   take,
   webhook,
-  world,
-} from "./WebhookWorld.ts"
+} from "./WebhookFixture.ts"
 
 type Step = "delivered" | "failed" | "released" | "interrupted" | "dead" | "replay"
 
@@ -188,7 +188,7 @@ const both = Effect.gen(function* () {
   return sides
 })
 
-layer(Layer.fresh(world({ schedule })))("First attempts", (it) => {
+layer(Layer.fresh(fixture({ schedule })))("First attempts", (it) => {
   it.effect("read as earlier programs wrote them, whatever follows, and after their day was dropped", () =>
     Effect.gen(function* () {
       const sides = yield* both

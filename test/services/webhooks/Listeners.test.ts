@@ -10,7 +10,7 @@ import { Listeners } from "../../../services/webhooks/Listeners.ts"
 import { Webhooks } from "../../../services/webhooks/Webhooks.ts"
 import * as Lines from "../../support/DirectoryLines.ts"
 import { account } from "../../support/TestAccounts.ts"
-import { count, event, lease, miscounted, take, webhook, world } from "./WebhookWorld.ts"
+import { count, event, fixture, lease, miscounted, take, webhook } from "./WebhookFixture.ts"
 
 const acceptor = Effect.gen(function* () {
   const { quick, sql } = yield* Database
@@ -24,7 +24,7 @@ const deliveredTo = Effect.fnUntraced(function* (accountId: string, fields = {})
   return tasks.map(({ endpoint, webhookId }) => [webhookId, endpoint.url])
 })
 
-layer(Layer.fresh(world()))("Listeners", (it) => {
+layer(Layer.fresh(fixture()))("Listeners", (it) => {
   it.effect("each change applies to the next event, despite the cache", () =>
     Effect.gen(function* () {
       const webhooks = yield* Webhooks

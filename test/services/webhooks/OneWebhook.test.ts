@@ -5,9 +5,9 @@ import { WebhookDetails } from "../../../schemas/mail/Webhook.ts"
 import { WebhookNotFound } from "../../../schemas/problems/WebhookProblems.ts"
 import { Webhooks } from "../../../services/webhooks/Webhooks.ts"
 import { noon } from "../../support/Fixtures.ts"
-import { on, webhook, world } from "./WebhookWorld.ts"
+import { fixture, on, webhook } from "./WebhookFixture.ts"
 
-layer(Layer.fresh(world()))("one webhook", (it) => {
+layer(Layer.fresh(fixture()))("one webhook", (it) => {
   it.effect("is read active and paused, with the time of its last change, and without its secret", () =>
     Effect.gen(function* () {
       const { get, update } = yield* Webhooks

@@ -8,7 +8,7 @@ import { Partitions, webhookTables } from "../../../services/webhooks/Partitions
 import { latePartitions } from "../../../services/webhooks/PartitionWatch.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
 import { noon } from "../../support/Fixtures.ts"
-import { dayMillis, retention, stoppedClock } from "./WebhookWorld.ts"
+import { dayMillis, retention, stoppedClock } from "./WebhookFixture.ts"
 
 const clock = stoppedClock()
 const midnight = noon - 12 * 3_600_000

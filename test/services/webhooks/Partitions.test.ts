@@ -13,6 +13,7 @@ import {
   dayMillis,
   event,
   failed,
+  fixture,
   miscounted,
   now,
   on,
@@ -22,8 +23,7 @@ import {
   settle,
   take,
   webhook,
-  world,
-} from "./WebhookWorld.ts"
+} from "./WebhookFixture.ts"
 
 const daysOf = Effect.fnUntraced(function* (table: string) {
   const { owner } = yield* Database
@@ -58,7 +58,7 @@ const one = Effect.fnUntraced(function* (hook: { id: string; accountId: string }
 })
 
 // The first group, because ids never go back in time and the other groups go months ahead.
-layer(Layer.fresh(world({ retention: { ...retention, carriedOver: 1 } })))(
+layer(Layer.fresh(fixture({ retention: { ...retention, carriedOver: 1 } })))(
   "Partitions with more waiting rows than are moved at once",
   (it) => {
     it.effect("a day with many waiting deliveries stays without its ended ones, and is dropped once few wait", () =>
@@ -94,7 +94,7 @@ layer(Layer.fresh(world({ retention: { ...retention, carriedOver: 1 } })))(
   },
 )
 
-layer(Layer.fresh(world()))("Partitions", (it) => {
+layer(Layer.fresh(fixture()))("Partitions", (it) => {
   it.effect("creates yesterday to three days ahead once each, and moves earlier rows into their day", () =>
     Effect.gen(function* () {
       const hook = yield* webhook()
@@ -192,7 +192,7 @@ layer(Layer.fresh(world()))("Partitions", (it) => {
     }))
 })
 
-layer(Layer.fresh(world({ retention: { ...retention, deadLetterDays: 5 } })))(
+layer(Layer.fresh(fixture({ retention: { ...retention, deadLetterDays: 5 } })))(
   "Partitions with a shorter retention of dead letters",
   (it) => {
     it.effect("a dead letter is deleted with its delivery although its day is still there", () =>

@@ -9,7 +9,18 @@ import { Deliveries } from "../../../services/webhooks/Deliveries.ts"
 import { Partitions } from "../../../services/webhooks/Partitions.ts"
 import { Replays } from "../../../services/webhooks/Replays.ts"
 import { noon } from "../../support/Fixtures.ts"
-import { claimAll, claimBacklog, event, failed, now, resultOf, settle, take, webhook, world } from "./WebhookWorld.ts"
+import {
+  claimAll,
+  claimBacklog,
+  event,
+  failed,
+  fixture,
+  now,
+  resultOf,
+  settle,
+  take,
+  webhook,
+} from "./WebhookFixture.ts"
 
 interface Touched {
   readonly read: number
@@ -143,7 +154,7 @@ const cycle = (all: ReadonlyArray<{ id: string; accountId: string }>) =>
 
 const dying = { ending: "interrupted", fatal: true, status: null, error: "interrupted" } as const
 
-layer(Layer.fresh(world()))("Plans", (it) => {
+layer(Layer.fresh(fixture()))("Plans", (it) => {
   it.effect(
     "read only due rows beside 200,000 later retries, without statistics and after ANALYZE",
     () =>

@@ -5,7 +5,7 @@ import { randomUUID } from "node:crypto"
 import { RateLimited } from "../../../schemas/problems/HttpProblems.ts"
 import { WebhookNotFound } from "../../../schemas/problems/WebhookProblems.ts"
 import { Replays } from "../../../services/webhooks/Replays.ts"
-import { count, event, now, resultOf, settle, take, webhook, world } from "./WebhookWorld.ts"
+import { count, event, fixture, now, resultOf, settle, take, webhook } from "./WebhookFixture.ts"
 
 const dead = { ending: "interrupted", fatal: true, status: null, error: "interrupted" } as const
 
@@ -16,7 +16,7 @@ const ended = Effect.fnUntraced(function* (hook: { readonly accountId: string },
   yield* settle(tasks.map((task, i) => resultOf(task, at, i < letters ? dead : {})))
 })
 
-layer(Layer.fresh(world()))("the count of a replay", (it) => {
+layer(Layer.fresh(fixture()))("the count of a replay", (it) => {
   it.effect("is the number that the replay then sends again, and the count sends none", () =>
     Effect.gen(function* () {
       const replays = yield* Replays

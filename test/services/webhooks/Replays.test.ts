@@ -18,6 +18,7 @@ import {
   dayMillis,
   event,
   failed,
+  fixture,
   miscounted,
   now,
   on,
@@ -26,8 +27,7 @@ import {
   stranded,
   take,
   webhook,
-  world,
-} from "./WebhookWorld.ts"
+} from "./WebhookFixture.ts"
 
 const full = Schema.decodeUnknownSync(Schema.fromJsonString(FullDeliveryRecord))
 const recordOf = Effect.fnUntraced(function* (accountId: string, id: string) {
@@ -65,7 +65,7 @@ const laws = Effect.gen(function* () {
   assert.deepStrictEqual(yield* stranded, [])
 })
 
-layer(Layer.fresh(world()))("Replays", (it) => {
+layer(Layer.fresh(fixture()))("Replays", (it) => {
   it.effect("an ended delivery begins again at attempt 1 of the next cycle, with the same id and body", () =>
     Effect.gen(function* () {
       const { one } = yield* Replays

@@ -7,7 +7,7 @@ import { floorOf } from "../../../services/platform/Ids.ts"
 import { seenKeyOf, timeOf } from "../../../services/webhooks/Deliveries/SeenKey.ts"
 import { Partitions } from "../../../services/webhooks/Partitions.ts"
 import { noon } from "../../support/Fixtures.ts"
-import { count, dayMillis, event, on, take, webhook, world } from "./WebhookWorld.ts"
+import { count, dayMillis, event, fixture, on, take, webhook } from "./WebhookFixture.ts"
 
 /** Ids of each kind, for the time `at`. */
 const idsAt = (at: number, n: number) => {
@@ -37,7 +37,7 @@ describe("the key of an accepted event", () => {
   })
 })
 
-layer(Layer.fresh(world()))("accepted event ids", (it) => {
+layer(Layer.fresh(fixture()))("accepted event ids", (it) => {
   it.effect("an id is accepted once, also days later; another account may use the same id", () =>
     Effect.gen(function* () {
       yield* upkeep
@@ -87,7 +87,7 @@ layer(Layer.fresh(world()))("accepted event ids", (it) => {
     }))
 })
 
-layer(Layer.fresh(world()))("old accepted event ids", (it) => {
+layer(Layer.fresh(fixture()))("old accepted event ids", (it) => {
   it.effect("partitions are dropped after the retention; an id that arrived late is kept for the full retention", () =>
     Effect.gen(function* () {
       const days = Effect.map(

@@ -20,6 +20,7 @@ import {
   claimAll,
   event,
   failed,
+  fixture,
   miscounted,
   now,
   resultOf,
@@ -27,8 +28,7 @@ import {
   stranded,
   take,
   webhook,
-  world,
-} from "./WebhookWorld.ts"
+} from "./WebhookFixture.ts"
 
 /** Short delays: a virtual hour means many turns of loops that run every 10 s. */
 const schedule = { delays: Array.from({ length: 8 }, () => 60_000), jitter: 0.1 }
@@ -133,7 +133,7 @@ const misqueued = Effect.flatMap(
       or (d.next_retry_at is null) is distinct from (d.status <> 'retrying')`,
 )
 
-layer(Layer.fresh(world({ schedule })))("Histories", (it) => {
+layer(Layer.fresh(fixture({ schedule })))("Histories", (it) => {
   it.effect(
     "50 random histories keep counts, queue rows and due deliveries consistent at each step",
     () =>

@@ -12,6 +12,7 @@ import {
   count,
   dayMillis,
   event,
+  fixture,
   now,
   on,
   resultOf,
@@ -20,8 +21,7 @@ import {
   settle,
   take,
   webhook,
-  world,
-} from "./WebhookWorld.ts"
+} from "./WebhookFixture.ts"
 
 const decode = Schema.decodeUnknownSync(Schema.fromJsonString(Schema.Array(WebhookView)))
 const listed = Effect.fnUntraced(function* (accountId: string, paused = false) {
@@ -54,7 +54,7 @@ const holding = Effect.fnUntraced(function* (text: string) {
   return found
 })
 
-layer(Layer.fresh(world({ perAccount: 5 })))("Webhooks", (it) => {
+layer(Layer.fresh(fixture({ perAccount: 5 })))("Webhooks", (it) => {
   it.effect("a new webhook is active, has each event type once, and a new secret of 256 bits", () =>
     Effect.gen(function* () {
       const { create } = yield* Webhooks

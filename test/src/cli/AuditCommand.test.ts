@@ -71,8 +71,8 @@ layer(
   it.effect("leads from each failing status of the identity API to one redacted record", () =>
     Effect.gen(function* () {
       const { owner, sql } = yield* Database
-      const world = yield* stage
-      const { administrator, member, operator } = world.people
+      const fixture = yield* stage
+      const { administrator, member, operator } = fixture.people
       const busy = yield* person()
       const later = new Date(Date.now() + 3_600_000)
       yield* sql`insert into rate_buckets (key, level, drawn, at, full_at)
@@ -113,9 +113,9 @@ layer(
         yield* ask(member, "POST", "/v1/me/credential-actions", { kind: "sessions.revoke_others" }),
       )
       yield* sql`update credential_intents set expires_at = '2001-01-01' where id = ${intent_id}::uuid`
-      const { params } = yield* proposed(world)
-      const approve = `/v1/institutions/${world.institution}/access-grant-reviews/${params.review_id}/approve`
-      const jobId = yield* unclear(world.project)
+      const { params } = yield* proposed(fixture)
+      const approve = `/v1/institutions/${fixture.institution}/access-grant-reviews/${params.review_id}/approve`
+      const jobId = yield* unclear(fixture.project)
 
       yield* fail(400, "malformed_request", operator, "POST", people, {
         body: Uint8Array.of(0x22, 0xff, 0x22),
@@ -162,7 +162,7 @@ layer(
       yield* fail(500, "internal", operator, "GET", ({ query }) => `/v1/jobs${query}`)
       yield* owner`alter table provider_jobs_away rename to provider_jobs`
       yield* sql`update installation set state = 'held', held_since = clock_timestamp(), held_reason = 'restored'`
-      yield* fail(503, "held", administrator, "POST", () => `/v1/projects/${world.project}/owners`, {
+      yield* fail(503, "held", administrator, "POST", () => `/v1/projects/${fixture.project}/owners`, {
         body: { person_id: member, reason },
       })
       yield* sql`update installation set state = 'open', held_since = null, held_reason = null`

@@ -9,8 +9,8 @@ import { Vault } from "../../../services/platform/security/Vault.ts"
 import { keyColumns, neededBy } from "../../../src/cli/doctor/KeyUse.ts"
 import * as Processes from "../../support/Processes.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
-import { consumer, rotating, work } from "../../services/lifecycle/Keys/KeysWorld.ts"
-import { scene } from "../../services/lifecycle/LifecycleWorld.ts"
+import { consumer, rotating, work } from "../../services/lifecycle/Keys/KeysFixture.ts"
+import { scene } from "../../services/lifecycle/LifecycleFixture.ts"
 import { lines, slow, type } from "./Terminal.ts"
 
 const ring = (active: string) =>

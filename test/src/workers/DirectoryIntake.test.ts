@@ -25,7 +25,7 @@ describe("DirectoryIntake", () => {
     Effect.gen(function* () {
       const bus = yield* Bus
       const { sql } = yield* Database
-      const bell = yield* (yield* WakeUps).bell(accountsTopic)
+      const waiter = yield* (yield* WakeUps).waiter(accountsTopic)
       yield* bus.heal
       const [first, last, operator] = [randomUUID(), randomUUID(), randomUUID()]
       const publications: ReadonlyArray<readonly [string, string | Uint8Array]> = [
@@ -41,11 +41,11 @@ describe("DirectoryIntake", () => {
       ]
       for (const [subject, data] of publications) yield* bus.publish(subject, data)
       yield* Layer.build(DirectoryIntake.layer({ identity: "plain" }))
-      while (!(yield* arrived(last))) yield* bell.wait(30_000)
+      while (!(yield* arrived(last))) yield* waiter.wait(30_000)
       // One batch at a time: once a later one is applied, all of the first one was judged and recorded.
       const next = randomUUID()
       yield* bus.publish(directorySubject("account"), account(next, 1))
-      while (!(yield* arrived(next))) yield* bell.wait(30_000)
+      while (!(yield* arrived(next))) yield* waiter.wait(30_000)
       const accounts = yield* sql`select id::text, name from accounts where ${sql.in("id", [first, last, operator])}`
       assert.deepStrictEqual(
         accounts.map(({ id, name }) => [id, name]).sort(),
@@ -101,7 +101,7 @@ describe("DirectoryIntake, an hour later", () => {
     Effect.gen(function* () {
       const bus = yield* Bus
       const { sql } = yield* Database
-      const bell = yield* (yield* WakeUps).bell(accountsTopic)
+      const waiter = yield* (yield* WakeUps).waiter(accountsTopic)
       const id = randomUUID()
       yield* bus.heal
       yield* bus.publish(directorySubject("planet"), "{}")
@@ -111,7 +111,7 @@ describe("DirectoryIntake, an hour later", () => {
         currentTimeMillis: { value: Effect.map(clock.currentTimeMillis, (now) => now + 3_700_000) },
       })
       yield* Layer.build(DirectoryIntake.layer({ identity: "plain" })).pipe(Effect.provideService(Clock.Clock, later))
-      while (!(yield* arrived(id))) yield* bell.wait(30_000)
+      while (!(yield* arrived(id))) yield* waiter.wait(30_000)
       const rows = yield* sql`select reason from intake_rejects where subject = ${directorySubject("planet")}`
       assert.deepStrictEqual([...rows], [{ reason: "unknown_kind" }])
     }).pipe(Effect.scoped, Effect.provide(services)))

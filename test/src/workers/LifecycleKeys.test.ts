@@ -4,9 +4,9 @@ import { Effect, Layer } from "effect"
 import { TestClock } from "effect/testing"
 import { KeyRotation, type Standings } from "../../../services/lifecycle/KeyRotation.ts"
 import { LifecycleKeys } from "../../../src/workers/LifecycleKeys.ts"
-import { rotating, states } from "../../services/lifecycle/Keys/KeysWorld.ts"
-import { scene, signAll } from "../../services/lifecycle/LifecycleWorld.ts"
-import { timed } from "../../services/transfers/TransferWorld.ts"
+import { rotating, states } from "../../services/lifecycle/Keys/KeysFixture.ts"
+import { scene, signAll } from "../../services/lifecycle/LifecycleFixture.ts"
+import { timed } from "../../services/transfers/TransferFixture.ts"
 import { day } from "../../support/Fixtures.ts"
 
 describe("the worker of keys", () => {

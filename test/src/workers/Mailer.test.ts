@@ -10,7 +10,7 @@ import { MailTransport } from "../../../services/platform/mail/MailTransport.ts"
 import { Outbox } from "../../../services/platform/messaging/Outbox.ts"
 import { Mailer } from "../../../src/workers/Mailer.ts"
 import { Relay } from "../../../src/workers/Relay.ts"
-import { platform, ready, until, withShared } from "../../services/platform/messaging/OutboxWorld.ts"
+import { platform, ready, until, withShared } from "../../services/platform/messaging/OutboxFixture.ts"
 import { start } from "../../support/Processes.ts"
 import { testSmtp } from "../../support/TestSmtp.ts"
 
@@ -64,11 +64,11 @@ const all = (state: string) => until(Effect.map(rows, (mails) => mails.every((ro
 const due = Effect.gen(function* () {
   const { sql } = yield* Database
   yield* sql`update mails set not_before = to_timestamp(0) where not_before is not null and claim is null`
-  yield* (yield* WakeUps).ring(mailsTopic)
+  yield* (yield* WakeUps).notify(mailsTopic)
 })
 
-const world = <A, E>(
-  use: (world: {
+const fixture = <A, E>(
+  use: (fixture: {
     readonly url: Redacted.Redacted
     readonly mails: Mails["Service"]
     readonly smtp: Effect.Success<ReturnType<typeof testSmtp>>
@@ -85,7 +85,7 @@ const world = <A, E>(
 
 describe("Mailer", () => {
   it.live("sends each mail once, however many workers hear of it and how often", () =>
-    world(({ mails, smtp, url }) =>
+    fixture(({ mails, smtp, url }) =>
       Effect.gen(function* () {
         yield* Layer.build(Relay.layer)
         yield* Layer.build(mailer(url, smtpTo(smtp.url)))
@@ -105,7 +105,7 @@ describe("Mailer", () => {
     ))
 
   it.live("follows announcements even without its scan", () =>
-    world(({ mails, smtp, url }) =>
+    fixture(({ mails, smtp, url }) =>
       Effect.gen(function* () {
         const subjects = Array.from({ length: 12 }, (_, n) => `About d${n}`)
         yield* mails.add(...subjects.map((_, n) => mail(n)))
@@ -123,7 +123,7 @@ describe("Mailer", () => {
     ))
 
   it.live("retries a mail refused for now, and gives up one refused for good", () =>
-    world(({ mails, smtp, url }) =>
+    fixture(({ mails, smtp, url }) =>
       Effect.gen(function* () {
         yield* Layer.build(mailer(url, smtpTo(smtp.url)))
         smtp.behave({ at: "data", answer: 451 })
@@ -147,7 +147,7 @@ describe("Mailer", () => {
     ))
 
   it.live("repeats a mail cut off after DATA once, ten minutes later, as the same message", () =>
-    world(({ mails, smtp, url }) =>
+    fixture(({ mails, smtp, url }) =>
       Effect.gen(function* () {
         yield* Layer.build(mailer(url, smtpTo(smtp.url)))
         smtp.behave({ at: "data", does: "cut" }, { at: "data", does: "cut" })
@@ -175,7 +175,7 @@ describe("Mailer", () => {
     it.live(
       `a process killed ${dies} it hands a message over leaves one more attempt under the same Message-ID`,
       () =>
-        world(({ mails, smtp, url }) =>
+        fixture(({ mails, smtp, url }) =>
           Effect.gen(function* () {
             const { sql } = yield* Database
             const [id] = yield* mails.add(mail(1))
@@ -203,7 +203,7 @@ describe("Mailer", () => {
   }
 
   it.live("drops a mail without content, lets a broken template wait alone, and leaves unknown kinds", () =>
-    world(({ mails, smtp, url }) =>
+    fixture(({ mails, smtp, url }) =>
       Effect.gen(function* () {
         yield* mails.add(mail(1, "newer"), mail(2, "broken"), mail(3, "over"), mail(4))
         yield* Layer.build(mailer(url, smtpTo(smtp.url)))
@@ -221,7 +221,7 @@ describe("Mailer", () => {
   it.live(
     "ends soon when it stops in mid-message, and records the unknown outcome",
     () =>
-      world(({ mails, smtp, url }) =>
+      fixture(({ mails, smtp, url }) =>
         Effect.gen(function* () {
           smtp.behave({ at: "data", does: "silence" })
           const scope = yield* Scope.make()
@@ -239,7 +239,7 @@ describe("Mailer", () => {
   it.live("writes no link, token or address anywhere but into the message", () => {
     const logged: Array<string> = []
     const listening = Logger.layer([Logger.map(Logger.formatJson, (line) => void logged.push(line))])
-    return world(({ mails, smtp, url }) =>
+    return fixture(({ mails, smtp, url }) =>
       Effect.gen(function* () {
         const { sql } = yield* Database
         smtp.behave({ at: "data", answer: 554 }, { at: "data", does: "cut" })

@@ -19,7 +19,7 @@ import {
   until,
   withBroker,
   withShared,
-} from "../../services/platform/messaging/OutboxWorld.ts"
+} from "../../services/platform/messaging/OutboxFixture.ts"
 
 /** A process of its own: own connection, own owner of partitions. */
 const relay = (url: Redacted.Redacted) => Layer.fresh(Relay.layer.pipe(Layer.provide(Layer.fresh(platform(url)))))
@@ -62,8 +62,8 @@ describe("Relay", () => {
         yield* until(Effect.sync(() => turns > 0))
         const before = turns
         const began = performance.now()
-        const { ring } = Context.get(context, WakeUps)
-        while (performance.now() - began < 300) yield* Effect.andThen(ring("outbox"), Effect.sleep(1))
+        const { notify } = Context.get(context, WakeUps)
+        while (performance.now() - began < 300) yield* Effect.andThen(notify("outbox"), Effect.sleep(1))
         assert.isAtLeast(turns - before, 2)
         assert.isAtMost(turns - before, (performance.now() - began) / 10 + 1)
       })

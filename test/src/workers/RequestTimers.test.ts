@@ -2,7 +2,7 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Schedule } from "effect"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { RequestTimers } from "../../../src/workers/RequestTimers.ts"
-import { askAccess, requestRow, services } from "../../services/decisions/RequestWorld.ts"
+import { askAccess, requestRow, services } from "../../services/decisions/RequestFixture.ts"
 import { institution, person, project } from "../../support/TestIdentity.ts"
 
 const worker = Layer.provideMerge(RequestTimers.layer, services)

@@ -19,7 +19,7 @@ import {
   offer,
   person,
   timed,
-} from "../../services/transfers/TransferWorld.ts"
+} from "../../services/transfers/TransferFixture.ts"
 
 const status = Effect.fnUntraced(function* (id: string) {
   const { sql } = yield* Database

@@ -1,5 +1,5 @@
 /**
- * Publishes ordered rows: seq n+1 of an aggregate leaves only after n's ack. The rows are in sixteen lanes by hash,
+ * Publishes ordered rows: seq n+1 of an aggregate leaves only after n's ack. The rows are in sixteen partitions (`lane`) by hash,
  * each with one leased owner and a fence that rises with every change of owner; nothing is settled under an old fence.
  * An owner that was frozen past its lease may still publish one message late: its `Bailiwick-Seq` lets consumers drop
  * it.
@@ -19,20 +19,20 @@ const marginMillis = 6_000
 const aggregatesPerTurn = 200
 const rowsPerAggregate = 50
 
-export interface HeldLane {
+export interface OwnedPartition {
   readonly lane: number
   readonly fence: bigint
   readonly leaseUntilMillis: number
 }
 
-const laneCount = 16
+const partitionCount = 16
 
-/** Whether to call `holdLanes`: while there may be free lanes, and when a third of the lease is over. */
-export const needsLanes = (held: ReadonlyArray<HeldLane>, now: number): boolean =>
-  held.length < laneCount || held.some((lane) => lane.leaseUntilMillis - now < leaseMillis * 2 / 3)
+/** Whether to call `leasePartitions`: while there may be free partitions, and when a third of the lease is over. */
+export const needsPartitions = (owned: ReadonlyArray<OwnedPartition>, now: number): boolean =>
+  owned.length < partitionCount || owned.some((partition) => partition.leaseUntilMillis - now < leaseMillis * 2 / 3)
 
-/** Renews the owner's lanes and takes free ones; returns all lanes that it holds now. */
-export const holdLanes = Effect.fnUntraced(function* (sql: PgClient.PgClient, owner: string) {
+/** Renews the owner's leases and takes free partitions; returns all partitions that it owns now. */
+export const leasePartitions = Effect.fnUntraced(function* (sql: PgClient.PgClient, owner: string) {
   const now = yield* Clock.currentTimeMillis
   const rows = yield* sql<{ lane: number; fence: bigint }>`
     with mine as materialized (
@@ -45,11 +45,11 @@ export const holdLanes = Effect.fnUntraced(function* (sql: PgClient.PgClient, ow
       fence = l.fence + case when l.owner = ${owner}::uuid then 0 else 1 end
     from mine where l.lane = mine.lane
     returning l.lane, l.fence`
-  return rows.map(({ lane, fence }): HeldLane => ({ lane, fence, leaseUntilMillis: now + leaseMillis }))
+  return rows.map(({ lane, fence }): OwnedPartition => ({ lane, fence, leaseUntilMillis: now + leaseMillis }))
 })
 
-/** Releases the owner's lanes, so that another process can take them at once. */
-export const releaseLanes = (sql: PgClient.PgClient, owner: string) =>
+/** Releases the owner's partitions, so that another process can take them at once. */
+export const releasePartitions = (sql: PgClient.PgClient, owner: string) =>
   sql`update outbox_lanes set owner = null, lease_until = null where owner = ${owner}::uuid`
 
 /** The first rows of each aggregate whose oldest row is due. A loose index scan: a failing aggregate hides no other. */
@@ -121,11 +121,11 @@ const publishAggregate = Effect.fnUntraced(
 )
 
 const settle = Effect.fnUntraced(
-  function* (sql: PgClient.PgClient, owner: string, held: ReadonlyArray<HeldLane>, sent: Sent) {
+  function* (sql: PgClient.PgClient, owner: string, owned: ReadonlyArray<OwnedPartition>, sent: Sent) {
     const now = new Date(yield* Clock.currentTimeMillis)
     const fenced = sql`exists (
     select from outbox_lanes l
-    join unnest(${held.map((h) => h.lane)}::int[], ${held.map((h) => h.fence)}::bigint[]) f(lane, fence)
+    join unnest(${owned.map((p) => p.lane)}::int[], ${owned.map((p) => p.fence)}::bigint[]) f(lane, fence)
       on l.lane = f.lane::smallint and l.fence = f.fence
     where l.lane = o.lane and l.owner = ${owner}::uuid and l.lease_until > ${now})`
     if (sent.published.length > 0) {
@@ -148,21 +148,21 @@ const settle = Effect.fnUntraced(
   },
 )
 
-/** Publishes due rows of the held lanes, aggregates in parallel; returns whether rows were left for the next turn. */
+/** Publishes due rows of the owned partitions, aggregates in parallel; returns whether rows were left for the next turn. */
 export const publishOrdered = Effect.fnUntraced(function* (
   sql: PgClient.PgClient,
   bus: Bus["Service"],
   owner: string,
-  current: () => ReadonlyArray<HeldLane>,
+  current: () => ReadonlyArray<OwnedPartition>,
   epoch: number,
 ) {
-  const held = current()
-  if (held.length === 0) return false
-  const rows = yield* dueRows(sql, held.map((h) => h.lane), new Date(yield* Clock.currentTimeMillis))
+  const owned = current()
+  if (owned.length === 0) return false
+  const rows = yield* dueRows(sql, owned.map((p) => p.lane), new Date(yield* Clock.currentTimeMillis))
   if (rows.length === 0) return false
   const leaseUntil = (lane: number) => {
-    const mine = held.find((h) => h.lane === lane)!
-    return current().find((h) => h.lane === lane && h.fence === mine.fence)?.leaseUntilMillis ?? 0
+    const mine = owned.find((p) => p.lane === lane)!
+    return current().find((p) => p.lane === lane && p.fence === mine.fence)?.leaseUntilMillis ?? 0
   }
   const publish = (row: OutboxRecord) =>
     bus.publishAll([publicationOf(row)], epoch).pipe(
@@ -176,7 +176,7 @@ export const publishOrdered = Effect.fnUntraced(function* (
     concurrency: 64,
     discard: true,
   })
-  yield* settle(sql, owner, held, sent)
+  yield* settle(sql, owner, owned, sent)
   return sent.published.length > 0 &&
     (groups.length === aggregatesPerTurn || groups.some((group) => group.length === rowsPerAggregate))
 })

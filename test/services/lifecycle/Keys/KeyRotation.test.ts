@@ -10,9 +10,9 @@ import { Database } from "../../../../services/platform/database/Database.ts"
 import { load } from "../../../../src/AppConfig.ts"
 import { day } from "../../../support/Fixtures.ts"
 import { access, person } from "../../../support/TestIdentity.ts"
-import { now, timed } from "../../transfers/TransferWorld.ts"
-import { consumer, expired, rotating, served, signedBy, states, work } from "./KeysWorld.ts"
-import { everything, type Scene, scene, signAll, transmitter } from "../LifecycleWorld.ts"
+import { now, timed } from "../../transfers/TransferFixture.ts"
+import { consumer, expired, rotating, served, signedBy, states, work } from "./KeysFixture.ts"
+import { everything, type Scene, scene, signAll, transmitter } from "../LifecycleFixture.ts"
 
 /** Appends and signs one more event. */
 const change = Effect.fnUntraced(function* ({ institution, project }: Scene) {

@@ -7,8 +7,8 @@ import { KeyRotation } from "../../../../services/lifecycle/KeyRotation.ts"
 import { lagging } from "../../../../services/lifecycle/Lag.ts"
 import { Streams } from "../../../../services/event-streams/Streams.ts"
 import { Database } from "../../../../services/platform/database/Database.ts"
-import { timed } from "../../transfers/TransferWorld.ts"
-import { consumer, slow, work } from "./KeysWorld.ts"
+import { timed } from "../../transfers/TransferFixture.ts"
+import { consumer, slow, work } from "./KeysFixture.ts"
 import {
   idsIn,
   poll,
@@ -18,8 +18,8 @@ import {
   streaming,
   subjects,
   tellAll,
-} from "../../event-streams/StreamWorld.ts"
-import { capabilities, grant, type Scene } from "../LifecycleWorld.ts"
+} from "../../event-streams/StreamFixture.ts"
+import { capabilities, grant, type Scene } from "../LifecycleFixture.ts"
 import { day } from "../../../support/Fixtures.ts"
 
 const ground = KeyRotation.layer({ deadlineMillis: 14 * day }).pipe(Layer.provideMerge(streaming()))

@@ -5,9 +5,9 @@ import { TestClock } from "effect/testing"
 import { KeyRotation } from "../../../../services/lifecycle/KeyRotation.ts"
 import { ownMessages } from "../../../../services/event-streams/Streams/ControlMessages.ts"
 import { Database } from "../../../../services/platform/database/Database.ts"
-import { timed } from "../../transfers/TransferWorld.ts"
-import { consumer, ownKids, rotating, served, signedBy, slow, states, stream, work } from "./KeysWorld.ts"
-import { everything, publicUrl, scene, signAll } from "../LifecycleWorld.ts"
+import { timed } from "../../transfers/TransferFixture.ts"
+import { consumer, ownKids, rotating, served, signedBy, slow, states, stream, work } from "./KeysFixture.ts"
+import { everything, publicUrl, scene, signAll } from "../LifecycleFixture.ts"
 import { day } from "../../../support/Fixtures.ts"
 
 layer(rotating(), slow)("signing keys after a restore and of unread messages", (it) => {

@@ -17,9 +17,9 @@ import { SigningKeys } from "../../../../services/lifecycle/SigningKeys.ts"
 import { Database } from "../../../../services/platform/database/Database.ts"
 import { day, noon } from "../../../support/Fixtures.ts"
 import { access, person } from "../../../support/TestIdentity.ts"
-import { now } from "../../transfers/TransferWorld.ts"
-import { consumer, expired, type KeyConsumer, rotating, work } from "./KeysWorld.ts"
-import { grant, type Scene, scene, signAll } from "../LifecycleWorld.ts"
+import { now } from "../../transfers/TransferFixture.ts"
+import { consumer, expired, type KeyConsumer, rotating, work } from "./KeysFixture.ts"
+import { grant, type Scene, scene, signAll } from "../LifecycleFixture.ts"
 
 type Step =
   | { readonly does: "announce"; readonly inDays: number }

@@ -3,11 +3,11 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
 import { KeyRotation } from "../../../../services/lifecycle/KeyRotation.ts"
-import { now, timed } from "../../transfers/TransferWorld.ts"
-import { consumer, rotating, states, work } from "./KeysWorld.ts"
+import { now, timed } from "../../transfers/TransferFixture.ts"
+import { consumer, rotating, states, work } from "./KeysFixture.ts"
 import { day } from "../../../support/Fixtures.ts"
 import { access, person } from "../../../support/TestIdentity.ts"
-import { grant, type Scene, scene, signAll } from "../LifecycleWorld.ts"
+import { grant, type Scene, scene, signAll } from "../LifecycleFixture.ts"
 
 describe("a new product", () => {
   it.live("can start at any moment of a rotation from the current pins or the ones before, and reads on", () =>

@@ -7,9 +7,9 @@ import { ownMessages } from "../../../../services/event-streams/Streams/ControlM
 import { type Signer, SigningKeys } from "../../../../services/lifecycle/SigningKeys.ts"
 import { Database } from "../../../../services/platform/database/Database.ts"
 import { access, person } from "../../../support/TestIdentity.ts"
-import { timed } from "../../transfers/TransferWorld.ts"
-import { consumer, ownKids, rotating, signedBy, slow, states, stream, work } from "./KeysWorld.ts"
-import { everything, publicUrl, scene } from "../LifecycleWorld.ts"
+import { timed } from "../../transfers/TransferFixture.ts"
+import { consumer, ownKids, rotating, signedBy, slow, states, stream, work } from "./KeysFixture.ts"
+import { everything, publicUrl, scene } from "../LifecycleFixture.ts"
 
 const outcomes = <A, E, R>(...commands: ReadonlyArray<Effect.Effect<A, E, R>>) =>
   Effect.map(

@@ -38,10 +38,10 @@ const versionOf = Effect.fnUntraced(function* (id: string) {
 })
 
 /** Writes a note about a row, and records `about` after the commit. */
-const note = Effect.fnUntraced(function* (about: string, rung: Array<string> = []) {
+const note = Effect.fnUntraced(function* (about: string, notified: Array<string> = []) {
   const { sql } = yield* Database
   yield* write(sql, insertion(sql, "notes", { id: "uuid", about: "uuid" }), [{ id: randomUUID(), about }])
-  yield* afterCommit(sql, Effect.sync(() => void rung.push(about)))
+  yield* afterCommit(sql, Effect.sync(() => void notified.push(about)))
   return "noted" as const
 })
 
@@ -67,23 +67,23 @@ layer(ground, { excludeTestServices: true })("FencedWrite", (it) => {
     Effect.gen(function* () {
       const { sql } = yield* Database
       const [one, two] = [yield* row(), yield* row()]
-      const rung: Array<string> = []
-      const early = Effect.sync(() => assert.deepStrictEqual(rung, []))
+      const notified: Array<string> = []
+      const early = Effect.sync(() => assert.deepStrictEqual(notified, []))
       const result = yield* writeFenced(
         sql,
         [held(sql, "rows", [{ id: one, version: 1 }]), raised(sql, "rows", "version", { id: two, version: 1 })],
-        note(two, rung),
+        note(two, notified),
       ).pipe(Effect.provideService(BeforeWrite, early))
       assert.strictEqual(result, "noted")
       assert.deepStrictEqual({ ...(yield* versionOf(two)) }, { version: 2n, other: 0n, notes: 1 })
-      assert.deepStrictEqual(rung, [two])
+      assert.deepStrictEqual(notified, [two])
     }))
 
   it.effect("nothing is written and no after-commit effect runs if one fence is missed", () =>
     Effect.gen(function* () {
       const { sql } = yield* Database
       const [one, two] = [yield* row(), yield* row()]
-      const rung: Array<string> = []
+      const notified: Array<string> = []
       const fences = {
         version: held(sql, "rows", [{ id: one, version: 2 }]),
         unknown: held(sql, "rows", [{ id: one, version: 1 }, { id: randomUUID(), version: 1 }]),
@@ -94,13 +94,13 @@ layer(ground, { excludeTestServices: true })("FencedWrite", (it) => {
       for (const [name, missed] of Object.entries(fences)) {
         const kept = raised(sql, "rows", "version", { id: two, version: 1 })
         for (const all of [[missed, kept], [kept, missed]] as const) {
-          const error = yield* Effect.flip(writeFenced(sql, all, note(two, rung)))
+          const error = yield* Effect.flip(writeFenced(sql, all, note(two, notified)))
           assert.strictEqual(error.reason._tag, "SerializationError", name)
         }
       }
       assert.deepStrictEqual({ ...(yield* versionOf(two)) }, { version: 1n, other: 0n, notes: 0 })
       assert.deepStrictEqual({ ...(yield* versionOf(one)) }, { version: 1n, other: 0n, notes: 0 })
-      assert.deepStrictEqual(rung, [])
+      assert.deepStrictEqual(notified, [])
     }))
 
   it.effect("a fence waits for a row that changes; a new version misses it, another column does not", () =>

@@ -59,6 +59,20 @@ layer(TestDatabase.layer, { excludeTestServices: true })("writing behind", (it) 
       assert.deepStrictEqual(yield* rows, { a: 3, b: 2, c: 4 })
     }).pipe(Effect.scoped, Effect.provide(TestClock.layer())))
 
+  it.effect("an entry that PostgreSQL refuses is dropped by itself; the others are written", () =>
+    Effect.gen(function* () {
+      const { options, rows } = yield* target("refusing")
+      const dropped: Array<number> = []
+      const behind = yield* writeBehind({ ...options, dropped: (value) => dropped.push(value) })
+      // PostgreSQL's text has no NUL.
+      const keys = ["a", "b", "c\0", "d", "e\0", "f", "g"]
+      keys.forEach((key, n) => behind.note(key, n))
+      yield* behind.flush
+      assert.deepStrictEqual(yield* rows, { a: 0, b: 1, d: 3, f: 5, g: 6 })
+      assert.deepStrictEqual(dropped, [2, 4])
+      assert.strictEqual(yield* sizeOf("refusing"), 0)
+    }).pipe(Effect.scoped, Effect.provide(TestClock.layer())))
+
   it.effect("what could not be written stays noted, joined with what came later, and is tried again", () =>
     Effect.gen(function* () {
       const { owner } = yield* Database

@@ -24,7 +24,7 @@ const transportTo = (url: string) =>
     (context) => Context.get(context, MailTransport),
   )
 
-const world = Effect.gen(function* () {
+const fixture = Effect.gen(function* () {
   const smtp = yield* testSmtp()
   const transport = yield* transportTo(smtp.url)
   const deliver = (outgoing: OutgoingMail) => transport.deliver(outgoing, Effect.never)
@@ -34,7 +34,7 @@ const world = Effect.gen(function* () {
 describe("MailTransport over SMTP", () => {
   it.live("a mail in any script reaches its recipient alone, unchanged", () =>
     Effect.gen(function* () {
-      const { deliver, smtp } = yield* world
+      const { deliver, smtp } = yield* fixture
       const sent = mail({
         recipient: "Bob.O'Hara+x@example.com",
         subject: "Übertragung von “domain.example” an 株式会社 🐦 und noch viel mehr, damit die Zeile gefaltet wird",
@@ -56,7 +56,7 @@ describe("MailTransport over SMTP", () => {
 
   it.live("characters that reorder, hide or break text are left out", () =>
     Effect.gen(function* () {
-      const { deliver, smtp } = yield* world
+      const { deliver, smtp } = yield* fixture
       const name = "\u202eevil\u2066\u200b\u00ad\ufeff\u2028line\u2029end"
       const { text } = html`<p>${name}</p>`
       assert.deepStrictEqual(yield* deliver(mail({ subject: name, text: `> ${name}\n`, html: text })), { _tag: "Sent" })
@@ -68,7 +68,7 @@ describe("MailTransport over SMTP", () => {
 
   it.live("no value can add a header, a recipient or a command", () =>
     Effect.gen(function* () {
-      const { deliver, smtp } = yield* world
+      const { deliver, smtp } = yield* fixture
       const subject = "Hi\r\nBcc: eve@example.com\r\n\r\n<script>\n\u0000\u2028X-Evil: 1"
       assert.deepStrictEqual(yield* deliver(mail({ subject })), { _tag: "Sent" })
       const { mail: read, raw, to } = yield* Queue.take(smtp.taken)
@@ -105,7 +105,7 @@ describe("MailTransport over SMTP", () => {
   for (const [name, behaviour, tag, reason] of cases) {
     it.live(`${name} gives ${tag.toLowerCase()}, and the next message goes out`, () =>
       Effect.gen(function* () {
-        const { deliver, smtp } = yield* world
+        const { deliver, smtp } = yield* fixture
         smtp.behave(behaviour)
         const outcome = yield* deliver(mail())
         assert.strictEqual(outcome._tag, tag)
@@ -121,7 +121,7 @@ describe("MailTransport over SMTP", () => {
 
   it.live("an interrupted delivery tells whether the message may have been accepted", () =>
     Effect.gen(function* () {
-      const { smtp, transport } = yield* world
+      const { smtp, transport } = yield* fixture
       smtp.behave({ at: "data", does: "silence" })
       const told = Effect.asVoid(Queue.take(smtp.taken))
       assert.strictEqual((yield* transport.deliver(mail(), told))._tag, "Unknown")

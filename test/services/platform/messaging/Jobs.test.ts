@@ -32,13 +32,13 @@ const clear = Effect.gen(function* () {
   yield* sql`delete from jobs`
 })
 
-const world = Jobs.layer.pipe(
+const fixture = Jobs.layer.pipe(
   Layer.provideMerge(ground),
   // Set before any loop starts: a clock that jumps wakes every loop for each of its turns.
   Layer.provideMerge(Layer.effectDiscard(TestClock.setTime(1_772_000_000_000))),
 )
 
-layer(Layer.fresh(world))("Jobs", (it) => {
+layer(Layer.fresh(fixture))("Jobs", (it) => {
   it.effect("a job is done chunk by chunk, each with its cursor, and is effective at its end", () =>
     Effect.gen(function* () {
       yield* clear

@@ -4,7 +4,7 @@ import { connect } from "@nats-io/transport-node"
 import { Clock, Context, Effect, Layer, Redacted } from "effect"
 import { Database } from "../../../../services/platform/database/Database.ts"
 import { Outbox } from "../../../../services/platform/messaging/Outbox.ts"
-import { follow, mail, platform, ready, takeN, transfer, unpublished, withShared } from "./OutboxWorld.ts"
+import { follow, mail, platform, ready, takeN, transfer, unpublished, withShared } from "./OutboxFixture.ts"
 
 describe("Outbox", () => {
   it.live("a partition's owner that froze past its lease publishes nothing", () =>
@@ -16,11 +16,11 @@ describe("Outbox", () => {
         const other = yield* Layer.build(Layer.fresh(platform(url)))
         const { relay: late } = outbox
         const { relay: next } = Context.get(other, Outbox)
-        yield* late.holdLanes
+        yield* late.leasePartitions
         yield* outbox.add(transfer("a", 1), { ...transfer("a", 2), subject: "transfers.v1..x" })
         // The lease ends without its owner's knowledge, and another process takes over.
         yield* sql`update outbox_lanes set lease_until = ${new Date(0)}`
-        yield* next.holdLanes
+        yield* next.leasePartitions
         yield* late.publishOrdered(yield* ready)
         assert.strictEqual(yield* unpublished, 2)
         assert.deepStrictEqual(yield* sql`select from outbox where attempts > 0`, [])
@@ -42,7 +42,7 @@ describe("Outbox", () => {
         assert.strictEqual((yield* sql`select from outbox where claim is null`).length, 4)
         const epoch = yield* ready
         yield* relay.publishDue(epoch)
-        yield* relay.holdLanes
+        yield* relay.leasePartitions
         yield* relay.publishOrdered(epoch)
         assert.strictEqual(yield* unpublished, 0)
         yield* sql`update outbox set published_at = ${new Date(now - 16 * 60_000)}`

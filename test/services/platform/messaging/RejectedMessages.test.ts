@@ -3,7 +3,7 @@ import { Effect, Layer } from "effect"
 import { Database } from "../../../../services/platform/database/Database.ts"
 import { RejectedMessages } from "../../../../services/platform/messaging/RejectedMessages.ts"
 import { ground } from "../../../support/TestAccounts.ts"
-import { on } from "../../webhooks/WebhookWorld.ts"
+import { on } from "../../webhooks/WebhookFixture.ts"
 
 const days = (n: number) => n * 24 * 60 * 60_000
 const start = Date.parse("2026-03-10T12:00:00.000Z")

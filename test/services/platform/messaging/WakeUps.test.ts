@@ -8,19 +8,19 @@ import { ownBroker } from "./OwnBroker.ts"
 
 const longMillis = 20_000
 
-describe("Bells", () => {
+describe("WakeUps", () => {
   it.live("wakes every waiter here, keeps a signal for a busy one, and merges several signals", () =>
     Effect.gen(function* () {
       const broker = yield* ownBroker
       yield* Effect.gen(function* () {
         // Without a broker: signals within this process need none.
-        const bells = yield* WakeUps
-        const one = yield* bells.bell("a")
-        const two = yield* bells.bell("a")
-        const other = yield* bells.bell("b")
-        const waiting = yield* Effect.forkChild(bells.wait("a", longMillis), { startImmediately: true })
-        yield* bells.ring("a")
-        bells.ringUnsafe("a")
+        const wakeUps = yield* WakeUps
+        const one = yield* wakeUps.waiter("a")
+        const two = yield* wakeUps.waiter("a")
+        const other = yield* wakeUps.waiter("b")
+        const waiting = yield* Effect.forkChild(wakeUps.wait("a", longMillis), { startImmediately: true })
+        yield* wakeUps.notify("a")
+        wakeUps.notifyUnsafe("a")
         const before = performance.now()
         yield* Effect.all([one.wait(longMillis), two.wait(longMillis), Fiber.join(waiting)])
         assert.isBelow(performance.now() - before, longMillis / 2)
@@ -32,13 +32,13 @@ describe("Bells", () => {
 
   it.live("keeps nothing for a key once it has no waiter", () =>
     Effect.gen(function* () {
-      const { bell, ring, wait } = yield* WakeUps
+      const { waiter, notify, wait } = yield* WakeUps
       const keys = Array.from({ length: 1_000 }, (_, n) => `project ${n}`)
       yield* Effect.scoped(Effect.gen(function* () {
-        const bells = yield* Effect.forEach(keys, (key) => bell("t", key))
+        const waiters = yield* Effect.forEach(keys, (key) => waiter("t", key))
         assert.strictEqual(yield* sizeOf("waiters"), keys.length)
-        yield* ring("t", keys)
-        yield* Effect.forEach(bells, (own) => own.wait(longMillis))
+        yield* notify("t", keys)
+        yield* Effect.forEach(waiters, (own) => own.wait(longMillis))
       }))
       const interrupted = yield* Effect.forkChild(wait("t", longMillis), { startImmediately: true })
       assert.strictEqual(yield* sizeOf("waiters"), 1)
@@ -60,15 +60,15 @@ describe("Bells", () => {
       const [here, there] = [yield* process, yield* process]
       // Signals until the other process is connected.
       yield* Effect.raceFirst(
-        Effect.flatMap(there.bell("ready"), (bell) => bell.wait(longMillis)),
-        Effect.forever(Effect.andThen(here.ring("ready"), Effect.sleep(20))),
+        Effect.flatMap(there.waiter("ready"), (waiter) => waiter.wait(longMillis)),
+        Effect.forever(Effect.andThen(here.notify("ready"), Effect.sleep(20))),
       )
-      for (const bells of [here, there]) {
-        const one = yield* bells.bell("t", "one")
-        const two = yield* bells.bell("t", "two")
-        const all = yield* bells.bell("t")
+      for (const wakeUps of [here, there]) {
+        const one = yield* wakeUps.waiter("t", "one")
+        const two = yield* wakeUps.waiter("t", "two")
+        const all = yield* wakeUps.waiter("t")
         const heard = Effect.fnUntraced(function* (keys: ReadonlyArray<string> | undefined, whom: typeof all) {
-          yield* here.ring("t", keys)
+          yield* here.notify("t", keys)
           yield* all.wait(longMillis)
           const before = performance.now()
           yield* whom.wait(longMillis)
@@ -87,7 +87,7 @@ describe("Bells", () => {
         yield* two.wait(longMillis)
         yield* heard(Array.from({ length: 150 }, (_, i) => `key-${i}`).concat("one"), one)
         // With more keys than one message names, every waiter of another process is woken.
-        yield* bells === here ? silent(two) : two.wait(longMillis)
+        yield* wakeUps === here ? silent(two) : two.wait(longMillis)
       }
     }).pipe(Effect.scoped))
 
@@ -96,24 +96,24 @@ describe("Bells", () => {
       const { url } = yield* TestBus.make
       const process = Effect.map(
         Layer.build(Layer.fresh(WakeUps.layer.pipe(Layer.provideMerge(Layer.fresh(Bus.layer({ url })))))),
-        (context) => ({ bells: Context.get(context, WakeUps), bus: Context.get(context, Bus) }),
+        (context) => ({ wakeUps: Context.get(context, WakeUps), bus: Context.get(context, Bus) }),
       )
       const here = yield* process
       const there = yield* process
       const heard = yield* Queue.unbounded<string>()
       yield* there.bus.subscribeCore("bell.v1.*", (_, subject) => void Queue.offerUnsafe(heard, subject))
-      const bell = yield* there.bells.bell("outbox")
+      const waiter = yield* there.wakeUps.waiter("outbox")
       // Signals until the other process is connected and receives one.
       const before = performance.now()
       yield* Effect.raceFirst(
-        bell.wait(longMillis),
-        Effect.forever(Effect.andThen(here.bells.ring("outbox"), Effect.sleep(20))),
+        waiter.wait(longMillis),
+        Effect.forever(Effect.andThen(here.wakeUps.notify("outbox"), Effect.sleep(20))),
       )
       assert.isBelow(performance.now() - before, 10_000)
-      yield* here.bells.ring("settled")
+      yield* here.wakeUps.notify("settled")
       yield* Effect.repeat(Queue.take(heard), { until: (subject) => subject === "bell.v1.settled" })
-      for (let i = 0; i < 1_000; i++) here.bells.ringUnsafe("many")
-      yield* here.bells.ring("last")
+      for (let i = 0; i < 1_000; i++) here.wakeUps.notifyUnsafe("many")
+      yield* here.wakeUps.notify("last")
       const subjects: Array<string> = []
       yield* Effect.repeat(Effect.tap(Queue.take(heard), (s) => Effect.sync(() => subjects.push(s))), {
         until: (subject) => subject === "bell.v1.last",

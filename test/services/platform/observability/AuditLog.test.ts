@@ -6,7 +6,7 @@ import { AuditPartitions } from "../../../../services/platform/observability/Aud
 import { Database } from "../../../../services/platform/database/Database.ts"
 import { floorOf } from "../../../../services/platform/Ids.ts"
 import { TestDatabase } from "../../../support/TestDatabase.ts"
-import { stoppedClock } from "../../webhooks/WebhookWorld.ts"
+import { stoppedClock } from "../../webhooks/WebhookFixture.ts"
 
 const clock = stoppedClock()
 const january = Date.parse("2026-01-10T00:00:00Z")

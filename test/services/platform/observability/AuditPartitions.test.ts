@@ -7,7 +7,7 @@ import { AuditPartitions } from "../../../../services/platform/observability/Aud
 import { Database } from "../../../../services/platform/database/Database.ts"
 import { migrate } from "../../../../src/Migrations.ts"
 import { TestDatabase } from "../../../support/TestDatabase.ts"
-import { stoppedClock } from "../../webhooks/WebhookWorld.ts"
+import { stoppedClock } from "../../webhooks/WebhookFixture.ts"
 
 const upkeep = Effect.flatMap(AuditPartitions, (audit) => audit.upkeep)
 

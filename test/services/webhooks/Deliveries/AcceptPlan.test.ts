@@ -5,7 +5,7 @@ import { Effect, Layer } from "effect"
 import { Database } from "../../../../services/platform/database/Database.ts"
 import { Ids } from "../../../../services/platform/Ids.ts"
 import { insertEvents } from "../../../../services/webhooks/Deliveries/CreateDeliveries.ts"
-import { count, event, now, webhook, world } from "../WebhookWorld.ts"
+import { count, event, fixture, now, webhook } from "../WebhookFixture.ts"
 
 interface Node {
   readonly "Node Type": string
@@ -34,7 +34,7 @@ const explaining = (sql: PgClient.PgClient) => {
 const compared = (node: Node): number =>
   (node["Rows Removed by Join Filter"] ?? 0) + (node.Plans ?? []).reduce((sum, plan) => sum + compared(plan), 0)
 
-layer(Layer.fresh(world()))("Accepting a batch", (it) => {
+layer(Layer.fresh(fixture()))("Accepting a batch", (it) => {
   it.effect("joins its events without comparing each one with all others", () =>
     Effect.gen(function* () {
       const { sql } = yield* Database

@@ -5,9 +5,9 @@ import { Database } from "../../../../services/platform/database/Database.ts"
 import { Deliveries } from "../../../../services/webhooks/Deliveries.ts"
 import { AdaptiveBatchSize } from "../../../../services/webhooks/Deliveries/AdaptiveBatchSize.ts"
 import { serve } from "../../platform/Outbound/LoopbackServers.ts"
-import { comes, count, event, take, webhook, working, world } from "../WebhookWorld.ts"
+import { comes, count, event, fixture, take, webhook, working } from "../WebhookFixture.ts"
 
-layer(Layer.fresh(Layer.provideMerge(working, world())))("BacklogClaims", (it) => {
+layer(Layer.fresh(Layer.provideMerge(working, fixture())))("BacklogClaims", (it) => {
   it.effect("a backlog of 400 is sent after one announcement of 100, though its queue state is locked", () =>
     Effect.gen(function* () {
       const { sql } = yield* Database

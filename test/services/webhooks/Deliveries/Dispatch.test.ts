@@ -6,13 +6,13 @@ import { Deliveries } from "../../../../services/webhooks/Deliveries.ts"
 import { Sender } from "../../../../services/webhooks/Sender.ts"
 import { Webhooks } from "../../../../services/webhooks/Webhooks.ts"
 import { serve } from "../../platform/Outbound/LoopbackServers.ts"
-import { comes, count, event, stranded, take, webhook, working, world } from "../WebhookWorld.ts"
+import { comes, count, event, fixture, stranded, take, webhook, working } from "../WebhookFixture.ts"
 
 const answering = (status: number) => serve((_, response) => response.writeHead(status).end("ok"))
 const at = ({ port }: { readonly port: number }) => `http://127.0.0.1:${port}/hook`
 const idle = Effect.map(Sender, ({ slots }) => slots.load.claimed === 0)
 
-layer(Layer.fresh(Layer.provideMerge(working, world())))("Deliveries", (it) => {
+layer(Layer.fresh(Layer.provideMerge(working, fixture())))("Deliveries", (it) => {
   it.effect("accepted deliveries are sent at once and settled, and their slots are free again", () =>
     Effect.gen(function* () {
       const receiver = yield* answering(204)

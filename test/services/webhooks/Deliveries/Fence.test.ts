@@ -12,6 +12,7 @@ import {
   count,
   event,
   failed,
+  fixture,
   miscounted,
   now,
   resultOf,
@@ -19,8 +20,7 @@ import {
   stranded,
   take,
   webhook,
-  world,
-} from "../WebhookWorld.ts"
+} from "../WebhookFixture.ts"
 
 const rowsOf = (deliveryId: string) =>
   Effect.gen(function* () {
@@ -42,7 +42,7 @@ const claimed = Effect.gen(function* () {
   return { hook, task: tasks[0]! }
 })
 
-layer(Layer.fresh(world()))("Deliveries' fence", (it) => {
+layer(Layer.fresh(fixture()))("Deliveries' fence", (it) => {
   it.effect("a result with another claim than the row's changes nothing, whatever its outcome", () =>
     Effect.gen(function* () {
       const { task } = yield* claimed

@@ -10,7 +10,7 @@ import { few } from "../../../../services/webhooks/Deliveries/CreateDeliveries.t
 import { Replays } from "../../../../services/webhooks/Replays.ts"
 import { specified } from "../../../../services/webhooks/RetrySchedule.ts"
 import { Webhooks } from "../../../../services/webhooks/Webhooks.ts"
-import { event, failed, now, resultOf, settle, stranded, take, webhook, world } from "../WebhookWorld.ts"
+import { event, failed, fixture, now, resultOf, settle, stranded, take, webhook } from "../WebhookFixture.ts"
 
 /** So many that their settlement is part of the current transaction: fewer use another pool. */
 const manyEvents = (accountId: string) => Array.from({ length: few }, () => event(accountId))
@@ -54,7 +54,7 @@ const found = Effect.fnUntraced(function* (webhookId: string) {
   return due.filter((announcement) => announcement.webhookId === webhookId).flatMap(({ deliveryIds }) => deliveryIds)
 })
 
-layer(Layer.fresh(world({ schedule: { ...specified, jitter: 0 } })))("Queue states", (it) => {
+layer(Layer.fresh(fixture({ schedule: { ...specified, jitter: 0 } })))("Queue states", (it) => {
   it.effect("a later scan finds deliveries that were accepted during a scan", () =>
     Effect.gen(function* () {
       const { hook } = yield* dueQueue
@@ -155,7 +155,7 @@ layer(Layer.fresh(world({ schedule: { ...specified, jitter: 0 } })))("Queue stat
     }))
 })
 
-layer(Layer.fresh(world({ schedule: { delays: Array<number>(8).fill(300), jitter: 0 } })))(
+layer(Layer.fresh(fixture({ schedule: { delays: Array<number>(8).fill(300), jitter: 0 } })))(
   "Queue states that are due soon",
   (it) => {
     it.effect("the next scan is due when the earliest queue that is not paused is, and at once if one is overdue", () =>

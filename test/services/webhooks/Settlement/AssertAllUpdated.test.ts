@@ -4,9 +4,9 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Exit, Layer } from "effect"
 import { Database } from "../../../../services/platform/database/Database.ts"
-import { count, event, failed, miscounted, now, resultOf, settle, take, webhook, world } from "../WebhookWorld.ts"
+import { count, event, failed, fixture, miscounted, now, resultOf, settle, take, webhook } from "../WebhookFixture.ts"
 
-layer(Layer.fresh(world()))("a settlement", (it) => {
+layer(Layer.fresh(fixture()))("a settlement", (it) => {
   it.effect("that misses a delivery fails without changes, and succeeds when repeated", () =>
     Effect.gen(function* () {
       const { accountId } = yield* webhook()

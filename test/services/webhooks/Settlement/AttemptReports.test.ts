@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { AttemptReports } from "../../../../services/webhooks/Settlement/AttemptReports.ts"
-import { resultOf } from "../WebhookWorld.ts"
+import { resultOf } from "../WebhookFixture.ts"
 
 const result = (webhookId: string, n: number) =>
   resultOf({ deliveryId: `d${n}`, webhookId, cycle: 1, attempt: 2, claim: 7n, leaseUntil: 31_000 }, 1_000)

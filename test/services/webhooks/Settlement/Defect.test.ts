@@ -8,7 +8,7 @@ import { Sender } from "../../../../services/webhooks/Sender.ts"
 import { Settlement } from "../../../../services/webhooks/Settlement.ts"
 import { serve } from "../../platform/Outbound/LoopbackServers.ts"
 import { noon } from "../../../support/Fixtures.ts"
-import { comes, count, event, lease, miscounted, on, stranded, webhook, world } from "../WebhookWorld.ts"
+import { comes, count, event, fixture, lease, miscounted, on, stranded, webhook } from "../WebhookFixture.ts"
 
 /** The fault point at which the next settlement dies of a defect, not of a failing database. */
 let deadly: FaultPoint | undefined
@@ -32,7 +32,7 @@ const answered = Effect.map(
   ([rows, first]) => rows + first,
 )
 
-layer(Layer.fresh(Layer.provideMerge(working, world())))("A settlement that dies", (it) => {
+layer(Layer.fresh(Layer.provideMerge(working, fixture())))("A settlement that dies", (it) => {
   it.effect("before it writes: later ones settle, and its deliveries are sent once more", () =>
     Effect.gen(function* () {
       const receiver = yield* serve((_, response) => response.writeHead(204).end())

@@ -7,7 +7,7 @@ import { Sender } from "../../../../services/webhooks/Sender.ts"
 import { Settlement } from "../../../../services/webhooks/Settlement.ts"
 import { relay, type TcpRelay } from "../../../support/TcpRelay.ts"
 import { TestDatabase } from "../../../support/TestDatabase.ts"
-import { count, event, lease, now, on, take, webhook, world } from "../WebhookWorld.ts"
+import { count, event, fixture, lease, now, on, take, webhook } from "../WebhookFixture.ts"
 
 /** The settlement of a process that uses its database through the relay, without workers. */
 const behind = Effect.fnUntraced(function* (network: TcpRelay) {
@@ -27,26 +27,29 @@ const behind = Effect.fnUntraced(function* (network: TcpRelay) {
   )
 })
 
-layer(Layer.fresh(world({ clock: Layer.empty })), { excludeTestServices: true })("Claims of other processes", (it) => {
-  it.effect("are freed one and a half leases after the last read that failed, not after the first", () =>
-    Effect.gen(function* () {
-      const { url } = yield* TestDatabase
-      const network = yield* relay(new URL(Redacted.value(url)))
-      const { accountId } = yield* webhook()
-      yield* take([event(accountId), event(accountId)])
-      const process = yield* behind(network)
-      const free = Effect.provide(Effect.flatMap(Settlement, ({ free }) => free), process)
-      const reads = Effect.provide(Effect.flatMap(Database, ({ sql }) => sql`select 1`), process)
-      const over = (yield* now) + 1.1 * lease
+layer(Layer.fresh(fixture({ clock: Layer.empty })), { excludeTestServices: true })(
+  "Claims of other processes",
+  (it) => {
+    it.effect("are freed one and a half leases after the last read that failed, not after the first", () =>
+      Effect.gen(function* () {
+        const { url } = yield* TestDatabase
+        const network = yield* relay(new URL(Redacted.value(url)))
+        const { accountId } = yield* webhook()
+        yield* take([event(accountId), event(accountId)])
+        const process = yield* behind(network)
+        const free = Effect.provide(Effect.flatMap(Settlement, ({ free }) => free), process)
+        const reads = Effect.provide(Effect.flatMap(Database, ({ sql }) => sql`select 1`), process)
+        const over = (yield* now) + 1.1 * lease
 
-      network.refuse()
-      yield* Effect.flip(on(over)(free))
-      yield* Effect.flip(on(over + 1.4 * lease)(free))
-      network.mend()
-      yield* Effect.retry(reads, Schedule.spaced("10 millis"))
-      assert.strictEqual(yield* on(over + 1.6 * lease)(free), 0)
-      assert.strictEqual(yield* count("delivery_queue", "claim is not null"), 2)
-      assert.strictEqual(yield* on(over + 3 * lease)(free), 2)
-      assert.strictEqual(yield* count("delivery_queue", "claim is null and attempts_interrupted = 1"), 2)
-    }))
-})
+        network.refuse()
+        yield* Effect.flip(on(over)(free))
+        yield* Effect.flip(on(over + 1.4 * lease)(free))
+        network.mend()
+        yield* Effect.retry(reads, Schedule.spaced("10 millis"))
+        assert.strictEqual(yield* on(over + 1.6 * lease)(free), 0)
+        assert.strictEqual(yield* count("delivery_queue", "claim is not null"), 2)
+        assert.strictEqual(yield* on(over + 3 * lease)(free), 2)
+        assert.strictEqual(yield* count("delivery_queue", "claim is null and attempts_interrupted = 1"), 2)
+      }))
+  },
+)

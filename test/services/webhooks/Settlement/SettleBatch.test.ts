@@ -2,9 +2,9 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { releasedOf } from "../../../../services/webhooks/Sender/Task.ts"
-import { event, failed, miscounted, now, resultOf, settle, take, webhook, world } from "../WebhookWorld.ts"
+import { event, failed, fixture, miscounted, now, resultOf, settle, take, webhook } from "../WebhookFixture.ts"
 
-layer(Layer.fresh(world()))("A batch of results", (it) => {
+layer(Layer.fresh(fixture()))("A batch of results", (it) => {
   it.effect("settles an answer, a failure, a released claim and a last failure", () =>
     Effect.gen(function* () {
       const { accountId } = yield* webhook()

@@ -3,9 +3,9 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { Database } from "../../../../services/platform/database/Database.ts"
 import type { Settled } from "../../../../services/webhooks/Settlement.ts"
-import { count, event, miscounted, now, resultOf, settle, take, webhook, world } from "../WebhookWorld.ts"
+import { count, event, fixture, miscounted, now, resultOf, settle, take, webhook } from "../WebhookFixture.ts"
 
-layer(Layer.fresh(world()))("settleDelivered", (it) => {
+layer(Layer.fresh(fixture()))("settleDelivered", (it) => {
   it.effect("settles results whose claim is the row's, once, and returns exactly these", () =>
     Effect.gen(function* () {
       const { accountId } = yield* webhook()

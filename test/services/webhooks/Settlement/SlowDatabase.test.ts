@@ -14,7 +14,7 @@ import { Settlement } from "../../../../services/webhooks/Settlement.ts"
 import { relay, type TcpRelay } from "../../../support/TcpRelay.ts"
 import { TestDatabase } from "../../../support/TestDatabase.ts"
 import { serve } from "../../platform/Outbound/LoopbackServers.ts"
-import { comesByItself, count, event, miscounted, stranded, webhook, world } from "../WebhookWorld.ts"
+import { comesByItself, count, event, fixture, miscounted, stranded, webhook } from "../WebhookFixture.ts"
 
 /** A third of a lease is longer than a second, since a process on a busy machine may stop for that long. */
 const config = { timeoutMillis: 1_500, reserveMillis: 750 }
@@ -85,7 +85,7 @@ const delivered = (n: number) =>
 
 const way = Effect.flatMap(TestDatabase, ({ url }) => relay(new URL(Redacted.value(url))))
 
-const apart = () => Layer.fresh(world({ ...config, clock: Layer.empty }))
+const apart = () => Layer.fresh(fixture({ ...config, clock: Layer.empty }))
 
 layer(apart(), { excludeTestServices: true, timeout: "1 minute" })("A database 50 ms away", (it) => {
   it.effect("settles more slowly than receivers answer: nothing is sent twice", () =>

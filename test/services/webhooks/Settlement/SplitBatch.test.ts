@@ -7,9 +7,9 @@ import { Sender } from "../../../../services/webhooks/Sender.ts"
 import { Settlement } from "../../../../services/webhooks/Settlement.ts"
 import { noon } from "../../../support/Fixtures.ts"
 import { serve } from "../../platform/Outbound/LoopbackServers.ts"
-import { comes, count, event, lease, miscounted, on, settling, stranded, webhook, world } from "../WebhookWorld.ts"
+import { comes, count, event, fixture, lease, miscounted, on, settling, stranded, webhook } from "../WebhookFixture.ts"
 
-layer(Layer.fresh(Layer.provideMerge(settling, world())))("A batch with a result that is refused", (it) => {
+layer(Layer.fresh(Layer.provideMerge(settling, fixture())))("A batch with a result that is refused", (it) => {
   it.effect("is halved until that result is alone: the others are settled, and its claim ends with its lease", () =>
     Effect.gen(function* () {
       const { owner } = yield* Database

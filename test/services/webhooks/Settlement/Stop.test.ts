@@ -8,7 +8,7 @@ import { Deliveries } from "../../../../services/webhooks/Deliveries.ts"
 import { Sender } from "../../../../services/webhooks/Sender.ts"
 import { Settlement } from "../../../../services/webhooks/Settlement.ts"
 import { serve } from "../../platform/Outbound/LoopbackServers.ts"
-import { comes, count, event, miscounted, stranded, webhook, world } from "../WebhookWorld.ts"
+import { comes, count, event, fixture, miscounted, stranded, webhook } from "../WebhookFixture.ts"
 
 /** Six webhooks of one silent host: 64 deliveries on the wire, 32 claimed and waiting. */
 const started = Effect.gen(function* () {
@@ -29,7 +29,7 @@ const started = Effect.gen(function* () {
   return { responses, settling }
 })
 
-layer(Layer.fresh(world()))("Stopping deliveries", (it) => {
+layer(Layer.fresh(fixture()))("Stopping deliveries", (it) => {
   it.effect("deliveries that wait in memory are due again at once; those on the wire are settled when they end", () =>
     Effect.gen(function* () {
       const { responses, settling } = yield* started
@@ -45,7 +45,7 @@ layer(Layer.fresh(world()))("Stopping deliveries", (it) => {
     }))
 })
 
-layer(Layer.fresh(world()))("Stopping deliveries to silent endpoints", (it) => {
+layer(Layer.fresh(fixture()))("Stopping deliveries to silent endpoints", (it) => {
   it.effect("ends after five seconds; unanswered attempts are recorded as interrupted, and no claim is left", () =>
     Effect.gen(function* () {
       const { settling } = yield* started
@@ -62,7 +62,7 @@ layer(Layer.fresh(world()))("Stopping deliveries to silent endpoints", (it) => {
     }))
 })
 
-layer(Layer.fresh(world()))("Stopping deliveries during an acceptance", (it) => {
+layer(Layer.fresh(fixture()))("Stopping deliveries during an acceptance", (it) => {
   it.effect("claims inserted during the stop are given back, without being sent and without an attempt", () =>
     Effect.gen(function* () {
       const { owner, sql } = yield* Database

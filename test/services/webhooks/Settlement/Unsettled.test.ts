@@ -9,7 +9,7 @@ import { Unsettled } from "../../../../services/webhooks/Settlement/Unsettled.ts
 import { Sender } from "../../../../services/webhooks/Sender.ts"
 import { serve } from "../../platform/Outbound/LoopbackServers.ts"
 import { noon } from "../../../support/Fixtures.ts"
-import { comes, count, event, lease, miscounted, resultOf, settling, webhook, world } from "../WebhookWorld.ts"
+import { comes, count, event, fixture, lease, miscounted, resultOf, settling, webhook } from "../WebhookFixture.ts"
 
 const resultUntil = (n: number, leaseUntil: number) =>
   resultOf({ deliveryId: `d${n}`, webhookId: "w", cycle: 1, attempt: 1, claim: 1n, leaseUntil }, 1_000)
@@ -39,7 +39,7 @@ const gauge = (id: string) =>
     return found?.type === "Gauge" ? Number(found.state.value) : undefined
   })
 
-layer(Layer.fresh(Layer.provideMerge(settling, world())))("A settlement that the database refuses", (it) => {
+layer(Layer.fresh(Layer.provideMerge(settling, fixture())))("A settlement that the database refuses", (it) => {
   it.effect("keeps its claims by renewing their leases, and claims nothing more, until it succeeds", () =>
     Effect.gen(function* () {
       const { owner, sql } = yield* Database

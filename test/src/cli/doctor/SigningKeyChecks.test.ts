@@ -4,9 +4,9 @@ import { TestClock } from "effect/testing"
 import { KeyRotation } from "../../../../services/lifecycle/KeyRotation.ts"
 import { Database } from "../../../../services/platform/database/Database.ts"
 import { signingKeyChecks } from "../../../../src/cli/doctor/SigningKeyChecks.ts"
-import { consumer, rotating, slow, states, work } from "../../../services/lifecycle/Keys/KeysWorld.ts"
-import { scene } from "../../../services/lifecycle/LifecycleWorld.ts"
-import { timed } from "../../../services/transfers/TransferWorld.ts"
+import { consumer, rotating, slow, states, work } from "../../../services/lifecycle/Keys/KeysFixture.ts"
+import { scene } from "../../../services/lifecycle/LifecycleFixture.ts"
+import { timed } from "../../../services/transfers/TransferFixture.ts"
 import { day } from "../../../support/Fixtures.ts"
 
 const looked = Effect.map(signingKeyChecks, (findings) => findings.map(({ level, says }) => `${level} ${says}`))

@@ -12,12 +12,12 @@ import { account } from "../../../support/TestAccounts.ts"
 import { TestDatabase } from "../../../support/TestDatabase.ts"
 import { issuer, person, tell } from "../../../support/TestIdentity.ts"
 import { bearer, serviceTokenFor, tokenFor } from "../../../support/TestTokens.ts"
-import { bodyOf, call, world } from "../handlers/MeWorld.ts"
+import { bodyOf, call, fixture } from "../handlers/MeFixture.ts"
 
 const gets = ["/v1/me", "/v1/me/freshness", "/v1/me/sessions", "/v1/me/authenticators", "/v1/me/credential-actions"]
 const as = (token: string) => ({ authorization: `Bearer ${token}` })
 
-layer(world(), { excludeTestServices: true })("Management", (it) => {
+layer(fixture(), { excludeTestServices: true })("Management", (it) => {
   it.effect("any token but an active person's management token is 401 with one and the same body", () =>
     Effect.gen(function* () {
       const { mintAccessToken, mintSession } = yield* EmbeddedIssuer
@@ -223,7 +223,7 @@ layer(world(), { excludeTestServices: true })("Management", (it) => {
     }))
 })
 
-layer(world({ reads: 3, writes: 1 }), { excludeTestServices: true })("Management, limited", (it) => {
+layer(fixture({ reads: 3, writes: 1 }), { excludeTestServices: true })("Management, limited", (it) => {
   it.effect("reads and writes of a principal are limited apart, before validation", () =>
     Effect.gen(function* () {
       const headers = yield* bearer(yield* person())

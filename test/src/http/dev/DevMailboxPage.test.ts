@@ -23,7 +23,7 @@ class Home extends Context.Service<Home, { readonly home: string }>()("bailiwick
   )
 }
 
-const worldAt = (publicUrl: URL) =>
+const fixtureAt = (publicUrl: URL) =>
   Layer.unwrap(Effect.map(Home, ({ home }) =>
     Layer.merge(
       Server.layer(Pages.layer(home), { host: "127.0.0.1", port: 0 }),
@@ -47,7 +47,7 @@ const get = Effect.fnUntraced(function* (path: string, cookie?: string) {
 const id = "01900000-0000-7000-8000-000000000001"
 const attack = '<script>alert(1)</script> & "quoted"'
 
-layer(worldAt(new URL("http://127.0.0.1:8080")), { excludeTestServices: true })("/dev/mailbox", (it) => {
+layer(fixtureAt(new URL("http://127.0.0.1:8080")), { excludeTestServices: true })("/dev/mailbox", (it) => {
   it.effect("asks for the key, takes it once, and recognises a cookie from then on", () =>
     Effect.gen(function* () {
       const { cookie, key } = yield* DevKey
@@ -110,16 +110,19 @@ layer(worldAt(new URL("http://127.0.0.1:8080")), { excludeTestServices: true })(
     }))
 })
 
-layer(worldAt(new URL("https://localhost:8443")), { excludeTestServices: true })("/dev/mailbox behind https", (it) => {
-  it.effect("sets the key's cookie for this host alone", () =>
-    Effect.gen(function* () {
-      const { key } = yield* DevKey
-      const set = (yield* get(`/dev/mailbox?key=${Redacted.value(key)}`)).headers.get("set-cookie")!
-      assert.match(set, /^__Host-bailiwick_dev_[0-9a-f]{8}=/)
-      for (const part of ["; HttpOnly", "; Secure", "; SameSite=Strict"]) assert.include(set, part)
-      assert.match(set, /; Path=\/(;|$)/)
-      assert.notMatch(set, /Domain/i)
-      assert.strictEqual((yield* get("/dev/mailbox", set.split(";")[0])).status, 200)
-      assert.strictEqual((yield* get("/dev/mailbox", set.split(";")[0]!.replace("__Host-", ""))).status, 401)
-    }))
-})
+layer(fixtureAt(new URL("https://localhost:8443")), { excludeTestServices: true })(
+  "/dev/mailbox behind https",
+  (it) => {
+    it.effect("sets the key's cookie for this host alone", () =>
+      Effect.gen(function* () {
+        const { key } = yield* DevKey
+        const set = (yield* get(`/dev/mailbox?key=${Redacted.value(key)}`)).headers.get("set-cookie")!
+        assert.match(set, /^__Host-bailiwick_dev_[0-9a-f]{8}=/)
+        for (const part of ["; HttpOnly", "; Secure", "; SameSite=Strict"]) assert.include(set, part)
+        assert.match(set, /; Path=\/(;|$)/)
+        assert.notMatch(set, /Domain/i)
+        assert.strictEqual((yield* get("/dev/mailbox", set.split(";")[0])).status, 200)
+        assert.strictEqual((yield* get("/dev/mailbox", set.split(";")[0]!.replace("__Host-", ""))).status, 401)
+      }))
+  },
+)

@@ -10,7 +10,7 @@ import { authenticated } from "../../../../src/http/auth/AccountAuth.ts"
 import { RejectionAudit } from "../../../../src/http/edge/RejectionAudit.ts"
 import { account } from "../../../../src/http/handlers/AccountHandlers.ts"
 import { Server } from "../../../../src/http/Server.ts"
-import { domain, footing, person } from "../../../services/transfers/TransferWorld.ts"
+import { domain, footing, person } from "../../../services/transfers/TransferFixture.ts"
 import { codeOf } from "../../../support/Fixtures.ts"
 import { sessions, signedIn } from "../../../support/TestAccounts.ts"
 

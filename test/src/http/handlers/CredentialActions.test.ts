@@ -7,10 +7,10 @@ import { Vault } from "../../../../services/platform/security/Vault.ts"
 import { codeOf } from "../../../support/Fixtures.ts"
 import { create } from "../../../support/SoftAuthenticator.ts"
 import { access, institution, person, project } from "../../../support/TestIdentity.ts"
-import { actions, complete, confirm, creation, passkey, start, strong, totp, withApp } from "./CredentialWorld.ts"
-import { asking, bodyOf, world } from "./MeWorld.ts"
+import { actions, complete, confirm, creation, passkey, start, strong, totp, withApp } from "./CredentialFixture.ts"
+import { asking, bodyOf, fixture } from "./MeFixture.ts"
 
-layer(world(), { excludeTestServices: true })("credential actions", (it) => {
+layer(fixture(), { excludeTestServices: true })("credential actions", (it) => {
   it.effect("a passkey is registered by its authenticator's answer to the challenge", () =>
     Effect.gen(function* () {
       const me = yield* person({ display_name: "Ada", email: "ada@fern.example" })

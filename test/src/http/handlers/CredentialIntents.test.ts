@@ -4,11 +4,11 @@ import { CredentialActions } from "../../../../services/people/CredentialActions
 import { Database } from "../../../../services/platform/database/Database.ts"
 import { codeOf } from "../../../support/Fixtures.ts"
 import { person } from "../../../support/TestIdentity.ts"
-import { actions, complete, confirm, start, strong, totp, withApp, wrong } from "./CredentialWorld.ts"
+import { actions, complete, confirm, start, strong, totp, withApp, wrong } from "./CredentialFixture.ts"
 import { during } from "../identity/Interleave.ts"
-import { asking, bodyOf, world } from "./MeWorld.ts"
+import { asking, bodyOf, fixture } from "./MeFixture.ts"
 
-layer(world(), { excludeTestServices: true })("intents of credential actions", (it) => {
+layer(fixture(), { excludeTestServices: true })("intents of credential actions", (it) => {
   it.effect("five wrong proofs end an intent", () =>
     Effect.gen(function* () {
       const ask = yield* asking(yield* person())

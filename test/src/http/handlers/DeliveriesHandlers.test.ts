@@ -19,6 +19,7 @@ import { webhooks } from "../../../../src/http/handlers/WebhooksHandlers.ts"
 import { Server } from "../../../../src/http/Server.ts"
 import {
   event,
+  fixture,
   now,
   resultOf,
   retention,
@@ -26,8 +27,7 @@ import {
   stoppedClock,
   take,
   webhook,
-  world,
-} from "../../../services/webhooks/WebhookWorld.ts"
+} from "../../../services/webhooks/WebhookFixture.ts"
 import { codeOf } from "../../../support/Fixtures.ts"
 
 const publicUrl = new URL("https://mail.example")
@@ -43,7 +43,7 @@ const clock = stoppedClock()
 const served = Server.layer(app, { host: "127.0.0.1", port: 0, publicUrl: publicUrl.href }).pipe(
   Layer.provide(RejectionAudit.layer),
   Layer.provideMerge(Layer.merge(AccountDeliveries.layer(retention), ApiKeys.layer)),
-  Layer.provideMerge(world({ clock: clock.layer })),
+  Layer.provideMerge(fixture({ clock: clock.layer })),
 )
 
 type Headers = Record<string, string>

@@ -8,7 +8,7 @@ import { Server } from "../../../../src/http/Server.ts"
 import { access, person } from "../../../support/TestIdentity.ts"
 import { management } from "../../../support/TestManagement.ts"
 import { serviceTokenFor, tokenFor } from "../../../support/TestTokens.ts"
-import { scene } from "../../../services/lifecycle/LifecycleWorld.ts"
+import { scene } from "../../../services/lifecycle/LifecycleFixture.ts"
 import { type Answer, send } from "../identity/IdentityClient.ts"
 
 const audience = "service-lifecycle"

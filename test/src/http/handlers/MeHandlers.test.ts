@@ -7,11 +7,11 @@ import { floorOf } from "../../../../services/platform/Ids.ts"
 import { Clients } from "../../../../src/http/edge/Clients.ts"
 import { codeOf } from "../../../support/Fixtures.ts"
 import { access, institution, issuer, member, owner, person, project, tell } from "../../../support/TestIdentity.ts"
-import { asking, bodyOf, world } from "./MeWorld.ts"
+import { asking, bodyOf, fixture } from "./MeFixture.ts"
 
 const now = () => Math.floor(Date.now() / 1_000)
 
-layer(world(), { excludeTestServices: true })("/v1/me", (it) => {
+layer(fixture(), { excludeTestServices: true })("/v1/me", (it) => {
   it.effect("a person's own account shows memberships and projects", () =>
     Effect.gen(function* () {
       const { sql } = yield* Database
@@ -253,7 +253,7 @@ layer(world(), { excludeTestServices: true })("/v1/me", (it) => {
     }))
 })
 
-const proxied = world().pipe(Layer.provide(Clients.layer(["127.0.0.1/32"])))
+const proxied = fixture().pipe(Layer.provide(Clients.layer(["127.0.0.1/32"])))
 
 layer(proxied, { excludeTestServices: true })("/v1/me behind a trusted proxy", (it) => {
   it.effect("sessions show the clients' own addresses", () =>

@@ -5,7 +5,7 @@ import { Inbox } from "../../../../services/notifications/Inbox.ts"
 import { Live } from "../../../../services/notifications/Live.ts"
 import { Server } from "../../../../src/http/Server.ts"
 import { account, signedIn } from "../../../support/TestAccounts.ts"
-import { announce, list, notice } from "../../../services/notifications/NotificationWorld.ts"
+import { announce, list, notice } from "../../../services/notifications/NotificationFixture.ts"
 import { call, follow, type Headers, type LiveEvent, type Reader, servedBy } from "./NotificationServer.ts"
 
 const versionOf = ({ id }: LiveEvent) => Number(id.split(".")[1])

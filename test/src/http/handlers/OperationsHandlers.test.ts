@@ -8,7 +8,7 @@ import { EmbeddedIssuer } from "../../../../src/embedded/EmbeddedIssuer.ts"
 import { access, person } from "../../../support/TestIdentity.ts"
 import { management } from "../../../support/TestManagement.ts"
 import { bearer, serviceTokenFor } from "../../../support/TestTokens.ts"
-import { scene } from "../../../services/lifecycle/LifecycleWorld.ts"
+import { scene } from "../../../services/lifecycle/LifecycleFixture.ts"
 import { send } from "../identity/IdentityClient.ts"
 
 const decoded = Schema.decodeUnknownSync(Diagnostics)

@@ -3,8 +3,8 @@ import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { browser, type Visitor, visitor } from "../../../support/Browser.ts"
 import { person } from "../../../support/TestIdentity.ts"
-import { actions, complete, start } from "./CredentialWorld.ts"
-import { asking, bodyOf, world } from "./MeWorld.ts"
+import { actions, complete, start } from "./CredentialFixture.ts"
+import { asking, bodyOf, fixture } from "./MeFixture.ts"
 
 /** Browsers trust pages of this machine; the page has no server, since the test answers its requests. */
 const portal = new URL("http://127.0.0.1:4711")
@@ -51,7 +51,7 @@ const create = ({ page }: Visitor, options: unknown) =>
       }).then((credential) => credential.toJSON(), (error) => error.name)`)
   )
 
-layer(world(undefined, portal), { excludeTestServices: true, timeout: "2 minutes" })("passkeys", (it) => {
+layer(fixture(undefined, portal), { excludeTestServices: true, timeout: "2 minutes" })("passkeys", (it) => {
   it.effect("passkeys of a device and of a stick are registered; without user verification, or twice, they are not", () =>
     Effect.gen(function* () {
       const someone = yield* atPortal

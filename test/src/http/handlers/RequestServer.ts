@@ -15,7 +15,7 @@ import { policies } from "../../../../src/http/handlers/PoliciesHandlers.ts"
 import { requests } from "../../../../src/http/handlers/RequestsHandlers.ts"
 import { Server } from "../../../../src/http/Server.ts"
 import { websites } from "../../../../src/http/handlers/WebsitesHandlers.ts"
-import { services } from "../../../services/decisions/RequestWorld.ts"
+import { services } from "../../../services/decisions/RequestFixture.ts"
 import { bearer } from "../../../support/TestTokens.ts"
 
 const publicUrl = new URL("https://id.example")

@@ -28,7 +28,7 @@ import {
   streams,
   subject,
   verify,
-} from "./StreamHandlerWorld.ts"
+} from "./StreamHandlerFixture.ts"
 
 layer(management({ ROLES: "api" }), { excludeTestServices: true })("Refusals of stream management", (it) => {
   it.effect("a request without a token of the audience is 401, also with a good one in another place", () =>
@@ -229,7 +229,7 @@ layer(management({ ROLES: "api" }), { excludeTestServices: true })("Refusals of 
       const { paths } = document(Api) as { readonly paths: Record<string, Record<string, { responses: object }>> }
       const anyhow = ["406", "413", "415", "421", "431", "500", "503"]
       const always = [...anyhow, "401", "403", "404", "429"]
-      const withBody = [...always, "400"]
+      const withBody = [...always, "400", "408"]
       const expected: ReadonlyArray<readonly [string, string, ReadonlyArray<string>]> = [
         [streams, "post", ["201", ...withBody.filter((status) => status !== "404"), "409"]],
         [streams, "get", ["200", "400", ...always]],

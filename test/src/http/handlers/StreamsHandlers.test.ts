@@ -3,7 +3,7 @@ import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { randomUUID } from "node:crypto"
 import { Database } from "../../../../services/platform/database/Database.ts"
-import { grant, scene } from "../../../services/lifecycle/LifecycleWorld.ts"
+import { grant, scene } from "../../../services/lifecycle/LifecycleFixture.ts"
 import { codeOf } from "../../../support/Fixtures.ts"
 import { Logged, management } from "../../../support/TestManagement.ts"
 import { done, send } from "../identity/IdentityClient.ts"
@@ -24,7 +24,7 @@ import {
   subject,
   supported,
   verify,
-} from "./StreamHandlerWorld.ts"
+} from "./StreamHandlerFixture.ts"
 
 layer(management({ ROLES: "api" }), { excludeTestServices: true })("Streams over HTTP", (it) => {
   it.effect("metadata is at the issuer's well-known path, and each endpoint that it names exists", () =>

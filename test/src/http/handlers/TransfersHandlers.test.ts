@@ -13,7 +13,15 @@ import { authenticated, presented } from "../../../../src/http/auth/AccountAuth.
 import { RejectionAudit } from "../../../../src/http/edge/RejectionAudit.ts"
 import { Server } from "../../../../src/http/Server.ts"
 import { transfers } from "../../../../src/http/handlers/TransfersHandlers.ts"
-import { domain, domainLine, feed, person, seat, service, tokenOf } from "../../../services/transfers/TransferWorld.ts"
+import {
+  domain,
+  domainLine,
+  feed,
+  person,
+  seat,
+  service,
+  tokenOf,
+} from "../../../services/transfers/TransferFixture.ts"
 import { codeOf } from "../../../support/Fixtures.ts"
 import { sessions } from "../../../support/TestAccounts.ts"
 

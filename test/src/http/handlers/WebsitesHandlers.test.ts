@@ -2,7 +2,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { randomUUID } from "node:crypto"
-import { workJobs } from "../../../services/decisions/RequestWorld.ts"
+import { workJobs } from "../../../services/decisions/RequestFixture.ts"
 import { reason } from "../../../support/Fixtures.ts"
 import { access, institution, member, owner, person, project, tell } from "../../../support/TestIdentity.ts"
 import { serviceTokenFor, tokenFor } from "../../../support/TestTokens.ts"

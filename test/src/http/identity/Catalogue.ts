@@ -6,7 +6,7 @@ import { institutions } from "./Catalogue/InstitutionsCases.ts"
 import { own } from "./Catalogue/OwnCases.ts"
 import { projects } from "./Catalogue/ProjectsCases.ts"
 
-export type { Asked, Case, World } from "./Catalogue/Case.ts"
+export type { Asked, Case, Fixture } from "./Catalogue/Case.ts"
 
 export const catalogue: ReadonlyArray<Case> = [...own, ...institutions, ...projects]
 

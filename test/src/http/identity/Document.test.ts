@@ -69,7 +69,7 @@ describe("the document of the identity API", () => {
       const has = (...statuses: ReadonlyArray<number>) =>
         assert.containsAllKeys(responses, statuses.map(String), operationId)
       has(401, 406, 413, 415, 421, 429, 431, 500, 503)
-      if (requestBody !== undefined) has(400)
+      if (requestBody !== undefined) has(400, 408)
       if (requestBody !== undefined || parameters.length > 0) {
         has(422)
         assert.deepStrictEqual(responses["422"]!.content, {

@@ -40,13 +40,13 @@ const repeated = (kind: string, value: unknown) => {
 const shown = (sent: unknown) => [...JSON.stringify(sent)].slice(0, 60).join("")
 
 const accepted = Effect.fnUntraced(function* ({ field, good, kind }: Row) {
-  const world = yield* Fern
+  const fixture = yield* Fern
   const one = caseOf(kind)
   const expected = judged[`${kind} | ${field}`] ?? [one.status]
   const met = new Set<number>()
   for (const sent of good) {
-    const asked = withField(kind, yield* one.asked(world, world.people[one.by]), field, sent)
-    const { status, text } = yield* ask(kind, world.people[one.by], asked, asked.key)
+    const asked = withField(kind, yield* one.asked(fixture, fixture.people[one.by]), field, sent)
+    const { status, text } = yield* ask(kind, fixture.people[one.by], asked, asked.key)
     assert.include(expected, status, `${kind} | ${field}: ${shown(sent)} ${text}`)
     met.add(status)
   }
@@ -202,11 +202,11 @@ layer(Layer.effect(Fern, stage).pipe(Layer.provideMerge(management())), {
 
   it.effect("an integer has no largest value: a version out of reach is another version", () =>
     Effect.gen(function* () {
-      const world = yield* Fern
+      const fixture = yield* Fern
       const one = caseOf("Transition")
-      const asked = yield* one.asked(world, world.people[one.by])
+      const asked = yield* one.asked(fixture, fixture.people[one.by])
       for (const expected_version of ["9007199254740993", "9".repeat(300), 2 ** 70]) {
-        const answer = yield* ask("Transition", world.people[one.by], {
+        const answer = yield* ask("Transition", fixture.people[one.by], {
           ...asked,
           body: { ...asked.body, expected_version },
         }, key())
@@ -230,22 +230,22 @@ layer(Layer.effect(Fern, stage).pipe(Layer.provideMerge(management())), {
 
   it.effect("the smallest body that the tables allow is accepted", () =>
     Effect.gen(function* () {
-      const world = yield* Fern
+      const fixture = yield* Fern
       for (const kind of ["RequestFields", "PersonCreate", "EnrollmentCreate"] as const) {
         const one = caseOf(kind)
-        const { params = {} } = yield* one.asked(world, world.people[one.by])
+        const { params = {} } = yield* one.asked(fixture, fixture.people[one.by])
         const body = kind === "PersonCreate" ? { ...minimal[kind], subject: randomUUID() } : minimal[kind]!
-        const { status, text } = yield* ask(kind, world.people[one.by], { params, body }, key())
+        const { status, text } = yield* ask(kind, fixture.people[one.by], { params, body }, key())
         assert.strictEqual(status, 201, text)
       }
       const one = caseOf("Website registration")
-      const { params = {}, body = {} } = yield* one.asked(world, world.people[one.by])
+      const { params = {}, body = {} } = yield* one.asked(fixture, fixture.people[one.by])
       const least = {
         ...minimal["Website registration"],
         owner_person_id: body["owner_person_id"],
         website: "  least ",
       }
-      const answer = yield* ask("Website registration", world.people[one.by], { params, body: least }, key())
+      const answer = yield* ask("Website registration", fixture.people[one.by], { params, body: least }, key())
       assert.deepInclude(answer.body, { website: "  least ", connector_kind: "standard_oidc", redirect_uris: [] })
     }))
 })

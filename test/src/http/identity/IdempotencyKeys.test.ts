@@ -56,8 +56,8 @@ const stripped = Effect.fnUntraced(function* <E, R>(personId: string, use: Effec
   yield* sql`update people set operator = ${operator} where id = ${personId}`
 })
 
-const each = <E, R>(use: (one: Case, world: IdentityStage) => Effect.Effect<void, E, R>) =>
-  Effect.flatMap(stage, (world) => Effect.forEach(posts, (one) => use(one, world), { discard: true }))
+const each = <E, R>(use: (one: Case, fixture: IdentityStage) => Effect.Effect<void, E, R>) =>
+  Effect.flatMap(stage, (fixture) => Effect.forEach(posts, (one) => use(one, fixture), { discard: true }))
 
 layer(management(), { excludeTestServices: true, timeout: "2 minutes" })("Idempotency over HTTP", (it) => {
   it.effect("every POST of the specification is tested here", () =>
@@ -81,9 +81,9 @@ layer(management(), { excludeTestServices: true, timeout: "2 minutes" })("Idempo
   it.effect(
     "a key that is missing, empty, too long or sent twice is 422 with its location",
     () =>
-      each(Effect.fnUntraced(function* (one, world) {
-        const asked = yield* one.asked(world, world.people[one.by])
-        const auth = yield* as(world.people[one.by])
+      each(Effect.fnUntraced(function* (one, fixture) {
+        const asked = yield* one.asked(fixture, fixture.people[one.by])
+        const auth = yield* as(fixture.people[one.by])
         const keys: Record<string, Headers> = {
           "empty": { "idempotency-key": "" },
           "too long": { "idempotency-key": "k".repeat(256) },
@@ -102,7 +102,7 @@ layer(management(), { excludeTestServices: true, timeout: "2 minutes" })("Idempo
         const good = yield* sent(one, asked, { ...auth, "idempotency-key": "~".repeat(255) })
         assert.strictEqual(good.status, one.status, good.text)
         if (specified[operationOf(one).template]?.key === "required") return
-        const without = yield* sent(one, yield* one.asked(world, world.people[one.by]), auth)
+        const without = yield* sent(one, yield* one.asked(fixture, fixture.people[one.by]), auth)
         assert.strictEqual(without.status, one.status, without.text)
       })),
     120_000,
@@ -111,9 +111,9 @@ layer(management(), { excludeTestServices: true, timeout: "2 minutes" })("Idempo
   it.effect(
     "a replay is the same to the byte, whatever happened since, and never another person's",
     () =>
-      each(Effect.fnUntraced(function* (one, world) {
-        const personId = world.people[one.by]
-        const asked = yield* one.asked(world, personId)
+      each(Effect.fnUntraced(function* (one, fixture) {
+        const personId = fixture.people[one.by]
+        const asked = yield* one.asked(fixture, personId)
         const auth = yield* as(personId)
         const key = { "idempotency-key": randomUUID() }
         const first = yield* sent(one, asked, { ...auth, ...key })
@@ -148,7 +148,7 @@ layer(management(), { excludeTestServices: true, timeout: "2 minutes" })("Idempo
         const since = yield* sent(one, asked, { ...auth, ...key, "if-match": `"sha256:${"0".repeat(64)}"` })
         assert.deepStrictEqual(codeOf(since), [409, "idempotency_key_reused"], one.operation)
 
-        const colleague = one.second === one.by ? yield* person({ operator: true }) : world.people[one.second]
+        const colleague = one.second === one.by ? yield* person({ operator: true }) : fixture.people[one.second]
         const theirs = yield* sent(one, asked, { ...(yield* as(colleague)), ...key })
         assert.notProperty(theirs.headers, "idempotency-replayed", one.operation)
         if (!shows.has(one.operation)) assert.notStrictEqual(theirs.text, first.text, one.operation)
@@ -170,11 +170,11 @@ layer(management(), { excludeTestServices: true, timeout: "2 minutes" })("Idempo
 
   it.effect("a body in another spelling is the same, a body with equivalent values is another", () =>
     Effect.gen(function* () {
-      const world = yield* stage
+      const fixture = yield* stage
       const one = catalogue.find(({ operation }) => operation === "websites.changeProjectOwner")!
-      const asked = yield* one.asked(world, world.people.administrator)
+      const asked = yield* one.asked(fixture, fixture.people.administrator)
       const { person_id, reason } = asked.body as { readonly person_id: string; readonly reason: string }
-      const json = { ...(yield* as(world.people.administrator)), "content-type": "application/json" }
+      const json = { ...(yield* as(fixture.people.administrator)), "content-type": "application/json" }
       const once = { ...json, "idempotency-key": randomUUID() }
       const first = yield* sent(one, asked, once, { person_id, reason })
       assert.strictEqual(first.status, 200, first.text)
@@ -197,10 +197,10 @@ layer(management(), { excludeTestServices: true, timeout: "2 minutes" })("Idempo
   it.effect("a suspended person is 401 in spite of a receipt, and a receipt is of one path", () =>
     Effect.gen(function* () {
       const { sql } = yield* Database
-      const world = yield* stage
+      const fixture = yield* stage
       const one = catalogue.find(({ operation }) => operation === "access-grant-reviews.approveAccessGrantReview")!
-      const { administrator } = world.people
-      const [asked, next] = [yield* one.asked(world, administrator), yield* one.asked(world, administrator)]
+      const { administrator } = fixture.people
+      const [asked, next] = [yield* one.asked(fixture, administrator), yield* one.asked(fixture, administrator)]
       const headers = { ...(yield* as(administrator)), "idempotency-key": randomUUID() }
       const first = yield* sent(one, asked, headers)
       assert.strictEqual(first.status, 200, first.text)
@@ -224,10 +224,10 @@ layer(management(), { excludeTestServices: true, timeout: "2 minutes" })("Idempo
   it.effect("a key in progress in another process is refused with a second to wait", () =>
     Effect.gen(function* () {
       const { sql } = yield* Database
-      const world = yield* stage
+      const fixture = yield* stage
       const one = catalogue.find(({ operation }) => operation === "requests.createOrganizationRequest")!
-      const { stranger } = world.people
-      const asked = yield* one.asked(world, stranger)
+      const { stranger } = fixture.people
+      const asked = yield* one.asked(fixture, stranger)
       const { method, template: path } = operationOf(one)
       const headers = { ...(yield* as(stranger)), "idempotency-key": randomUUID() }
       const begun = sql`
@@ -249,10 +249,10 @@ layer(management(), { excludeTestServices: true, timeout: "2 minutes" })("Idempo
     Effect.gen(function* () {
       const { sql } = yield* Database
       const { url } = yield* Server
-      const world = yield* stage
+      const fixture = yield* stage
       const one = catalogue.find(({ operation }) => operation === "access-grant-reviews.approveAccessGrantReview")!
-      const { administrator } = world.people
-      const asked = yield* one.asked(world, administrator)
+      const { administrator } = fixture.people
+      const asked = yield* one.asked(fixture, administrator)
       const headers = { ...(yield* as(administrator)), "idempotency-key": randomUUID() }
       const client = new AbortController()
       const gone = Effect.gen(function* () {
@@ -275,12 +275,12 @@ layer(management(), { excludeTestServices: true, timeout: "2 minutes" })("Idempo
 
   it.effect("a refused request may be tried again with the same key", () =>
     Effect.gen(function* () {
-      const world = yield* stage
+      const fixture = yield* stage
       const one = catalogue.find(({ operation }) => operation === "websites.registerWebsite")!
-      const asked = yield* one.asked(world, world.people.sponsor)
-      const headers = { ...(yield* as(world.people.sponsor)), "idempotency-key": randomUUID() }
+      const asked = yield* one.asked(fixture, fixture.people.sponsor)
+      const headers = { ...(yield* as(fixture.people.sponsor)), "idempotency-key": randomUUID() }
       yield* stripped(
-        world.people.sponsor,
+        fixture.people.sponsor,
         Effect.map(sent(one, asked, headers), (refused) => assert.strictEqual(refused.status, 404)),
       )
       assert.strictEqual((yield* sent(one, asked, headers)).status, 201)

@@ -57,7 +57,7 @@ const impossible = new Set(["key place", "key role"])
 
 const operation = operations.find(({ operationId }) => operationId.endsWith(".approveAccessGrantReview"))!
 
-const world = Effect.gen(function* () {
+const fixture = Effect.gen(function* () {
   const { institution, people, ...rest } = yield* stage
   const fern = { institution, people, ...rest }
   const [busy, busyMember] = [yield* person(), yield* person()]
@@ -85,7 +85,7 @@ layer(management({ MANAGEMENT_APPROVAL_MAX_AGE: "15 minutes", MANAGEMENT_WRITE_R
 })("of two faults", (it) => {
   it.effect("the first fault in the order of checks is answered", () =>
     Effect.gen(function* () {
-      const { approved, busy, busyMember, open, path, people, revoked, used } = yield* world
+      const { approved, busy, busyMember, open, path, people, revoked, used } = yield* fixture
       const stale = Math.floor((yield* Clock.currentTimeMillis) / 1_000) - 3_600
 
       const asked = Effect.fnUntraced(function* (has: (name: Name) => boolean) {

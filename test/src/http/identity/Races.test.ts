@@ -70,14 +70,14 @@ const undecided = (table: string, id: string) =>
 layer(management(), { excludeTestServices: true, timeout: "2 minutes" })("Races over HTTP", (it) => {
   it.effect("fifty identical POSTs with one key have one effect and one answer", () =>
     Effect.gen(function* () {
-      const world = yield* stage
+      const fixture = yield* stage
       for (const [operation, count] of Object.entries(effects)) {
         const one = caseOf(operation)
-        const asked = yield* one.asked(world, world.people[one.by])
+        const asked = yield* one.asked(fixture, fixture.people[one.by])
         const same = { "idempotency-key": randomUUID() }
         const answers = yield* Effect.forEach(
           Array.from({ length: 50 }),
-          () => sent(one, asked, world.people[one.by], same),
+          () => sent(one, asked, fixture.people[one.by], same),
           { concurrency: "unbounded" },
         )
         const good = answers.filter(({ status }) => status === one.status)
@@ -95,11 +95,11 @@ layer(management(), { excludeTestServices: true, timeout: "2 minutes" })("Races 
     "one of two concurrent approvals succeeds, and the other is told",
     () =>
       Effect.gen(function* () {
-        const world = yield* stage
-        const { administrator, administrator2 } = world.people
+        const fixture = yield* stage
+        const { administrator, administrator2 } = fixture.people
         for (const { operation } of deciding) {
           const one = caseOf(operation)
-          const asked = yield* one.asked(world, administrator)
+          const asked = yield* one.asked(fixture, administrator)
           const answers = yield* Effect.forEach(
             [administrator, administrator2, administrator, administrator2],
             (who) => sent(one, asked, who),
@@ -115,11 +115,11 @@ layer(management(), { excludeTestServices: true, timeout: "2 minutes" })("Races 
 
   it.effect("an approver whose role ends during the request is refused", () =>
     Effect.gen(function* () {
-      const world: IdentityStage = yield* stage
-      const { administrator } = world.people
+      const fixture: IdentityStage = yield* stage
+      const { administrator } = fixture.people
       for (const { id, operation, table } of deciding) {
         const one = caseOf(operation)
-        const asked = yield* one.asked(world, administrator)
+        const asked = yield* one.asked(fixture, administrator)
         const [, answer] = yield* during(remove(administrator), sent(one, asked, administrator))
         assert.deepStrictEqual(codeOf(answer), [404, "not_found"], operation)
         assert.strictEqual(yield* undecided(table, asked.params![id]!), 1, operation)
@@ -130,11 +130,11 @@ layer(management(), { excludeTestServices: true, timeout: "2 minutes" })("Races 
   it.effect("the end of a role waits for a decision that has read it", () =>
     Effect.gen(function* () {
       const { sql } = yield* Database
-      const world: IdentityStage = yield* stage
-      const { administrator } = world.people
+      const fixture: IdentityStage = yield* stage
+      const { administrator } = fixture.people
       for (const { id, operation, table } of deciding) {
         const one = caseOf(operation)
-        const asked = yield* one.asked(world, administrator)
+        const asked = yield* one.asked(fixture, administrator)
         const locked = sql`select from ${sql(table)} where id = ${asked.params![id]!}::uuid for update`
         const both = Effect.gen(function* () {
           const deciding = yield* Effect.forkChild(sent(one, asked, administrator))
@@ -157,11 +157,11 @@ layer(management(), { excludeTestServices: true, timeout: "2 minutes" })("Races 
     () =>
       Effect.gen(function* () {
         const { sql } = yield* Database
-        const world = yield* stage
-        const { administrator, administrator2 } = world.people
+        const fixture = yield* stage
+        const { administrator, administrator2 } = fixture.people
         for (const { approve, id, revoke, table, told } of ending) {
           for (const first of ["approve", "revoke"]) {
-            const asked = yield* caseOf(approve).asked(world, administrator)
+            const asked = yield* caseOf(approve).asked(fixture, administrator)
             const row = asked.params![id]!
             const approving = sent(caseOf(approve), asked, administrator)
             const revoking = sent(caseOf(revoke), { ...asked, body: { reason: asked.body!["reason"] } }, administrator2)
@@ -190,11 +190,11 @@ layer(management(), { excludeTestServices: true, timeout: "2 minutes" })("Races 
   it.effect("a decision applies to the state at its commit", () =>
     Effect.gen(function* () {
       const { sql } = yield* Database
-      const world = yield* stage
-      const { administrator } = world.people
+      const fixture = yield* stage
+      const { administrator } = fixture.people
       const review = caseOf("access-grant-reviews.approveAccessGrantReview")
       const proposed = Effect.gen(function* () {
-        const asked = yield* review.asked(world, administrator)
+        const asked = yield* review.asked(fixture, administrator)
         const [about] = yield* sql<{ id: string; institution_id: string; project_id: string; person_id: string }>`
           select a.id, a.institution_id, a.project_id, a.person_id from access a join access_reviews r on r.access_id = a.id
           where r.id = ${asked.params!["review_id"]!}::uuid`
@@ -222,20 +222,20 @@ layer(management(), { excludeTestServices: true, timeout: "2 minutes" })("Races 
       assert.deepStrictEqual([approved.status, approved.body.access?.version], [200, 1])
 
       const grant = caseOf("lifecycle-service-grants.approveLifecycleServiceGrant")
-      const asked = yield* grant.asked(world, administrator)
-      const withdrawn = sql`update projects set state = 'withdrawn' where id = ${world.project}`
+      const asked = yield* grant.asked(fixture, administrator)
+      const withdrawn = sql`update projects set state = 'withdrawn' where id = ${fixture.project}`
       const [, refused] = yield* during(withdrawn, sent(grant, asked, administrator))
       assert.deepStrictEqual([codeOf(refused), refused.body.state], [[409, "invalid_state"], "withdrawn"])
     }), 120_000)
 
   it.effect("a decision with If-Match applies to that evidence alone", () =>
     Effect.gen(function* () {
-      const world = yield* stage
-      const { administrator } = world.people
+      const fixture = yield* stage
+      const { administrator } = fixture.people
       const { sql } = yield* Database
       for (const operation of ["approveAccessGrantReview", "revokeAccessGrantReview"]) {
         const one = caseOf(`access-grant-reviews.${operation}`)
-        const asked = yield* one.asked(world, administrator)
+        const asked = yield* one.asked(fixture, administrator)
         const [row] = yield* sql<{ evidence_digest: string }>`
           select evidence_digest from access_reviews where id = ${asked.params!["review_id"]!}::uuid`
         const seen = `"${row!.evidence_digest}"`

@@ -45,10 +45,10 @@ layer(management(), { excludeTestServices: true, timeout: "2 minutes" })("Recogn
   it.effect("a caller ended since the last request is refused first, and nothing is done", () =>
     Effect.gen(function* () {
       assert.sameMembers(cases.map(({ operation }) => operation), [...marked])
-      const world = yield* stage
+      const fixture = yield* stage
       for (const one of cases) {
-        const who = world.people[one.by]
-        const asked = yield* one.asked(world, who)
+        const who = fixture.people[one.by]
+        const asked = yield* one.asked(fixture, who)
         const operation = operationOf(one)
         const headers = { ...(yield* as(who)), "idempotency-key": randomUUID() }
         const sent = (body: unknown = asked.body) =>
@@ -78,9 +78,9 @@ layer(management(), { excludeTestServices: true, timeout: "2 minutes" })("Recogn
       const headers = { ...(yield* as(one)), "idempotency-key": randomUUID() }
       yield* seen(headers)
       yield* sql`update people set merged_into = ${other} where id = ${one}`
-      const world = yield* stage
+      const fixture = yield* stage
       const asking = catalogue.find(({ operation }) => operation === "requests.createOrganizationRequest")!
-      const { body } = yield* asking.asked(world, other)
+      const { body } = yield* asking.asked(fixture, other)
       const answer = yield* send("POST", "/v1/me/organization-requests", headers, body)
       assert.strictEqual(answer.status, 201, answer.text)
       const { request_id } = JSON.parse(answer.text)

@@ -161,15 +161,15 @@ const statusOf = (outcome: Outcome, one: Case): readonly [number, string | null]
 /** A caller's own object is made for each caller; any other exists beforehand, a new one for each allowed caller. */
 const isOwn = (one: Case) => table[one.operation]!.elsewhere === "ok"
 
-const cells = Effect.fnUntraced(function* (world: IdentityStage, one: Case) {
-  const shared = yield* one.asked(world, world.people[one.by])
+const cells = Effect.fnUntraced(function* (fixture: IdentityStage, one: Case) {
+  const shared = yield* one.asked(fixture, fixture.people[one.by])
   const found: Record<string, unknown> = {}
   const service = { authorization: `Bearer ${secret(yield* serviceTokenFor("unknown-service"))}` }
   found["service"] = codeOf(yield* sent(one, shared, service))
   for (const who of everybody) {
-    const personId = world.people[who]
+    const personId = fixture.people[who]
     const fresh = isOwn(one) || table[one.operation]![who] === "ok"
-    const asked = fresh ? yield* one.asked(world, personId) : shared
+    const asked = fresh ? yield* one.asked(fixture, personId) : shared
     found[who] = codeOf(yield* sent(one, asked, yield* as(personId)))
   }
   return found
@@ -197,10 +197,10 @@ layer(program, { excludeTestServices: true, timeout: "2 minutes" })("Roles over 
 
   it.effect("each operation answers every role as the table says", () =>
     Effect.gen(function* () {
-      const world = yield* stage
+      const fixture = yield* stage
       for (const one of catalogue) {
         const expected = Object.entries(table[one.operation]!).map(([who, outcome]) => [who, statusOf(outcome, one)])
-        assert.deepStrictEqual(yield* cells(world, one), Object.fromEntries(expected), one.operation)
+        assert.deepStrictEqual(yield* cells(fixture, one), Object.fromEntries(expected), one.operation)
       }
     }), 120_000)
 
@@ -208,8 +208,8 @@ layer(program, { excludeTestServices: true, timeout: "2 minutes" })("Roles over 
     "without a good token of an active person nothing is answered",
     () =>
       Effect.gen(function* () {
-        const world = yield* stage
-        const { operator } = world.people
+        const fixture = yield* stage
+        const { operator } = fixture.people
         const disabled = yield* person({ status: "suspended", operator: true })
         const bad: Record<string, Headers> = {
           "no token": {},
@@ -218,7 +218,7 @@ layer(program, { excludeTestServices: true, timeout: "2 minutes" })("Roles over 
           "a suspended person": yield* as(disabled),
         }
         for (const one of catalogue) {
-          const asked = yield* one.asked(world, world.people[one.by])
+          const asked = yield* one.asked(fixture, fixture.people[one.by])
           for (const [name, headers] of Object.entries(bad)) {
             const answer = yield* sent(one, asked, headers)
             assert.deepStrictEqual(codeOf(answer), [401, "invalid_token"], `${one.operation}: ${name}`)
@@ -233,10 +233,10 @@ layer(program, { excludeTestServices: true, timeout: "2 minutes" })("Roles over 
     "an old sign-in may approve nothing and change no credential, and is enough for the rest",
     () =>
       Effect.gen(function* () {
-        const world = yield* stage
+        const fixture = yield* stage
         for (const one of catalogue) {
-          const personId = world.people[everybody.find((who) => table[one.operation]![who] === "ok")!]
-          const asked = yield* one.asked(world, personId)
+          const personId = fixture.people[everybody.find((who) => table[one.operation]![who] === "ok")!]
+          const asked = yield* one.asked(fixture, personId)
           const age = freshFor[one.operation]
           const authTime = Math.floor(Date.now() / 1_000) - (age ?? 3_000) - 1
           const answer = yield* sent(one, asked, yield* as(personId, { authTime }))
@@ -263,14 +263,14 @@ layer(program, { excludeTestServices: true, timeout: "2 minutes" })("Roles over 
     "an object that the caller may not see is answered as a missing one, to the byte",
     () =>
       Effect.gen(function* () {
-        const world = yield* stage
-        const { elsewhere } = world.people
+        const fixture = yield* stage
+        const { elsewhere } = fixture.people
         const blank = (text: string) => text.replaceAll(/[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/g, "<id>")
         const seen: Array<string> = []
         for (const one of catalogue) {
           // A holder of an invitation's token may ask to join.
           if (!operationOf(one).template.includes("{") || one.operation === "enrollments.acceptEnrollment") continue
-          const asked = yield* one.asked(world, world.people[one.by])
+          const asked = yield* one.asked(fixture, fixture.people[one.by])
           const unknown = {
             ...asked,
             params: Object.fromEntries(Object.keys(asked.params!).map((k) => [k, randomUUID()])),

@@ -8,7 +8,7 @@ import * as fc from "fast-check"
 import { Database } from "../../../../services/platform/database/Database.ts"
 import { Logged, management } from "../../../support/TestManagement.ts"
 import { person } from "../../../support/TestIdentity.ts"
-import { code } from "../handlers/CredentialWorld.ts"
+import { code } from "../handlers/CredentialFixture.ts"
 import { as, ask, done, type Headers, key, secret, secrets, send } from "./IdentityClient.ts"
 import { type Asked, type Case, catalogue, operationOf, pathOf } from "./Catalogue.ts"
 import { admitted, bodyOf, refused } from "./Generated.ts"
@@ -43,16 +43,16 @@ const sent = (one: Case, asked: Asked, headers: Headers, body: unknown = asked.b
 const each = <E, R>(
   use: (
     one: Case,
-    world: IdentityStage,
+    fixture: IdentityStage,
     asked: Asked,
     auth: { readonly authorization: string },
   ) => Effect.Effect<void, E, R>,
 ) =>
   Effect.gen(function* () {
-    const world = yield* stage
+    const fixture = yield* stage
     for (const one of catalogue) {
-      const personId = world.people[one.by]
-      yield* use(one, world, yield* one.asked(world, personId), yield* as(personId))
+      const personId = fixture.people[one.by]
+      yield* use(one, fixture, yield* one.asked(fixture, personId), yield* as(personId))
     }
   })
 
@@ -63,7 +63,7 @@ layer(management({ MANAGEMENT_READ_RATE: "100000", MANAGEMENT_WRITE_RATE: "10000
   it.effect(
     "a valid request is answered as documented",
     () =>
-      each(Effect.fnUntraced(function* (one, _world, asked, auth) {
+      each(Effect.fnUntraced(function* (one, _fixture, asked, auth) {
         const answer = yield* sent(one, asked, auth)
         assert.strictEqual(answer.status, one.status, `${one.operation} ${answer.text}`)
       })),
@@ -73,7 +73,7 @@ layer(management({ MANAGEMENT_READ_RATE: "100000", MANAGEMENT_WRITE_RATE: "10000
   it.effect(
     "a body that the document accepts is never refused for its form",
     () =>
-      each(Effect.fnUntraced(function* (one, _world, asked, auth) {
+      each(Effect.fnUntraced(function* (one, _fixture, asked, auth) {
         const schema = bodyOf(operationOf(one))
         if (schema === undefined) return
         for (const body of fc.sample(admitted(schema), 6)) {
@@ -96,7 +96,7 @@ layer(management({ MANAGEMENT_READ_RATE: "100000", MANAGEMENT_WRITE_RATE: "10000
   it.effect(
     "a body that the document refuses is 422 with the places of its faults",
     () =>
-      each(Effect.fnUntraced(function* (one, _world, asked, auth) {
+      each(Effect.fnUntraced(function* (one, _fixture, asked, auth) {
         const schema = bodyOf(operationOf(one))
         if (schema === undefined) return
         for (const body of fc.sample(refused(schema), 15)) {
@@ -122,7 +122,7 @@ layer(management({ MANAGEMENT_READ_RATE: "100000", MANAGEMENT_WRITE_RATE: "10000
   it.effect(
     "an unreadable, too large, mistyped or wrongly encoded body is refused as documented",
     () =>
-      each(Effect.fnUntraced(function* (one, _world, asked, auth) {
+      each(Effect.fnUntraced(function* (one, _fixture, asked, auth) {
         const operation = operationOf(one)
         const unacceptable = yield* sent(one, asked, { ...auth, accept: "text/html" })
         assert.strictEqual(unacceptable.status, 406)
@@ -167,7 +167,7 @@ layer(management({ MANAGEMENT_READ_RATE: "100000", MANAGEMENT_WRITE_RATE: "10000
   it.effect(
     "headers and queries that the document refuses are 422 with their names",
     () =>
-      each(Effect.fnUntraced(function* (one, _world, asked, auth) {
+      each(Effect.fnUntraced(function* (one, _fixture, asked, auth) {
         const operation = operationOf(one)
         const bad: Record<string, ReadonlyArray<string | ReadonlyArray<string>>> = {
           "x-portal-binding": ["", secret(`binding-${"b".repeat(512)}`)],
@@ -205,7 +205,7 @@ layer(management({ MANAGEMENT_READ_RATE: "100000", MANAGEMENT_WRITE_RATE: "10000
     "only a good token is recognised, and a caller beyond the limit is told when to come back",
     () =>
       Effect.gen(function* () {
-        const world = yield* stage
+        const fixture = yield* stage
         const { sql } = yield* Database
         const busy = yield* person()
         // Buckets that refill within an hour.
@@ -215,7 +215,7 @@ layer(management({ MANAGEMENT_READ_RATE: "100000", MANAGEMENT_WRITE_RATE: "10000
             values (${`management.${kind}:person:${busy}`}, 0, 0, ${later}, ${later})`
         }
         for (const one of catalogue) {
-          const asked = yield* one.asked(world, world.people[one.by])
+          const asked = yield* one.asked(fixture, fixture.people[one.by])
           assert.strictEqual((yield* sent(one, asked, {})).status, 401)
           assert.strictEqual((yield* sent(one, asked, { authorization: "Bearer nonsense" })).status, 401)
           assert.strictEqual((yield* sent(one, asked, yield* as(busy))).status, 429)
@@ -228,11 +228,11 @@ layer(management({ MANAGEMENT_READ_RATE: "100000", MANAGEMENT_WRITE_RATE: "10000
     "an inconsistent database is answered with 500 and nothing else",
     () =>
       Effect.gen(function* () {
-        const world = yield* stage
+        const fixture = yield* stage
         const asked: Array<readonly [Case, Asked, { readonly authorization: string }]> = []
         for (const one of catalogue) {
-          const personId = world.people[one.by]
-          asked.push([one, yield* one.asked(world, personId), yield* as(personId)])
+          const personId = fixture.people[one.by]
+          asked.push([one, yield* one.asked(fixture, personId), yield* as(personId)])
         }
         const { lines } = yield* Logged
         const before = lines.length

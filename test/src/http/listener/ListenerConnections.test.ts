@@ -83,6 +83,65 @@ it("a connection whose client does not read is closed in the end, a stream never
   expect(ended).toEqual(["stuck"])
 })
 
+const uploads = (max: number) => {
+  const opened = table(max)
+  const { connections, ended, open } = opened
+  const upload = (name: string, caller: string) => {
+    const connection = open(name)
+    connections.requested(connection)
+    return { connection, arrived: connections.awaits(connection, caller, () => ended.push(`${name} given up`)) }
+  }
+  return { ...opened, upload }
+}
+
+it("the slowest body of the caller with most of them gives way first, and what is left of it is cut", () => {
+  const { connections, ended, open, refused, tick, upload } = uploads(16)
+  const { connection: b1 } = upload("b1", "b")
+  const [a1] = Array.from({ length: 15 }, (_, n) => upload(`a${n + 1}`, "a"))
+  connections.requested(open("c"))
+  connections.requested(open("d"))
+  expect(ended).toEqual(["a1 given up", "a2 given up"])
+  a1!.arrived()
+  connections.answered(a1!.connection)
+  connections.gone(a1!.connection)
+  tick(1)
+  expect(ended).toEqual(["a1 given up", "a2 given up"])
+  tick(1)
+  expect(ended).toEqual(["a1 given up", "a2 given up", "a2"])
+  connections.answered(b1)
+  expect([connections.size, refused()]).toEqual([16, false])
+})
+
+it("young bodies give way only where their caller has more than a quarter of the connections", () => {
+  const { connections, ended, open, refused, tick, upload } = uploads(4)
+  upload("a", "a")
+  const { arrived, connection: b } = upload("b", "b")
+  connections.requested(open("c"))
+  connections.requested(open("d"))
+  expect(refused()).toBe(true)
+  arrived()
+  tick(2)
+  connections.requested(open("e"))
+  expect(ended).toEqual(["a given up"])
+  expect(refused()).toBe(true)
+  // Another request of the same connection is answered meanwhile, over HTTP/2.
+  connections.requested(b)
+  connections.awaits(b, "b", () => ended.push("b given up"))
+  expect(refused()).toBe(true)
+  connections.answered(b)
+  connections.requested(open("f"))
+  expect(ended).toEqual(["a given up", "a", "b given up"])
+})
+
+it("few connections beyond the limit wait for their last answer to be sent", () => {
+  const { connections, ended, open, upload } = uploads(8)
+  for (let n = 1; n <= 8; n++) upload(`a${n}`, "a")
+  connections.requested(open("b"))
+  connections.requested(open("c"))
+  expect(ended).toEqual(["a1 given up", "a1", "a2 given up"])
+  expect(connections.size).toBe(9)
+})
+
 it("on stop busy connections end with their answer, and idle ones when told", async () => {
   const { connections, ended, open, refused } = table(10)
   const [a, b] = [open("a"), open("b")]

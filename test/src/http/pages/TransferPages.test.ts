@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import { randomUUID } from "node:crypto"
 import { Database } from "../../../../services/platform/database/Database.ts"
 import { Transfers } from "../../../../services/transfers/Transfers.ts"
-import { accept, domain, force, offer, person, tokenOf } from "../../../services/transfers/TransferWorld.ts"
+import { accept, domain, force, offer, person, tokenOf } from "../../../services/transfers/TransferFixture.ts"
 import { signedIn } from "../../../support/TestAccounts.ts"
 import {
   acceptedOffer,

@@ -19,7 +19,7 @@ import {
   seat,
   service,
   tokenOf,
-} from "../../../services/transfers/TransferWorld.ts"
+} from "../../../services/transfers/TransferFixture.ts"
 import { sessions, signedIn } from "../../../support/TestAccounts.ts"
 
 export const publicUrl = new URL("https://mail.example")

@@ -10,7 +10,7 @@ import type { Server } from "../../../../../src/http/Server.ts"
 import type { Headers } from "../IdentityClient.ts"
 import type { IdentityStage, Who } from "../IdentityStage.ts"
 
-export type World = Database | Directory | EmbeddedIssuer | OneTimeTokens | ProviderJobs | Server
+export type Fixture = Database | Directory | EmbeddedIssuer | OneTimeTokens | ProviderJobs | Server
 
 export interface Asked {
   /** Parameters of the path. */
@@ -27,7 +27,7 @@ export interface Case {
   readonly by: Who
   readonly second: Who
   /** Makes the objects of the request, for the person who sends it. */
-  readonly asked: (stage: IdentityStage, personId: string) => Effect.Effect<Asked, SqlError.SqlError, World>
+  readonly asked: (stage: IdentityStage, personId: string) => Effect.Effect<Asked, SqlError.SqlError, Fixture>
   /** The status of a valid request. */
   readonly status: number
 }

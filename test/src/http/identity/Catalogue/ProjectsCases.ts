@@ -23,7 +23,7 @@ export const proposedGrant = Effect.fnUntraced(function* (stage: IdentityStage) 
 const jobIn = Effect.fnUntraced(function* (stage: IdentityStage, state: "ambiguous" | "failed") {
   const { sql } = yield* Database
   const { add } = yield* ProviderJobs
-  const id = yield* add({ kind: "client.create", projectId: yield* project(stage.institution), held: true })
+  const id = yield* add({ kind: "client.create", projectId: yield* project(stage.institution), blocked: true })
   yield* sql`update provider_jobs set state = ${state}, held = false, begun_at = created_at where id = ${id}::uuid`
   return { job_id: id }
 }, Effect.orDie)

@@ -46,7 +46,7 @@ const mailKeys = ApiKeys.layer.pipe(
 )
 
 /** The server, with everything below it; `EmbeddedIssuer` is the only issuer. Passkeys are made for `at`. */
-export const world = (rates?: Rates, at = portal) =>
+export const fixture = (rates?: Rates, at = portal) =>
   Server.layer(
     Layer.merge(HttpApiBuilder.layer(Api), fastMe(rates ?? { reads: 0, writes: 0 })).pipe(
       Layer.provide([me, apiKeys]),

@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import { Secret, TOTP } from "otpauth"
 import { create } from "../../../support/SoftAuthenticator.ts"
 import { person } from "../../../support/TestIdentity.ts"
-import { asking, bodyOf, type Headers, portal } from "./MeWorld.ts"
+import { asking, bodyOf, type Headers, portal } from "./MeFixture.ts"
 
 export const actions = "/v1/me/credential-actions"
 export const strong = { acr: "urn:service:aal2" }

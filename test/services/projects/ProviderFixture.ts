@@ -34,13 +34,13 @@ const outbound = Outbound.layer({
   ownPorts: [],
 })
 
-export const world = Effect.gen(function* () {
+export const fixture = Effect.gen(function* () {
   const [fern, oz] = yield* Effect.all([institution(), person({ operator: true })])
   return { fern, oz, portal: yield* project(fern) }
 })
 
-export const add = (projectId: ProjectId, kind: ProviderJobKind = "client.create", held = false) =>
-  Effect.flatMap(ProviderJobs, (jobs) => run(jobs.add({ kind, projectId, held })))
+export const add = (projectId: ProjectId, kind: ProviderJobKind = "client.create", blocked = false) =>
+  Effect.flatMap(ProviderJobs, (jobs) => run(jobs.add({ kind, projectId, blocked })))
 
 export const work = Effect.flatMap(ProviderJobs, (jobs) => jobs.work)
 

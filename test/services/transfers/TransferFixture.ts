@@ -47,7 +47,7 @@ export const service = (over: Partial<TransfersConfig> = {}) =>
   Transfers.layer({ ...config, ...over }).pipe(Layer.provideMerge(footing))
 
 /** The same without known sessions. Its loops run by the real clock, so they do not follow the test clock. */
-export const world = (over: Partial<TransfersConfig> = {}) => Layer.provide(service(over), Cookies.layer([]))
+export const fixture = (over: Partial<TransfersConfig> = {}) => Layer.provide(service(over), Cookies.layer([]))
 
 /** Runs an effect under its own test clock, which begins at noon. */
 export const timed = <A, E, R>(effect: Effect.Effect<A, E, R>) =>

@@ -57,7 +57,7 @@ export const services = PolicyDecisions.layer.pipe(
 )
 
 /** Fern with a Sponsor and two administrators, and two operators; all of them from the feed. */
-export const world = Effect.gen(function* () {
+export const fixture = Effect.gen(function* () {
   const [fern, sam, ada, abe] = yield* Effect.all([institution(), person(), person(), person()])
   const [oz, ola, pat] = yield* Effect.all([person({ operator: true }), person({ operator: true }), person()])
   yield* member(fern, sam, "sponsor")
@@ -65,7 +65,7 @@ export const world = Effect.gen(function* () {
   yield* member(fern, abe, "administrator")
   return { fern, sam, ada, abe, oz, ola, pat }
 })
-export type World = Effect.Success<typeof world>
+export type Fixture = Effect.Success<typeof fixture>
 
 /** The code that an effect fails with, or `done`. */
 export const codeOf = <A, E extends object, R>(effect: Effect.Effect<A, E, R>) =>
@@ -174,7 +174,7 @@ export const organization = (personId: PersonId) =>
 
 /** Asks for a change of a member's role and state. */
 export const changeMembership = (
-  { fern }: Pick<World, "fern">,
+  { fern }: Pick<Fixture, "fern">,
   personId: PersonId,
   person_id: PersonId,
   role: "sponsor" | "administrator" | "member",
@@ -208,7 +208,7 @@ export const auditOf = Effect.fnUntraced(function* (requestId: RequestId) {
 })
 
 export const website = (
-  { fern, sam }: Pick<World, "fern" | "sam">,
+  { fern, sam }: Pick<Fixture, "fern" | "sam">,
   ownerId: PersonId,
   more: { readonly environment?: "staging" | "production"; readonly website?: string; readonly by?: PersonId } = {},
   uris: ReadonlyArray<string> = ["https://portal.fern.example/callback"],

@@ -28,7 +28,7 @@ export interface Account {
   readonly session: ApiClient
 }
 
-export interface ProgramWorld {
+export interface ProgramFixture {
   readonly instance: ProgramInstance
   readonly env: Readonly<Record<string, string>>
   readonly home: string
@@ -64,7 +64,7 @@ export const issuer = Effect.gen(function* () {
     response.writeHead(200, { "content-type": "application/json" }).end(JSON.stringify({ keys: [jwk] }))
   })
   const name = `http://127.0.0.1:${port}`
-  const cookie: ProgramWorld["cookie"] = (accountId, authTime) =>
+  const cookie: ProgramFixture["cookie"] = (accountId, authTime) =>
     Effect.map(
       Effect.promise(() =>
         new SignJWT(authTime === undefined ? {} : { auth_time: authTime }).setProtectedHeader({
@@ -88,10 +88,10 @@ export interface Servers {
 }
 
 /** A running program with `env` beside the variables it needs; on the run's own servers by default. */
-export const world = Effect.fnUntraced(function* (
+export const fixture = Effect.fnUntraced(function* (
   env: Readonly<Record<string, string>> = {},
   servers: Servers = {},
-): Effect.fn.Return<ProgramWorld, never, Scope.Scope> {
+): Effect.fn.Return<ProgramFixture, never, Scope.Scope> {
   const home = yield* emptyHome
   const database = servers.database ?? (yield* TestDatabase.make)
   const natsUrl = servers.natsUrl ?? (yield* TestBus.make).url
@@ -119,14 +119,17 @@ export const world = Effect.fnUntraced(function* (
   yield* running.start()
   const events = yield* feed(natsUrl)
 
-  const account: ProgramWorld["account"] = Effect.fnUntraced(function* ({ id = randomUUID(), plan = "business" } = {}) {
-    yield* events.publish("intake.v1.directory.account", accountLine(id, plan))
-    const session = api(running.origin, yield* cookie(id))
-    yield* until("the account", session.get("/v1/api-keys/"), ({ status }) => status === 200)
-    const { json } = yield* session.post("/v1/api-keys/", { name: "e2e" })
-    const key: string = json.key
-    return { id, key, session, api: api(running.origin, { authorization: `Bearer ${key}` }) }
-  }, Effect.orDie)
+  const account: ProgramFixture["account"] = Effect.fnUntraced(
+    function* ({ id = randomUUID(), plan = "business" } = {}) {
+      yield* events.publish("intake.v1.directory.account", accountLine(id, plan))
+      const session = api(running.origin, yield* cookie(id))
+      yield* until("the account", session.get("/v1/api-keys/"), ({ status }) => status === 200)
+      const { json } = yield* session.post("/v1/api-keys/", { name: "e2e" })
+      const key: string = json.key
+      return { id, key, session, api: api(running.origin, { authorization: `Bearer ${key}` }) }
+    },
+    Effect.orDie,
+  )
 
   return {
     instance: running,

@@ -13,7 +13,7 @@ import { access, identity, institution, member, person, project } from "../../su
 
 export const services = AccessReviews.layer.pipe(Layer.provideMerge(Roles.layer), Layer.provideMerge(identity))
 
-export const world = Effect.gen(function* () {
+export const fixture = Effect.gen(function* () {
   const [fern, sam, ada, abe, pat] = yield* Effect.all([institution(), person(), person(), person(), person()])
   yield* member(fern, sam, "sponsor")
   yield* member(fern, ada, "administrator")
@@ -22,9 +22,12 @@ export const world = Effect.gen(function* () {
   const accessId = yield* access(fern, portal, pat)
   return { fern, sam, ada, abe, pat, portal, accessId }
 })
-export type World = Effect.Success<typeof world>
+export type Fixture = Effect.Success<typeof fixture>
 
-export const propose = ({ accessId, fern, sam }: World, more: { access_version?: number; personId?: PersonId } = {}) =>
+export const propose = (
+  { accessId, fern, sam }: Fixture,
+  more: { access_version?: number; personId?: PersonId } = {},
+) =>
   Effect.flatMap(AccessReviews, (reviews) =>
     run(reviews.propose({
       access_id: accessId,
@@ -36,7 +39,7 @@ export const propose = ({ accessId, fern, sam }: World, more: { access_version?:
     })))
 
 export const on = (
-  { fern }: World,
+  { fern }: Fixture,
   personId: PersonId,
   reviewId: AccessReviewId,
   ...seen: ReadonlyArray<string>
@@ -54,7 +57,7 @@ export const revoke = (decision: ReviewDecision) =>
 const decoder = new TextDecoder()
 /** The list that was sent as these bytes. */
 export const said = (list: Uint8Array): GrantReviewList => JSON.parse(decoder.decode(list))
-export const list = ({ fern }: World, personId: PersonId) =>
+export const list = ({ fern }: Fixture, personId: PersonId) =>
   Effect.flatMap(AccessReviews, (reviews) => Effect.map(reviews.list(personId, fern), said))
 
 /** Asserts that a kept list equals a newly made one. */

@@ -4,7 +4,7 @@ import { Effect } from "effect"
 import { randomUUID } from "node:crypto"
 import { factKinds } from "../../../../schemas/identity/FactKinds.ts"
 import type { Capability } from "../../../../schemas/identity/ServiceGrant.ts"
-import { grant, scene } from "../../../services/lifecycle/LifecycleWorld.ts"
+import { grant, scene } from "../../../services/lifecycle/LifecycleFixture.ts"
 import { serviceTokenFor } from "../../../support/TestTokens.ts"
 import { type Headers, send } from "../identity/IdentityClient.ts"
 

@@ -101,9 +101,9 @@ export const lived = (project: number, n: number): Fact => {
 
 /** Wake-up signals that do nothing: no process waits for a fixture's rows. */
 export const silent = Layer.succeed(WakeUps, {
-  ring: () => Effect.void,
-  ringUnsafe: () => {},
-  bell: () => Effect.succeed({ wait: () => Effect.never }),
+  notify: () => Effect.void,
+  notifyUnsafe: () => {},
+  waiter: () => Effect.succeed({ wait: () => Effect.never }),
   wait: () => Effect.never,
 })
 

@@ -41,7 +41,7 @@ const ring = JSON.stringify({ active: "k1", keys: { k1: Buffer.alloc(32, 7).toSt
 
 export const retention = { deliveredDays: 30, deadLetterDays: 90, intakeMemoryDays: 400 }
 
-export interface WorldConfig {
+export interface FixtureConfig {
   readonly schedule?: RetrySchedule
   readonly timeoutMillis?: number
   readonly perAccount?: number
@@ -50,7 +50,7 @@ export interface WorldConfig {
   readonly clock?: Layer.Layer<never>
 }
 
-export const world = ({ schedule = specified, timeoutMillis = 10_000, ...rest }: WorldConfig = {}) => {
+export const fixture = ({ schedule = specified, timeoutMillis = 10_000, ...rest }: FixtureConfig = {}) => {
   const kept = rest.retention ?? retention
   return Layer.mergeAll(
     EventIntake.layer.pipe(

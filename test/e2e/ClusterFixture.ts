@@ -7,7 +7,7 @@ import { databaseOf } from "../long/support/Traffic.ts"
 import { api, type ApiClient } from "./support/ApiClient.ts"
 import type { ProgramInstance } from "./support/ProgramInstance.ts"
 import { until } from "./support/Until.ts"
-import type { Account, ProgramWorld } from "./support/ProgramWorld.ts"
+import type { Account, ProgramFixture } from "./support/ProgramFixture.ts"
 
 export interface Owner extends Account {
   readonly workspaceId: string
@@ -18,23 +18,23 @@ export interface Owner extends Account {
 
 export const addressOf = (accountId: string) => `${accountId}@example.com`
 
-const told = (world: ProgramWorld, kind: string, fields: object) =>
-  world.feed.publish(`intake.v1.directory.${kind}`, JSON.stringify({ kind, version: 1, ...fields }))
+const told = (fixture: ProgramFixture, kind: string, fields: object) =>
+  fixture.feed.publish(`intake.v1.directory.${kind}`, JSON.stringify({ kind, version: 1, ...fields }))
 
 /** An account that owns a workspace and `domains` verified domains in it; waits until it may use them. */
-export const owner = Effect.fnUntraced(function* (world: ProgramWorld, domains: number): Effect.fn.Return<Owner> {
+export const owner = Effect.fnUntraced(function* (fixture: ProgramFixture, domains: number): Effect.fn.Return<Owner> {
   const id = randomUUID()
   const workspaceId = randomUUID()
   const ids = Array.from({ length: domains }, () => randomUUID())
-  yield* told(world, "workspace", { id: workspaceId, name: "W", created_at: "2026-01-01T00:00:00Z" })
-  yield* told(world, "workspace_membership", {
+  yield* told(fixture, "workspace", { id: workspaceId, name: "W", created_at: "2026-01-01T00:00:00Z" })
+  yield* told(fixture, "workspace_membership", {
     id: randomUUID(),
     workspace_id: workspaceId,
     account_id: id,
     role: "owner",
   })
   yield* Effect.forEach(ids, (domainId) =>
-    told(world, "domain", {
+    told(fixture, "domain", {
       id: domainId,
       name: `${domainId}.example`,
       account_id: id,
@@ -42,7 +42,7 @@ export const owner = Effect.fnUntraced(function* (world: ProgramWorld, domains: 
       verified_at: "2026-01-01T00:00:00Z",
       dkim_selector: "s1",
     }), { concurrency: 32 })
-  const account = yield* world.account({ id })
+  const account = yield* fixture.account({ id })
   yield* until(
     "the domains",
     account.session.get("/v1/domain-transfers/accept-eligibility"),
@@ -57,7 +57,7 @@ export const owner = Effect.fnUntraced(function* (world: ProgramWorld, domains: 
 })
 
 /** Waits until the database shows that `processes` of them hold all shards between them. */
-export const shared = Effect.fnUntraced(function* (world: ProgramWorld, processes: number) {
+export const shared = Effect.fnUntraced(function* (fixture: ProgramFixture, processes: number) {
   yield* Effect.gen(function* () {
     const { sql } = yield* Database
     const held = sql<{ n: number }>`
@@ -70,7 +70,7 @@ export const shared = Effect.fnUntraced(function* (world: ProgramWorld, processe
       Effect.map(held, (rows) => rows.map(({ n }) => n)),
       (each) => each.length === processes && each.reduce((sum, n) => sum + n, 0) === shards,
     )
-  }).pipe(Effect.provide(databaseOf(world)), Effect.orDie)
+  }).pipe(Effect.provide(databaseOf(fixture)), Effect.orDie)
 })
 
 /** How many commands of this process no actor answered, so that the service was called directly. */

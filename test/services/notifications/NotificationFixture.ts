@@ -14,7 +14,7 @@ import { RejectedMessages } from "../../../services/platform/messaging/RejectedM
 import type { NotificationList } from "../../../schemas/mail/Notification.ts"
 import { ground } from "../../support/TestAccounts.ts"
 
-export const world = Layer.mergeAll(Inbox.layer, Preferences.layer).pipe(
+export const fixture = Layer.mergeAll(Inbox.layer, Preferences.layer).pipe(
   Layer.provideMerge(Principals.layer),
   Layer.provideMerge(Layer.mergeAll(KeyUses.layer, RejectedMessages.layer)),
   Layer.provide(Cookies.layer([])),

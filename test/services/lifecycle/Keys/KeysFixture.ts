@@ -10,8 +10,8 @@ import { Database } from "../../../../services/platform/database/Database.ts"
 import { announcedBy, compromisedBy } from "../../../../sdk/EventProjection.ts"
 import { keyCache } from "../../../../sdk/Keys.ts"
 import { type Pins, type VerifiedEvent, verifyEvent, verifySnapshot } from "../../../../sdk/Verify.ts"
-import { now } from "../../transfers/TransferWorld.ts"
-import { publicUrl, type Scene, signAll, transmitter } from "../LifecycleWorld.ts"
+import { now } from "../../transfers/TransferFixture.ts"
+import { publicUrl, type Scene, signAll, transmitter } from "../LifecycleFixture.ts"
 import { day } from "../../../support/Fixtures.ts"
 
 /** Options of a file's layers; the timeout allows for making RSA keys. */

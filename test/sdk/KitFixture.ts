@@ -12,10 +12,10 @@ import { EmbeddedIssuer } from "../../src/embedded/EmbeddedIssuer.ts"
 import { Server } from "../../src/http/Server.ts"
 import { decodeJwt } from "jose"
 import { management } from "../support/TestManagement.ts"
-import { type Scene, scene as sceneOf } from "../services/lifecycle/LifecycleWorld.ts"
+import { type Scene, scene as sceneOf } from "../services/lifecycle/LifecycleFixture.ts"
 
 /** The app, with the services that tests read from. */
-export const world = CursorApi.layer(new URL("http://127.0.0.1:8080")).pipe(
+export const fixture = CursorApi.layer(new URL("http://127.0.0.1:8080")).pipe(
   Layer.provideMerge(SigningKeys.layer),
   Layer.provideMerge(management({ ROLES: "api,lifecycle", WEBHOOKS_ALLOWED_CIDRS: "127.0.0.0/8" })),
 )

@@ -19,7 +19,7 @@ import { run } from "../../../services/platform/database/UnitOfWork.ts"
 import { until } from "../../e2e/support/Until.ts"
 import { issuer } from "../../support/TestIdentity.ts"
 import { serve } from "../platform/Outbound/LoopbackServers.ts"
-import { grant, publicUrl, type Scene, scene, signAll, transmitter } from "../lifecycle/LifecycleWorld.ts"
+import { grant, publicUrl, type Scene, scene, signAll, transmitter } from "../lifecycle/LifecycleFixture.ts"
 
 /** The deadline of a POST to a silent receiver, ms. A slow answer may miss it, and the event is sent again. */
 export const shortDeadline = 500
@@ -172,9 +172,9 @@ export const pushed = Effect.fnUntraced(function* (
 
 /** Pushes what is due until the scope ends. */
 export const pushing = Effect.gen(function* () {
-  const { bell, turn } = yield* StreamPush
+  const { waiter, turn } = yield* StreamPush
   yield* turn.pipe(
-    Effect.flatMap((more) => more ? Effect.void : bell.wait(20)),
+    Effect.flatMap((more) => more ? Effect.void : waiter.wait(20)),
     Effect.forever,
     Effect.forkScoped,
   )

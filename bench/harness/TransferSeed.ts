@@ -2,7 +2,7 @@
 import { Effect } from "effect"
 import { createHash } from "node:crypto"
 import { Database } from "../../services/platform/database/Database.ts"
-import type { World } from "./Servers.ts"
+import type { Fixture } from "./Servers.ts"
 
 /** The domain of number n belongs to account n mod `accounts`, and goes to an account half of them away. */
 export const accounts = 2_000
@@ -51,7 +51,7 @@ export const fill = (domains: number) =>
  * Transfers of the first `count` domains, from each owner to the other account, whose timers are due at `at`: offers
  * that expire, or accepted ones that complete.
  */
-export const due = (sql: World["sql"], status: "pending" | "accepted", count: number, at: Date) =>
+export const due = (sql: Fixture["sql"], status: "pending" | "accepted", count: number, at: Date) =>
   Effect.gen(function* () {
     const [a, w] = [(n: string) => sql.literal(uuid("aaaa", n)), (n: string) => sql.literal(uuid("bbbb", n))]
     const accepted = status === "accepted"
@@ -74,7 +74,7 @@ export const due = (sql: World["sql"], status: "pending" | "accepted", count: nu
   })
 
 /** Timers that are far from due, of transfers that no statement asks for. */
-export const pending = (sql: World["sql"], count: number) =>
+export const pending = (sql: Fixture["sql"], count: number) =>
   sql`insert into timers (aggregate_id, kind, due_at, not_before)
     select ${sql.literal(uuid("ffff", "n"))}::text, 'transfer.expire', t.at, t.at
     from generate_series(0, ${count - 1}::int) n,

@@ -63,7 +63,7 @@ import { signInWarning } from "./AppConfig/Warnings.ts"
 import { allKinds, trustInBus } from "./DirectoryKinds.ts"
 import { endDemo, fillDemo } from "./embedded/DemoDirectory.ts"
 import { EmbeddedIssuer } from "./embedded/EmbeddedIssuer.ts"
-import { consoleAuth, consoleHandlersOf, consoleRoutes, consoleServices } from "./App/ConsoleLayers.ts"
+import { consoleAuth, consoleHandlersOf, consoleRoutes, consoleServices, prepareConsole } from "./App/ConsoleLayers.ts"
 import { account } from "./http/handlers/AccountHandlers.ts"
 import { apiKeys } from "./http/handlers/ApiKeysHandlers.ts"
 import { authenticated, presented } from "./http/auth/AccountAuth.ts"
@@ -257,11 +257,14 @@ const actors = (config: AppConfig, { database }: BackingServices) => {
     : Layer.provideMerge(here ? living : Layer.succeed(Mailbox, { timeoutMillis: 0 }), singleProcess)
 }
 
-/** Makes the API's documents, which need neither the database nor the broker. */
+/** Makes the API's documents and the console's files, which need neither the database nor the broker. */
 export const prepare = (config: AppConfig) => {
   if (!config.roles.has("api")) return Effect.void
   const { origin } = publicUrlOf(config)
-  return config.transfersEnabled ? Docs.prepare(Api, origin) : Docs.prepare(ApiWithoutTransfers, origin)
+  return Effect.andThen(
+    config.transfersEnabled ? Docs.prepare(Api, origin) : Docs.prepare(ApiWithoutTransfers, origin),
+    prepareConsole(config),
+  )
 }
 
 const api = (config: AppConfig, places: BackingServices) => {

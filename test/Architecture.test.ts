@@ -7,7 +7,7 @@ import { readdirSync, readFileSync } from "node:fs"
 import { basename, dirname, join, normalize } from "node:path"
 import { longFunctions } from "./support/LongFunctions.ts"
 
-const trees = ["schemas", "services", "src", "migrations", "test", "bench", "sdk", "examples"]
+const trees = ["schemas", "services", "src", "migrations", "test", "bench", "sdk", "examples", "console"]
 
 /** Domains by floors, the highest first (docs/architecture.md). None imports another of its own floor. */
 const floors: ReadonlyArray<ReadonlyArray<string>> = [
@@ -218,6 +218,19 @@ describe("Architecture", () => {
     assert.isAbove(under("sdk").length, 8)
   })
 
+  it("the console imports itself, Preact, and types of the contract; its room is imported by nobody", () => {
+    const own = /^(console\/|preact(\/hooks)?$|@preact\/signals$)/
+    const contract = "console/contract/EndpointTypes.ts -> schemas/api/Api.ts"
+    assert.deepStrictEqual(breaches(under("console"), (to) => !own.test(to)), [contract])
+    const types = sources.find(({ path }) => path === "console/contract/EndpointTypes.ts")!
+    assert.deepStrictEqual(types.text.match(/^import(?! type).*/gm), null)
+    const others = sources.filter(({ path }) => !/^(console|test)\//.test(path))
+    assert.deepStrictEqual(breaches(others, (to) => to.startsWith("console/")), [])
+    // Markup that is made of text is script of others: a browser refuses it under `trusted-types 'none'`.
+    assert.deepStrictEqual(saying(under("console"), /dangerouslySetInnerHTML|innerHTML|insertAdjacentHTML/), [])
+    assert.isAbove(under("console").length, 15)
+  })
+
   it("requests to the outside go through platform/Outbound", () => {
     const inside = /^services\/platform\/Outbound(\.ts$|\/)/
     const outside = product.filter(({ path }) => !inside.test(path))
@@ -245,7 +258,7 @@ describe("Architecture", () => {
   it("no `as any`, no barrel, no import without an extension", () => {
     assert.deepStrictEqual(saying(sources.filter(({ path }) => path !== "test/Architecture.test.ts"), /\bas any\b/), [])
     assert.deepStrictEqual(sources.filter(({ path }) => /\/index\.tsx?$/.test(path)).map(({ path }) => path), [])
-    assert.deepStrictEqual(breaches(sources, (to) => isFile(to) && !/\.(tsx?|json)$/.test(to)), [])
+    assert.deepStrictEqual(breaches(sources, (to) => isFile(to) && !/\.(tsx?|json|css)$/.test(to)), [])
     const vague = /\/(utils?|common|helpers?)(\/|\.ts$)/i
     assert.deepStrictEqual(sources.filter(({ path }) => vague.test(path)).map(({ path }) => path), [])
   })

@@ -1,11 +1,13 @@
 /** The web console: its sessions, its sign-in, and what the APIs take its cookie for. */
-import { Layer } from "effect"
+import { Effect, Layer } from "effect"
 import type { ConsoleIssuer } from "../../services/console/ConfiguredConsoleIssuer.ts"
 import { ConsoleSessions } from "../../services/console/ConsoleSessions.ts"
 import { ConsoleVisitors } from "../../services/console/ConsoleVisitors.ts"
 import { OpenIdClient } from "../../services/console/OpenIdClient.ts"
 import type { AppConfig } from "../AppConfig.ts"
 import { ConsoleAuth } from "../http/auth/ConsoleAuth.ts"
+import * as ConsoleAssets from "../http/console/ConsoleAssets.ts"
+import { buildConsole } from "../http/console/ConsoleBuild.ts"
 import * as ConsoleSignIn from "../http/console/ConsoleSignIn.ts"
 import { demoClientId } from "../http/dev/DevIssuer.ts"
 import { consoleHandlers } from "../http/handlers/ConsoleHandlers.ts"
@@ -40,4 +42,8 @@ export const consoleHandlersOf = ({ console: mode, transfersEnabled: transfers }
 
 /** The console's own paths; none with `CONSOLE=off`. */
 export const consoleRoutes = ({ console: mode }: AppConfig, publicUrl: URL) =>
-  mode === "off" ? Layer.empty : ConsoleSignIn.layer(publicUrl)
+  mode === "off" ? Layer.empty : Layer.merge(ConsoleSignIn.layer(publicUrl), ConsoleAssets.layer)
+
+/** Builds the screens where their sources have changed; a request for them says why where that fails. */
+export const prepareConsole = ({ console: mode }: AppConfig) =>
+  mode === "off" ? Effect.void : Effect.ignore(Effect.tryPromise(() => buildConsole()))

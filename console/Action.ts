@@ -1,0 +1,38 @@
+/** A write: whether it runs, its refusal, and the step-up that a refusal may ask for. */
+import { type Signal, signal } from "@preact/signals"
+import { useMemo } from "preact/hooks"
+import type { Refused } from "./contract/Ask.ts"
+import { onRefusal, refusalOf } from "./Resource.ts"
+
+export interface Action {
+  readonly busy: Signal<boolean>
+  readonly failure: Signal<Refused | null>
+  /** Runs it, unless it runs already; true where it succeeded. */
+  readonly run: (write: () => Promise<unknown>) => Promise<boolean>
+}
+
+const make = (): Action => {
+  const busy = signal(false)
+  const failure = signal<Refused | null>(null)
+  return {
+    busy,
+    failure,
+    run: async (write) => {
+      if (busy.value) return false
+      busy.value = true
+      failure.value = null
+      try {
+        await write()
+        return true
+      } catch (cause) {
+        failure.value = refusalOf(cause)
+        onRefusal.see(failure.value)
+        return false
+      } finally {
+        busy.value = false
+      }
+    },
+  }
+}
+
+export const useAction = (): Action => useMemo(make, [])

@@ -1,0 +1,56 @@
+/**
+ * What is being typed in a form, with the idempotency key that was made when the form opened. While the visitor signs in
+ * again for a step-up, drafts wait in the tab's session storage, and the form opens with them after the return. Secrets
+ * are never a draft.
+ */
+import { type Signal, signal } from "@preact/signals"
+import { useEffect, useMemo } from "preact/hooks"
+
+export interface Draft<A> {
+  readonly value: Signal<A>
+  /** Sent with each try of this form: a repeated try has one effect. */
+  readonly key: string
+  readonly set: (change: Partial<A>) => void
+}
+
+interface Kept {
+  readonly key: string
+  readonly value: unknown
+}
+
+const mounted = new Map<string, () => Kept>()
+const place = (name: string) => `draft ${location.pathname} ${name}`
+
+const read = (name: string): Kept | null => {
+  const text = sessionStorage.getItem(place(name))
+  return text === null ? null : JSON.parse(text) as Kept
+}
+
+/** Keeps the drafts of this page for the time of a sign-in. */
+export const keepDrafts = (): void => {
+  for (const [name, kept] of mounted) sessionStorage.setItem(place(name), JSON.stringify(kept()))
+}
+
+/** Whether a draft of this form waits on this page. */
+export const waits = (name: string): boolean => read(name) !== null
+
+/** The draft of a form that is open; `name` is unique on its page. */
+export const useDraft = <A extends object>(name: string, initial: A): Draft<A> => {
+  const draft = useMemo((): Draft<A> => {
+    const kept = read(name)
+    sessionStorage.removeItem(place(name))
+    const value = signal(kept === null ? initial : kept.value as A)
+    return {
+      value,
+      key: kept?.key ?? crypto.randomUUID(),
+      set: (change) => {
+        value.value = { ...value.value, ...change }
+      },
+    }
+  }, [name])
+  useEffect(() => {
+    mounted.set(name, () => ({ key: draft.key, value: draft.value.value }))
+    return () => void mounted.delete(name)
+  }, [draft])
+  return draft
+}

@@ -1,0 +1,69 @@
+/** The address of the page, and how it changes: History API, no reload. */
+import { computed, signal } from "@preact/signals"
+
+const address = signal(location.href)
+
+/** The address of the page. */
+export const here = computed(() => new URL(address.value))
+
+/** Goes to a page of the console. `replace`: the page before stays out of the history, as for filters. */
+export const go = (to: string, { replace = false } = {}): void => {
+  const url = new URL(to, location.href)
+  if (url.href === location.href) return
+  if (replace) history.replaceState(null, "", url)
+  else {
+    history.pushState(null, "", url)
+    scrollTo(0, 0)
+  }
+  address.value = location.href
+}
+
+/** Sets and, by undefined or "", takes away parts of the query. */
+export const setQuery = (change: Readonly<Record<string, string | undefined>>): void => {
+  const url = new URL(location.href)
+  for (const [name, value] of Object.entries(change)) {
+    if (value === undefined || value === "") url.searchParams.delete(name)
+    else url.searchParams.set(name, value)
+  }
+  go(url.href, { replace: true })
+}
+
+/** The parameters of a path by its pattern, `/console/webhooks/:webhook_id`; null where it is another path. */
+export const paramsOf = (pattern: string, path: string): Readonly<Record<string, string>> | null => {
+  const parts = path.replace(/\/$/, "").split("/")
+  const asked = pattern.replace(/\/$/, "").split("/")
+  if (parts.length !== asked.length) return null
+  const params: Record<string, string> = {}
+  for (const [n, part] of asked.entries()) {
+    const found = parts[n]!
+    if (part.startsWith(":")) params[part.slice(1)] = decodeURIComponent(found)
+    else if (part !== found) return null
+  }
+  return params
+}
+
+/** The paths below /console that the server itself answers. */
+const ofServer = /^\/console\/(sign-in|callback|sign-out|assets)(\/|$)/
+
+const onClick = (event: MouseEvent): void => {
+  if (
+    event.defaultPrevented || event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey
+  ) {
+    return
+  }
+  const link = event.target instanceof Element ? event.target.closest("a") : null
+  if (link === null || link.target !== "" || link.hasAttribute("download") || link.origin !== location.origin) return
+  if (!link.pathname.startsWith("/console/") || ofServer.test(link.pathname)) return
+  // The skip link, and others to a place on the page.
+  if (link.hash !== "" && link.pathname === location.pathname && link.search === location.search) return
+  event.preventDefault()
+  go(link.href)
+}
+
+/** Follows links within the console, and the browser's own back and forward. */
+export const followLinks = (): void => {
+  document.addEventListener("click", onClick)
+  addEventListener("popstate", () => {
+    address.value = location.href
+  })
+}

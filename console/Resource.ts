@@ -1,0 +1,77 @@
+/**
+ * What a screen reads: the answer of before is shown at once while the new one is asked for, and a request ends with the
+ * screen that made it. The cache has a bound, so that looking around does not take memory without end.
+ */
+import { type Signal, signal } from "@preact/signals"
+import { useEffect, useMemo } from "preact/hooks"
+import { Refused } from "./contract/Ask.ts"
+
+export interface Resource<A> {
+  readonly key: string
+  /** Undefined until the first answer. */
+  readonly value: Signal<A | undefined>
+  readonly failure: Signal<Refused | null>
+  readonly loading: Signal<boolean>
+  /** Asks again; what is shown stays until the answer. */
+  readonly reload: () => Promise<void>
+}
+
+type Ask<A> = (signal: AbortSignal) => Promise<A>
+
+const most = 40
+const answers = new Map<string, unknown>()
+
+const keep = (key: string, answer: unknown): void => {
+  answers.delete(key)
+  answers.set(key, answer)
+  for (const old of answers.keys()) {
+    if (answers.size <= most) break
+    answers.delete(old)
+  }
+}
+
+/** Forgets every answer: another visitor, or a write that changes much. */
+export const forgetAll = (): void => answers.clear()
+
+/** Sees a refusal that ends the session; set by the shell. */
+export const onRefusal: { see: (refused: Refused) => void } = { see: () => {} }
+
+export const refusalOf = (cause: unknown): Refused =>
+  cause instanceof Refused ? cause : new Refused(0, { code: "failed", detail: `This page failed: ${cause}` })
+
+const make = <A>(key: string, asked: { current: Ask<A> }): Resource<A> & { readonly stop: () => void } => {
+  const value = signal(answers.get(key) as A | undefined)
+  const failure = signal<Refused | null>(null)
+  const loading = signal(true)
+  let running = new AbortController()
+  const reload = async () => {
+    running.abort()
+    const mine = running = new AbortController()
+    loading.value = true
+    try {
+      const answer = await asked.current(mine.signal)
+      if (mine.signal.aborted) return
+      keep(key, answer)
+      value.value = answer
+      failure.value = null
+    } catch (cause) {
+      if (mine.signal.aborted) return
+      failure.value = refusalOf(cause)
+      onRefusal.see(failure.value)
+    }
+    loading.value = false
+  }
+  return { key, value, failure, loading, reload, stop: () => running.abort() }
+}
+
+/** The answer of `ask`, under a key that names its question: another key asks anew. */
+export const useResource = <A>(key: string, ask: Ask<A>): Resource<A> => {
+  const asked = useMemo(() => ({ current: ask }), [key])
+  asked.current = ask
+  const resource = useMemo(() => make(key, asked), [key])
+  useEffect(() => {
+    void resource.reload()
+    return resource.stop
+  }, [resource])
+  return resource
+}

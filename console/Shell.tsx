@@ -1,0 +1,143 @@
+/** The shell around every screen: skip link, navigation by what the visitor may see, the screen, dialogs. */
+import { computed, signal } from "@preact/signals"
+import type { ComponentType, JSX } from "preact"
+import { useEffect } from "preact/hooks"
+import { go, here, paramsOf } from "./Location.ts"
+import { announce, Announcements } from "./parts/Announce.tsx"
+import { Failure } from "./parts/Failure.tsx"
+import { Page } from "./parts/Page.tsx"
+import { type Params, parts, type Screen, screens } from "./Screens.tsx"
+import { SignIn } from "./SignIn.tsx"
+import { StepUp } from "./StepUp.tsx"
+import { loadSession, readOnly, type Session, session, sessionFailure, signOut } from "./Visitor.ts"
+
+const seen = computed(() => {
+  const one = session.value
+  return one === undefined ? [] : screens.filter(({ sees }) => one.session !== null && sees(one))
+})
+
+interface Found {
+  readonly screen: Screen
+  readonly params: Params
+}
+
+const found = computed((): Found | null => {
+  const { pathname } = here.value
+  for (const screen of seen.value) {
+    const params = paramsOf(screen.path, pathname)
+    if (params !== null) return { screen, params }
+  }
+  return null
+})
+
+type Loaded = ComponentType<{ readonly params: Params }>
+const loaded = signal<ReadonlyMap<string, Loaded>>(new Map())
+
+const load = async ({ load, path }: Screen): Promise<void> => {
+  try {
+    const { default: component } = await load()
+    loaded.value = new Map(loaded.value).set(path, component)
+  } catch {
+    // The program was replaced by another version, whose files have other names.
+    announce("This page could not be loaded. Load it anew.")
+  }
+}
+
+const NotFound = (): JSX.Element => (
+  <Page title="There is no such page">
+    <p>It may have been for another person, or its address is not complete.</p>
+    <p>
+      <a href="/console/">To your first page</a>
+    </p>
+  </Page>
+)
+
+const Current = (): JSX.Element | null => {
+  const home = /^\/console\/?$/.test(here.value.pathname)
+  const { params, screen } = found.value ?? {}
+  useEffect(() => {
+    const first = seen.value.find((one) => one.home)
+    if (home && first !== undefined) go(first.path, { replace: true })
+    else if (screen !== undefined && !loaded.value.has(screen.path)) void load(screen)
+  }, [home, screen])
+  if (home) return null
+  if (screen === undefined) return <NotFound />
+  const Component = loaded.value.get(screen.path)
+  // Another object of the same screen is another page.
+  return Component === undefined ? null : <Component key={JSON.stringify(params)} params={params!} />
+}
+
+const inPart = (path: string, pathname: string) => pathname === path || pathname.startsWith(`${path}/`)
+
+const Navigation = (): JSX.Element => {
+  const { pathname } = here.value
+  return (
+    <nav class="menu" aria-label="Main">
+      {parts.map((part) => {
+        const lines = seen.value.filter((screen) => screen.part === part && screen.menu !== undefined)
+        return lines.length === 0 ? null : (
+          <div key={part}>
+            <p class="part" id={`part-${part}`}>{part}</p>
+            <ul aria-labelledby={`part-${part}`}>
+              {lines.map(({ menu, path }) => (
+                <li key={path}>
+                  <a href={path} aria-current={inPart(path, pathname) ? "page" : undefined}>{menu}</a>
+                </li>
+              ))}
+            </ul>
+          </div>
+        )
+      })}
+    </nav>
+  )
+}
+
+const nameOf = ({ account, person }: Session) => person?.display_name ?? account?.name ?? person?.email ?? "Signed in"
+
+const Who = ({ one }: { readonly one: Session }): JSX.Element => (
+  <details class="who">
+    <summary>{nameOf(one)}</summary>
+    <div class="sheet">
+      <p class="note">{[one.person?.email, one.account?.email].filter((text) => text != null).join(", ")}</p>
+      <button type="button" onClick={() => void signOut(false)}>Sign out</button>
+      <button type="button" onClick={() => void signOut(true)}>Sign out everywhere</button>
+    </div>
+  </details>
+)
+
+const Notes = ({ one }: { readonly one: Session }): JSX.Element => (
+  <>
+    {readOnly.value ? <p class="banner">This console may only read: buttons that change something are off.</p> : null}
+    {one.installation.state === "held"
+      ? <p class="banner bad">This installation is held: it decides nothing until an operator opens it.</p>
+      : null}
+  </>
+)
+
+export const Shell = (): JSX.Element => {
+  const one = session.value
+  const signedIn = one !== undefined && one.session !== null
+  return (
+    <>
+      <a class="skip" href="#main">Skip to the page</a>
+      <header>
+        <a class="brand" href="/console/">Bailiwick</a>
+        {signedIn ? <Who one={one} /> : null}
+      </header>
+      {signedIn ? <Navigation /> : null}
+      <main id="main" tabIndex={-1}>
+        <Failure of={sessionFailure} retry={loadSession} />
+        {one === undefined ? null : signedIn
+          ? (
+            <>
+              <Notes one={one} />
+              <Current />
+            </>
+          )
+          : <SignIn />}
+      </main>
+      <StepUp />
+      <Announcements />
+    </>
+  )
+}

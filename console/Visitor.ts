@@ -1,0 +1,76 @@
+/** The signed-in visitor, as `GET /v1/console/session` describes it, and who sees which screen. */
+import { computed, signal } from "@preact/signals"
+import { ask, type Refused } from "./contract/Ask.ts"
+import type { AnswerOf } from "./contract/EndpointTypes.ts"
+import { forgetAll } from "./Resource.ts"
+
+export type Session = AnswerOf<"consoleSession">
+
+/** Undefined until the first answer. */
+export const session = signal<Session | undefined>(undefined)
+export const sessionFailure = signal<Refused | null>(null)
+
+/** Whether the console may change anything (`CONSOLE=read`). */
+export const readOnly = computed(() => session.value?.mode === "read")
+
+/** Tells the other tabs of this browser that the session changed. */
+const tabs = new BroadcastChannel("console-session")
+
+const holderOf = (one: Session | undefined) =>
+  one === undefined ? undefined : `${one.account?.id} ${one.person?.person_id}`
+
+/** Asks anew for the visitor. Another one than before sees nothing of what the one before was shown. */
+export const loadSession = async (): Promise<void> => {
+  try {
+    const next = await ask("consoleSession", {})
+    if (holderOf(next) !== holderOf(session.value)) forgetAll()
+    session.value = next
+    sessionFailure.value = null
+  } catch (cause) {
+    sessionFailure.value = cause as Refused
+  }
+}
+
+/** Asks at the beginning, when another tab signed in or out, and when the tab is looked at again. */
+export const followSession = (): void => {
+  void loadSession()
+  tabs.addEventListener("message", () => void loadSession())
+  document.addEventListener("visibilitychange", () => {
+    if (document.visibilityState === "visible" && session.value !== undefined) void loadSession()
+  })
+}
+
+/** Signs out here, or everywhere, and leaves for the issuer's own sign-out where it has one. */
+export const signOut = async (everywhere: boolean): Promise<void> => {
+  const response = await fetch("/console/sign-out", {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify({ everywhere }),
+  })
+  const { location: to } = await response.json() as { readonly location: string }
+  tabs.postMessage("signed out")
+  location.assign(to)
+}
+
+/** The address at which a visitor signs in at an issuer, and returns to this page. */
+export const signInAddress = (issuer: string | null, more: Readonly<Record<string, string>> = {}): string => {
+  const query = new URLSearchParams({ ...(issuer === null ? {} : { issuer }), ...more })
+  query.set("return", location.pathname + location.search)
+  return `/console/sign-in?${query}`
+}
+
+/** Decides whether a visitor sees a screen; the API decides what they may do there. */
+export type Sees = (one: Session) => boolean
+
+export const anyone: Sees = (one) => one.session !== null
+/** A mail account. */
+export const account: Sees = (one) => one.account !== null
+export const transferring: Sees = (one) => one.account !== null && one.features.transfers
+export const platformAdmin: Sees = (one) => one.account?.platform_admin === true && one.features.transfers
+/** A person of the directory. */
+export const person: Sees = (one) => one.person !== null
+export const operator: Sees = (one) => one.operator
+/** A person with a part in an institution. */
+export const member: Sees = (one) => one.institutions.length > 0
+/** A person who owns a project. */
+export const owner: Sees = (one) => one.projects.length > 0

@@ -1,0 +1,37 @@
+/** A table, whose rows are cards on a phone. The roles are said, since `display: block` takes them away. */
+import type { ComponentChildren, JSX } from "preact"
+
+export interface Column<Row> {
+  readonly head: string
+  readonly cell: (row: Row) => ComponentChildren
+}
+
+export const Table = <Row,>({ caption, columns, empty, keyOf, rows }: {
+  /** What the table lists; read by screen readers. */
+  readonly caption: string
+  /** The first column names the row. */
+  readonly columns: ReadonlyArray<Column<Row>>
+  readonly rows: ReadonlyArray<Row>
+  readonly keyOf: (row: Row) => string
+  /** What is said, and what to do, where there is no row. */
+  readonly empty: ComponentChildren
+}): JSX.Element =>
+  rows.length === 0 ? <div class="empty">{empty}</div> : (
+    <table role="table">
+      <caption class="hidden">{caption}</caption>
+      <thead role="rowgroup">
+        <tr role="row">{columns.map(({ head }) => <th key={head} role="columnheader" scope="col">{head}</th>)}</tr>
+      </thead>
+      <tbody role="rowgroup">
+        {rows.map((row) => (
+          <tr key={keyOf(row)} role="row">
+            {columns.map(({ cell, head }, n) =>
+              n === 0
+                ? <th key={head} role="rowheader" scope="row">{cell(row)}</th>
+                : <td key={head} role="cell" data-label={head}>{cell(row)}</td>
+            )}
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  )

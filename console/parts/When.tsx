@@ -1,0 +1,40 @@
+/** A time, as people say it, with the exact one as its title. */
+import { signal } from "@preact/signals"
+import type { JSX } from "preact"
+
+/** The time of the page, which moves on every few seconds while somebody looks. */
+export const now = signal(Date.now())
+setInterval(() => {
+  if (document.visibilityState === "visible") now.value = Date.now()
+}, 5_000)
+
+const units = [["year", 31_557_600], ["month", 2_629_800], ["day", 86_400], ["hour", 3_600], ["minute", 60]] as const
+const relative = new Intl.RelativeTimeFormat("en", { numeric: "auto" })
+const absolute = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeStyle: "medium" })
+
+/** `3 minutes ago`, `in 2 hours`. */
+export const relativeTo = (at: number, from: number): string => {
+  const seconds = (at - from) / 1_000
+  for (const [unit, size] of units) {
+    if (Math.abs(seconds) >= size) return relative.format(Math.trunc(seconds / size), unit)
+  }
+  return Math.abs(seconds) < 5 ? "now" : relative.format(Math.trunc(seconds), "second")
+}
+
+export const exactly = (at: string): string => absolute.format(new Date(at))
+
+/** A time; `never` where there is none. `exact`: the exact time is shown beside. */
+export const When = ({ at, exact = false, never = "never" }: {
+  readonly at: string | null
+  readonly exact?: boolean
+  readonly never?: string
+}): JSX.Element => {
+  if (at === null) return <span class="note">{never}</span>
+  const said = exactly(at)
+  return (
+    <time dateTime={at} title={`${said} (${at})`}>
+      {relativeTo(Date.parse(at), now.value)}
+      {exact ? <span class="note">, {said}</span> : null}
+    </time>
+  )
+}

@@ -1,0 +1,164 @@
+/**
+ * People at the console in real Chromium: signed in through the demo's issuer as anybody is, with every complaint of the
+ * browser, and every address that it asked for, recorded.
+ */
+import { AxePuppeteer } from "@axe-core/puppeteer"
+import { assert } from "@effect/vitest"
+import { Context, Effect, Layer, Redacted } from "effect"
+import { mkdirSync } from "node:fs"
+import { join } from "node:path"
+import process from "node:process"
+import type { Browser as Chrome, Page } from "puppeteer-core"
+import { DevKey } from "../../../../src/http/dev/DevKey.ts"
+import { Server } from "../../../../src/http/Server.ts"
+import { browser, desktop, phone, type Visitor, visitor, type VisitorOptions } from "../../../support/Browser.ts"
+
+/** One browser for a test file. */
+export class Chromium extends Context.Service<Chromium, Chrome>()("bailiwick/test/http/console/Chromium") {
+  static readonly layer = Layer.effect(Chromium, browser)
+}
+
+export interface AtConsole extends Visitor {
+  readonly origin: string
+  /** Every address that the browser asked for. */
+  readonly asked: ReadonlyArray<string>
+  /** Goes to a path of the console by loading it, and waits for its heading. */
+  readonly open: (path: string, heading?: string) => Effect.Effect<void>
+}
+
+/** Waits for the page's heading: `<h1>` with this text. */
+export const heading = (page: Page, text: string) =>
+  Effect.promise(() =>
+    page.waitForFunction((text: string) => document.querySelector("h1")?.textContent?.trim() === text, {}, text)
+  )
+
+/** Presses the button or link with these words, in the open dialog where there is one. */
+export const press = (page: Page, words: string, of = "button, a, summary, label") =>
+  Effect.promise(async () => {
+    const handle = await page.waitForFunction(
+      (words: string, of: string) => {
+        const root = document.querySelector("dialog[open]") ?? document
+        return [...root.querySelectorAll<HTMLElement>(of)].find((one) =>
+          one.textContent?.trim() === words && !one.matches(":disabled")
+        )
+      },
+      {},
+      words,
+      of,
+    )
+    await (handle.asElement() as unknown as { click(): Promise<void> }).click()
+  })
+
+/** Waits for a text anywhere on the page. */
+export const text = (page: Page, words: string) =>
+  Effect.promise(() => page.waitForFunction((words: string) => document.body.innerText.includes(words), {}, words))
+
+/** Types into the field with this label, in the open dialog where there is one. */
+export const fill = (page: Page, label: string, value: string) =>
+  Effect.promise(async () => {
+    const handle = await page.waitForFunction(
+      (label: string) => {
+        const root = document.querySelector("dialog[open]") ?? document
+        const found = [...root.querySelectorAll("label")].find((one) => one.textContent?.trim() === label)
+        return found?.control ?? undefined
+      },
+      {},
+      label,
+    )
+    const field = handle.asElement() as unknown as {
+      click(options: { count: number }): Promise<void>
+      type(text: string): Promise<void>
+    }
+    await field.click({ count: 3 })
+    await field.type(value)
+  })
+
+/** A browser at the console, signed in by nobody yet. */
+export const atConsole = Effect.fnUntraced(function* (options: VisitorOptions = {}) {
+  const { url: origin } = yield* Server
+  const { cookie, key } = yield* DevKey
+  const visiting = yield* visitor(yield* Chromium, options)
+  const { page } = visiting
+  const asked: Array<string> = []
+  page.on("request", (request) => asked.push(request.url()))
+  yield* Effect.promise(() =>
+    page.browserContext().setCookie({
+      name: cookie.name,
+      value: Redacted.value(key),
+      domain: new URL(origin).hostname,
+      path: "/dev",
+    })
+  )
+  const open = (path: string, title?: string) =>
+    Effect.promise(() => page.goto(new URL(path, origin).href, { waitUntil: "load" })).pipe(
+      Effect.andThen(title === undefined ? Effect.void : heading(page, title)),
+      Effect.asVoid,
+    )
+  return { ...visiting, origin, asked, open } satisfies AtConsole
+})
+
+/** Chooses somebody on the demo issuer's page. */
+export const chooseAtIssuer = Effect.fnUntraced(function* (page: Page, who: string, level?: string) {
+  yield* Effect.promise(() => page.waitForSelector('button[name="subject"]'))
+  if (level !== undefined) yield* Effect.promise(() => page.click(`input[value="${level}"]`))
+  yield* Effect.promise(async () => {
+    const buttons = await page.$$('button[name="subject"]')
+    for (const button of buttons) {
+      if ((await button.evaluate((one) => one.textContent ?? "")).startsWith(`${who},`)) {
+        await Promise.all([page.waitForNavigation({ waitUntil: "load" }), button.click()])
+        return
+      }
+    }
+    throw new Error(`${who} is not on the issuer's page`)
+  })
+})
+
+/** A browser in which somebody of the demo is signed in, by the pages alone. */
+export const inConsole = Effect.fnUntraced(function* (who: string, options: VisitorOptions = {}, path = "/console/") {
+  const at = yield* atConsole(options)
+  yield* at.open(path, "Sign in")
+  yield* press(at.page, "Sign in with the demo")
+  yield* chooseAtIssuer(at.page, who)
+  return at
+})
+
+/** No accessibility fault, no complaint of the browser, no request to anywhere else, no scrolling to the side. */
+export const sound = Effect.fnUntraced(function* ({ asked, complaints, origin, page }: AtConsole, screen: string) {
+  const { passes, violations } = yield* Effect.promise(() => new AxePuppeteer(page).analyze())
+  assert.isAbove(passes.length, 8, screen)
+  const faults = violations.map(({ help, id, nodes }) => `${id}: ${help}: ${nodes.map(({ html }) => html).join(" ")}`)
+  assert.deepStrictEqual(faults, [], screen)
+  assert.deepStrictEqual(complaints, [], screen)
+  assert.deepStrictEqual(asked.filter((one) => new URL(one).origin !== origin), [], screen)
+  const wider = yield* Effect.promise(() =>
+    page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth)
+  )
+  assert.isAtMost(wider, 0, `${screen} scrolls to the side`)
+})
+
+/** Keeps a picture of the page where `SCREENSHOTS` names a folder. */
+export const pictured = (page: Page, name: string) =>
+  Effect.promise(async () => {
+    const folder = process.env["SCREENSHOTS"]
+    if (folder === undefined) return
+    mkdirSync(folder, { recursive: true })
+    await page.screenshot({ path: join(folder, `${name}.png`), fullPage: true })
+  })
+
+/** Each screen is looked at in these ways. */
+export const looks = {
+  desktop: { viewport: desktop, scheme: "light" },
+  phone: { viewport: phone, scheme: "light" },
+  dark: { viewport: desktop, scheme: "dark" },
+} as const
+
+/** Looks at a screen on a desktop, on a phone and in the dark. */
+export const everyLook = Effect.fnUntraced(function* (at: AtConsole, screen: string) {
+  for (const [look, { scheme, viewport }] of Object.entries(looks)) {
+    yield* Effect.promise(() => at.page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: scheme }]))
+    yield* Effect.promise(() => at.page.setViewport(viewport))
+    yield* sound(at, `${screen}, ${look}`)
+    yield* pictured(at.page, `${screen}-${look}`)
+  }
+  yield* Effect.promise(() => at.page.setViewport(desktop))
+})

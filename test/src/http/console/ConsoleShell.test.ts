@@ -1,0 +1,135 @@
+/** The console's shell in real Chromium, and how its files are served. */
+import { assert, describe, it, layer } from "@effect/vitest"
+import { Effect, Layer } from "effect"
+import { readFileSync } from "node:fs"
+import { brotliDecompressSync, gunzipSync } from "node:zlib"
+import { Server } from "../../../../src/http/Server.ts"
+import { consoleFiles, sourceHash } from "../../../../src/http/console/ConsoleBuild.ts"
+import { consoleRoutes, routesFile } from "../../../support/ConsoleRoutes.ts"
+import { atConsole, Chromium, everyLook, heading, inConsole, press, text } from "./ConsoleBrowser.ts"
+import { staged } from "./ConsoleStage.ts"
+
+/** What a first page loads: the script, what it imports at once, and the sheet. */
+const atOnce = (page: string) => [...page.matchAll(/\/console\/assets\/([\w-]+\.(?:js|css))/g)].map(([, name]) => name!)
+
+layer(Layer.merge(staged(), Chromium.layer), { excludeTestServices: true, timeout: "4 minutes" })(
+  "the console",
+  (it) => {
+    it.effect("a visitor signs in and lands on the page that was asked for, or on their own first one", () =>
+      Effect.gen(function* () {
+        const at = yield* atConsole()
+        yield* at.open("/console/", "Sign in")
+        yield* everyLook(at, "sign-in")
+        yield* press(at.page, "Sign in with the demo")
+        yield* Effect.promise(() => at.page.waitForSelector('button[name="subject"]'))
+        const asked = yield* inConsole("Sam", {}, "/console/welcome?x=1")
+        yield* heading(asked.page, "Welcome, Sam")
+        assert.strictEqual(new URL(asked.page.url()).search, "?x=1")
+        yield* text(asked.page, "Fern (sponsor)")
+        yield* everyLook(asked, "welcome")
+      }))
+
+    it.effect("signing out in one tab ends the other one", () =>
+      Effect.gen(function* () {
+        const at = yield* inConsole("Pat", {}, "/console/welcome")
+        yield* heading(at.page, "Welcome, Pat")
+        const other = yield* Effect.promise(() => at.page.browserContext().newPage())
+        yield* Effect.promise(() => other.goto(`${at.origin}/console/welcome`))
+        yield* heading(other, "Welcome, Pat")
+        yield* Effect.promise(() => at.page.bringToFront())
+        yield* press(at.page, "Pat")
+        yield* press(at.page, "Sign out")
+        yield* heading(at.page, "Sign in")
+        yield* heading(other, "Sign in")
+        const stored = yield* Effect.promise(() =>
+          at.page.evaluate(() => [localStorage.length, sessionStorage.length, document.cookie])
+        )
+        assert.deepStrictEqual(stored, [0, 0, ""])
+      }))
+
+    it.effect("an unknown address says so, and the keyboard alone reaches the page", () =>
+      Effect.gen(function* () {
+        const at = yield* inConsole("Abe", {}, "/console/nothing/here")
+        yield* heading(at.page, "There is no such page")
+        yield* Effect.promise(() => at.page.reload())
+        yield* heading(at.page, "There is no such page")
+        yield* Effect.promise(() => at.page.keyboard.press("Tab"))
+        const first = yield* Effect.promise(() => at.page.evaluate(() => document.activeElement?.textContent))
+        assert.strictEqual(first, "Skip to the page")
+        yield* Effect.promise(() => at.page.keyboard.press("Enter"))
+        const focused = yield* Effect.promise(() => at.page.evaluate(() => document.activeElement?.id))
+        assert.strictEqual(focused, "main")
+        yield* press(at.page, "To your first page")
+        yield* heading(at.page, "Welcome, Abe")
+        const heard = yield* Effect.promise(() => at.page.evaluate(() => document.activeElement?.tagName))
+        assert.strictEqual(heard, "H1")
+        assert.deepStrictEqual(at.complaints, [])
+      }))
+
+    it.effect("the shell has a policy without a hole, and a 304 for a browser that has it", () =>
+      Effect.gen(function* () {
+        const { url } = yield* Server
+        const ask = (path: string, headers: Record<string, string> = {}) =>
+          Effect.promise(() => fetch(new URL(path, url), { headers }))
+        for (const path of ["/console", "/console/", "/console/webhooks/some-id", "/console/assets"]) {
+          const shell = yield* ask(path)
+          if (path === "/console/assets") {
+            assert.strictEqual(shell.status, 404)
+            continue
+          }
+          assert.strictEqual(shell.status, 200, path)
+          const policy = shell.headers.get("content-security-policy")!
+          for (const part of ["default-src 'none'", "require-trusted-types-for 'script'", "trusted-types 'none'"]) {
+            assert.include(policy, part)
+          }
+          assert.notMatch(policy, /unsafe|data:|blob:|https?:|\*/)
+          assert.strictEqual(shell.headers.get("cross-origin-opener-policy"), "same-origin")
+          const again = yield* ask(path, { "if-none-match": shell.headers.get("etag")! })
+          assert.strictEqual(again.status, 304)
+        }
+      }))
+
+    it.effect("its files are compressed, and kept for good under a name with their hash", () =>
+      Effect.gen(function* () {
+        const { url } = yield* Server
+        const page = yield* Effect.promise(async () => await (await fetch(new URL("/console/", url))).text())
+        const [sheet, script] = atOnce(page)
+        const files = yield* Effect.promise(async () => await consoleFiles(await sourceHash()))
+        for (const name of [sheet!, script!]) {
+          const raw = Buffer.from(files.get(name)!.raw)
+          const answer = yield* Effect.promise(() => fetch(new URL(`/console/assets/${name}`, url)))
+          assert.strictEqual(answer.headers.get("cache-control"), "public, max-age=31536000, immutable")
+          assert.match(name, /-[A-Z0-9]{8}\.(js|css)$/)
+          assert.isTrue(raw.equals(Buffer.from(yield* Effect.promise(() => answer.arrayBuffer()))))
+          assert.isTrue(raw.equals(gunzipSync(files.get(name)!.gzip)))
+          assert.isTrue(raw.equals(brotliDecompressSync(files.get(name)!.br)))
+        }
+        const missing = yield* Effect.promise(() => fetch(new URL("/console/assets/index.html", url)))
+        assert.strictEqual(missing.status, 404)
+      }))
+  },
+)
+
+describe("the console's files", () => {
+  it("a first page loads at most 45 kB, and no screen more than 25 kB beside it", async () => {
+    const files = await consoleFiles(await sourceHash())
+    const page = new TextDecoder().decode(files.get("index.html")!.raw)
+    const base = atOnce(page)
+    const sizeOf = (name: string) => files.get(name)!.gzip.length
+    assert.isAtMost(base.reduce((sum, name) => sum + sizeOf(name), 0), 45_000)
+    for (const name of files.keys()) if (!base.includes(name)) assert.isAtMost(sizeOf(name), 25_000, name)
+  })
+
+  it("nothing of them knows of Effect or of another origin", async () => {
+    const files = await consoleFiles(await sourceHash())
+    const texts = [...files.values()].map(({ raw }) => new TextDecoder().decode(raw))
+    const addresses = texts.flatMap((one) => one.match(/https?:\/\/[\w.-]+/g) ?? [])
+    // Preact names the namespaces of markup.
+    assert.deepStrictEqual([...new Set(addresses)].filter((one) => one !== "http://www.w3.org"), [])
+    assert.isFalse(texts.some((one) => /effect\/|Schema\.Struct/.test(one)))
+  })
+
+  it("the table of routes is the contract's", () => {
+    assert.strictEqual(readFileSync(routesFile, "utf8"), consoleRoutes(), "run `deno task console:routes`")
+  })
+})

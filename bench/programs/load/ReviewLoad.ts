@@ -7,7 +7,7 @@
  */
 import "../../../src/process/HideAsyncHooks.ts"
 import { randomUUID } from "node:crypto"
-import { Agent, request } from "node:http"
+import { Agent, request, type RequestOptions } from "node:http"
 import process from "node:process"
 import { createInterface } from "node:readline"
 import * as Fixture from "../../harness/IdentityFixture.ts"
@@ -39,6 +39,21 @@ const tokenOf = (person: string) => {
   return token
 }
 
+/** Sends a request and gives the answer's text; `fresh` asks for a connection of its own. */
+const exchange = (options: RequestOptions, body: string, status: number, fresh: boolean) =>
+  new Promise<string>((resolve, reject) => {
+    const sent = request({ ...options, method: "POST", agent: fresh ? false : agent }, (response) => {
+      let text = ""
+      response.setEncoding("utf8").on("data", (chunk) => text += chunk).on("end", () => {
+        if (response.statusCode === status) resolve(text)
+        else reject(new Error(`${options.path}: ${response.statusCode} ${text.slice(0, 300)}`))
+      })
+    })
+    // A server may end a kept connection while a request is on its way. The idempotency key makes it safe to repeat.
+    const repeats = () => !fresh && sent.reusedSocket
+    sent.on("error", (error) => repeats() ? resolve(exchange(options, body, status, true)) : reject(error)).end(body)
+  })
+
 const post = async (port: number, person: string, path: string, fields: object, status: number) => {
   const body = JSON.stringify({ ...fields, reason: "as the bench has it" })
   const headers = {
@@ -47,16 +62,7 @@ const post = async (port: number, person: string, path: string, fields: object, 
     "content-length": Buffer.byteLength(body),
     "idempotency-key": randomUUID(),
   }
-  return await new Promise<string>((resolve, reject) => {
-    const sent = request({ host: "127.0.0.1", port, path, method: "POST", headers, agent }, (response) => {
-      let text = ""
-      response.setEncoding("utf8").on("data", (chunk) => text += chunk).on("end", () => {
-        if (response.statusCode === status) resolve(text)
-        else reject(new Error(`${path}: ${response.statusCode} ${text.slice(0, 300)}`))
-      })
-    })
-    sent.on("error", reject).end(body)
-  })
+  return await exchange({ host: "127.0.0.1", port, path, headers }, body, status, false)
 }
 
 interface Review {

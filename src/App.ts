@@ -61,6 +61,7 @@ import { mail } from "./App/MailLayers.ts"
 import { type AppConfig, originAt, type Role } from "./AppConfig.ts"
 import { signInWarning } from "./AppConfig/Warnings.ts"
 import { allKinds, trustInBus } from "./DirectoryKinds.ts"
+import { Findings } from "./doctor/Findings.ts"
 import { endDemo, fillDemo } from "./embedded/DemoDirectory.ts"
 import { EmbeddedIssuer } from "./embedded/EmbeddedIssuer.ts"
 import { consoleAuth, consoleHandlersOf, consoleRoutes, consoleServices, prepareConsole } from "./App/ConsoleLayers.ts"
@@ -277,7 +278,7 @@ const api = (config: AppConfig, places: BackingServices) => {
       : HttpApiBuilder.layer(ApiWithoutTransfers)).pipe(
         Layer.provide([system, account, apiKeys, webhooks, deliveries, notifications]),
         Layer.provide(consoleHandlersOf(config, publicUrl)),
-        Layer.provide(identityHandlers(config)),
+        Layer.provide(Layer.provide(identityHandlers(config), Findings.layer(config, places.natsUrl))),
         Layer.provide(lifecycleHandlers(config, publicUrl, demoIssuer(config, places), rates)),
         Layer.provide([Inbox.layer, Live.layer, Preferences.layer]),
       ),

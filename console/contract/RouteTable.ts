@@ -31,6 +31,7 @@ export const routes: RouteTable = {
   declineTransfer: ["POST", "/v1/domain-transfers/:transfer_id/decline"],
   deleteStream: ["DELETE", "/v1/lifecycle/streams"],
   deleteWebhook: ["DELETE", "/v1/webhooks/:webhook_id"],
+  doctor: ["GET", "/v1/operations/doctor"],
   forceTransfer: ["POST", "/v1/admin/domain-transfers/:domain_id"],
   freshness: ["GET", "/v1/me/freshness"],
   getAccount: ["GET", "/v1/account"],

@@ -11,6 +11,7 @@ import { LifecycleApi, LifecycleKeysApi } from "./LifecycleApi.ts"
 import { MeApi } from "./MeApi.ts"
 import { NotificationsApi } from "./NotificationsApi.ts"
 import { OperationsApi } from "./OperationsApi.ts"
+import { OperatorApi } from "./OperatorApi.ts"
 import { PoliciesApi } from "./PoliciesApi.ts"
 import { RequestsApi } from "./RequestsApi.ts"
 import { ServiceGrantsApi } from "./ServiceGrantsApi.ts"
@@ -27,7 +28,7 @@ export const apiVersion = "0.2.0"
 /** The contract where domain transfers are off: their paths do not exist, whatever a request sends. */
 export class ApiWithoutTransfers extends HttpApi.make("bailiwick")
   .add(SystemApi, AccountApi, ApiKeysApi, WebhooksApi, DeliveriesApi, NotificationsApi)
-  .add(MeApi, AccessReviewsApi, ServiceGrantsApi, OperationsApi)
+  .add(MeApi, AccessReviewsApi, ServiceGrantsApi, OperationsApi, OperatorApi)
   .add(RequestsApi, InstitutionsApi, EnrollmentsApi, WebsitesApi, PoliciesApi)
   .add(ConsoleApi)
   .add(LifecycleApi, LifecycleKeysApi, StreamsApi, StreamPollApi, StreamDiscoveryApi)

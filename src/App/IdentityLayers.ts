@@ -34,6 +34,7 @@ import { enrollments } from "../http/handlers/EnrollmentsHandlers.ts"
 import { institutions } from "../http/handlers/InstitutionsHandlers.ts"
 import { me } from "../http/handlers/MeHandlers.ts"
 import { operations } from "../http/handlers/OperationsHandlers.ts"
+import { operator } from "../http/handlers/OperatorHandlers.ts"
 import { ApprovalMaxAge } from "../http/auth/PersonAuth.ts"
 import { policies } from "../http/handlers/PoliciesHandlers.ts"
 import { requests } from "../http/handlers/RequestsHandlers.ts"
@@ -88,6 +89,7 @@ export const identityHandlers = ({ managementApprovalMaxAge: millis }: AppConfig
     me,
     serviceGrants,
     operations,
+    operator,
     requests,
     enrollments,
     institutions,

@@ -3,40 +3,11 @@ import { Clock, Console, Effect, Layer } from "effect"
 import { Command, Flag } from "effect/cli"
 import { Audit } from "../../services/platform/observability/Audit.ts"
 import { Database } from "../../services/platform/database/Database.ts"
-import {
-  type HeldReason,
-  type MissingMessages,
-  readInstallation,
-} from "../../services/platform/database/Installation.ts"
+import { type HeldReason, readInstallation } from "../../services/platform/database/Installation.ts"
+import { meaningOf, missingText } from "../doctor/InstallationCheck.ts"
 import { CliFault } from "./CliFault.ts"
 import { database } from "./Instance.ts"
 import { printable } from "./EscapeControls.ts"
-
-const opening = '"deno task cli installation open --reason R"'
-
-/** Why the installation is held, and what ends that. */
-export const meanings: Readonly<Record<HeldReason, string>> = {
-  restored:
-    "the database was restored from a backup: an instance with the role lifecycle revokes again what was revoked since",
-  failed_over: "another database server took over: an instance with the role lifecycle looks for what it may have lost",
-  event_bus_unavailable: "the broker, which may know what was lost, does not answer: check that it runs",
-  stream_gone: `the stream with the lost revocations is gone: revoke by hand, then type ${opening}`,
-  unverifiable_messages:
-    "messages of the lost time cannot be verified: read recovery.looked-back in the audit, revoke by hand, then type " +
-    opening,
-  messages_missing:
-    "messages that may be revocations are missing on the broker: recovery goes on by itself once they are back; " +
-    `otherwise revoke by hand what they may have revoked, then type ${opening}`,
-  intake_behind: "messages of the lost time are still being taken in: check that an instance with the role intake runs",
-}
-
-/** Missing messages of a stream, in words. */
-export const missingText = ({ epoch, first, last, project_id, stream }: MissingMessages): string => {
-  const range = first === last ? `${first}` : `${first} to ${last}`
-  return project_id === undefined
-    ? `missing on ${stream}: sequence ${range}`
-    : `missing on ${stream}: position ${range} of epoch ${epoch} of project ${project_id}`
-}
 
 const show = Command.make(
   "show",
@@ -46,7 +17,7 @@ const show = Command.make(
       (yield* Database).sql,
     )
     if (state === "open") return yield* Console.log(`epoch ${epoch}, open`)
-    yield* Console.log(`epoch ${epoch}, held since ${held_since!.toISOString()}: ${meanings[held_reason!]}`)
+    yield* Console.log(`epoch ${epoch}, held since ${held_since!.toISOString()}: ${meaningOf(held_reason!)}`)
     yield* Console.log(`decisions may be lost since ${(lost_since ?? held_since)!.toISOString()}`)
     for (const one of missing) yield* Console.log(printable(missingText(one)))
   }, Effect.provide(database)),

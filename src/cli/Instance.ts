@@ -9,6 +9,7 @@ import { DatabaseClock } from "../../services/platform/database/DatabaseClock.ts
 import * as AppConfig from "../AppConfig.ts"
 import * as Home from "../embedded/Home.ts"
 import { CliFault } from "./CliFault.ts"
+import { placeOf } from "../ServerAddress.ts"
 import { reasonOf } from "./Reason.ts"
 
 const connections = 4
@@ -26,14 +27,6 @@ const none = ({ config }: Instance, variable: string) =>
     message: `no instance runs with BAILIWICK_HOME=${config.home}: type "deno task start" in another terminal, ` +
       `or set BAILIWICK_HOME to a running one's, or ${variable}`,
   })
-
-const parts = (url: Redacted.Redacted) => URL.parse(Redacted.value(url).split(",")[0] ?? "")
-
-/** Host, port and database of a URL, without its credentials. */
-export const placeOf = (url: Redacted.Redacted): string => {
-  const parsed = parts(url)
-  return parsed === null ? "an address that is no URL" : `${parsed.host}${parsed.pathname.replace(/^\/$/, "")}`
-}
 
 interface DatabaseUrls {
   readonly url: Redacted.Redacted

@@ -10,7 +10,7 @@ import * as AppConfig from "../AppConfig.ts"
 import * as Home from "../embedded/Home.ts"
 import * as Reset from "../embedded/ResetHome.ts"
 import { CliFault } from "./CliFault.ts"
-import { placeOf } from "./Instance.ts"
+import { placeOf } from "../ServerAddress.ts"
 import { printable } from "./EscapeControls.ts"
 
 const off = (name: string, description: string) =>

@@ -3,7 +3,7 @@ import { Effect, Redacted } from "effect"
 import type { Readable } from "node:stream"
 import pg from "pg"
 import { CliFault } from "../CliFault.ts"
-import { placeOf } from "../Instance.ts"
+import { placeOf } from "../../ServerAddress.ts"
 import { reasonOf } from "../Reason.ts"
 import { reading, writing } from "./CopyFormat.ts"
 

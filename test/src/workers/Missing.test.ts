@@ -11,8 +11,8 @@ import { Database } from "../../../services/platform/database/Database.ts"
 import { type InstallationRow, readInstallation } from "../../../services/platform/database/Installation.ts"
 import { Outbox } from "../../../services/platform/messaging/Outbox.ts"
 import { run } from "../../../services/platform/database/UnitOfWork.ts"
-import { meanings, missingText } from "../../../src/cli/InstallationCommand.ts"
-import { installation as doctor } from "../../../src/cli/doctor/InstallationCheck.ts"
+import { textOf } from "../../../src/doctor/Finding.ts"
+import { installation as doctor, meaningOf, missingText } from "../../../src/doctor/InstallationCheck.ts"
 import { until } from "../../e2e/support/Until.ts"
 import { TestBus } from "../../support/TestBus.ts"
 import { access, institution, person, project } from "../../support/TestIdentity.ts"
@@ -116,8 +116,8 @@ const heldFor = Effect.fnUntraced(function* (missing: InstallationRow["missing"]
   const { sql } = yield* Database
   const row = yield* comes("held for what is missing", ({ held_reason }) => held_reason === "messages_missing")
   assert.deepStrictEqual(row.missing, missing)
-  const { says } = yield* doctor
-  assert.include(says, meanings.messages_missing)
+  const says = textOf(yield* doctor)
+  assert.include(says, meaningOf("messages_missing"))
   for (const one of missing) assert.include(says, missingText(one))
   const audited = yield* sql<{ details: object; outcome: string }>`
     select details, outcome from audit_records

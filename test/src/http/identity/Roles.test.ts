@@ -144,6 +144,7 @@ const table: Readonly<Record<string, Row>> = {
   }),
   "operations.operationsDiagnostics": operating,
   "operations.listJobs": operating,
+  "operator.doctor": operating,
   "operations.reconcileJob": operating,
   "operations.retryJob": operating,
   "operations.repairJob": operating,

@@ -111,6 +111,7 @@ export const projects: ReadonlyArray<Case> = [
   },
   { operation: "operations.operationsDiagnostics", ...operates, asked: () => Effect.succeed({}) },
   { operation: "operations.listJobs", ...operates, asked: () => Effect.succeed({}) },
+  { operation: "operator.doctor", ...operates, asked: () => Effect.succeed({}) },
   {
     operation: "operations.reconcileJob",
     ...operates,

@@ -1,15 +1,19 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
-import { KeyRotation } from "../../../../services/lifecycle/KeyRotation.ts"
-import { Database } from "../../../../services/platform/database/Database.ts"
-import { signingKeyChecks } from "../../../../src/cli/doctor/SigningKeyChecks.ts"
-import { consumer, rotating, slow, states, work } from "../../../services/lifecycle/Keys/KeysFixture.ts"
-import { scene } from "../../../services/lifecycle/LifecycleFixture.ts"
-import { timed } from "../../../services/transfers/TransferFixture.ts"
-import { day } from "../../../support/Fixtures.ts"
+import { KeyRotation } from "../../../services/lifecycle/KeyRotation.ts"
+import { Database } from "../../../services/platform/database/Database.ts"
+import { textOf } from "../../../src/doctor/Finding.ts"
+import { signingKeyChecks } from "../../../src/doctor/SigningKeyChecks.ts"
+import { consumer, rotating, slow, states, work } from "../../services/lifecycle/Keys/KeysFixture.ts"
+import { scene } from "../../services/lifecycle/LifecycleFixture.ts"
+import { timed } from "../../services/transfers/TransferFixture.ts"
+import { day } from "../../support/Fixtures.ts"
 
-const looked = Effect.map(signingKeyChecks, (findings) => findings.map(({ level, says }) => `${level} ${says}`))
+const looked = Effect.map(
+  signingKeyChecks,
+  (findings) => findings.map((finding) => `${finding.level} ${textOf(finding)}`),
+)
 
 layer(rotating(), slow)("doctor, signing keys", (it) => {
   it.effect("the doctor names old keys, missing ones, and transitions past their time", () =>

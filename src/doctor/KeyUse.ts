@@ -3,7 +3,7 @@
  * no row names may be deleted.
  */
 import { Effect } from "effect"
-import { Database } from "../../../services/platform/database/Database.ts"
+import { Database } from "../../services/platform/database/Database.ts"
 import { type Finding, ok } from "./Finding.ts"
 
 /** Every column that names a key of the ring, and which rows still need it. */
@@ -45,5 +45,5 @@ export const keyUse = (kids: ReadonlyArray<string>) =>
       Effect.map(neededBy(kid), (tables): Finding =>
         tables.length > 0
           ? ok("keys", `${kid} is not active, and still needed by ${tables.join(", ")}`)
-          : ok("keys", `${kid} is needed by nothing: delete it from vault_keys and from the ring, on every machine`)),
+          : ok("keys", `${kid} is needed by nothing`, "delete it from vault_keys and from the ring, on every machine")),
   )

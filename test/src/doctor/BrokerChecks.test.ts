@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { isOlder } from "../../../../src/cli/doctor/BrokerChecks.ts"
+import { isOlder } from "../../../src/doctor/BrokerChecks.ts"
 
 describe("broker versions", () => {
   it("are compared number by number", () => {

@@ -4,9 +4,9 @@
  */
 import { Effect, Result } from "effect"
 import { timingSafeEqual } from "node:crypto"
-import { Database } from "../../../services/platform/database/Database.ts"
-import { checkValue, parseRing, readRing, VaultError } from "../../../services/platform/security/KeyRing.ts"
-import type { AppConfig } from "../../AppConfig.ts"
+import { Database } from "../../services/platform/database/Database.ts"
+import { checkValue, parseRing, readRing, VaultError } from "../../services/platform/security/KeyRing.ts"
+import type { AppConfig } from "../AppConfig.ts"
 import { fail, ok, warn } from "./Finding.ts"
 import { keyUse } from "./KeyUse.ts"
 
@@ -25,23 +25,23 @@ export const keyCheck = Effect.fnUntraced(function* (config: AppConfig) {
   if (ring === null) {
     return [
       known.length === 0
-        ? ok(what, "none yet: the first start makes a ring")
-        : fail(what, `${file} is missing, this database has secrets under ${known[0]!.kid}: put the ring back`),
+        ? ok(what, "none yet", "the first start makes a ring")
+        : fail(what, `${file} is missing, this database has secrets under ${known[0]!.kid}`, "put the ring back"),
     ]
   }
   for (const { check_value, kid } of known) {
     const key = ring.keys.get(kid)
     if (key === undefined) {
-      return [fail(what, `the ring lacks ${kid}, which this database uses: take the ring that has it`)]
+      return [fail(what, `the ring lacks ${kid}, which this database uses`, "take the ring that has it")]
     }
     if (!timingSafeEqual(checkValue(kid, key), check_value)) {
-      return [fail(what, `the ring's ${kid} is another key than this database's: take the ring that belongs to it`)]
+      return [fail(what, `the ring's ${kid} is another key than this database's`, "take the ring that belongs to it")]
     }
   }
   const fresh = [...ring.keys.keys()].filter((kid) => !known.some((key) => key.kid === kid))
   if (fresh.length > 0) {
     return [
-      warn(what, `${fresh.join(", ")} unknown to this database until the next start: give every process this ring`),
+      warn(what, `${fresh.join(", ")} unknown to this database until the next start`, "give every process this ring"),
     ]
   }
   const idle = known.map(({ kid }) => kid).filter((kid) => kid !== ring.active)

@@ -1,10 +1,10 @@
 /** Checks the database: its version, its schema, and whether due work is done. */
 import { Clock, Effect } from "effect"
-import { Database } from "../../../services/platform/database/Database.ts"
-import { ClockHealth } from "../../../services/platform/database/DatabaseClock.ts"
-import { applied, newest, tables } from "../../Migrations.ts"
-import { latePartitions } from "../../../services/webhooks/PartitionWatch.ts"
-import { fail, type Finding, ok, warn } from "./Finding.ts"
+import { Database } from "../../services/platform/database/Database.ts"
+import { ClockHealth } from "../../services/platform/database/DatabaseClock.ts"
+import { applied, newest, tables } from "../Migrations.ts"
+import { latePartitions } from "../../services/webhooks/PartitionWatch.ts"
+import { fail, type Finding, note, ok, warn } from "./Finding.ts"
 import { installation } from "./InstallationCheck.ts"
 
 const oldestMajor = 15
@@ -19,7 +19,7 @@ const version = Effect.gen(function* () {
   const { name, number } = row!
   return Math.floor(number / 10_000) >= oldestMajor
     ? ok("database", `PostgreSQL ${name}`)
-    : fail("database", `PostgreSQL ${name} is too old: use ${oldestMajor} or newer`)
+    : fail("database", `PostgreSQL ${name} is too old`, `use ${oldestMajor} or newer`)
 })
 
 const role = Effect.gen(function* () {
@@ -29,7 +29,7 @@ const role = Effect.gen(function* () {
   const [own] = yield* owner<{ role: string }>`select current_user::text as role`
   return app!.role !== own!.role
     ? ok("roles", `${app!.role} works, ${own!.role} migrates`)
-    : warn("roles", `${app!.role} does both: give DATABASE_OWNER_URL another role than DATABASE_URL`)
+    : warn("roles", `${app!.role} does both`, "give DATABASE_OWNER_URL another role than DATABASE_URL")
 })
 
 const schema = Effect.gen(function* () {
@@ -38,25 +38,26 @@ const schema = Effect.gen(function* () {
   if (id < newest) {
     return fail(
       "schema",
-      `migration ${id} of ${newest} is applied: type "deno task cli migrate" with DATABASE_OWNER_URL`,
+      `migration ${id} of ${newest} is applied`,
+      'type "deno task cli migrate" with DATABASE_OWNER_URL',
     )
   }
   const missing = yield* sql<{ name: string }>`
     select t.name from unnest(${[...tables]}::text[]) t(name) where to_regclass(t.name) is null order by 1`
   if (missing.length > 0) {
-    return fail("schema", `lacks ${missing.map((t) => t.name).join(", ")}: restore from a backup`)
+    return fail("schema", `lacks ${missing.map((t) => t.name).join(", ")}`, "restore from a backup")
   }
   return id === newest
     ? ok("schema", `migration ${id}, ${tables.length} tables`)
-    : warn("schema", `migration ${id} is newer than this program's ${newest}: upgrade it`)
+    : warn("schema", `migration ${id} is newer than this program's ${newest}`, "upgrade it")
 })
 
 const clock = Effect.gen(function* () {
   const { healthy, offsetMillis } = yield* (yield* ClockHealth).read
   const apart = `${Math.abs(offsetMillis)} ms ${offsetMillis < 0 ? "ahead of" : "behind"} the database's`
-  if (!healthy) return fail("clock", `this machine is ${apart}: work is paused until both keep time (chrony, ntp)`)
+  if (!healthy) return fail("clock", `this machine is ${apart}`, "work is paused until both keep time (chrony, ntp)")
   return Math.abs(offsetMillis) > noticeableMillis
-    ? warn("clock", `this machine is ${apart}: have both keep time (chrony, ntp)`)
+    ? warn("clock", `this machine is ${apart}`, "have both keep time (chrony, ntp)")
     : ok("clock", `this machine is ${apart}`)
 })
 
@@ -68,9 +69,9 @@ const outbox = Effect.gen(function* () {
       count(last_error)::int as failing, max(last_error) as last
     from (select created_at, last_error from outbox where published_at is null limit 10000) o`
   const { failing, last, late: behind, waiting } = row!
-  if (failing > 0) return warn("outbox", `${waiting} wait, ${failing} of them failed (${last}): look at the broker`)
+  if (failing > 0) return warn("outbox", `${waiting} wait, ${failing} of them failed (${last})`, "look at the broker")
   return behind > 0
-    ? warn("outbox", `${waiting} wait, ${behind} for over a minute: start an instance with the role relay`)
+    ? warn("outbox", `${waiting} wait, ${behind} for over a minute`, "start an instance with the role relay")
     : ok("outbox", `${waiting} wait`)
 })
 
@@ -84,7 +85,7 @@ const rejects = Effect.gen(function* () {
   const reasons = rows.filter((row) => row.state === "rejected").map(({ n, reason }) => `${reason} ${n}`).join(", ")
   return reasons === ""
     ? ok("intake", counts)
-    : warn("intake", `${counts} (${reasons}): correct the publisher; the messages are in intake_rejects`)
+    : warn("intake", `${counts} (${reasons})`, "correct the publisher; the messages are in intake_rejects")
 })
 
 const mail = Effect.gen(function* () {
@@ -99,9 +100,9 @@ const mail = Effect.gen(function* () {
       (select last_error from mails where state in ('failed', 'unknown') order by id desc limit 1) as last`
   const { failed, last, late: behind, unknown, waiting } = row!
   const counts = `${waiting} wait, ${failed} failed, ${unknown} of unknown outcome`
-  if (failed + unknown > 0) return warn("mail", `${counts} (${last}): look at the mail server and SMTP_URL`)
+  if (failed + unknown > 0) return warn("mail", `${counts} (${last})`, "look at the mail server and SMTP_URL")
   return behind > 0
-    ? warn("mail", `${counts}, ${behind} overdue for over a minute: start an instance with the role mail`)
+    ? warn("mail", `${counts}, ${behind} overdue for over a minute`, "start an instance with the role mail")
     : ok("mail", counts)
 })
 
@@ -116,9 +117,9 @@ const slack = Effect.gen(function* () {
     from slack_messages`
   const { failed, last, late: behind, waiting } = row!
   const counts = `${waiting} wait, ${failed} failed in 30 days`
-  if (failed > 0) return warn("slack", `${counts} (${last}): look at the accounts' webhooks and SLACK_HOSTS`)
+  if (failed > 0) return warn("slack", `${counts} (${last})`, "look at the accounts' webhooks and SLACK_HOSTS")
   return behind > 0
-    ? warn("slack", `${counts}, ${behind} overdue for over a minute: start an instance with the role mail`)
+    ? warn("slack", `${counts}, ${behind} overdue for over a minute`, "start an instance with the role mail")
     : ok("slack", counts)
 })
 
@@ -144,7 +145,7 @@ const workers = Effect.gen(function* () {
   ]
   return stale.length === 0
     ? ok("workers", "nothing is overdue")
-    : warn("workers", `${stale.join(", ")} for over a minute: start an instance, or one more with the role delivery`)
+    : warn("workers", `${stale.join(", ")} for over a minute`, "start an instance, or one more with the role delivery")
 })
 
 const lifecycle = Effect.gen(function* () {
@@ -166,15 +167,19 @@ const lifecycle = Effect.gen(function* () {
       (select count(*)::int from lifecycle_streams where failing_since is not null) as failing`
   const { drifted, failing, projects, unsigned } = row!
   const problems = [
-    ...(drifted > 0 ? [`${drifted} values of ${projects} projects have drifted: see the operations diagnostics`] : []),
-    ...(unsigned > 0
-      ? [`${unsigned} projects unsigned for over a minute: start an instance with the role lifecycle`]
+    ...(drifted > 0
+      ? [note(`${drifted} values of ${projects} projects have drifted`, "see the operations diagnostics")]
       : []),
-    ...(failing > 0 ? [`${failing} streams whose receiver accepts no events: see the operations diagnostics`] : []),
+    ...(unsigned > 0
+      ? [note(`${unsigned} projects unsigned for over a minute`, "start an instance with the role lifecycle")]
+      : []),
+    ...(failing > 0
+      ? [note(`${failing} streams whose receiver accepts no events`, "see the operations diagnostics")]
+      : []),
   ]
   return problems.length === 0
     ? ok("lifecycle", "every event is signed, and products are told what the tables say")
-    : warn("lifecycle", problems.join("; "))
+    : { level: "warn", what: "lifecycle", notes: problems } satisfies Finding
 })
 
 const partitions = Effect.map(

@@ -1,9 +1,9 @@
 /** Checks the broker. Connecting makes missing streams, as every instance does. */
 import { Effect, Redacted, Result } from "effect"
-import { streamNames } from "../../../schemas/bus/BusStreams.ts"
-import { Bus } from "../../../services/platform/messaging/Bus.ts"
-import { ask } from "../../embedded/NatsProbe.ts"
-import { placeOf } from "../Instance.ts"
+import { streamNames } from "../../schemas/bus/BusStreams.ts"
+import { Bus } from "../../services/platform/messaging/Bus.ts"
+import { ask } from "../embedded/NatsProbe.ts"
+import { placeOf } from "../ServerAddress.ts"
 import { fail, ok, warn } from "./Finding.ts"
 
 /** Older brokers lose acknowledged messages by faults that were fixed since. */
@@ -45,22 +45,27 @@ export const brokerChecks = (url: Redacted.Redacted) =>
       return [
         fail(
           "broker",
-          `the server at ${address} accepts connections but does not answer: look at its disk and its log, and restart it`,
+          `the server at ${address} accepts connections but does not answer`,
+          "look at its disk and its log, and restart it",
         ),
       ]
     }
     if (version === null) {
       return [
-        fail("broker", `no server answers at ${address}: start nats-server there, or correct NATS_URL and NATS_CREDS`),
+        fail(
+          "broker",
+          `no server answers at ${address}`,
+          "start nats-server there, or correct NATS_URL and NATS_CREDS",
+        ),
       ]
     }
     const broker = isOlder(version, soundVersion)
-      ? warn("broker", `nats-server ${version} may forget what it acknowledged: upgrade to ${soundVersion} or newer`)
+      ? warn("broker", `nats-server ${version} may forget what it acknowledged`, `upgrade to ${soundVersion} or newer`)
       : ok("broker", `nats-server ${version}`)
     if (Result.isFailure(healed)) {
       return [
         broker,
-        fail("streams", `${healed.failure.detail}: start nats-server with JetStream (-js), room and rights`),
+        fail("streams", healed.failure.detail, "start nats-server with JetStream (-js), room and rights"),
       ]
     }
     const marks = yield* Effect.forEach(streamNames, (name) => Effect.result(bus.mark(name)), { concurrency: 4 })
@@ -70,6 +75,6 @@ export const brokerChecks = (url: Redacted.Redacted) =>
       broker,
       missing.length === 0
         ? ok("streams", `${streamNames.length} streams took ${messages} messages so far`)
-        : fail("streams", `${missing.join(", ")} cannot be read: look at this user's rights on $JS.API`),
+        : fail("streams", `${missing.join(", ")} cannot be read`, "look at this user's rights on $JS.API"),
     ]
   })

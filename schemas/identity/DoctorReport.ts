@@ -1,0 +1,24 @@
+/** The doctor's findings (docs/api/identity.md). */
+import { Schema } from "effect"
+import { Timestamp } from "../Wire.ts"
+
+const DoctorLevel = Schema.Literals(["fail", "warn", "ok"]).annotate({ identifier: "DoctorLevel" })
+
+export const DoctorFinding = Schema.Struct({
+  level: DoctorLevel,
+  /** What was checked, in one or two words. */
+  subject: Schema.String,
+  /** What is the case. */
+  says: Schema.String,
+  /** What to do about it; null where there is nothing to do. */
+  remedy: Schema.NullOr(Schema.String),
+}).annotate({ identifier: "DoctorFinding" })
+
+export const DoctorReport = Schema.Struct({
+  as_of: Timestamp,
+  /** The worst level of the findings. */
+  level: DoctorLevel,
+  /** Failures first, then warnings, then what is fine. */
+  items: Schema.Array(DoctorFinding),
+}).annotate({ identifier: "DoctorReport" })
+export type DoctorReport = typeof DoctorReport.Type

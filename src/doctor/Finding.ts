@@ -1,0 +1,35 @@
+/** The result of a check: fine, a warning, or a failure; with what to do. */
+
+export interface Note {
+  /** What is the case, in words. */
+  readonly says: string
+  /** What to do about it, where there is anything to do. */
+  readonly remedy: string | null
+}
+
+export interface Finding {
+  readonly level: "ok" | "warn" | "FAIL"
+  /** The subject of the check, in one or two words. */
+  readonly what: string
+  readonly notes: ReadonlyArray<Note>
+}
+
+export const note = (says: string, remedy: string | null = null): Note => ({ says, remedy })
+
+const one = (level: Finding["level"]) => (what: string, says: string, remedy: string | null = null): Finding => ({
+  level,
+  what,
+  notes: [{ says, remedy }],
+})
+
+export const ok = one("ok")
+export const warn = one("warn")
+export const fail = one("FAIL")
+
+export const noteText = ({ remedy, says }: Note): string => remedy === null ? says : `${says}: ${remedy}`
+
+/** What a finding says and what to do, on one line. */
+export const textOf = ({ notes }: Finding): string => notes.map(noteText).join("; ")
+
+export const lineOf = (finding: Finding): string =>
+  `${finding.level.padEnd(4)} ${finding.what.padEnd(13)} ${textOf(finding)}`

@@ -1,0 +1,76 @@
+import { assert, layer } from "@effect/vitest"
+import { Effect, Schema } from "effect"
+import { DoctorReport } from "../../../../schemas/identity/DoctorReport.ts"
+import { Database } from "../../../../services/platform/database/Database.ts"
+import { person } from "../../../support/TestIdentity.ts"
+import { management } from "../../../support/TestManagement.ts"
+import { bearer } from "../../../support/TestTokens.ts"
+import { send } from "../identity/IdentityClient.ts"
+import { without } from "../identity/OmitFields.ts"
+
+const decoded = Schema.decodeUnknownSync(DoctorReport)
+
+const asked = Effect.gen(function* () {
+  const answer = yield* send("GET", "/v1/operations/doctor", yield* bearer(yield* person({ operator: true })))
+  assert.strictEqual(answer.status, 200, answer.text)
+  return decoded(answer.body)
+})
+
+const of = (subject: string, { items }: DoctorReport) => items.filter((one) => one.subject === subject)
+
+layer(management(), { excludeTestServices: true })("The doctor over HTTP", (it) => {
+  it.effect("every check has its finding, with its sentence", () =>
+    Effect.gen(function* () {
+      const report = yield* asked
+      const subjects = report.items.map(({ subject }) => subject)
+      assert.includeMembers(subjects, [
+        ..."configuration instance database roles clock schema installation partitions outbox intake".split(" "),
+        ..."mail slack workers lifecycle audit keys broker streams".split(" "),
+        "signing keys",
+      ])
+      assert.match(of("instance", report)[0]!.says, new RegExp(`^process ${process.pid} on http`))
+      assert.match(of("outbox", report)[0]!.says, /^\d+ wait/)
+      assert.match(of("streams", report)[0]!.says, /^10 streams took \d+ messages so far$/)
+    }))
+
+  it.effect("the worst come first, each with what to do about it", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* Database
+      yield* sql`
+        update installation set state = 'held', held_since = ${new Date()}, held_reason = 'stream_gone'`
+      const held = yield* asked.pipe(Effect.ensuring(Effect.orDie(sql`
+        update installation set state = 'open', held_since = null, held_reason = null`)))
+      const order = ["fail", "warn", "ok"]
+      const levels = held.items.map(({ level }) => order.indexOf(level))
+      assert.deepStrictEqual(levels, levels.toSorted())
+      assert.deepStrictEqual(of("installation", held), [{
+        level: "warn",
+        subject: "installation",
+        says: "epoch 1 is held: the stream with the lost revocations is gone",
+        remedy: 'revoke by hand, then type "deno task cli installation open --reason R"',
+      }])
+
+      const lacking = yield* without("slack_messages", asked)
+      assert.strictEqual(lacking.level, "fail")
+      assert.deepStrictEqual(lacking.items[0], {
+        level: "fail",
+        subject: "schema",
+        says: "lacks slack_messages",
+        remedy: "restore from a backup",
+      })
+      assert.isEmpty(of("slack", lacking), "checks that need the schema")
+      assert.strictEqual(of("installation", yield* asked)[0]!.level, "ok")
+    }))
+
+  it.effect("a check that cannot run is a failure, and the others are answered", () =>
+    Effect.gen(function* () {
+      const { owner } = yield* Database
+      yield* owner`alter table mails rename column last_error to last_fault`
+      const report = yield* asked.pipe(
+        Effect.ensuring(Effect.orDie(owner`alter table mails rename column last_fault to last_error`)),
+      )
+      assert.deepInclude(report.items[0], { level: "fail", subject: "database" })
+      assert.match(report.items[0]!.says, /last_error/)
+      assert.strictEqual(of("streams", report)[0]!.level, "ok")
+    }))
+})

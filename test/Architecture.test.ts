@@ -12,7 +12,7 @@ const trees = ["schemas", "services", "src", "migrations", "test", "bench", "sdk
 /** Domains by floors, the highest first (docs/architecture.md). None imports another of its own floor. */
 const floors: ReadonlyArray<ReadonlyArray<string>> = [
   ["recovery"],
-  ["decisions"],
+  ["decisions", "operations"],
   ["projects"],
   ["access", "accounts", "console", "links", "transfers", "webhooks"],
   ["event-streams", "notifications", "people"],

@@ -5,6 +5,8 @@ import { AccessVersions } from "../../services/access/AccessVersions.ts"
 import { ServiceGrants } from "../../services/access/ServiceGrants.ts"
 import { Enrollments } from "../../services/decisions/Enrollments.ts"
 import { PolicyDecisions } from "../../services/decisions/PolicyDecisions.ts"
+import { OperatorAudit } from "../../services/operations/OperatorAudit.ts"
+import { AuditLog } from "../../services/platform/observability/AuditLog.ts"
 import { PolicyReviews } from "../../services/requests/PolicyReviews.ts"
 import { Requests } from "../../services/decisions/Requests.ts"
 import { EventLog } from "../../services/lifecycle/EventLog.ts"
@@ -68,6 +70,7 @@ export const identityServices = (config: AppConfig, embeddedIssuer: string) =>
     PersonNames.layer,
     asking(config),
     Operations.layer,
+    OperatorAudit.layer.pipe(Layer.provide(AuditLog.layer)),
     personal(config, embeddedIssuer),
     ReviewedJobs.layer,
     ClientDrift.layer,

@@ -1,28 +1,16 @@
 import { Clock, Console, Effect, Layer, Option, Stream } from "effect"
 import { Command, Flag } from "effect/cli"
+import { auditSubject, domainIn } from "../../services/operations/AuditSubject.ts"
 import { AuditLog } from "../../services/platform/observability/AuditLog.ts"
-import { Database } from "../../services/platform/database/Database.ts"
 import { CliFault } from "./CliFault.ts"
 import { database } from "./Instance.ts"
 import { printableJson } from "./EscapeControls.ts"
 import { sinceFlag } from "./Times.ts"
 
-const uuid = /[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
-
-/**
- * `domain:alder.example`, or the name alone, as `domain:ID`: the newest domain of this name, which others may have had
- * before. A UUID in lower case, as records have it.
- */
 const subjectOf = Effect.fnUntraced(function* (subject: string) {
-  const [, name] = /^(?:domain:)?([^:]+\.[^:]+)$/.exec(subject) ?? []
-  if (name === undefined) return subject.replace(uuid, (id) => id.toLowerCase())
-  const { wide } = yield* Database
-  const [found] = yield* wide<{ id: string }>`
-    select id::text as id from domains where lower(name collate "C") = ${name.toLowerCase()}
-    order by removed, id desc limit 1`
-  return found === undefined
-    ? yield* new CliFault({ message: `there is no domain ${name}: name it as the directory does, or by its id` })
-    : `domain:${found.id}`
+  return (yield* auditSubject(subject)) ?? (yield* new CliFault({
+    message: `there is no domain ${domainIn(subject)!}: name it as the directory does, or by its id`,
+  }))
 })
 
 export const audit = Command.make(

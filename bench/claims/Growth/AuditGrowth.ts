@@ -1,7 +1,8 @@
 /** The audit with ever more records of one month: changes of objects, and refusals that share a record. */
 import { Effect, Layer, Stream } from "effect"
 import { Audit } from "../../../services/platform/observability/Audit.ts"
-import { AuditLog, type AuditQuery } from "../../../services/platform/observability/AuditLog.ts"
+import { AuditLog } from "../../../services/platform/observability/AuditLog.ts"
+import type { AuditQuery } from "../../../services/platform/observability/AuditRecord.ts"
 import { AuditPartitions } from "../../../services/platform/observability/AuditPartitions.ts"
 import { CurrentRequest, ofClient } from "../../../services/platform/observability/CurrentRequest.ts"
 import { Database } from "../../../services/platform/database/Database.ts"

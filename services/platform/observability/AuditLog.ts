@@ -5,81 +5,36 @@
  */
 import { Context, Effect, Layer, Option, Stream } from "effect"
 import type { SqlError } from "effect/sql"
-import { ofClient } from "./CurrentRequest.ts"
+import { type AboutObject, auditConditions } from "./AuditConditions.ts"
+import type { AuditFilter, AuditPage, AuditQuery, AuditRecord } from "./AuditRecord.ts"
+import { newestRecords } from "./NewestRecords.ts"
 import { Database } from "../database/Database.ts"
 import { floorOf } from "../Ids.ts"
 
-export interface AuditRecord {
-  readonly id: string
-  readonly at: Date
-  readonly request_id: string | null
-  readonly route: string | null
-  readonly action: string
-  readonly actor: string | null
-  readonly subject: string | null
-  readonly outcome: "done" | "refused" | "failed"
-  readonly status: number | null
-  readonly code: string | null
-  readonly details: Readonly<Record<string, unknown>>
-}
-
-export interface AuditQuery {
-  /** The id as an answer shows it, or `client:<id>`, which finds only records whose id the client chose. */
-  readonly requestId?: string | undefined
-  /** The object: `webhook:<id>`, `transfer:<id>`, or the id alone. */
-  readonly subject?: string | undefined
-  /** Milliseconds since 1970. */
-  readonly since?: number | undefined
-}
-
 const page = 500
-
-/** The names under which details hold the id of an object, by the object's kind. */
-const inDetails: Readonly<Record<string, ReadonlyArray<string>>> = {
-  transfer: ["transfer_id"],
-  domain: ["domain_id"],
-  institution: ["institution_id", "institution"],
-  access: ["access_id", "access"],
-  project: ["project_id", "project"],
-  person: ["person", "other"],
-}
 
 export class AuditLog extends Context.Service<AuditLog, {
   /** The records that match all parts of the query, oldest first. */
   readonly read: (query: AuditQuery) => Stream.Stream<AuditRecord, SqlError.SqlError>
+  /**
+   * A page of the records that match, newest first. An object, a request and a person have indexes; for the other
+   * conditions a page looks at 20,000 records at most, so that it may be short, and even empty, before the last.
+   */
+  readonly newest: (
+    filter: AuditFilter,
+    limit: number,
+    afterId?: string,
+  ) => Effect.Effect<AuditPage, SqlError.SqlError>
 }>()("bailiwick/services/platform/observability/AuditLog") {
   static readonly layer = Layer.effect(
     AuditLog,
     Effect.gen(function* () {
       const { wide } = yield* Database
 
-      /** SQL of the conditions that find an object: as the subject, and in the details (AuditIndexes.ts). */
-      const about = (subject: string) => {
-        const [kind, id] = subject.includes(":")
-          ? [subject.slice(0, subject.indexOf(":")), subject.slice(subject.indexOf(":") + 1)]
-          : [null, subject]
-        const names = kind === null ? Object.values(inDetails).flat() : inDetails[kind] ?? []
-        return {
-          // The object's index is the only one, with its kind or without.
-          itself: wide`split_part(subject, ':', 2) = ${id.split(":")[0]!} and ${
-            kind === null ? wide`true` : wide`subject = ${subject}`
-          }`,
-          named: names.map((name) => wide`details - 'request_ids' @> ${JSON.stringify({ [name]: id })}::jsonb`),
-        }
-      }
-
-      const of = (requestId: string) =>
-        wide.or([requestId, ofClient(requestId)].flatMap((id) => [
-          wide`request_id = ${id}`,
-          wide`details ? 'request_ids' and details->'request_ids' @> ${JSON.stringify([id])}::jsonb`,
-        ]))
-
-      const columns = wide.literal(
-        "id::text as id, at, request_id, route, action, actor, subject, outcome, status, code, details",
-      )
+      const { about, columns, of } = auditConditions(wide)
 
       // Each name is a query by its own index: for all in one condition PostgreSQL would read every record by id.
-      const ofObject = ({ itself, named }: ReturnType<typeof about>, after: string) =>
+      const ofObject = ({ itself, named }: AboutObject, after: string) =>
         named.reduce(
           (all, names) =>
             wide`${all} union all select ${columns} from audit_records where ${names} and id > ${after}::uuid`,
@@ -114,7 +69,9 @@ export class AuditLog extends Context.Service<AuditLog, {
             return [rows, last === undefined || rows.length < page ? Option.none() : Option.some(last.id)] as const
           }))
 
-      return AuditLog.of({ read })
+      const newest = newestRecords(wide, { about, of })
+
+      return AuditLog.of({ read, newest })
     }),
   )
 }

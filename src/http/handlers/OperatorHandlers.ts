@@ -2,19 +2,57 @@
 import { Effect } from "effect"
 import { HttpApi, HttpApiBuilder } from "effect/http-api"
 import { OperatorApi } from "../../../schemas/api/OperatorApi.ts"
+import { OperatorAudit } from "../../../services/operations/OperatorAudit.ts"
 import { Findings } from "../../doctor/Findings.ts"
 import { personOf } from "../auth/PersonAuth.ts"
 
 const Api = HttpApi.make("bailiwick").add(OperatorApi)
+
+interface Query {
+  readonly limit: string
+  readonly after_id?: string
+}
+
+const pageOf = ({ after_id, limit }: Query) => ({ limit: Number(limit), afterId: after_id })
+
+/** Milliseconds since the epoch; `Date.parse` reads what the contract takes once it is in upper case. */
+const millisOf = (time: string | undefined) => time === undefined ? undefined : Date.parse(time.toUpperCase())
+
+interface AuditConditions {
+  readonly action?: string
+  readonly outcome?: "done" | "refused" | "failed"
+  readonly code?: string
+  readonly request_id?: string
+  readonly since?: string
+  readonly until?: string
+}
+
+const conditionsOf = ({ action, code, outcome, request_id, since, until }: AuditConditions) => ({
+  action,
+  code,
+  outcome,
+  requestId: request_id,
+  since: millisOf(since),
+  until: millisOf(until),
+})
 
 export const operator = HttpApiBuilder.group(
   Api,
   "operator",
   Effect.fn(function* (handlers) {
     const findings = yield* Findings
+    const audit = yield* OperatorAudit
     return handlers.handleAll({
       doctor: Effect.fnUntraced(function* () {
         return yield* findings.examine((yield* personOf).personId).pipe(Effect.catchTag("SqlError", Effect.die))
+      }),
+      listAudit: Effect.fnUntraced(function* ({ query }) {
+        const { personId } = yield* personOf
+        const filter = { ...conditionsOf(query), actor: query.actor, subject: query.subject }
+        return yield* audit.list(personId, filter, pageOf(query)).pipe(Effect.catchTag("SqlError", Effect.die))
+      }),
+      listOwnAudit: Effect.fnUntraced(function* ({ query }) {
+        return yield* Effect.orDie(audit.own((yield* personOf).personId, conditionsOf(query), pageOf(query)))
       }),
     })
   }),

@@ -145,6 +145,8 @@ const table: Readonly<Record<string, Row>> = {
   "operations.operationsDiagnostics": operating,
   "operations.listJobs": operating,
   "operator.doctor": operating,
+  "operator.listAudit": operating,
+  "operator.listOwnAudit": own,
   "operations.reconcileJob": operating,
   "operations.retryJob": operating,
   "operations.repairJob": operating,

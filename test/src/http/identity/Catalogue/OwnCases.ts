@@ -86,6 +86,7 @@ export const own: ReadonlyArray<Case> = [
   read("requests.listOwnRequests"),
   read("policies.listPolicyReviews"),
   read("operations.operations"),
+  read("operator.listOwnAudit"),
   read("institutions.listInstitutions"),
   {
     operation: "institutions.listPersonNames",

@@ -112,6 +112,7 @@ export const projects: ReadonlyArray<Case> = [
   { operation: "operations.operationsDiagnostics", ...operates, asked: () => Effect.succeed({}) },
   { operation: "operations.listJobs", ...operates, asked: () => Effect.succeed({}) },
   { operation: "operator.doctor", ...operates, asked: () => Effect.succeed({}) },
+  { operation: "operator.listAudit", ...operates, asked: () => Effect.succeed({ query: "?limit=2&outcome=done" }) },
   {
     operation: "operations.reconcileJob",
     ...operates,

@@ -1,0 +1,69 @@
+/** Records of the audit, as operators and as their own actors see them (docs/api/identity.md). */
+import { Schema } from "effect"
+import { QueryUuid, Text } from "../Validation/Scalars.ts"
+import { AskedTime, Id, Timestamp } from "../Wire.ts"
+import { limitOr } from "./ListPage.ts"
+
+const orNull = Schema.NullOr
+
+const Outcome = Schema.Literals(["done", "refused", "failed"])
+
+/** The `after_id` of the next page; null on the last page. */
+export const nextAfterId = orNull(Id).annotate({
+  description: "The `after_id` of the next page; null on the last page. A page may be short before the last",
+})
+
+const own = {
+  id: Id,
+  at: Timestamp,
+  /** The `X-Request-ID` of the request, `client:` before it where the client chose it. */
+  request_id: orNull(Schema.String),
+  route: orNull(Schema.String),
+  action: Schema.String,
+  /** What it was done to: `webhook:<id>`. */
+  subject: orNull(Schema.String),
+  outcome: Outcome,
+  status: orNull(Schema.Int),
+  /** The code of the problem that a refused or failed request was answered with. */
+  code: orNull(Schema.String),
+}
+
+export const OwnAuditRecord = Schema.Struct(own).annotate({ identifier: "OwnAuditRecord" })
+
+export const AuditRecordView = Schema.Struct({
+  ...own,
+  /** `account:<id>`, `person:<id>`, `service:<issuer> <client_id>`, `system`; null where no caller was recognised. */
+  actor: orNull(Schema.String),
+  details: Schema.Record(Schema.String, Schema.Unknown),
+}).annotate({ identifier: "AuditRecord" })
+
+export const AuditPage = Schema.Struct({ items: Schema.Array(AuditRecordView), next_after_id: nextAfterId })
+  .annotate({ identifier: "AuditPage" })
+export type AuditPage = typeof AuditPage.Type
+
+export const OwnAuditPage = Schema.Struct({ items: Schema.Array(OwnAuditRecord), next_after_id: nextAfterId })
+  .annotate({ identifier: "OwnAuditPage" })
+export type OwnAuditPage = typeof OwnAuditPage.Type
+
+const text = Schema.optionalKey(Text(1, 512))
+
+export const ownAuditQuery = {
+  action: text,
+  outcome: Schema.optionalKey(Outcome),
+  code: text,
+  /** The id as an answer shows it. */
+  request_id: text,
+  /** Records of this time or later. */
+  since: Schema.optionalKey(AskedTime),
+  /** Records before this time. */
+  until: Schema.optionalKey(AskedTime),
+  limit: limitOr(50),
+  after_id: Schema.optionalKey(QueryUuid),
+}
+
+export const auditQuery = {
+  ...ownAuditQuery,
+  actor: text,
+  /** An object, with its kind or without: `webhook:<id>`, `domain:<name>`; also where only details name it. */
+  subject: text,
+}

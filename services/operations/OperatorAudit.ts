@@ -1,0 +1,67 @@
+/** The audit for people: all of it for operators, what one did oneself for everybody. */
+import { Context, Effect, Layer } from "effect"
+import type { SqlError } from "effect/sql"
+import type { PersonId } from "../../schemas/BrandedIds.ts"
+import type { AuditPage, OwnAuditPage } from "../../schemas/identity/AuditView.ts"
+import type { RoleRequired } from "../../schemas/problems/IdentityProblems.ts"
+import type { Database } from "../platform/database/Database.ts"
+import { AuditLog } from "../platform/observability/AuditLog.ts"
+import type { AuditFilter, AuditRecord } from "../platform/observability/AuditRecord.ts"
+import { auditSubject } from "./AuditSubject.ts"
+import { mustOperate } from "./OperatorRole.ts"
+
+export interface AskedPage {
+  readonly limit: number
+  readonly afterId: string | undefined
+}
+
+const viewOf = (record: AuditRecord) => ({ ...record, at: record.at.toISOString() })
+
+/** Without `details`: they may name others who had a part in it. */
+const ownViewOf = ({ actor: _, at, details: __, ...record }: AuditRecord) => ({ ...record, at: at.toISOString() })
+
+export class OperatorAudit extends Context.Service<OperatorAudit, {
+  /** Records of all accounts and people, newest first; RoleRequired unless the person is an active operator. */
+  readonly list: (
+    personId: PersonId,
+    filter: AuditFilter,
+    page: AskedPage,
+  ) => Effect.Effect<AuditPage, RoleRequired | SqlError.SqlError>
+  /** What the person did and tried, newest first. */
+  readonly own: (
+    personId: PersonId,
+    filter: Omit<AuditFilter, "actor">,
+    page: AskedPage,
+  ) => Effect.Effect<OwnAuditPage, SqlError.SqlError>
+}>()("bailiwick/services/operations/OperatorAudit") {
+  static readonly layer = Layer.effect(
+    OperatorAudit,
+    Effect.gen(function* () {
+      const operating = yield* mustOperate
+      const log = yield* AuditLog
+      const context = yield* Effect.context<Database>()
+
+      const list = Effect.fn("OperatorAudit.list")(
+        function* (personId: PersonId, filter: AuditFilter, { afterId, limit }: AskedPage) {
+          yield* operating(personId)
+          const subject = filter.subject === undefined
+            ? undefined
+            : yield* Effect.provide(auditSubject(filter.subject), context)
+          if (subject === null) return { items: [], next_after_id: null } satisfies AuditPage
+          const { nextAfterId, records } = yield* log.newest({ ...filter, subject }, limit, afterId)
+          return { items: records.map(viewOf), next_after_id: nextAfterId } satisfies AuditPage
+        },
+      )
+
+      const own = Effect.fn("OperatorAudit.own")(
+        function* (personId: PersonId, filter: Omit<AuditFilter, "actor">, { afterId, limit }: AskedPage) {
+          const actor = `person:${personId}`
+          const { nextAfterId, records } = yield* log.newest({ ...filter, actor }, limit, afterId)
+          return { items: records.map(ownViewOf), next_after_id: nextAfterId } satisfies OwnAuditPage
+        },
+      )
+
+      return OperatorAudit.of({ list, own })
+    }),
+  )
+}

@@ -1,0 +1,84 @@
+import { assert, layer } from "@effect/vitest"
+import { Effect, Schema } from "effect"
+import { AuditPage, OwnAuditPage } from "../../../schemas/identity/AuditView.ts"
+import { Audit } from "../../../services/platform/observability/Audit.ts"
+import { person } from "../../support/TestIdentity.ts"
+import { management } from "../../support/TestManagement.ts"
+import { bearer } from "../../support/TestTokens.ts"
+import { send } from "../../src/http/identity/IdentityClient.ts"
+
+const all = Schema.decodeUnknownSync(AuditPage)
+const own = Schema.decodeUnknownSync(OwnAuditPage)
+
+const listed = Effect.fnUntraced(function* (personId: string, query: string) {
+  const answer = yield* send("GET", `/v1/operations/audit?${query}`, yield* bearer(personId))
+  assert.strictEqual(answer.status, 200, answer.text)
+  return all(answer.body)
+})
+
+layer(management(), { excludeTestServices: true })("The audit over HTTP", (it) => {
+  it.effect("operators find records by all filters, page by page", () =>
+    Effect.gen(function* () {
+      const audit = yield* Audit
+      const [oz, sam] = [yield* person({ operator: true }), yield* person()]
+      const ids: Array<string> = []
+      for (const [n, outcome] of (["done", "refused", "done"] as const).entries()) {
+        ids.unshift(
+          ...(yield* audit.append({
+            action: "thing.tried",
+            actor: `person:${sam}`,
+            subject: `thing:${sam}`,
+            outcome,
+            ...(outcome === "done" ? {} : { status: 403, code: "role_required" }),
+            details: { n, reason: "as we agreed" },
+          })),
+        )
+      }
+      const { items, next_after_id } = yield* listed(oz, `actor=person:${sam}&limit=2`)
+      assert.deepStrictEqual(items.map(({ id }) => id), ids.slice(0, 2))
+      assert.deepInclude(items[1], {
+        action: "thing.tried",
+        actor: `person:${sam}`,
+        subject: `thing:${sam}`,
+        outcome: "refused",
+        status: 403,
+        code: "role_required",
+        details: { n: 1, reason: "as we agreed" },
+      })
+      const rest = yield* listed(oz, `actor=person:${sam}&limit=2&after_id=${next_after_id}`)
+      assert.deepStrictEqual([rest.items.map(({ id }) => id), rest.next_after_id], [[ids[2]], null])
+      for (const query of ["outcome=refused", "code=role_required", `subject=thing:${sam}&outcome=refused`]) {
+        const found = yield* listed(oz, `actor=person:${sam}&${query}`)
+        assert.deepStrictEqual(found.items.map(({ id }) => id), [ids[1]], query)
+      }
+      assert.lengthOf((yield* listed(oz, `subject=${sam}&action=thing.tried`)).items, 3)
+      assert.lengthOf((yield* listed(oz, `actor=person:${sam}&since=2999-01-01T00:00:00Z`)).items, 0)
+      assert.lengthOf((yield* listed(oz, `actor=person:${sam}&until=2999-01-01T00:00:00Z`)).items, 3)
+
+      const mine = yield* send("GET", "/v1/me/audit?limit=100&action=thing.tried", yield* bearer(sam))
+      const { items: did } = own(mine.body)
+      assert.deepStrictEqual(did.map(({ id }) => id), ids)
+      assert.notProperty(mine.body.items[0], "details")
+      assert.deepStrictEqual(own((yield* send("GET", "/v1/me/audit", yield* bearer(oz))).body).items, [])
+    }))
+
+  it.effect("a refused request is found by the id of its answer, and a wrong filter is a fault with its name", () =>
+    Effect.gen(function* () {
+      const [oz, sam] = [yield* person({ operator: true }), yield* person()]
+      const refused = yield* send("GET", "/v1/operations/audit", yield* bearer(sam))
+      assert.deepStrictEqual([refused.status, refused.body.code], [403, "role_required"])
+      const id = refused.headers["x-request-id"]!
+      const { items } = yield* listed(oz, `request_id=${id}`)
+      assert.deepStrictEqual(items.map(({ actor, code }) => [actor, code]), [[`person:${sam}`, "role_required"]])
+      const bad = yield* send(
+        "GET",
+        "/v1/operations/audit?outcome=good&since=yesterday&limit=0&actor=%00",
+        yield* bearer(oz),
+      )
+      assert.strictEqual(bad.status, 422)
+      assert.sameDeepMembers(
+        bad.body.detail.map(({ loc }: { loc: unknown }) => loc),
+        ["outcome", "since", "limit", "actor"].map((name) => ["query", name]),
+      )
+    }))
+})

@@ -19,6 +19,7 @@ import { NotificationRetention } from "../services/notifications/NotificationRet
 import { AccessTokens, configuredTokenIssuers } from "../services/people/AccessTokens.ts"
 import { CallerAuthentication } from "../services/people/CallerAuthentication.ts"
 import { SessionActivity } from "../services/people/SessionActivity.ts"
+import { OperatorDeadLetters } from "../services/operations/OperatorDeadLetters.ts"
 import { Audit } from "../services/platform/observability/Audit.ts"
 import { AuditPartitions } from "../services/platform/observability/AuditPartitions.ts"
 import { WakeUps } from "../services/platform/messaging/WakeUps.ts"
@@ -41,6 +42,7 @@ import { WorkerHeartbeats } from "../services/platform/observability/WorkerHeart
 import { Transfers } from "../services/transfers/Transfers.ts"
 import { AccountDeliveries } from "../services/webhooks/AccountDeliveries.ts"
 import { CountCompaction } from "../services/webhooks/CountCompaction.ts"
+import { DeadLetters } from "../services/webhooks/DeadLetters.ts"
 import { Deliveries } from "../services/webhooks/Deliveries.ts"
 import { DeliveryRecords } from "../services/webhooks/DeliveryRecords.ts"
 import { Endpoints } from "../services/webhooks/Endpoints.ts"
@@ -187,6 +189,7 @@ const services = (config: AppConfig, places: BackingServices) =>
     ApiKeys.layer,
     AccountReads.layer({ webhooksPerAccount: config.perAccount }),
     WebhookJobs.layer.pipe(Layer.provideMerge(Replays.layer)),
+    OperatorDeadLetters.layer.pipe(Layer.provide(DeadLetters.layer), Layer.provide(Replays.layer)),
     NotificationRetention.layer(),
     CountCompaction.layer,
     AuditPartitions.layer(config),

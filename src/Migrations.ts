@@ -49,6 +49,7 @@ import deliveryPages from "../migrations/0040_delivery_pages.ts"
 import auditIndexes from "../migrations/0041_audit_indexes.ts"
 import consoleSessions from "../migrations/0042_console_sessions.ts"
 import listedEnrollments from "../migrations/0043_listed_enrollments.ts"
+import deadLettersOfAccount from "../migrations/0044_dead_letters_of_account.ts"
 import { lock } from "../services/platform/database/AdvisoryLocks.ts"
 import { Database } from "../services/platform/database/Database.ts"
 import { isAway } from "../services/platform/database/Database/Awaited.ts"
@@ -98,6 +99,7 @@ const migrations: ReadonlyArray<Migrator.ResolvedMigration> = [
   [41, "audit_indexes", Effect.succeed(auditIndexes)],
   [42, "console_sessions", Effect.succeed(consoleSessions)],
   [43, "listed_enrollments", Effect.succeed(listedEnrollments)],
+  [44, "dead_letters_of_account", Effect.succeed(deadLettersOfAccount)],
 ]
 
 /** The number of the newest migration. */

@@ -1,8 +1,20 @@
 /** The operator's plane: what `cli` shows and does, for operators over HTTP (docs/api/identity.md; extras). */
 import { HttpApi, HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import { AuditPage, auditQuery, OwnAuditPage, ownAuditQuery } from "../identity/AuditView.ts"
+import {
+  countQuery,
+  DeadLetterPage,
+  deadLetterQuery,
+  DeadLetterReplay,
+  LettersReplayed,
+} from "../identity/DeadLetterView.ts"
+import { ReasonBody } from "../identity/DecisionReason.ts"
 import { DoctorReport } from "../identity/DoctorReport.ts"
-import { RoleRequired } from "../problems/IdentityProblems.ts"
+import { optionallyKeyed } from "../identity/IdempotencyKey.ts"
+import { NotFound } from "../problems/HttpProblems.ts"
+import { receiptProblems } from "../problems/IdempotencyProblems.ts"
+import { InvalidState, RoleRequired } from "../problems/IdentityProblems.ts"
+import { Id } from "../Wire.ts"
 import { Managed } from "./ManagementApi.ts"
 import { RequestValidation, strictBody } from "./RequestValidation.ts"
 
@@ -20,6 +32,29 @@ export class OperatorApi extends HttpApiGroup.make("operator")
       success: OwnAuditPage,
       error: RoleRequired,
     }).annotate(OpenApi.Summary, "What you did and tried, newest first"),
+    HttpApiEndpoint.get("listDeadLetters", "/v1/operations/dead-letters", {
+      query: deadLetterQuery,
+      success: DeadLetterPage,
+      error: RoleRequired,
+    }).annotate(OpenApi.Summary, "Dead letters of all accounts, newest delivery first, for operators"),
+    HttpApiEndpoint.get("countDeadLetters", "/v1/operations/dead-letters/replay", {
+      query: countQuery,
+      success: LettersReplayed,
+      error: [NotFound, RoleRequired],
+    }).annotate(OpenApi.Summary, "Count the dead letters that a replay of this span would send again, and send none"),
+    HttpApiEndpoint.post("replayDeadLetters", "/v1/operations/dead-letters/replay", {
+      headers: optionallyKeyed,
+      payload: DeadLetterReplay,
+      success: LettersReplayed,
+      error: [NotFound, RoleRequired, ...receiptProblems],
+    }).annotate(OpenApi.Summary, "Send a webhook's dead letters of a span again, in the background, as an operator"),
+    HttpApiEndpoint.post("replayDeadLetter", "/v1/operations/dead-letters/:delivery_id/replay", {
+      params: { delivery_id: Id },
+      headers: optionallyKeyed,
+      payload: ReasonBody,
+      success: LettersReplayed,
+      error: [NotFound, RoleRequired, InvalidState, ...receiptProblems],
+    }).annotate(OpenApi.Summary, "Send one dead letter again, as an operator"),
   )
   .middleware(RequestValidation)
   .middleware(Managed)

@@ -7,17 +7,21 @@ import type { SqlError } from "effect/sql"
 import { Audit } from "../platform/observability/Audit.ts"
 import { Database } from "../platform/database/Database.ts"
 import { floorOf } from "../platform/Ids.ts"
+import { Jobs } from "../platform/messaging/Jobs.ts"
+import { type DeadLetter, type LetterFilter, type LetterPage, letterPages } from "./DeadLetterPages.ts"
 import { Replays } from "./Replays.ts"
+import { replayJob } from "./WebhookJobKinds.ts"
 
-export interface DeadLetter {
-  readonly delivery_id: string
-  readonly webhook_id: string
-  readonly account_id: string
-  readonly event_type: string
-  readonly response_status: number | null
-  readonly error: string | null
-  readonly endpoint_url: string | null
-  readonly died_at: Date
+/** The operator who sends dead letters again, and more of the act for the audit. */
+export interface Acting {
+  readonly actor: string
+  readonly details: Readonly<Record<string, string>>
+}
+
+/** Milliseconds since the epoch: deliveries created from `since` on and before `until`. */
+export interface LetterSpan {
+  readonly since: number
+  readonly until: number | null
 }
 
 /** Maximum number of deliveries per transaction. */
@@ -29,8 +33,24 @@ export class DeadLetters extends Context.Service<DeadLetters, {
     webhookId: string | null,
     limit: number,
   ) => Effect.Effect<ReadonlyArray<DeadLetter>, SqlError.SqlError>
+  /** A page of those that match, newest delivery first. */
+  readonly list: (filter: LetterFilter, limit: number, afterId?: string) => Effect.Effect<LetterPage, SqlError.SqlError>
+  /** How many dead letters of a webhook `replaySpan` would send again. `webhookId`: a UUID. */
+  readonly count: (webhookId: string, span: LetterSpan) => Effect.Effect<number | "gone", SqlError.SqlError>
   /** Sends one again. `gone`: its webhook was deleted, nothing changed. `deliveryId`: a UUID. */
-  readonly replayOne: (deliveryId: string) => Effect.Effect<"replayed" | "unknown" | "gone", SqlError.SqlError>
+  readonly replayOne: (
+    deliveryId: string,
+    by: Acting,
+  ) => Effect.Effect<"replayed" | "unknown" | "gone", SqlError.SqlError>
+  /**
+   * Starts the job that sends a webhook's dead letters of a span again, 1,000 in a transaction; returns their number,
+   * or `gone` if the webhook does not exist. Runs in the caller's transaction, on its connection alone.
+   */
+  readonly replaySpan: (
+    webhookId: string,
+    span: LetterSpan,
+    by: Acting,
+  ) => Effect.Effect<number | "gone", SqlError.SqlError>
   /**
    * Sends a webhook's dead letters again whose deliveries were created at `since` (milliseconds since the epoch) or
    * later. Calls `tell` with the number so far; returns the total, or `gone` if the webhook does not exist.
@@ -38,6 +58,7 @@ export class DeadLetters extends Context.Service<DeadLetters, {
   readonly replaySince: (
     webhookId: string,
     since: number,
+    by: Acting,
     tell: (done: number) => Effect.Effect<void>,
   ) => Effect.Effect<number | "gone", SqlError.SqlError>
 }>()("bailiwick/services/webhooks/DeadLetters") {
@@ -48,6 +69,8 @@ const make = Effect.gen(function* () {
   const { sql } = yield* Database
   const audit = yield* Audit
   const replays = yield* Replays
+  const jobs = yield* Jobs
+  const list = letterPages(sql)
 
   const newest = (webhookId: string | null, limit: number) =>
     sql<DeadLetter>`
@@ -62,30 +85,59 @@ const make = Effect.gen(function* () {
     return rows.length > 0
   })
 
-  const record = (action: string, subject: string, details = {}) =>
-    audit.append({ action, actor: "operator", subject, outcome: "done", details })
+  const record = (by: Acting, action: string, subject: string, details = {}) =>
+    audit.append({ action, actor: by.actor, subject, outcome: "done", details: { ...by.details, ...details } })
 
-  const replayOne = Effect.fn("DeadLetters.replayOne")(function* (deliveryId: string) {
+  const countIn = Effect.fnUntraced(function* (webhookId: string, { from, to }: { from: string; to: string }) {
+    const [row] = yield* sql<{ n: number }>`
+      select count(*)::int as n from dead_letters
+      where webhook_id = ${webhookId}::uuid and delivery_id >= ${from}::uuid and delivery_id < ${to}::uuid`
+    return row!.n
+  })
+
+  /** The ids of a span. What dies after now is not part of it: the job would send its own failures again. */
+  const idsOf = ({ since, until }: LetterSpan) =>
+    Effect.map(Clock.currentTimeMillis, (now) => ({
+      from: floorOf(since),
+      to: floorOf(Math.min(until ?? Infinity, now)),
+    }))
+
+  const count = Effect.fn("DeadLetters.count")(function* (webhookId: string, span: LetterSpan) {
+    const rows = yield* sql`select from webhooks where id = ${webhookId}::uuid and deleted_at is null`
+    return rows.length === 0 ? "gone" : yield* countIn(webhookId, yield* idsOf(span))
+  })
+
+  const replaySpan = Effect.fn("DeadLetters.replaySpan")(function* (webhookId: string, span: LetterSpan, by: Acting) {
+    if (!(yield* lives(webhookId))) return "gone"
+    const ids = yield* idsOf(span)
+    const n = yield* countIn(webhookId, ids)
+    if (n === 0) return 0
+    yield* jobs.add(replayJob, { webhook_id: webhookId, status: "dead_letter", ...ids })
+    yield* record(by, "webhook.replayed", `webhook:${webhookId}`, { deliveries: n })
+    return n
+  }, sql.withTransaction)
+
+  const replayOne = Effect.fn("DeadLetters.replayOne")(function* (deliveryId: string, by: Acting) {
     const [letter] = yield* sql<{ webhook_id: string }>`
       select webhook_id::text as webhook_id from dead_letters where delivery_id = ${deliveryId}::uuid`
     if (letter === undefined) return "unknown"
     if (!(yield* lives(letter.webhook_id))) return "gone"
     // Another replay was faster: it is no longer a dead letter.
     if ((yield* replays.again(letter.webhook_id, [deliveryId])) === 0) return "unknown"
-    yield* record("delivery.replayed", `delivery:${deliveryId}`)
+    yield* record(by, "delivery.replayed", `delivery:${deliveryId}`)
     return "replayed"
   }, sql.withTransaction)
 
-  const step = Effect.fnUntraced(function* (webhookId: string, from: string, to: string) {
+  const step = Effect.fnUntraced(function* (webhookId: string, from: string, to: string, by: Acting) {
     if (!(yield* lives(webhookId))) return "gone"
     const ids = yield* replays.ended({ webhook_id: webhookId, status: "dead_letter", from, to }, from, chunk)
     const done = yield* replays.again(webhookId, ids)
-    if (done > 0) yield* record("webhook.replayed", `webhook:${webhookId}`, { deliveries: done })
+    if (done > 0) yield* record(by, "webhook.replayed", `webhook:${webhookId}`, { deliveries: done })
     return { done, next: ids.length < chunk ? undefined : ids.at(-1) }
   }, sql.withTransaction)
 
   const replaySince: DeadLetters["Service"]["replaySince"] = Effect.fn("DeadLetters.replaySince")(
-    function* (webhookId, since, tell) {
+    function* (webhookId, since, by, tell) {
       // A delivery that fails again keeps its id, which is then behind the cursor: so each is sent again once.
       const to = floorOf(yield* Clock.currentTimeMillis)
       let from: string | undefined = floorOf(since)
@@ -95,6 +147,7 @@ const make = Effect.gen(function* () {
           webhookId,
           from,
           to,
+          by,
         )
         if (done === "gone") return total === 0 ? "gone" : total
         total += done.done
@@ -105,5 +158,5 @@ const make = Effect.gen(function* () {
     },
   )
 
-  return DeadLetters.of({ newest, replayOne, replaySince })
+  return DeadLetters.of({ newest, list, count, replayOne, replaySpan, replaySince })
 })

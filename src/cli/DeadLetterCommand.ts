@@ -9,11 +9,12 @@ import { Audit } from "../../services/platform/observability/Audit.ts"
 import { WakeUps } from "../../services/platform/messaging/WakeUps.ts"
 import { Jobs } from "../../services/platform/messaging/Jobs.ts"
 import { RateLimits } from "../../services/platform/security/RateLimits.ts"
-import { DeadLetters } from "../../services/webhooks/DeadLetters.ts"
+import { type Acting, DeadLetters } from "../../services/webhooks/DeadLetters.ts"
 import { Replays } from "../../services/webhooks/Replays.ts"
 import { CliFault, Unsuccessful } from "./CliFault.ts"
 import { busIfKnown, database } from "./Instance.ts"
 import { printable } from "./EscapeControls.ts"
+import { asFlag, operatorNamed } from "./OperatorName.ts"
 import * as Progress from "./Progress.ts"
 import { sinceFlag } from "./Times.ts"
 
@@ -60,19 +61,20 @@ const list = Command.make(
   }, Effect.provide(services)),
 ).pipe(Command.withDescription("One line each: delivery, when it died, webhook, event, last answer, URL"))
 
-const replayOne = Effect.fnUntraced(function* (id: string) {
-  const outcome = isUuid(id) ? yield* (yield* DeadLetters).replayOne(id) : "unknown"
+const replayOne = Effect.fnUntraced(function* (id: string, by: Acting) {
+  const outcome = isUuid(id) ? yield* (yield* DeadLetters).replayOne(id, by) : "unknown"
   yield* outcome === "replayed" ? Console.log(`${id} replayed`) : Console.error(
     `${printable(id)} ${outcome === "unknown" ? "is no dead letter" : "cannot be sent: its webhook was deleted"}`,
   )
   return outcome === "replayed"
 })
 
-const replayMany = Effect.fnUntraced(function* (webhookId: string, since: number) {
+const replayMany = Effect.fnUntraced(function* (webhookId: string, since: number, by: Acting) {
   const progress = yield* Progress.make
   const outcome = yield* (yield* DeadLetters).replaySince(
     webhookId,
     since,
+    by,
     (done) => progress.tell(`replayed ${done}`),
   ).pipe(Effect.ensuring(progress.clear))
   if (outcome === "gone") return yield* new CliFault({ message: `there is no webhook ${webhookId}, or it was deleted` })
@@ -84,6 +86,7 @@ const wrong = new CliFault({ message: "name dead letters by ID, or a webhook's b
 const replay = Command.make(
   "replay",
   {
+    as: asFlag,
     ids: Argument.String("ID").pipe(Argument.withDescription("Ids of deliveries"), Argument.variadic()),
     webhook,
     since: sinceFlag.pipe(
@@ -91,14 +94,15 @@ const replay = Command.make(
       Flag.optional,
     ),
   },
-  Effect.fn("cli.dead-letters.replay")(function* ({ ids, since, webhook }) {
+  Effect.fn("cli.dead-letters.replay")(function* ({ as, ids, since, webhook }) {
+    const by = { actor: operatorNamed(as), details: {} }
     if (Option.isSome(webhook) && Option.isSome(since) && ids.length === 0) {
-      return yield* replayMany(webhook.value, since.value(yield* Clock.currentTimeMillis)).pipe(
+      return yield* replayMany(webhook.value, since.value(yield* Clock.currentTimeMillis), by).pipe(
         Effect.provide(services),
       )
     }
     if (Option.isSome(webhook) || Option.isSome(since) || ids.length === 0) return yield* wrong
-    const replayed = yield* Effect.forEach(ids, replayOne).pipe(Effect.provide(services))
+    const replayed = yield* Effect.forEach(ids, (id) => replayOne(id, by)).pipe(Effect.provide(services))
     if (replayed.includes(false)) return yield* new Unsuccessful()
   }),
 ).pipe(

@@ -2,8 +2,11 @@
 import { Effect } from "effect"
 import { HttpApi, HttpApiBuilder } from "effect/http-api"
 import { OperatorApi } from "../../../schemas/api/OperatorApi.ts"
+import { LettersReplayed } from "../../../schemas/identity/DeadLetterView.ts"
 import { OperatorAudit } from "../../../services/operations/OperatorAudit.ts"
+import { OperatorDeadLetters } from "../../../services/operations/OperatorDeadLetters.ts"
 import { Findings } from "../../doctor/Findings.ts"
+import { keyed } from "./IdempotentResponse.ts"
 import { personOf } from "../auth/PersonAuth.ts"
 
 const Api = HttpApi.make("bailiwick").add(OperatorApi)
@@ -17,6 +20,11 @@ const pageOf = ({ after_id, limit }: Query) => ({ limit: Number(limit), afterId:
 
 /** Milliseconds since the epoch; `Date.parse` reads what the contract takes once it is in upper case. */
 const millisOf = (time: string | undefined) => time === undefined ? undefined : Date.parse(time.toUpperCase())
+
+const spanOf = ({ since, until }: { readonly since: string; readonly until?: string | null }) => ({
+  since: Date.parse(since.toUpperCase()),
+  until: millisOf(until ?? undefined) ?? null,
+})
 
 interface AuditConditions {
   readonly action?: string
@@ -42,6 +50,7 @@ export const operator = HttpApiBuilder.group(
   Effect.fn(function* (handlers) {
     const findings = yield* Findings
     const audit = yield* OperatorAudit
+    const letters = yield* OperatorDeadLetters
     return handlers.handleAll({
       doctor: Effect.fnUntraced(function* () {
         return yield* findings.examine((yield* personOf).personId).pipe(Effect.catchTag("SqlError", Effect.die))
@@ -53,6 +62,34 @@ export const operator = HttpApiBuilder.group(
       }),
       listOwnAudit: Effect.fnUntraced(function* ({ query }) {
         return yield* Effect.orDie(audit.own((yield* personOf).personId, conditionsOf(query), pageOf(query)))
+      }),
+      listDeadLetters: Effect.fnUntraced(function* ({ query }) {
+        const { account_id, event_type, since, until, webhook_id } = query
+        const span = { since: millisOf(since), until: millisOf(until) }
+        const filter = { ...span, accountId: account_id, webhookId: webhook_id, eventType: event_type }
+        return yield* letters.list((yield* personOf).personId, filter, pageOf(query)).pipe(
+          Effect.catchTag("SqlError", Effect.die),
+        )
+      }),
+      countDeadLetters: Effect.fnUntraced(function* ({ query }) {
+        return yield* letters.count((yield* personOf).personId, query.webhook_id, spanOf(query)).pipe(
+          Effect.catchTag("SqlError", Effect.die),
+        )
+      }),
+      replayDeadLetters: Effect.fnUntraced(function* ({ payload }) {
+        const { personId, principal } = yield* personOf
+        const { reason, webhook_id: webhookId } = payload
+        return yield* keyed(
+          { principal, payload, status: 200, success: LettersReplayed },
+          letters.replaySpan({ personId, reason, webhookId, span: spanOf(payload) }),
+        )
+      }),
+      replayDeadLetter: Effect.fnUntraced(function* ({ params, payload }) {
+        const { personId, principal } = yield* personOf
+        return yield* keyed(
+          { principal, payload, status: 200, success: LettersReplayed },
+          letters.replayOne({ personId, reason: payload.reason, deliveryId: params.delivery_id }),
+        )
       }),
     })
   }),

@@ -10,55 +10,8 @@ import * as Processes from "../../support/Processes.ts"
 import { uuid } from "../../support/DirectoryLines.ts"
 import { TestBus } from "../../support/TestBus.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
+import { deadLetter, webhook } from "../../support/TestDeadLetters.ts"
 import { lines, servers, slow, type } from "./Terminal.ts"
-
-const webhook = Effect.fnUntraced(function* (id: string, deleted: boolean) {
-  const { sql } = yield* Database
-  const now = new Date(yield* Clock.currentTimeMillis)
-  yield* sql`insert into webhooks ${
-    sql.insert({
-      id,
-      account_id: uuid(1),
-      url: "https://hooks.example/x",
-      events: ["email.sent"],
-      is_active: true,
-      version: 1,
-      secret_kid: "k",
-      secret: new Uint8Array([1]),
-      created_at: now,
-      updated_at: now,
-      deleted_at: deleted ? now : null,
-    })
-  }`
-  yield* sql`insert into webhook_lanes ${sql.insert({ webhook_id: id, account_id: uuid(1) })}`
-})
-
-/** A dead letter whose delivery's partition was dropped. */
-const deadLetter = Effect.fnUntraced(function* (webhookId: string, url = "https://hooks.example/x", id?: string) {
-  const { sql } = yield* Database
-  const now = new Date(yield* Clock.currentTimeMillis)
-  const [event, made] = yield* (yield* Ids).batch(2)
-  const delivery = id ?? made
-  yield* sql`insert into dead_letters ${
-    sql.insert({
-      delivery_id: delivery!,
-      webhook_id: webhookId,
-      account_id: uuid(1),
-      event_id: event!,
-      event_type: "email.sent",
-      source_id: `source-${event}`,
-      body: "{}",
-      cycle: 1,
-      attempt: 8,
-      response_status: 503,
-      endpoint_url: url,
-      attempts: "[]",
-      created_at: now,
-      died_at: now,
-    })
-  }`
-  return delivery!
-})
 
 /** A database of each test's own: rows that a test leaves would disturb the next, or its own repetition. */
 const fresh = Layer.merge(TestDatabase.layer, TestBus.layer)
@@ -91,7 +44,7 @@ describe("cli", () => {
         const more = [yield* deadLetter(uuid(10)), yield* deadLetter(uuid(10))]
         const older = yield* deadLetter(uuid(10), undefined, floorOf((yield* Clock.currentTimeMillis) - 2 * 3_600_000))
         const [bulk, none] = yield* Effect.all([
-          cli("replay", "--webhook", uuid(10), "--since", "1h"),
+          cli("replay", "--webhook", uuid(10), "--since", "1h", "--as", "oz"),
           cli("replay", "--webhook", uuid(11), "--since", "1h"),
         ], { concurrency: 2 })
         assert.deepStrictEqual([bulk.stdout, bulk.code], ["replayed 2\n", 0])
@@ -108,7 +61,7 @@ describe("cli", () => {
         assert.deepStrictEqual(others, [])
         assert.deepStrictEqual(
           [record.action, record.actor, record.subject, record.details],
-          ["webhook.replayed", "operator", `webhook:${uuid(10)}`, { deliveries: 2 }],
+          ["webhook.replayed", "operator:oz", `webhook:${uuid(10)}`, { deliveries: 2 }],
         )
       }).pipe(Effect.provide(fresh)),
     slow,

@@ -36,8 +36,12 @@ const otherBody: Readonly<Record<string, unknown>> = {
 const another = (one: Case, asked: Asked) =>
   otherBody[one.operation] ?? { ...asked.body, reason: "as we did not agree on Monday" }
 
-/** Operations that, repeated under a new key, answer with the unchanged state instead of a refusal. */
-const shows = new Set(["lifecycle-service-grants.revokeLifecycleServiceGrant", "websites.changeProjectOwner"])
+/** Operations that, repeated under a new key, answer with the unchanged state, or a count, instead of a refusal. */
+const shows = new Set([
+  "lifecycle-service-grants.revokeLifecycleServiceGrant",
+  "websites.changeProjectOwner",
+  "operator.replayDeadLetters",
+])
 
 /** Takes every role away from a person while `use` runs. */
 const stripped = Effect.fnUntraced(function* <E, R>(personId: string, use: Effect.Effect<void, E, R>) {

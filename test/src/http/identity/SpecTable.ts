@@ -33,4 +33,6 @@ export const extras = [
   "/v1/jobs/{job_id}/retry",
   "/v1/jobs/{job_id}/reconcile",
   "/v1/jobs/{job_id}/repair",
+  "/v1/operations/dead-letters/replay",
+  "/v1/operations/dead-letters/{delivery_id}/replay",
 ]

@@ -1,4 +1,5 @@
 /** Operations of a project, and an operator's on its jobs. */
+import { randomUUID } from "node:crypto"
 import { Effect } from "effect"
 import { Database } from "../../../../../services/platform/database/Database.ts"
 import { ProviderJobs } from "../../../../../services/projects/ProviderJobs.ts"
@@ -6,6 +7,7 @@ import { reason } from "../../../../support/Fixtures.ts"
 import { owner, person, project } from "../../../../support/TestIdentity.ts"
 import { ask, done } from "../IdentityClient.ts"
 import type { IdentityStage } from "../IdentityStage.ts"
+import { deadLetter, webhook } from "../../../../support/TestDeadLetters.ts"
 import { type Case } from "./Case.ts"
 
 const onProject = ({ project }: IdentityStage) => ({ project_id: project })
@@ -47,6 +49,12 @@ const launchable = Effect.fnUntraced(function* (stage: IdentityStage) {
   const project_id = yield* project(stage.institution, { state: "registered" })
   for (const who of ["owner", "owner2"] as const) yield* owner(project_id, stage.people[who])
   return { params: { project_id }, body: { launch_url: "https://portal.fern.example/", reason } }
+})
+
+/** A new webhook of no account's. */
+const hook = Effect.suspend(() => {
+  const id = randomUUID()
+  return Effect.as(webhook(id, false), id)
 })
 
 const operates = { by: "operator", second: "operator", status: 200 } as const
@@ -112,6 +120,26 @@ export const projects: ReadonlyArray<Case> = [
   { operation: "operations.operationsDiagnostics", ...operates, asked: () => Effect.succeed({}) },
   { operation: "operations.listJobs", ...operates, asked: () => Effect.succeed({}) },
   { operation: "operator.doctor", ...operates, asked: () => Effect.succeed({}) },
+  { operation: "operator.listDeadLetters", ...operates, asked: () => Effect.succeed({ query: "?limit=2" }) },
+  {
+    operation: "operator.countDeadLetters",
+    ...operates,
+    asked: () => Effect.map(hook, (id) => ({ query: `?since=2026-01-01T00:00:00Z&webhook_id=${id}` })),
+  },
+  {
+    operation: "operator.replayDeadLetters",
+    ...operates,
+    asked: () => Effect.map(hook, (webhook_id) => ({ body: { webhook_id, since: "2026-01-01T00:00:00Z", reason } })),
+  },
+  {
+    operation: "operator.replayDeadLetter",
+    ...operates,
+    asked: () =>
+      Effect.map(
+        Effect.flatMap(hook, (id) => deadLetter(id)),
+        (delivery_id) => ({ params: { delivery_id }, body: { reason } }),
+      ),
+  },
   { operation: "operator.listAudit", ...operates, asked: () => Effect.succeed({ query: "?limit=2&outcome=done" }) },
   {
     operation: "operations.reconcileJob",

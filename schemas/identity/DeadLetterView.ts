@@ -1,0 +1,55 @@
+/** Dead letters as operators see them (docs/api/identity.md). */
+import { Schema } from "effect"
+import { eventTypes } from "../mail/MailEvent.ts"
+import { ListFilter, QueryUuid } from "../Validation/Scalars.ts"
+import { AskedTime, Id, Timestamp } from "../Wire.ts"
+import { nextAfterId } from "./AuditView.ts"
+import { DecisionReason } from "./DecisionReason.ts"
+import { limitOr } from "./ListPage.ts"
+
+const orNull = Schema.NullOr
+
+export const OperatorDeadLetter = Schema.Struct({
+  delivery_id: Id,
+  account_id: Id,
+  webhook_id: Id,
+  event_type: Schema.String,
+  /** The last answer; null where there was none, then `error` says why. */
+  response_status: orNull(Schema.Int),
+  error: orNull(Schema.String),
+  endpoint_url: orNull(Schema.String),
+  created_at: Timestamp,
+  died_at: Timestamp,
+  /** Whether the webhook was deleted: then it cannot be sent again. */
+  webhook_deleted: Schema.Boolean,
+}).annotate({ identifier: "OperatorDeadLetter" })
+
+export const DeadLetterPage = Schema.Struct({ items: Schema.Array(OperatorDeadLetter), next_after_id: nextAfterId })
+  .annotate({ identifier: "DeadLetterPage" })
+export type DeadLetterPage = typeof DeadLetterPage.Type
+
+export const deadLetterQuery = {
+  account_id: Schema.optionalKey(Id),
+  webhook_id: Schema.optionalKey(Id),
+  event_type: Schema.optionalKey(ListFilter(eventTypes)),
+  /** Deliveries made at this time or later. */
+  since: Schema.optionalKey(AskedTime),
+  /** Deliveries made before this time. */
+  until: Schema.optionalKey(AskedTime),
+  limit: limitOr(50),
+  after_id: Schema.optionalKey(QueryUuid),
+}
+
+export const countQuery = { webhook_id: Id, since: AskedTime, until: Schema.optionalKey(AskedTime) }
+
+export const DeadLetterReplay = Schema.Struct({
+  webhook_id: Id,
+  /** Deliveries made at this time or later. */
+  since: AskedTime,
+  /** Deliveries made before this time; by default before now. */
+  until: Schema.optionalKey(Schema.NullOr(AskedTime)),
+  reason: DecisionReason,
+}).annotate({ identifier: "DeadLetterReplay" })
+
+export const LettersReplayed = Schema.Struct({ deliveries: Schema.Int }).annotate({ identifier: "LettersReplayed" })
+export type LettersReplayed = typeof LettersReplayed.Type

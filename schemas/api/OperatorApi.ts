@@ -1,4 +1,5 @@
 /** The operator's plane: what `cli` shows and does, for operators over HTTP (docs/api/identity.md; extras). */
+import { Schema } from "effect"
 import { HttpApi, HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import { AuditPage, auditQuery, OwnAuditPage, ownAuditQuery } from "../identity/AuditView.ts"
 import {
@@ -11,6 +12,7 @@ import {
 import { ReasonBody } from "../identity/DecisionReason.ts"
 import { DoctorReport } from "../identity/DoctorReport.ts"
 import { optionallyKeyed } from "../identity/IdempotencyKey.ts"
+import { Queues, WebhookBacklogs } from "../identity/QueueView.ts"
 import { NotFound } from "../problems/HttpProblems.ts"
 import { receiptProblems } from "../problems/IdempotencyProblems.ts"
 import { InvalidState, RoleRequired } from "../problems/IdentityProblems.ts"
@@ -55,6 +57,13 @@ export class OperatorApi extends HttpApiGroup.make("operator")
       success: LettersReplayed,
       error: [NotFound, RoleRequired, InvalidState, ...receiptProblems],
     }).annotate(OpenApi.Summary, "Send one dead letter again, as an operator"),
+    HttpApiEndpoint.get("queues", "/v1/operations/queues", { success: Queues, error: RoleRequired })
+      .annotate(OpenApi.Summary, "Every queue: what waits, what is due and since when, for operators"),
+    HttpApiEndpoint.get("listBacklogs", "/v1/operations/webhooks", {
+      query: { sort: Schema.optionalKey(Schema.Literals(["backlog"])) },
+      success: WebhookBacklogs,
+      error: RoleRequired,
+    }).annotate(OpenApi.Summary, "The 20 webhooks with the most deliveries that wait, for operators"),
   )
   .middleware(RequestValidation)
   .middleware(Managed)

@@ -5,6 +5,7 @@ import { OperatorApi } from "../../../schemas/api/OperatorApi.ts"
 import { LettersReplayed } from "../../../schemas/identity/DeadLetterView.ts"
 import { OperatorAudit } from "../../../services/operations/OperatorAudit.ts"
 import { OperatorDeadLetters } from "../../../services/operations/OperatorDeadLetters.ts"
+import { Queues } from "../../../services/operations/Queues.ts"
 import { Findings } from "../../doctor/Findings.ts"
 import { keyed } from "./IdempotentResponse.ts"
 import { personOf } from "../auth/PersonAuth.ts"
@@ -51,6 +52,7 @@ export const operator = HttpApiBuilder.group(
     const findings = yield* Findings
     const audit = yield* OperatorAudit
     const letters = yield* OperatorDeadLetters
+    const waiting = yield* Queues
     return handlers.handleAll({
       doctor: Effect.fnUntraced(function* () {
         return yield* findings.examine((yield* personOf).personId).pipe(Effect.catchTag("SqlError", Effect.die))
@@ -62,6 +64,12 @@ export const operator = HttpApiBuilder.group(
       }),
       listOwnAudit: Effect.fnUntraced(function* ({ query }) {
         return yield* Effect.orDie(audit.own((yield* personOf).personId, conditionsOf(query), pageOf(query)))
+      }),
+      queues: Effect.fnUntraced(function* () {
+        return yield* waiting.read((yield* personOf).personId).pipe(Effect.catchTag("SqlError", Effect.die))
+      }),
+      listBacklogs: Effect.fnUntraced(function* () {
+        return yield* waiting.webhooks((yield* personOf).personId).pipe(Effect.catchTag("SqlError", Effect.die))
       }),
       listDeadLetters: Effect.fnUntraced(function* ({ query }) {
         const { account_id, event_type, since, until, webhook_id } = query

@@ -146,6 +146,8 @@ const table: Readonly<Record<string, Row>> = {
   "operations.listJobs": operating,
   "operator.doctor": operating,
   "operator.listAudit": operating,
+  "operator.queues": operating,
+  "operator.listBacklogs": operating,
   "operator.listDeadLetters": operating,
   "operator.countDeadLetters": operating,
   "operator.replayDeadLetters": operating,

@@ -1,0 +1,56 @@
+/** Queues of the program and webhooks by their backlog, for operators (docs/api/identity.md). */
+import { Schema } from "effect"
+import { Id, Timestamp } from "../Wire.ts"
+
+export const QueueName = Schema.Literals([
+  "first_tries",
+  "retries",
+  "outbox_unordered",
+  "outbox_ordered",
+  "mails",
+  "slack",
+  "jobs",
+  "timers",
+  "provider_jobs",
+]).annotate({ identifier: "QueueName" })
+export type QueueName = typeof QueueName.Type
+
+export const Queues = Schema.Struct({
+  as_of: Timestamp,
+  items: Schema.Array(Schema.Struct({
+    queue: QueueName,
+    /** What waits or is under way. */
+    depth: Schema.Int,
+    /** Whether there is more than was counted. */
+    capped: Schema.Boolean,
+    /** What waits and is due. */
+    due: Schema.Int,
+    /** Since when the oldest of that is due; null where nothing is. */
+    oldest_due_at: Schema.NullOr(Timestamp),
+    /** What a process has claimed. */
+    leased: Schema.Int,
+    /** What failed before and is tried again. */
+    failing: Schema.Int,
+  })),
+}).annotate({ identifier: "Queues" })
+export type Queues = typeof Queues.Type
+
+export const WebhookBacklogs = Schema.Struct({
+  as_of: Timestamp,
+  /** Whether more deliveries wait than were counted. */
+  capped: Schema.Boolean,
+  items: Schema.Array(Schema.Struct({
+    webhook_id: Id,
+    account_id: Id,
+    /** Null where the webhook was deleted. */
+    url: Schema.NullOr(Schema.String),
+    paused: Schema.Boolean,
+    /** Deliveries that wait or are under way. */
+    depth: Schema.Int,
+    retries: Schema.Int,
+    leased: Schema.Int,
+    /** When the oldest of them is or was due. */
+    oldest_due_at: Timestamp,
+  })),
+}).annotate({ identifier: "WebhookBacklogs" })
+export type WebhookBacklogs = typeof WebhookBacklogs.Type

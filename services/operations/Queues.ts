@@ -1,0 +1,134 @@
+/**
+ * The program's queues and the webhooks with the most deliveries waiting, for operators. Each statement reads the rows
+ * that wait, each once and only so many, never the rows that are done.
+ */
+import type { PgClient } from "@effect/sql-pg"
+import { Clock, Context, Effect, Layer } from "effect"
+import type { SqlError, Statement } from "effect/sql"
+import type { PersonId } from "../../schemas/BrandedIds.ts"
+import type { QueueName, Queues as QueueReport, WebhookBacklogs } from "../../schemas/identity/QueueView.ts"
+import type { RoleRequired } from "../../schemas/problems/IdentityProblems.ts"
+import { Database } from "../platform/database/Database.ts"
+import { mustOperate } from "./OperatorRole.ts"
+
+/** Waiting rows that are counted at most: of deliveries, and of each other queue. */
+const mostDeliveries = 1_000_000
+const most = 100_000
+/** Webhooks that are listed. */
+const listed = 20
+
+interface CountRow {
+  readonly queue: QueueName
+  readonly depth: number
+  readonly due: number
+  readonly oldest: Date | null
+  readonly leased: number
+  readonly failing: number
+}
+
+interface BacklogRow {
+  readonly webhook_id: string
+  readonly account_id: string
+  readonly url: string | null
+  readonly paused: boolean
+  readonly depth: number
+  readonly retries: number
+  readonly leased: number
+  readonly oldest: Date
+  readonly counted: number
+}
+
+/** The rows of each queue that wait, by the condition of its own index of them; claimed rows are found by another. */
+const waiting = {
+  outbox_unordered: ["outbox", "published_at is null and aggregate_id is null"],
+  outbox_ordered: ["outbox", "published_at is null and aggregate_id is not null"],
+  mails: ["mails", "not_before is not null"],
+  slack: ["slack_messages", "state = 'pending'"],
+  jobs: ["jobs", "state = 'pending'"],
+  timers: ["timers", "true"],
+  provider_jobs: ["provider_jobs", "state = 'pending' and not held"],
+} as const
+
+const counts = (sql: PgClient.PgClient, now: Date) =>
+  sql`count(*)::int as depth, count(*) filter (where claim is null and at <= ${now})::int as due,
+    min(at) filter (where claim is null and at <= ${now}) as oldest, count(claim)::int as leased,
+    count(*) filter (where failing)::int as failing`
+
+const countOf = (sql: PgClient.PgClient, queue: keyof typeof waiting, now: Date) => {
+  const [table, condition] = waiting[queue]
+  const rows = (claimed: Statement.Fragment) =>
+    sql`(select not_before as at, claim, last_error is not null as failing from ${sql(table)}
+      where ${sql.literal(condition)} and ${claimed} limit ${most})`
+  return sql<CountRow>`
+    select ${queue} as queue, ${counts(sql, now)}
+    from (${rows(sql`claim is null`)} union all ${rows(sql`claim is not null`)}) q`
+}
+
+/** First tries and retries, by one look at each delivery that waits. */
+const countDeliveries = (sql: PgClient.PgClient, now: Date) =>
+  sql<CountRow>`
+    select case when first then 'first_tries' else 'retries' end as queue, ${counts(sql, now)}
+    from (select due_at as at, claim, attempt = 1 as first, attempt > 1 as failing from delivery_queue
+      limit ${mostDeliveries}) q
+    group by first`
+
+const backlogs = (sql: PgClient.PgClient) =>
+  sql<BacklogRow>`
+    with counted as materialized (
+      -- Each waiting delivery once, whatever the number of webhooks.
+      select webhook_id, count(*)::int as depth, count(*) filter (where attempt > 1)::int as retries,
+        count(claim)::int as leased, min(due_at) as oldest
+      from (select webhook_id, attempt, claim, due_at from delivery_queue limit ${mostDeliveries}) q group by webhook_id
+    )
+    select c.webhook_id::text as webhook_id, w.account_id::text as account_id,
+      case when w.deleted_at is null then w.url end as url, coalesce(l.paused, false) as paused, c.depth, c.retries,
+      c.leased, c.oldest, (select sum(depth) from counted)::int as counted
+    from (select * from counted order by depth desc, webhook_id limit ${listed}) c
+    join webhooks w on w.id = c.webhook_id left join webhook_lanes l on l.webhook_id = c.webhook_id
+    order by c.depth desc, c.webhook_id`
+
+const viewOf = ({ oldest, ...row }: CountRow) => {
+  const capped = row.depth >= (row.queue === "first_tries" || row.queue === "retries" ? mostDeliveries : most)
+  return { ...row, capped, oldest_due_at: oldest?.toISOString() ?? null }
+}
+
+const none = (queue: QueueName): CountRow => ({ queue, depth: 0, due: 0, oldest: null, leased: 0, failing: 0 })
+
+export class Queues extends Context.Service<Queues, {
+  /** Every queue, in one order; RoleRequired unless the person is an active operator. */
+  readonly read: (personId: PersonId) => Effect.Effect<QueueReport, RoleRequired | SqlError.SqlError>
+  /** The 20 webhooks with the most deliveries that wait, the most first. */
+  readonly webhooks: (personId: PersonId) => Effect.Effect<WebhookBacklogs, RoleRequired | SqlError.SqlError>
+}>()("bailiwick/services/operations/Queues") {
+  static readonly layer = Layer.effect(
+    Queues,
+    Effect.gen(function* () {
+      const { sql } = yield* Database
+      const operating = yield* mustOperate
+
+      const read = Effect.fn("Queues.read")(function* (personId: PersonId) {
+        yield* operating(personId)
+        const now = new Date(yield* Clock.currentTimeMillis)
+        const names = Object.keys(waiting) as ReadonlyArray<keyof typeof waiting>
+        const [deliveries, others] = yield* Effect.all([
+          countDeliveries(sql, now),
+          Effect.forEach(names, (name) => countOf(sql, name, now)),
+        ], { concurrency: 2 })
+        const tries = (["first_tries", "retries"] as const).map((name) =>
+          deliveries.find(({ queue }) => queue === name) ?? none(name)
+        )
+        return { as_of: now.toISOString(), items: [...tries, ...others.flat()].map(viewOf) } satisfies QueueReport
+      })
+
+      const webhooks = Effect.fn("Queues.webhooks")(function* (personId: PersonId) {
+        yield* operating(personId)
+        const as_of = new Date(yield* Clock.currentTimeMillis).toISOString()
+        const rows = yield* backlogs(sql)
+        const items = rows.map(({ counted: _, oldest, ...row }) => ({ ...row, oldest_due_at: oldest.toISOString() }))
+        return { as_of, capped: (rows[0]?.counted ?? 0) >= mostDeliveries, items } satisfies WebhookBacklogs
+      })
+
+      return Queues.of({ read, webhooks })
+    }),
+  )
+}

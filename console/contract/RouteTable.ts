@@ -11,6 +11,7 @@ export const routes: RouteTable = {
   approveAccessGrantReview: ["POST", "/v1/institutions/:institution_id/access-grant-reviews/:review_id/approve"],
   approveLifecycleServiceGrant: ["POST", "/v1/projects/:project_id/lifecycle-service-grants/:grant_id/approve"],
   approvePolicyReview: ["POST", "/v1/policies/reviews/:review_id/approve"],
+  busStreams: ["GET", "/v1/operations/streams"],
   cancelTransfer: ["DELETE", "/v1/domain-transfers/:transfer_id"],
   changeMembership: ["POST", "/v1/institutions/:institution_id/memberships"],
   changeProjectOwner: ["POST", "/v1/projects/:project_id/owners"],

@@ -13,6 +13,7 @@ import { ReasonBody } from "../identity/DecisionReason.ts"
 import { DoctorReport } from "../identity/DoctorReport.ts"
 import { optionallyKeyed } from "../identity/IdempotencyKey.ts"
 import { Queues, WebhookBacklogs } from "../identity/QueueView.ts"
+import { BusReport } from "../identity/StreamReportView.ts"
 import { NotFound } from "../problems/HttpProblems.ts"
 import { receiptProblems } from "../problems/IdempotencyProblems.ts"
 import { InvalidState, RoleRequired } from "../problems/IdentityProblems.ts"
@@ -59,6 +60,8 @@ export class OperatorApi extends HttpApiGroup.make("operator")
     }).annotate(OpenApi.Summary, "Send one dead letter again, as an operator"),
     HttpApiEndpoint.get("queues", "/v1/operations/queues", { success: Queues, error: RoleRequired })
       .annotate(OpenApi.Summary, "Every queue: what waits, what is due and since when, for operators"),
+    HttpApiEndpoint.get("busStreams", "/v1/operations/streams", { success: BusReport, error: RoleRequired })
+      .annotate(OpenApi.Summary, "The broker's streams and how far their consumers are, for operators"),
     HttpApiEndpoint.get("listBacklogs", "/v1/operations/webhooks", {
       query: { sort: Schema.optionalKey(Schema.Literals(["backlog"])) },
       success: WebhookBacklogs,

@@ -6,6 +6,7 @@ import { ServiceGrants } from "../../services/access/ServiceGrants.ts"
 import { Enrollments } from "../../services/decisions/Enrollments.ts"
 import { PolicyDecisions } from "../../services/decisions/PolicyDecisions.ts"
 import { OperatorAudit } from "../../services/operations/OperatorAudit.ts"
+import { BusStatus } from "../../services/operations/BusStatus.ts"
 import { Queues } from "../../services/operations/Queues.ts"
 import { AuditLog } from "../../services/platform/observability/AuditLog.ts"
 import { PolicyReviews } from "../../services/requests/PolicyReviews.ts"
@@ -72,6 +73,7 @@ export const identityServices = (config: AppConfig, embeddedIssuer: string) =>
     asking(config),
     Operations.layer,
     Queues.layer,
+    BusStatus.layer,
     OperatorAudit.layer.pipe(Layer.provide(AuditLog.layer)),
     personal(config, embeddedIssuer),
     ReviewedJobs.layer,

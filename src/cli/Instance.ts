@@ -110,6 +110,7 @@ const unconnected = Layer.succeed(
     epoch: Effect.succeed(0),
     serverVersion: Effect.succeed(null),
     mark: () => Effect.fail(noBroker),
+    report: () => Effect.fail(noBroker),
     history: () => Effect.fail(noBroker),
     missing: () => Effect.fail(noBroker),
     rewind: () => Effect.fail(noBroker),

@@ -19,7 +19,7 @@ import { publishingAll } from "./Bus/PublishAll.ts"
 import { type PastMessage, readHistory, rewind, unanswered } from "./Bus/StreamHistory.ts"
 import { type MissingRange, missingRanges } from "./Bus/MissingRanges.ts"
 import { streamRepair } from "./Bus/StreamRepair.ts"
-import { markOf, type StreamMark, subscribersOf } from "./Bus/StreamStatus.ts"
+import { markOf, reportOf, type StreamMark, type StreamReport, subscribersOf } from "./Bus/StreamStatus.ts"
 
 export { BusError } from "./Bus/BusError.ts"
 export type { BusConfig } from "./Bus/BusConnection.ts"
@@ -64,6 +64,8 @@ export class Bus extends Context.Service<Bus, {
   /** The broker's version, or null without a connection. */
   readonly serverVersion: Effect.Effect<string | null>
   readonly mark: (stream: StreamName) => Effect.Effect<StreamMark, BusError>
+  /** What a stream holds, and how far each of its consumers is. */
+  readonly report: (stream: StreamName) => Effect.Effect<StreamReport, BusError>
   /** Gives `take` the stream's messages since then, in order and some at a time; returns how many there were. */
   readonly history: <E, R>(
     stream: StreamName,
@@ -117,6 +119,7 @@ const make = Effect.fnUntraced(function* (config: BusConfig) {
     }),
     rewind: (stream, sinceMillis) => request(connection, (nc) => rewind(nc, stream, sinceMillis)),
     unanswered: (stream) => request(connection, (nc) => unanswered(nc, stream)),
+    report: (stream) => request(connection, (nc) => reportOf(nc, stream)),
     subscribers: (stream) => request(connection, (nc) => subscribersOf(nc, stream)),
     heal: streams.heal,
   })

@@ -3,6 +3,7 @@ import { Effect } from "effect"
 import { HttpApi, HttpApiBuilder } from "effect/http-api"
 import { OperatorApi } from "../../../schemas/api/OperatorApi.ts"
 import { LettersReplayed } from "../../../schemas/identity/DeadLetterView.ts"
+import { BusStatus } from "../../../services/operations/BusStatus.ts"
 import { OperatorAudit } from "../../../services/operations/OperatorAudit.ts"
 import { OperatorDeadLetters } from "../../../services/operations/OperatorDeadLetters.ts"
 import { Queues } from "../../../services/operations/Queues.ts"
@@ -53,6 +54,7 @@ export const operator = HttpApiBuilder.group(
     const audit = yield* OperatorAudit
     const letters = yield* OperatorDeadLetters
     const waiting = yield* Queues
+    const streams = yield* BusStatus
     return handlers.handleAll({
       doctor: Effect.fnUntraced(function* () {
         return yield* findings.examine((yield* personOf).personId).pipe(Effect.catchTag("SqlError", Effect.die))
@@ -67,6 +69,9 @@ export const operator = HttpApiBuilder.group(
       }),
       queues: Effect.fnUntraced(function* () {
         return yield* waiting.read((yield* personOf).personId).pipe(Effect.catchTag("SqlError", Effect.die))
+      }),
+      busStreams: Effect.fnUntraced(function* () {
+        return yield* streams.read((yield* personOf).personId).pipe(Effect.catchTag("SqlError", Effect.die))
       }),
       listBacklogs: Effect.fnUntraced(function* () {
         return yield* waiting.webhooks((yield* personOf).personId).pipe(Effect.catchTag("SqlError", Effect.die))

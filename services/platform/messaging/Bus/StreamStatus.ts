@@ -23,3 +23,51 @@ export const subscribersOf = async (nc: NatsConnection, stream: StreamName) => {
   const found = await (await managerOf(nc)).consumers.list(stream).next()
   return found.map(({ name, num_pending }) => ({ name, pending: num_pending }))
 }
+
+/** What a stream holds, and how far each of its consumers is. */
+export interface StreamReport {
+  readonly stream: StreamName
+  readonly messages: number
+  readonly bytes: number
+  readonly first_seq: number
+  readonly last_seq: number
+  /** When the oldest and the newest message were stored; null in an empty stream. */
+  readonly first_at: string | null
+  readonly last_at: string | null
+  /** Null where the broker does not list them to this program's user. */
+  readonly consumers: ReadonlyArray<ConsumerReport> | null
+}
+
+export interface ConsumerReport {
+  readonly name: string
+  /** Messages that the consumer has yet to get. */
+  readonly pending: number
+  /** Messages that it got and has not acknowledged. */
+  readonly ack_pending: number
+  /** Those of them that it got more than once. */
+  readonly redelivered: number
+}
+
+const timeOf = (text: string, messages: number) => messages === 0 ? null : new Date(text).toISOString()
+
+/** The report of a stream; of its consumers 256 at most. */
+export const reportOf = async (nc: NatsConnection, stream: StreamName): Promise<StreamReport> => {
+  const manager = await managerOf(nc)
+  const { state } = await manager.streams.info(stream)
+  const found = await manager.consumers.list(stream).next().catch(() => null)
+  return {
+    stream,
+    messages: state.messages,
+    bytes: state.bytes,
+    first_seq: state.first_seq,
+    last_seq: state.last_seq,
+    first_at: timeOf(state.first_ts, state.messages),
+    last_at: timeOf(state.last_ts, state.messages),
+    consumers: found?.map(({ name, num_ack_pending, num_pending, num_redelivered }) => ({
+      name,
+      pending: num_pending,
+      ack_pending: num_ack_pending,
+      redelivered: num_redelivered,
+    })) ?? null,
+  }
+}

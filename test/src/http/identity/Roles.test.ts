@@ -147,6 +147,7 @@ const table: Readonly<Record<string, Row>> = {
   "operator.doctor": operating,
   "operator.listAudit": operating,
   "operator.queues": operating,
+  "operator.busStreams": operating,
   "operator.listBacklogs": operating,
   "operator.listDeadLetters": operating,
   "operator.countDeadLetters": operating,

@@ -140,6 +140,7 @@ export const projects: ReadonlyArray<Case> = [
         (delivery_id) => ({ params: { delivery_id }, body: { reason } }),
       ),
   },
+  { operation: "operator.busStreams", ...operates, asked: () => Effect.succeed({}) },
   { operation: "operator.queues", ...operates, asked: () => Effect.succeed({}) },
   { operation: "operator.listBacklogs", ...operates, asked: () => Effect.succeed({ query: "?sort=backlog" }) },
   { operation: "operator.listAudit", ...operates, asked: () => Effect.succeed({ query: "?limit=2&outcome=done" }) },

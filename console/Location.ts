@@ -28,8 +28,11 @@ export const setQuery = (change: Readonly<Record<string, string | undefined>>): 
   go(url.href, { replace: true })
 }
 
+/** The parameters of a path, by name. */
+export type Params = Readonly<Record<string, string>>
+
 /** The parameters of a path by its pattern, `/console/webhooks/:webhook_id`; null where it is another path. */
-export const paramsOf = (pattern: string, path: string): Readonly<Record<string, string>> | null => {
+export const paramsOf = (pattern: string, path: string): Params | null => {
   const parts = path.replace(/\/$/, "").split("/")
   const asked = pattern.replace(/\/$/, "").split("/")
   if (parts.length !== asked.length) return null

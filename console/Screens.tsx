@@ -3,9 +3,8 @@
  * sees it, `load` for its file. The first line with `home` that a visitor sees is the page that they land on.
  */
 import type { ComponentType } from "preact"
-import { anyone, type Sees } from "./Visitor.ts"
-
-export type Params = Readonly<Record<string, string>>
+import type { Params } from "./Location.ts"
+import { account, anyone, platformAdmin, type Sees, transferring } from "./Visitor.ts"
 
 export interface Screen {
   readonly path: string
@@ -25,6 +24,33 @@ export const screens: ReadonlyArray<Screen> = [
   // Operations
   // Decisions
   // Mail
+  {
+    part: "Mail",
+    menu: "Domains",
+    path: "/console/domains",
+    sees: account,
+    load: () => import("./screens/Domains.tsx"),
+  },
+  {
+    part: "Mail",
+    menu: "Transfers",
+    path: "/console/transfers",
+    sees: transferring,
+    load: () => import("./screens/Transfers.tsx"),
+  },
+  {
+    part: "Mail",
+    path: "/console/transfers/:transfer_id",
+    sees: transferring,
+    load: () => import("./screens/Transfer.tsx"),
+  },
+  {
+    part: "Mail",
+    menu: "Move a domain",
+    path: "/console/move-domain",
+    sees: platformAdmin,
+    load: () => import("./screens/MoveDomain.tsx"),
+  },
   // You
   {
     part: "You",

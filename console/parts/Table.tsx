@@ -26,9 +26,12 @@ export const Table = <Row,>({ caption, columns, empty, keyOf, rows }: {
         {rows.map((row) => (
           <tr key={keyOf(row)} role="row">
             {columns.map(({ cell, head }, n) =>
-              n === 0
-                ? <th key={head} role="rowheader" scope="row">{cell(row)}</th>
-                : <td key={head} role="cell" data-label={head}>{cell(row)}</td>
+              n === 0 ? <th key={head} role="rowheader" scope="row">{cell(row)}</th> : (
+                // On a phone the label and the cell's content stand side by side.
+                <td key={head} role="cell" data-label={head}>
+                  <div>{cell(row)}</div>
+                </td>
+              )
             )}
           </tr>
         ))}

@@ -17,6 +17,7 @@
  */
 import { Clock, Context, Effect, Layer, Schema } from "effect"
 import type { SqlError } from "effect/sql"
+import { CurrentOperator } from "../platform/observability/CurrentOperator.ts"
 import { Audit } from "../platform/observability/Audit.ts"
 import { Database } from "../platform/database/Database.ts"
 import { Vault } from "../platform/security/Vault.ts"
@@ -82,13 +83,14 @@ export class KeyRotation extends Context.Service<KeyRotation, {
         const list = yield* standings
 
         const recorded = (action: string, kid: string, actor: "operator" | "system", reason?: string) =>
-          audit.append({
-            action: `signing-key.${action}`,
-            actor,
-            subject: `signing-key:${kid}`,
-            outcome: "done",
-            ...(reason === undefined ? {} : { details: { reason } }),
-          })
+          Effect.flatMap(CurrentOperator, (operator) =>
+            audit.append({
+              action: `signing-key.${action}`,
+              actor: actor === "operator" ? operator : actor,
+              subject: `signing-key:${kid}`,
+              outcome: "done",
+              ...(reason === undefined ? {} : { details: { reason } }),
+            }))
 
         const open = Effect.map(
           sql<TransitionRow>`

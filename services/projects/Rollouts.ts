@@ -11,6 +11,7 @@ import { NotFound } from "../../schemas/problems/HttpProblems.ts"
 import { InvalidState } from "../../schemas/problems/IdentityProblems.ts"
 import { EventLog } from "../lifecycle/EventLog.ts"
 import { clientSessions } from "../people/ClientSessions.ts"
+import { CurrentOperator } from "../platform/observability/CurrentOperator.ts"
 import { Audit } from "../platform/observability/Audit.ts"
 import { Database } from "../platform/database/Database.ts"
 import type { InTransaction } from "../platform/database/UnitOfWork.ts"
@@ -106,7 +107,7 @@ export class Rollouts extends Context.Service<Rollouts, {
         }
         yield* audit.append({
           action: `rollout.${action}`,
-          actor: "operator",
+          actor: yield* CurrentOperator,
           subject: `project:${projectId}`,
           outcome: "done",
           details: { institution: project.institution_id, reason, version: changed.revision },

@@ -7,6 +7,7 @@ import { type HeldReason, readInstallation } from "../../services/platform/datab
 import { meaningOf, missingText } from "../doctor/InstallationCheck.ts"
 import { CliFault } from "./CliFault.ts"
 import { database } from "./Instance.ts"
+import { asFlag, operatorNamed } from "./OperatorName.ts"
 import { printable } from "./EscapeControls.ts"
 
 const show = Command.make(
@@ -30,8 +31,8 @@ const reason = Flag.String("reason").pipe(
 
 const open = Command.make(
   "open",
-  { reason },
-  Effect.fn("cli.installation.open")(function* ({ reason }) {
+  { as: asFlag, reason },
+  Effect.fn("cli.installation.open")(function* ({ as, reason }) {
     const { sql } = yield* Database
     const audit = yield* Audit
     const now = new Date(yield* Clock.currentTimeMillis)
@@ -43,7 +44,7 @@ const open = Command.make(
         update installation set state = 'open', held_since = null, held_reason = null, missing = '[]', opened_at = ${now}`
       yield* audit.append({
         action: "installation.opened",
-        actor: "operator",
+        actor: operatorNamed(as),
         subject: `installation:${row.epoch}`,
         outcome: "done",
         details: { reason, held_reason: row.held_reason },

@@ -5,11 +5,13 @@ import { KeyRefused, KeyRotation } from "../../services/lifecycle/KeyRotation.ts
 import type { TransitionStanding } from "../../services/lifecycle/KeyRotation.ts"
 import { EventLog } from "../../services/lifecycle/EventLog.ts"
 import { SigningKeys } from "../../services/lifecycle/SigningKeys.ts"
+import { CurrentOperator } from "../../services/platform/observability/CurrentOperator.ts"
 import { Audit } from "../../services/platform/observability/Audit.ts"
 import { WakeUps } from "../../services/platform/messaging/WakeUps.ts"
 import { Vault } from "../../services/platform/security/Vault.ts"
 import { CliFault } from "./CliFault.ts"
 import { busIfKnown, database, instance } from "./Instance.ts"
+import { asFlag, operatorNamed } from "./OperatorName.ts"
 import { printable } from "./EscapeControls.ts"
 import { durationFlag } from "./Times.ts"
 
@@ -36,6 +38,10 @@ const asked = <A, E, R>(command: Effect.Effect<A, E | KeyRefused, R>) =>
     (error): error is KeyRefused => error instanceof KeyRefused,
     ({ message }) => Effect.fail(new CliFault({ message })),
   )
+
+/** The same, done by the operator that the command names. */
+const named = <A, E, R>(as: Option.Option<string>, command: Effect.Effect<A, E | KeyRefused, R>) =>
+  Effect.provideService(asked(command), CurrentOperator, operatorNamed(as))
 
 /** Advances the rotation before the command ends, as a running instance would within seconds. */
 const advanced = Effect.flatMap(KeyRotation, ({ advance }) => Effect.repeat(advance, { while: (more) => more }))
@@ -70,14 +76,15 @@ const list = Command.make("list", {}, Effect.fn("cli.keys.list")(() => table, Ef
 const announce = Command.make(
   "announce",
   {
+    as: asFlag,
     in: durationFlag("in").pipe(
       Flag.withDescription("How long from now no project switches yet (default 1d)"),
       Flag.optional,
     ),
   },
-  Effect.fn("cli.keys.announce")(function* ({ in: within }) {
+  Effect.fn("cli.keys.announce")(function* ({ as, in: within }) {
     const delay = Option.match(within, { onNone: () => 86_400_000, onSome: (duration) => Duration.toMillis(duration) })
-    const kid = yield* asked((yield* KeyRotation).announce((yield* Clock.currentTimeMillis) + delay))
+    const kid = yield* named(as, (yield* KeyRotation).announce((yield* Clock.currentTimeMillis) + delay))
     yield* advanced
     yield* Console.log(`${kid} announced`)
     yield* table
@@ -86,22 +93,23 @@ const announce = Command.make(
 
 const publish = Command.make(
   "publish",
-  {},
-  Effect.fn("cli.keys.publish")(function* () {
-    yield* Console.log(`${yield* asked((yield* KeyRotation).publish)} published`)
+  { as: asFlag },
+  Effect.fn("cli.keys.publish")(function* ({ as }) {
+    yield* Console.log(`${yield* named(as, (yield* KeyRotation).publish)} published`)
   }, Effect.provide(services)),
 ).pipe(Command.withDescription("Puts the announced key into the key set before every project has been informed"))
 
 const activate = Command.make(
   "activate",
   {
+    as: asFlag,
     force: Flag.Boolean("force").pipe(
       Flag.withDescription("Waits for no consumer: those that are late need a snapshot"),
       Flag.withDefault(false),
     ),
   },
-  Effect.fn("cli.keys.activate")(function* ({ force }) {
-    const kid = yield* asked((yield* KeyRotation).activate({ force }))
+  Effect.fn("cli.keys.activate")(function* ({ as, force }) {
+    const kid = yield* named(as, (yield* KeyRotation).activate({ force }))
     yield* advanced
     yield* Console.log(`${kid} signs for every project whose consumers know it`)
     yield* table
@@ -112,9 +120,9 @@ const kidArgument = Argument.String("KID").pipe(Argument.withDescription("The ke
 
 const retire = Command.make(
   "retire",
-  { kid: kidArgument },
-  Effect.fn("cli.keys.retire")(function* ({ kid }) {
-    yield* asked((yield* KeyRotation).retire(kid))
+  { as: asFlag, kid: kidArgument },
+  Effect.fn("cli.keys.retire")(function* ({ as, kid }) {
+    yield* named(as, (yield* KeyRotation).retire(kid))
     yield* Console.log(`${printable(kid)} retired: its private key is gone`)
   }, Effect.provide(services)),
 ).pipe(Command.withDescription("Ends a key that has verified long enough; that happens by itself, too"))
@@ -122,14 +130,15 @@ const retire = Command.make(
 const compromise = Command.make(
   "compromise",
   {
+    as: asFlag,
     kid: kidArgument,
     reason: Flag.String("reason").pipe(
       Flag.withDescription("Why, for the audit: 8 to 500 characters"),
       Flag.filter((text) => [...text].length >= 8 && [...text].length <= 500, () => "a reason of 8 to 500 characters"),
     ),
   },
-  Effect.fn("cli.keys.compromise")(function* ({ kid, reason }) {
-    const active = yield* asked((yield* KeyRotation).compromise(kid, reason))
+  Effect.fn("cli.keys.compromise")(function* ({ as, kid, reason }) {
+    const active = yield* named(as, (yield* KeyRotation).compromise(kid, reason))
     yield* advanced
     yield* Console.log(`${printable(kid)} is out of use, ${active} is active`)
     yield* table

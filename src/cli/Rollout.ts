@@ -4,6 +4,7 @@ import { Command, Flag } from "effect/cli"
 import { ProjectId } from "../../schemas/BrandedIds.ts"
 import { PolicyReviews } from "../../services/requests/PolicyReviews.ts"
 import { EventLog } from "../../services/lifecycle/EventLog.ts"
+import { CurrentOperator } from "../../services/platform/observability/CurrentOperator.ts"
 import { Audit } from "../../services/platform/observability/Audit.ts"
 import { WakeUps } from "../../services/platform/messaging/WakeUps.ts"
 import { Jobs } from "../../services/platform/messaging/Jobs.ts"
@@ -12,6 +13,7 @@ import { run } from "../../services/platform/database/UnitOfWork.ts"
 import { type RolloutAction, Rollouts } from "../../services/projects/Rollouts.ts"
 import { CliFault } from "./CliFault.ts"
 import { busIfKnown, database } from "./Instance.ts"
+import { asFlag, operatorNamed } from "./OperatorName.ts"
 import { printable } from "./EscapeControls.ts"
 
 const services = Rollouts.layer.pipe(
@@ -23,6 +25,7 @@ const services = Rollouts.layer.pipe(
 )
 
 const flags = {
+  as: asFlag,
   project: Flag.String("project").pipe(
     Flag.withSchema(ProjectId),
     Flag.withMetavar("ID"),
@@ -52,7 +55,8 @@ const named = (action: RolloutAction, description: string) =>
     action,
     flags,
     Effect.fn(`cli.rollout.${action}`)(
-      ({ project, reason }) => told(action, project, reason),
+      ({ as, project, reason }) =>
+        Effect.provideService(told(action, project, reason), CurrentOperator, operatorNamed(as)),
       Effect.provide(services),
     ),
   ).pipe(Command.withDescription(description))

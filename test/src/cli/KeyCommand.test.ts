@@ -84,7 +84,7 @@ layer(rotating(), { excludeTestServices: true, timeout: "2 minutes" })("cli keys
         const { sql } = yield* Database
         assert.deepStrictEqual(
           yield* sql`select action, details ->> 'reason' as reason from audit_records
-            where actor = 'operator' order by id`,
+            where actor like 'operator:%' order by id`,
           [
             ...["announce", "activate", "force"].map((action) => ({ action: `signing-key.${action}`, reason: null })),
             { action: "signing-key.compromise", reason: "found in a log" },

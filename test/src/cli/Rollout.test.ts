@@ -1,6 +1,7 @@
 /** The command `rollout`, as an operator types it. */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
+import { userInfo } from "node:os"
 import { Database } from "../../../services/platform/database/Database.ts"
 import * as Processes from "../../support/Processes.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
@@ -22,7 +23,7 @@ layer(identity, { excludeTestServices: true, timeout: "2 minutes" })("cli rollou
       const held = yield* cli("hold", "--project", id, ...because)
       assert.deepStrictEqual([held.code, held.stdout], [0, `${id} held, version 2\n`], held.stderr)
       const [failed, unknown, hasty] = yield* Effect.all([
-        cli("fail", "--project", id, ...because),
+        cli("fail", "--project", id, ...because, "--as", "oz"),
         cli("hold", "--project", "nothing", ...because),
         cli("release", "--project", id, "--reason", "short"),
       ], { concurrency: 3 })
@@ -36,7 +37,10 @@ layer(identity, { excludeTestServices: true, timeout: "2 minutes" })("cli rollou
       const { sql } = yield* Database
       assert.deepStrictEqual(
         yield* sql`select action, actor from audit_records where subject = ${`project:${id}`} order by id`,
-        ["hold", "fail", "release"].map((action) => ({ action: `rollout.${action}`, actor: "operator" })),
+        [["hold", userInfo().username], ["fail", "oz"], ["release", userInfo().username]].map(([action, name]) => ({
+          action: `rollout.${action}`,
+          actor: `operator:${name}`,
+        })),
       )
     }), slow)
 })

@@ -1,0 +1,10 @@
+/** The operator for whom a command runs; the audit's records of it name the operator. */
+import { Context } from "effect"
+
+export class CurrentOperator extends Context.Reference<string>(
+  "bailiwick/services/platform/observability/CurrentOperator",
+  {
+    /** Where nobody says who it is. */
+    defaultValue: () => "operator",
+  },
+) {}

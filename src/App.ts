@@ -60,6 +60,7 @@ import { domainActor } from "./actors/DomainEntity.ts"
 import { identityHandlers, identityServices } from "./App/IdentityLayers.ts"
 import { lifecycleHandlers, lifecycleWorkers } from "./App/LifecycleLayers.ts"
 import { mail } from "./App/MailLayers.ts"
+import { pages } from "./App/PageLayers.ts"
 import { type AppConfig, originAt, type Role } from "./AppConfig.ts"
 import { signInWarning } from "./AppConfig/Warnings.ts"
 import { allKinds, trustInBus } from "./DirectoryKinds.ts"
@@ -288,6 +289,7 @@ const api = (config: AppConfig, places: BackingServices) => {
     config.transfersEnabled ? Docs.layer(Api, publicUrl.origin) : Docs.layer(ApiWithoutTransfers, publicUrl.origin),
     transferPages(config, publicUrl),
     consoleRoutes(config, publicUrl),
+    pages(config, publicUrl),
     config.demo ? Layer.provide(devRoutes(places.home, publicUrl), demoIssuer(config, places)) : Layer.empty,
   ).pipe(
     Layer.provide([authenticated(publicUrl), presented(publicUrl)]),

@@ -2,6 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { readFileSync } from "node:fs"
 import { denoRun } from "../bench/harness/Child.ts"
+import { appPaths } from "../services/platform/AppPaths.ts"
 import { permissions } from "../src/cli/NatsPermissions.ts"
 
 const read = (name: string) => readFileSync(new URL(`../deploy/${name}`, import.meta.url), "utf8")
@@ -63,6 +64,21 @@ describe("deploy", () => {
     }
     assert.strictEqual(nginx.match(/server_name mail\.example\.com;/g)?.length, 2)
     assert.notInclude(nginx, "https://$host")
+  })
+
+  it("nginx lets every linked path through, and logs no token of one", () => {
+    const nginx = read("nginx.conf")
+    const blocks = nginx.split(/^ {4}(?=location )/m)
+    for (const path of ["/", ...Object.values(appPaths)]) {
+      const [, first] = /^(\/[a-z-]*\/?)/.exec(path)!
+      const block = blocks.find((one) =>
+        one.startsWith(`location ${first!.length > 1 && first!.endsWith("/") ? "" : "= "}${first} {`)
+      )
+      assert.include(block ?? "", "proxy_pass http://bailiwick;", path)
+      if (!path.includes(":token")) continue
+      assert.include(block!, "error_log stderr crit;", path)
+      assert.include(nginx, `~*^/+${first!.slice(1, -1)}(/|$) `)
+    }
   })
 
   it("the program starts with the measured amount of memory", () => {

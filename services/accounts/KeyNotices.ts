@@ -4,6 +4,7 @@
  */
 import { Effect } from "effect"
 import { Notifications } from "../notifications/Notifications.ts"
+import { appPath } from "../platform/AppPaths.ts"
 
 /** Makes the two notices; each is called in the transaction of the change. */
 export const keyNotices = Effect.map(Notifications, ({ announce }) => {
@@ -14,7 +15,7 @@ export const keyNotices = Effect.map(Notifications, ({ announce }) => {
       severity: "info",
       title,
       body: `The API key mail_k_${keyPrefix}… was ${verb}.`,
-      href: "/api-keys",
+      href: appPath("apiKeys", {}),
     })
   return { created: notice("API key created", "created"), revoked: notice("API key revoked", "revoked") }
 })

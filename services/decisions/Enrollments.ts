@@ -17,6 +17,7 @@ import type * as Problems from "../../schemas/problems/IdentityProblems.ts"
 import { type Acceptance, accepting } from "./Enrollments/AcceptInvitation.ts"
 import { carryingOut } from "./Enrollments/CarryOut.ts"
 import { enrolling, type Invitation } from "./Enrollments/Enroll.ts"
+import { type InvitationPreview, previewingInvitation } from "./Enrollments/InvitationPreview.ts"
 import { type EnrollmentPage, listingEnrollments } from "./Enrollments/Listing.ts"
 import { type Revocation, revoking } from "./Enrollments/RevokeEnrollment.ts"
 import type { UnitOfWork } from "../platform/database/UnitOfWork.ts"
@@ -32,6 +33,8 @@ type RoleFault =
 export class Enrollments extends Context.Service<Enrollments, {
   /** An institution's invitations, for a Sponsor, an effective administrator or an operator. Runs in no transaction. */
   readonly list: (page: EnrollmentPage) => Effect.Effect<InstitutionEnrollments, RoleFault | SqlError.SqlError>
+  /** The invitation of a mailed link, for its page; null where no invitation has the token. */
+  readonly preview: (token: string) => Effect.Effect<InvitationPreview | null, SqlError.SqlError>
   readonly enroll: (asked: Invitation) => Effect.Effect<Enrollment, RoleFault | SqlError.SqlError, UnitOfWork>
   /** Accepts by the token of the mailed link. RequestExists: another holder of the link waits for an administrator. */
   readonly accept: (
@@ -58,6 +61,7 @@ export class Enrollments extends Context.Service<Enrollments, {
     Effect.gen(function* () {
       return Enrollments.of({
         list: yield* listingEnrollments,
+        preview: yield* previewingInvitation,
         enroll: yield* enrolling,
         accept: yield* accepting,
         revoke: yield* revoking,

@@ -16,6 +16,7 @@ import type { InTransaction, UnitOfWork } from "../platform/database/UnitOfWork.
 import type { Decision } from "../requests/PolicyReviews.ts"
 import type { RequestRow } from "../requests/RequestRows.ts"
 import { type Asking, asking } from "./Links/AskLink.ts"
+import { type LinkPreview, previewingLink } from "./Links/LinkPreview.ts"
 import { objecting, type Objection } from "./Links/Object.ts"
 import { proving, type Shown } from "./Links/Prove.ts"
 import { takingEffect } from "./Links/TakeEffect.ts"
@@ -41,6 +42,10 @@ export class Links extends Context.Service<Links, {
     | SqlError.SqlError,
     UnitOfWork
   >
+  /** The request as the other side sees it on its page; null where there is none for this person. */
+  readonly preview: (
+    asked: Omit<Objection, "reason">,
+  ) => Effect.Effect<LinkPreview | null, SqlError.SqlError>
   /** Records the objection of the other side. */
   readonly object: (asked: Objection) => Effect.Effect<
     Wire.LinkRequest,
@@ -60,6 +65,7 @@ export class Links extends Context.Service<Links, {
       return Links.of({
         prove: yield* proving,
         request: yield* asking,
+        preview: yield* previewingLink,
         object: yield* objecting,
         ...(yield* takingEffect),
       })

@@ -9,6 +9,7 @@ import { type MailLayout, oneLine, rendered, when } from "../platform/mail/MailL
 import type { MailTemplate } from "../platform/mail/Mails.ts"
 import { OneTimeTokens } from "../platform/security/OneTimeTokens.ts"
 import { objectionWindow, type RequestRow, stateAt } from "./RequestRows.ts"
+import { appPath } from "../platform/AppPaths.ts"
 
 export const invitationKind = "enrollment.invitation"
 export const linkNoticeKind = "link.requested"
@@ -22,13 +23,14 @@ interface Row extends Pick<RequestRow, "id" | "kind" | "state" | "expires_at" | 
   readonly token_nonce: Uint8Array | null
 }
 
-/** Templates of both kinds; their links lead to pages under `portalUrl`, which are not a part of this program. */
+/** Templates of both kinds; their links lead to pages under `portalUrl`: the customer's portal, or this program's own. */
 export const requestTemplates = (portalUrl: URL) =>
   Effect.gen(function* () {
     const { sql } = yield* Database
     const tokens = yield* OneTimeTokens
     const base = new URL(portalUrl)
     if (!base.pathname.endsWith("/")) base.pathname += "/"
+    const at = (path: string) => new URL(path.slice(1), base).href
 
     const read = Effect.fnUntraced(function* (id: string) {
       const [row] = yield* sql<Row>`
@@ -53,7 +55,7 @@ export const requestTemplates = (portalUrl: URL) =>
         ],
         link: {
           label: "Look at the invitation",
-          href: new URL(`enrollments/${Redacted.value(tokens.derive(place))}`, base).href,
+          href: at(appPath("enrollment", { token: Redacted.value(tokens.derive(place)) })),
         },
       }
     }
@@ -67,7 +69,7 @@ export const requestTemplates = (portalUrl: URL) =>
             when(new Date(now + objectionWindow))
           }, and change how you sign in.`,
         ],
-        link: { label: "Look at the request", href: new URL(`link-requests/${row.id}`, base).href },
+        link: { label: "Look at the request", href: at(appPath("linkRequest", { link_request_id: row.id })) },
       }
 
     const template = (kind: string, letterOf: (row: Row, now: number) => MailLayout | null): MailTemplate => ({

@@ -9,6 +9,7 @@ import { type MailLayout, oneLine, rendered, when } from "../platform/mail/MailL
 import { type DkimAlgorithm, recordOf } from "./DkimKeys.ts"
 import type { MailTemplate } from "../platform/mail/Mails.ts"
 import { OneTimeTokens } from "../platform/security/OneTimeTokens.ts"
+import { appPath } from "../platform/AppPaths.ts"
 
 interface Row {
   readonly id: string
@@ -139,7 +140,7 @@ export const transferTemplates = (publicUrl: URL) =>
 
     const link = (does: "accept" | "stop", { id }: Row, kid: string, nonce: Uint8Array) => {
       const token = Redacted.value(tokens.derive({ kind: `transfer-${does}`, id, kid, nonce }))
-      return new URL(`/transfers/${does}/${token}`, publicUrl).href
+      return new URL(appPath(does === "accept" ? "acceptTransfer" : "stopTransfer", { token }), publicUrl).href
     }
 
     const invitation = (row: Row, now: number): MailLayout | null =>

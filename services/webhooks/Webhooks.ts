@@ -25,6 +25,7 @@ import { generateSecret } from "./Signer.ts"
 import { shownUrl } from "./Webhooks/ShownUrl.ts"
 import { transition, type WebhookCommand, type WebhookEvent } from "./Webhooks/WebhookTransition.ts"
 import { cancelJob } from "./WebhookJobKinds.ts"
+import { appPath } from "../platform/AppPaths.ts"
 
 export interface WebhooksConfig {
   /** Webhooks that an account may have. */
@@ -222,7 +223,7 @@ const make = Effect.fnUntraced(function* (config: WebhooksConfig) {
               shownUrl(state.url)
             } is paused: what is due waits until it is resumed; events that arrive ` +
             "meanwhile make no delivery.",
-          href: `/webhooks/${id}`,
+          href: appPath("webhook", { webhook_id: id }),
           coalesceKey: `webhook-paused.${id}`,
         })
       }

@@ -6,6 +6,7 @@ import { type DkimRecord, recordOf } from "../DkimKeys.ts"
 import { type Circumstances, parties } from "./Addressees.ts"
 import type { TransferState } from "./TransferState.ts"
 import type { TransferEvent } from "./TransferCommands.ts"
+import { appPath } from "../../platform/AppPaths.ts"
 
 interface Wording {
   readonly severity: Notice["severity"]
@@ -115,7 +116,7 @@ export const noticesOf = (
     severity,
     title,
     body: bodyOf(accountId),
-    href: `/domain-transfers/${state.id}`,
+    href: appPath("domainTransfer", { transfer_id: state.id }),
     ...(mailed.has(accountId) ? { without: ["email"] } : {}),
   }))
 }

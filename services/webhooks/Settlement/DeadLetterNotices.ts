@@ -10,6 +10,7 @@ import type { Notifications } from "../../notifications/Notifications.ts"
 import type { Outbox } from "../../platform/messaging/Outbox.ts"
 import { shownUrl } from "../Webhooks/ShownUrl.ts"
 import type { SettledRow } from "./SettleUndelivered.ts"
+import { appPath } from "../../platform/AppPaths.ts"
 
 interface Row {
   readonly id: string
@@ -47,7 +48,7 @@ const noticesOf = Effect.fnUntraced(function* (sql: PgClient.PgClient, dead: Rea
       severity: "warning",
       title: "A webhook delivery failed for good",
       body: bodyOf(row),
-      href: `/webhooks/${webhook_id}/deliveries/${delivery_id}`,
+      href: appPath("delivery", { webhook_id, delivery_id }),
       coalesceKey: `dead-letter.${webhook_id}`,
     }]
   })

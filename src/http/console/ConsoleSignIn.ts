@@ -23,12 +23,16 @@ const seeOther = (location: string) =>
 
 const longestPath = 1_024
 
-/** The path in the console to return to; the console's first page for anything else. */
+/** Pages outside of the console that ask for a sign-in (src/http/pages/RequestPages.ts). */
+const askingPages = /^\/(?:enrollments\/resume|link-requests\/[0-9a-f-]{36})$/
+
+/** The path of ours to return to; the console's first page for anything else. */
 export const returnPath = (asked: string | null, publicUrl: URL): string => {
   const first = "/console/"
   if (asked === null || asked.length > longestPath) return first
   const url = URL.parse(asked, publicUrl)
-  if (url === null || url.origin !== publicUrl.origin || !url.pathname.startsWith(first)) return first
+  if (url === null || url.origin !== publicUrl.origin) return first
+  if (!url.pathname.startsWith(first) && !askingPages.test(url.pathname)) return first
   // Neither would show a page.
   if (/^\/console\/(sign-in|callback|sign-out)(\/|$)/.test(url.pathname)) return first
   return url.pathname + url.search

@@ -5,10 +5,9 @@
  */
 import { Effect } from "effect"
 import { HttpServerRequest, HttpServerResponse } from "effect/http"
-import { randomBytes } from "node:crypto"
 import { type Html, html } from "../../../services/platform/mail/Html.ts"
 import { refusing } from "../edge/RequestOutcome.ts"
-import { ownCookie } from "../auth/OwnCookies.ts"
+import { returnCookie } from "./ReturnCookie.ts"
 import { page, saying } from "./TransferPage.ts"
 
 export interface SignInOptions {
@@ -18,18 +17,7 @@ export interface SignInOptions {
   readonly signInUrl: URL | null
 }
 
-const kept = /^([A-Za-z0-9_-]{22})\.([A-Za-z0-9_-]{1,128})$/
-
-const cookieOf = (publicUrl: URL) => ownCookie(publicUrl, "bailiwick_return", "/transfers")
-
-const remember = (response: HttpServerResponse.HttpServerResponse, value: string, publicUrl: URL, maxAge: number) => {
-  const { attributes, name } = cookieOf(publicUrl)
-  return HttpServerResponse.setCookieUnsafe(response, name, value, {
-    ...attributes,
-    sameSite: "lax",
-    maxAge: maxAge * 1_000,
-  })
-}
+const waiting = (publicUrl: URL) => returnCookie(publicUrl, "bailiwick_return", "/transfers")
 
 export interface Asking {
   readonly title: string
@@ -54,19 +42,21 @@ export const askToSignIn = (
     const body = html`${about}<p>${ask}; then open the link again.</p>`
     return refusing(code, page({ title, status, body }))
   }
-  const state = randomBytes(16).toString("base64url")
+  const cookie = waiting(publicUrl)
+  const state = cookie.newState()
   const href = new URL(signInUrl)
   href.searchParams.set("state", state)
   const body = html`${about}<p>${ask}.</p>
 <p><a class="button" href="${href.href}">Sign in</a></p>`
-  return refusing(code, remember(page({ title, status, body }), `${state}.${token}`, publicUrl, 600))
+  return refusing(code, cookie.keep(page({ title, status, body }), state, token))
 }
 
 /** `GET /transfers/resume?state=…`. */
 export const resume = (publicUrl: URL) =>
-  Effect.flatMap(HttpServerRequest.HttpServerRequest, ({ cookies, url }) => {
-    const [, state, token] = kept.exec(cookies[cookieOf(publicUrl).name] ?? "") ?? []
-    if (state === undefined || state !== new URL(url, publicUrl).searchParams.get("state")) {
+  Effect.flatMap(HttpServerRequest.HttpServerRequest, (request) => {
+    const cookie = waiting(publicUrl)
+    const token = cookie.take(request)
+    if (token === null) {
       return refusing(
         "malformed_request",
         saying(
@@ -80,5 +70,5 @@ export const resume = (publicUrl: URL) =>
       status: 303,
       headers: { location: `/transfers/accept/${token}`, "cache-control": "no-store" },
     })
-    return Effect.succeed(remember(back, "", publicUrl, 0))
+    return Effect.succeed(cookie.clear(back))
   })

@@ -4,7 +4,7 @@
  */
 import type { ComponentType } from "preact"
 import type { Params } from "./Location.ts"
-import { account, anyone, platformAdmin, type Sees, transferring } from "./Visitor.ts"
+import { account, anyone, operator, person, platformAdmin, type Sees, transferring } from "./Visitor.ts"
 
 export interface Screen {
   readonly path: string
@@ -22,6 +22,42 @@ export type Part = (typeof parts)[number]
 
 export const screens: ReadonlyArray<Screen> = [
   // Operations
+  {
+    part: "Operations",
+    menu: "Findings",
+    path: "/console/operations/findings",
+    sees: operator,
+    home: true,
+    load: () => import("./screens/Findings.tsx"),
+  },
+  {
+    part: "Operations",
+    menu: "Queues",
+    path: "/console/operations/queues",
+    sees: operator,
+    load: () => import("./screens/Queues.tsx"),
+  },
+  {
+    part: "Operations",
+    menu: "Dead letters",
+    path: "/console/operations/dead-letters",
+    sees: operator,
+    load: () => import("./screens/DeadLettersOfAll.tsx"),
+  },
+  {
+    part: "Operations",
+    menu: "Bus",
+    path: "/console/operations/bus",
+    sees: operator,
+    load: () => import("./screens/Bus.tsx"),
+  },
+  {
+    part: "Operations",
+    menu: "Audit",
+    path: "/console/operations/audit",
+    sees: operator,
+    load: () => import("./screens/Audit.tsx"),
+  },
   // Decisions
   // Mail
   {
@@ -52,6 +88,13 @@ export const screens: ReadonlyArray<Screen> = [
     load: () => import("./screens/MoveDomain.tsx"),
   },
   // You
+  {
+    part: "You",
+    menu: "Your activity",
+    path: "/console/activity",
+    sees: person,
+    load: () => import("./screens/Activity.tsx"),
+  },
   {
     part: "You",
     menu: "Sign-in",

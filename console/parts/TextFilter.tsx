@@ -1,0 +1,36 @@
+/** A filter by a text that stands in the address; it counts when the field is left or Enter is pressed. */
+import type { JSX } from "preact"
+import { useId } from "preact/hooks"
+import { here, setQuery } from "../Location.ts"
+
+export const TextFilter = ({ label, name, placeholder }: {
+  readonly label: string
+  /** The filter's name in the address and in the API. */
+  readonly name: string
+  readonly placeholder?: string
+}): JSX.Element => {
+  const id = useId()
+  return (
+    <div class="field">
+      <label for={id}>{label}</label>
+      <input
+        id={id}
+        type="search"
+        autocomplete="off"
+        placeholder={placeholder ?? ""}
+        value={here.value.searchParams.get(name) ?? ""}
+        onChange={(event) => setQuery({ [name]: event.currentTarget.value.trim(), after: undefined })}
+      />
+    </div>
+  )
+}
+
+/** What the address says of a filter; undefined where it says nothing. */
+export const filterOf = (name: string): string | undefined => here.value.searchParams.get(name) || undefined
+
+/** The address of the next page of a list. */
+export const pageAfter = (after: string): string => {
+  const url = new URL(here.value)
+  url.searchParams.set("after", after)
+  return url.pathname + url.search
+}

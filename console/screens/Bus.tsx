@@ -1,0 +1,83 @@
+/** The broker's streams and how far their consumers are. */
+import type { JSX } from "preact"
+import { ask } from "../contract/Ask.ts"
+import type { AnswerOf } from "../contract/EndpointTypes.ts"
+import { Badge } from "../parts/Badge.tsx"
+import { CopyCommand } from "../parts/CopyCommand.tsx"
+import { Failure } from "../parts/Failure.tsx"
+import { Page } from "../parts/Page.tsx"
+import { Table } from "../parts/Table.tsx"
+import { When } from "../parts/When.tsx"
+import { useRefresh } from "../Refresh.ts"
+import { useResource } from "../Resource.ts"
+
+type Stream = NonNullable<AnswerOf<"busStreams">["items"]>[number]
+
+const count = new Intl.NumberFormat("en")
+const size = new Intl.NumberFormat("en", { notation: "compact", style: "unit", unit: "byte", unitDisplay: "narrow" })
+
+const Consumers = ({ of: { consumers, stream } }: { readonly of: Stream }): JSX.Element | null =>
+  consumers === null || consumers.length === 0 ? null : (
+    <section aria-labelledby={`of-${stream}`}>
+      <h2 id={`of-${stream}`}>Consumers of {stream}</h2>
+      <Table
+        caption={`Consumers of the stream ${stream}`}
+        rows={consumers}
+        keyOf={({ name }) => name}
+        empty="The stream has no consumer."
+        columns={[
+          { head: "Consumer", cell: ({ name }) => <code>{name}</code> },
+          {
+            head: "State",
+            cell: ({ pending }) =>
+              pending === 0 ? <Badge tone="good">up to date</Badge> : <Badge tone="wait">behind</Badge>,
+          },
+          { head: "To come", cell: ({ pending }) => count.format(pending) },
+          { head: "Not acknowledged", cell: ({ ack_pending }) => count.format(ack_pending) },
+          { head: "Sent again", cell: ({ redelivered }) => count.format(redelivered) },
+        ]}
+      />
+    </section>
+  )
+
+const Bus = (): JSX.Element => {
+  const bus = useResource("bus", (signal) => ask("busStreams", {}, { signal }))
+  useRefresh(bus, 5)
+  const found = bus.value.value
+  return (
+    <Page title="Bus">
+      <Failure of={bus.failure} retry={bus.reload} />
+      {found === undefined ? null : found.items === null
+        ? (
+          <p class="banner bad">
+            The broker does not answer. The program goes on, and messages wait in the outbox until it does.
+          </p>
+        )
+        : (
+          <>
+            <Table
+              caption="Streams of the broker"
+              rows={found.items}
+              keyOf={({ stream }) => stream}
+              empty="The broker has no stream of this program."
+              columns={[
+                { head: "Stream", cell: ({ stream }) => stream },
+                { head: "Messages", cell: ({ messages }) => count.format(messages) },
+                { head: "Size", cell: ({ bytes }) => size.format(bytes) },
+                {
+                  head: "Numbers",
+                  cell: ({ first_seq, last_seq, messages }) =>
+                    messages === 0 ? "none" : `${count.format(first_seq)} to ${count.format(last_seq)}`,
+                },
+                { head: "Oldest", cell: ({ first_at }) => <When at={first_at} never="none" /> },
+                { head: "Newest", cell: ({ last_at }) => <When at={last_at} never="none" /> },
+              ]}
+            />
+            {found.items.map((one) => <Consumers key={one.stream} of={one} />)}
+          </>
+        )}
+      <CopyCommand command="tail" />
+    </Page>
+  )
+}
+export default Bus

@@ -1,0 +1,212 @@
+/** Dead letters of all accounts: what was given up, and sending it again. */
+import { useSignal } from "@preact/signals"
+import type { JSX } from "preact"
+import { useAction } from "../Action.ts"
+import { ask } from "../contract/Ask.ts"
+import type { AnswerOf } from "../contract/EndpointTypes.ts"
+import { useDraft } from "../Drafts.ts"
+import { here } from "../Location.ts"
+import { announce } from "../parts/Announce.tsx"
+import { CopyCommand } from "../parts/CopyCommand.tsx"
+import { DialogButton } from "../parts/Dialog.tsx"
+import { Failure } from "../parts/Failure.tsx"
+import { Form, SelectField, TextField } from "../parts/Form.tsx"
+import { Page } from "../parts/Page.tsx"
+import { Span, spanStart } from "../parts/Span.tsx"
+import { Table } from "../parts/Table.tsx"
+import { filterOf, pageAfter, TextFilter } from "../parts/TextFilter.tsx"
+import { When } from "../parts/When.tsx"
+import { useResource } from "../Resource.ts"
+
+type Letter = AnswerOf<"listDeadLetters">["items"][number]
+
+interface Opened {
+  readonly close: () => void
+  readonly done: () => unknown
+}
+
+const SendAgain = ({ close, done, letter }: Opened & { readonly letter: Letter }): JSX.Element => {
+  const action = useAction()
+  const draft = useDraft(`again ${letter.delivery_id}`, { reason: "" })
+  const { reason } = draft.value.value
+  const write = async () => {
+    const { delivery_id } = letter
+    const sent = await action.run(() =>
+      ask("replayDeadLetter", { params: { delivery_id }, payload: { reason } }, { key: draft.key })
+    )
+    if (!sent) return
+    announce("It is sent again.")
+    close()
+    await done()
+  }
+  return (
+    <Form action={action} close={close} submit="Send again" ready={reason.trim() !== ""} write={write}>
+      <p>
+        The event <code>{letter.event_type}</code> is sent to {letter.endpoint_url} once more, with retries as at first.
+      </p>
+      <TextField
+        action={action}
+        autofocus
+        label="Reason"
+        lines={2}
+        name="reason"
+        hint="It stands in the audit, beside your name."
+        value={reason}
+        onInput={(reason) => draft.set({ reason })}
+      />
+    </Form>
+  )
+}
+
+const spans = [["1", "The last hour"], ["24", "24 hours"], ["168", "7 days"], ["720", "30 days"]] as const
+
+/** Counts first; the same span is sent, so what is sent is what was counted. */
+const SendSpan = ({ close, done }: Opened): JSX.Element => {
+  const action = useAction()
+  const draft = useDraft("span", { webhook: filterOf("webhook_id") ?? "", hours: "24", reason: "" })
+  const { hours, reason, webhook } = draft.value.value
+  const counted = useSignal<{ readonly since: string; readonly until: string; readonly deliveries: number } | null>(
+    null,
+  )
+  const changed = (change: Partial<{ webhook: string; hours: string }>) => {
+    counted.value = null
+    draft.set(change)
+  }
+  const look = () =>
+    action.run(async () => {
+      const until = new Date()
+      const since = new Date(until.getTime() - Number(hours) * 3_600_000).toISOString()
+      const query = { webhook_id: webhook.trim(), since, until: until.toISOString() }
+      const { deliveries } = await ask("countDeadLetters", { query })
+      counted.value = { since, until: query.until, deliveries }
+    })
+  const send = async () => {
+    const { since, until } = counted.value!
+    const payload = { webhook_id: webhook.trim(), since, until, reason }
+    if (!await action.run(() => ask("replayDeadLetters", { payload }, { key: draft.key }))) return
+    announce("They are sent again, in the background.")
+    close()
+    await done()
+  }
+  const found = counted.value
+  return (
+    <Form
+      action={action}
+      close={close}
+      submit={found === null ? "Count" : `Send ${found.deliveries} again`}
+      ready={found === null ? webhook.trim() !== "" : found.deliveries > 0 && reason.trim() !== ""}
+      write={found === null ? look : send}
+    >
+      <TextField
+        action={action}
+        autofocus
+        label="Id of the webhook"
+        name="webhook_id"
+        value={webhook}
+        onInput={(webhook) => changed({ webhook })}
+      />
+      <SelectField label="Within" value={hours} options={spans} onChange={(hours) => changed({ hours })} />
+      {found === null ? null : (
+        <>
+          <p role="status">
+            {found.deliveries === 0
+              ? "No dead letter of this span can be sent again."
+              : `${found.deliveries} dead letters will be sent again.`}
+          </p>
+          <TextField
+            action={action}
+            label="Reason"
+            lines={2}
+            name="reason"
+            hint="It stands in the audit, beside your name."
+            value={reason}
+            onInput={(reason) => draft.set({ reason })}
+          />
+        </>
+      )}
+    </Form>
+  )
+}
+
+const DeadLettersOfAll = (): JSX.Element => {
+  const letters = useResource(
+    `dead letters of all ${here.value.search}`,
+    (signal) =>
+      ask("listDeadLetters", {
+        query: {
+          account_id: filterOf("account_id"),
+          webhook_id: filterOf("webhook_id"),
+          event_type: filterOf("event_type"),
+          since: spanStart(),
+          after_id: filterOf("after"),
+        },
+      }, { signal }),
+  )
+  const found = letters.value.value
+  return (
+    <Page
+      title="Dead letters"
+      actions={
+        <DialogButton name="span" label="Send many again…" title="Send the dead letters of a webhook again">
+          {(close) => <SendSpan close={close} done={letters.reload} />}
+        </DialogButton>
+      }
+    >
+      <div class="filters">
+        <TextFilter label="Account" name="account_id" />
+        <TextFilter label="Webhook" name="webhook_id" />
+        <TextFilter label="Event type" name="event_type" placeholder="email.bounced" />
+        <Span />
+      </div>
+      <Failure of={letters.failure} retry={letters.reload} />
+      {found === undefined ? null : (
+        <Table
+          caption="Dead letters of all accounts, newest first"
+          rows={found.items}
+          keyOf={({ delivery_id }) => delivery_id}
+          empty="No delivery was given up."
+          columns={[
+            { head: "Delivery", cell: ({ delivery_id }) => <code>{delivery_id}</code> },
+            { head: "Event", cell: ({ event_type }) => event_type },
+            {
+              head: "Webhook",
+              cell: ({ endpoint_url, webhook_id }) => (
+                <a href={`/console/operations/dead-letters?webhook_id=${webhook_id}`}>{endpoint_url ?? webhook_id}</a>
+              ),
+            },
+            {
+              head: "Account",
+              cell: ({ account_id }) => (
+                <a href={`/console/operations/dead-letters?account_id=${account_id}`}>
+                  <code>{account_id}</code>
+                </a>
+              ),
+            },
+            { head: "Last answer", cell: ({ error, response_status }) => response_status ?? error ?? "none" },
+            { head: "Given up", cell: ({ died_at }) => <When at={died_at} /> },
+            {
+              head: "Again",
+              cell: (letter) =>
+                letter.webhook_deleted ? <span class="note">its webhook is deleted</span> : (
+                  <DialogButton
+                    name={`again ${letter.delivery_id}`}
+                    label="Send again…"
+                    title="Send a dead letter again"
+                  >
+                    {(close) => <SendAgain close={close} done={letters.reload} letter={letter} />}
+                  </DialogButton>
+                ),
+            },
+          ]}
+        />
+      )}
+      {found?.next_after_id == null ? null : (
+        <p>
+          <a href={pageAfter(found.next_after_id)}>Older dead letters</a>
+        </p>
+      )}
+      <CopyCommand command="dead-letters list" />
+    </Page>
+  )
+}
+export default DeadLettersOfAll

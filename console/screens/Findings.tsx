@@ -1,0 +1,99 @@
+/** An operator's home: the findings of the doctor, the worst first, each with what to do. */
+import type { JSX } from "preact"
+import { ask } from "../contract/Ask.ts"
+import type { AnswerOf } from "../contract/EndpointTypes.ts"
+import { Badge, type Tone } from "../parts/Badge.tsx"
+import { CopyCommand } from "../parts/CopyCommand.tsx"
+import { Failure } from "../parts/Failure.tsx"
+import { Page } from "../parts/Page.tsx"
+import { When } from "../parts/When.tsx"
+import { useRefresh } from "../Refresh.ts"
+import { useResource } from "../Resource.ts"
+
+type Report = AnswerOf<"doctor">
+type Finding = Report["items"][number]
+
+const levels: Readonly<Record<Finding["level"], readonly [tone: Tone, words: string]>> = {
+  fail: ["bad", "failed"],
+  warn: ["warn", "warning"],
+  ok: ["good", "fine"],
+}
+
+const headlines: Readonly<Record<Report["level"], string>> = {
+  fail: "Something has failed. Begin with the first finding.",
+  warn: "The program works. Some findings ask for your attention.",
+  ok: "Everything that was checked is fine.",
+}
+
+/** The page of the console that shows what a finding is about. */
+const pages: Readonly<Record<string, readonly [href: string, label: string]>> = {
+  audit: ["/console/operations/audit", "Look at the audit"],
+  broker: ["/console/operations/bus", "Look at the bus"],
+  mail: ["/console/operations/queues", "Look at the queues"],
+  outbox: ["/console/operations/queues", "Look at the queues"],
+  slack: ["/console/operations/queues", "Look at the queues"],
+  streams: ["/console/operations/bus", "Look at the streams"],
+}
+
+const Card = ({ level, remedy, says, subject }: Finding): JSX.Element => {
+  const [tone, words] = levels[level]
+  const page = pages[subject]
+  return (
+    <li class="card">
+      <h2>{subject}</h2>
+      <p>
+        <Badge tone={tone}>{words}</Badge>
+      </p>
+      <p>{says}</p>
+      {remedy === null ? null : <p class="note">{remedy}</p>}
+      {page === undefined ? null : (
+        <p>
+          <a href={page[0]}>{page[1]}</a>
+        </p>
+      )}
+    </li>
+  )
+}
+
+const Findings = (): JSX.Element => {
+  const report = useResource("doctor", (signal) => ask("doctor", {}, { signal }))
+  useRefresh(report, 30)
+  const found = report.value.value
+  const fine = found?.items.filter(({ level }) => level === "ok") ?? []
+  return (
+    <Page
+      title="Findings"
+      actions={<button type="button" onClick={() => void report.reload()}>Check again</button>}
+    >
+      <Failure of={report.failure} retry={report.reload} />
+      {found === undefined ? <p class="note">The checks are running…</p> : (
+        <>
+          <p class={found.level === "fail" ? "banner bad" : "banner"}>{headlines[found.level]}</p>
+          <ul class="cards">
+            {found.items.filter(({ level }) => level !== "ok").map((one) => (
+              <Card key={`${one.subject} ${one.says}`} {...one} />
+            ))}
+          </ul>
+          {fine.length === 0 ? null : (
+            <details>
+              <summary>{fine.length} checks are fine</summary>
+              <dl>
+                {fine.map(({ says, subject }) => (
+                  <div key={`${subject} ${says}`}>
+                    <dt>{subject}</dt>
+                    <dd>{says}</dd>
+                  </div>
+                ))}
+              </dl>
+            </details>
+          )}
+          <p class="note">
+            Checked <When at={found.as_of} exact />
+          </p>
+          <CopyCommand command="doctor" />
+        </>
+      )}
+    </Page>
+  )
+}
+export default Findings

@@ -1,0 +1,104 @@
+/** What waits in the program, and the webhooks for which the most waits. */
+import type { JSX } from "preact"
+import { ask } from "../contract/Ask.ts"
+import type { AnswerOf } from "../contract/EndpointTypes.ts"
+import { Badge } from "../parts/Badge.tsx"
+import { Failure } from "../parts/Failure.tsx"
+import { Page } from "../parts/Page.tsx"
+import { Table } from "../parts/Table.tsx"
+import { When } from "../parts/When.tsx"
+import { useRefresh } from "../Refresh.ts"
+import { useResource } from "../Resource.ts"
+
+type Queue = AnswerOf<"queues">["items"][number]
+
+const names: Readonly<Record<Queue["queue"], string>> = {
+  first_tries: "Deliveries, first tries",
+  retries: "Deliveries, retries",
+  outbox_unordered: "Outbox, unordered",
+  outbox_ordered: "Outbox, in order",
+  mails: "Mails",
+  slack: "Slack messages",
+  jobs: "Jobs",
+  timers: "Timers",
+  provider_jobs: "Jobs at the identity provider",
+}
+
+const count = new Intl.NumberFormat("en")
+
+/** Whether the oldest due one is due for so long that a worker does not keep up, in milliseconds. */
+const late = 60_000
+
+const State = ({ asOf, of }: { readonly of: Queue; readonly asOf: string }): JSX.Element =>
+  of.oldest_due_at !== null && Date.parse(asOf) - Date.parse(of.oldest_due_at) > late
+    ? <Badge tone="bad">late</Badge>
+    : of.failing > 0
+    ? <Badge tone="warn">some fail</Badge>
+    : <Badge tone="good">flows</Badge>
+
+const Backlogs = (): JSX.Element => {
+  const backlogs = useResource("backlogs", (signal) => ask("listBacklogs", { query: { sort: "backlog" } }, { signal }))
+  useRefresh(backlogs, 5)
+  const found = backlogs.value.value
+  return (
+    <section aria-labelledby="backlogs">
+      <h2 id="backlogs">Webhooks with the most that waits</h2>
+      <Failure of={backlogs.failure} retry={backlogs.reload} />
+      {found === undefined ? null : (
+        <Table
+          caption="Webhooks by the number of deliveries that wait"
+          rows={found.items}
+          keyOf={({ webhook_id }) => webhook_id}
+          empty="No delivery waits for any webhook."
+          columns={[
+            {
+              head: "Webhook",
+              cell: ({ paused, url, webhook_id }) => (
+                <>
+                  {url ?? "deleted"} {paused ? <Badge tone="off">paused</Badge> : null}
+                  <br />
+                  <code>{webhook_id}</code>
+                </>
+              ),
+            },
+            { head: "Account", cell: ({ account_id }) => <code>{account_id}</code> },
+            { head: "Waiting", cell: ({ depth }) => count.format(depth) },
+            { head: "Of them retries", cell: ({ retries }) => count.format(retries) },
+            { head: "Under way", cell: ({ leased }) => count.format(leased) },
+            { head: "Oldest due", cell: ({ oldest_due_at }) => <When at={oldest_due_at} /> },
+          ]}
+        />
+      )}
+    </section>
+  )
+}
+
+const QueuesPage = (): JSX.Element => {
+  const queues = useResource("queues", (signal) => ask("queues", {}, { signal }))
+  useRefresh(queues, 5)
+  const found = queues.value.value
+  return (
+    <Page title="Queues">
+      <Failure of={queues.failure} retry={queues.reload} />
+      {found === undefined ? null : (
+        <Table
+          caption="Queues of the program"
+          rows={found.items}
+          keyOf={({ queue }) => queue}
+          empty="There is no queue."
+          columns={[
+            { head: "Queue", cell: ({ queue }) => names[queue] },
+            { head: "State", cell: (one) => <State of={one} asOf={found.as_of} /> },
+            { head: "Waiting", cell: ({ capped, depth }) => `${count.format(depth)}${capped ? " or more" : ""}` },
+            { head: "Due", cell: ({ due }) => count.format(due) },
+            { head: "Oldest due", cell: ({ oldest_due_at }) => <When at={oldest_due_at} never="none" /> },
+            { head: "Under way", cell: ({ leased }) => count.format(leased) },
+            { head: "Failed before", cell: ({ failing }) => count.format(failing) },
+          ]}
+        />
+      )}
+      <Backlogs />
+    </Page>
+  )
+}
+export default QueuesPage

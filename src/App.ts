@@ -44,6 +44,7 @@ import { AccountDeliveries } from "../services/webhooks/AccountDeliveries.ts"
 import { CountCompaction } from "../services/webhooks/CountCompaction.ts"
 import { DeadLetters } from "../services/webhooks/DeadLetters.ts"
 import { Deliveries } from "../services/webhooks/Deliveries.ts"
+import { DeliveryStats } from "../services/webhooks/DeliveryStats.ts"
 import { DeliveryRecords } from "../services/webhooks/DeliveryRecords.ts"
 import { Endpoints } from "../services/webhooks/Endpoints.ts"
 import { Listeners } from "../services/webhooks/Listeners.ts"
@@ -186,6 +187,7 @@ const services = (config: AppConfig, places: BackingServices) =>
   Layer.mergeAll(
     DeliveryRecords.layer({ deliveredDays: config.deliveredDays }),
     AccountDeliveries.layer({ deliveredDays: config.deliveredDays }),
+    DeliveryStats.layer,
     Webhooks.layer({ perAccount: config.perAccount }),
     ApiKeys.layer,
     AccountReads.layer({ webhooksPerAccount: config.perAccount }),

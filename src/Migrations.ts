@@ -50,6 +50,7 @@ import auditIndexes from "../migrations/0041_audit_indexes.ts"
 import consoleSessions from "../migrations/0042_console_sessions.ts"
 import listedEnrollments from "../migrations/0043_listed_enrollments.ts"
 import deadLettersOfAccount from "../migrations/0044_dead_letters_of_account.ts"
+import deliveryMinutes from "../migrations/0045_delivery_minutes.ts"
 import { lock } from "../services/platform/database/AdvisoryLocks.ts"
 import { Database } from "../services/platform/database/Database.ts"
 import { isAway } from "../services/platform/database/Database/Awaited.ts"
@@ -100,6 +101,7 @@ const migrations: ReadonlyArray<Migrator.ResolvedMigration> = [
   [42, "console_sessions", Effect.succeed(consoleSessions)],
   [43, "listed_enrollments", Effect.succeed(listedEnrollments)],
   [44, "dead_letters_of_account", Effect.succeed(deadLettersOfAccount)],
+  [45, "delivery_minutes", Effect.succeed(deliveryMinutes)],
 ]
 
 /** The number of the newest migration. */
@@ -135,6 +137,7 @@ export const tables: ReadonlyArray<string> = [
   "attempts",
   "delivery_queue",
   "delivery_counts",
+  "delivery_minutes",
   "dead_letters",
   "seen_events",
   "seen_ids",

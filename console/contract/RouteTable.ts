@@ -81,6 +81,7 @@ export const routes: RouteTable = {
   listWorkspaces: ["GET", "/v1/workspaces"],
   me: ["GET", "/v1/me"],
   objectToLinkRequest: ["POST", "/v1/link-requests/:link_request_id/object"],
+  oneWebhookStats: ["GET", "/v1/webhooks/:webhook_id/stats"],
   operations: ["GET", "/v1/operations"],
   operationsDiagnostics: ["GET", "/v1/operations/diagnostics"],
   pollStream: ["POST", "/v1/lifecycle/streams/:stream_id/poll"],
@@ -119,5 +120,6 @@ export const routes: RouteTable = {
   updateStreamStatus: ["POST", "/v1/lifecycle/status"],
   updateWebhook: ["PATCH", "/v1/webhooks/:webhook_id"],
   verifyStream: ["POST", "/v1/lifecycle/verify"],
+  webhookStats: ["GET", "/v1/webhook-stats"],
   withdrawWebsite: ["POST", "/v1/institutions/:institution_id/websites/:project_id/withdraw"],
 }

@@ -2,6 +2,7 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import { DeliveryList, DeliveryStatus } from "../mail/Delivery.ts"
+import { DeliveryStatistics } from "../mail/DeliveryStatistics.ts"
 import { EventTypes } from "../mail/EventCatalogue.ts"
 import { eventTypes } from "../mail/MailEvent.ts"
 import { RateLimited } from "../problems/HttpProblems.ts"
@@ -13,6 +14,13 @@ import { Authenticated } from "./CredentialsApi.ts"
 import { RequestValidation } from "./RequestValidation.ts"
 
 const ReplayCount = Schema.Struct({ deliveries: Schema.Int }).annotate({ identifier: "ReplayCount" })
+
+const statsSpan = {
+  /** Attempts that began in the minute of this time or later; 30 days ago at most. */
+  since: Schema.optionalKey(AskedTime),
+  /** Minutes that began before this time. */
+  until: Schema.optionalKey(AskedTime),
+}
 
 export class DeliveriesApi extends HttpApiGroup.make("deliveries")
   .add(
@@ -40,6 +48,16 @@ export class DeliveriesApi extends HttpApiGroup.make("deliveries")
       success: ReplayCount,
       error: [WebhookNotFound, RateLimited],
     }).annotate(OpenApi.Summary, "Count the deliveries that a replay of this span would send again, and send none"),
+    HttpApiEndpoint.get("webhookStats", "/v1/webhook-stats", {
+      query: statsSpan,
+      success: DeliveryStatistics,
+    }).annotate(OpenApi.Summary, "Count the attempts of all your webhooks by minute; by default of the last 24 hours"),
+    HttpApiEndpoint.get("oneWebhookStats", "/v1/webhooks/:webhook_id/stats", {
+      params: { webhook_id: Id },
+      query: statsSpan,
+      success: DeliveryStatistics,
+      error: WebhookNotFound,
+    }).annotate(OpenApi.Summary, "Count the attempts of one webhook by minute; by default of the last 24 hours"),
     HttpApiEndpoint.get("listEventTypes", "/v1/event-types", { success: EventTypes })
       .annotate(OpenApi.Summary, "The event types, with an example of each and your webhooks that take it"),
   )

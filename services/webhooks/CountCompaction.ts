@@ -1,10 +1,55 @@
-/** Compacts the rows of delivery counts, so that a total is a sum of few rows. It does not change the totals. */
+/** Compacts the rows of delivery counts and of their minutes, so that a total is a sum of few rows. It does not change the totals. */
+import type { PgClient } from "@effect/sql-pg"
 import { Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
 import { tryLock } from "../platform/database/AdvisoryLocks.ts"
 import { Database } from "../platform/database/Database.ts"
 
 const batch = 20_000
+
+/** Compacts counts; the row says how many were not compacted. */
+const compactCounts = (sql: PgClient.PgClient) =>
+  sql<{ n: number }>`
+    with uncompacted as materialized (
+      select ctid from delivery_counts where not folded limit ${batch}
+    ), removed as (
+      delete from delivery_counts c using uncompacted u where c.ctid = u.ctid
+      returning c.webhook_id, c.day, c.status, c.n
+    ), keys as (
+      select webhook_id, day, status, sum(n) as n from removed group by 1, 2, 3
+    ), replaced as (
+      delete from delivery_counts c using keys k
+      where c.webhook_id = k.webhook_id and c.day = k.day and c.status = k.status and c.folded
+      returning c.webhook_id, c.day, c.status, c.n
+    ), compacted as (
+      insert into delivery_counts (webhook_id, day, status, n, folded)
+      select webhook_id, day, status, sum(n), true from (
+        select webhook_id, day, status, n from keys union all select webhook_id, day, status, n from replaced
+      ) a group by 1, 2, 3 having sum(n) <> 0
+    )
+    select count(*)::int as n from removed`
+
+/** The same of the minutes of statistics. */
+const compactMinutes = (sql: PgClient.PgClient) =>
+  sql<{ n: number }>`
+    with uncompacted as materialized (
+      select ctid from delivery_minutes where not folded limit ${batch}
+    ), removed as (
+      delete from delivery_minutes c using uncompacted u where c.ctid = u.ctid
+      returning c.webhook_id, c.minute, c.outcome, c.n, c.ms_sum, c.ms_max
+    ), keys as (
+      select distinct webhook_id, minute, outcome from removed
+    ), replaced as (
+      delete from delivery_minutes c using keys k
+      where c.webhook_id = k.webhook_id and c.minute = k.minute and c.outcome = k.outcome and c.folded
+      returning c.webhook_id, c.minute, c.outcome, c.n, c.ms_sum, c.ms_max
+    ), compacted as (
+      insert into delivery_minutes (webhook_id, minute, outcome, n, ms_sum, ms_max, folded)
+      select webhook_id, minute, outcome, sum(n), sum(ms_sum), max(ms_max), true from (
+        select * from removed union all select * from replaced
+      ) a group by 1, 2, 3
+    )
+    select count(*)::int as n from removed`
 
 export class CountCompaction extends Context.Service<CountCompaction, {
   /** Compacts one batch; returns whether there may be more. One process at a time; in the others it does nothing. */
@@ -16,26 +61,9 @@ export class CountCompaction extends Context.Service<CountCompaction, {
       const { sql } = yield* Database
       const compact = Effect.gen(function* () {
         if (!(yield* tryLock(sql, "counts"))) return false
-        const [row] = yield* sql<{ n: number }>`
-          with uncompacted as materialized (
-            select ctid from delivery_counts where not folded limit ${batch}
-          ), removed as (
-            delete from delivery_counts c using uncompacted u where c.ctid = u.ctid
-            returning c.webhook_id, c.day, c.status, c.n
-          ), keys as (
-            select webhook_id, day, status, sum(n) as n from removed group by 1, 2, 3
-          ), replaced as (
-            delete from delivery_counts c using keys k
-            where c.webhook_id = k.webhook_id and c.day = k.day and c.status = k.status and c.folded
-            returning c.webhook_id, c.day, c.status, c.n
-          ), compacted as (
-            insert into delivery_counts (webhook_id, day, status, n, folded)
-            select webhook_id, day, status, sum(n), true from (
-              select webhook_id, day, status, n from keys union all select webhook_id, day, status, n from replaced
-            ) a group by 1, 2, 3 having sum(n) <> 0
-          )
-          select count(*)::int as n from removed`
-        return row!.n === batch
+        const [counts] = yield* compactCounts(sql)
+        const [minutes] = yield* compactMinutes(sql)
+        return counts!.n === batch || minutes!.n === batch
       }).pipe(sql.withTransaction)
       return CountCompaction.of({ compact })
     }),

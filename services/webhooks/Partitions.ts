@@ -207,6 +207,8 @@ export class Partitions extends Context.Service<Partitions, {
                   and not exists (select from dead_letters d where d.webhook_id = w.id)
                 limit 10000
               ) returning id
+            ), minutes as (
+              delete from delivery_minutes m using gone where m.webhook_id = gone.id
             )
             delete from delivery_counts c using gone where c.webhook_id = gone.id`
         })

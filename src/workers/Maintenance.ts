@@ -17,6 +17,7 @@ import { Jobs, jobsTopic } from "../../services/platform/messaging/Jobs.ts"
 import { RateLimits } from "../../services/platform/security/RateLimits.ts"
 import { RejectedMessages } from "../../services/platform/messaging/RejectedMessages.ts"
 import { CountCompaction } from "../../services/webhooks/CountCompaction.ts"
+import { DeliveryStats } from "../../services/webhooks/DeliveryStats.ts"
 import { Partitions } from "../../services/webhooks/Partitions.ts"
 import { latePartitions } from "../../services/webhooks/PartitionWatch.ts"
 import { WebhookJobs } from "../../services/webhooks/WebhookJobs.ts"
@@ -34,6 +35,7 @@ export const Maintenance = {
   layer: Layer.effectDiscard(Effect.gen(function* () {
     const wakeUps = yield* WakeUps
     const counts = yield* CountCompaction
+    const stats = yield* DeliveryStats
     const jobs = yield* Jobs
     const limits = yield* RateLimits
     const partitions = yield* Partitions
@@ -65,6 +67,7 @@ export const Maintenance = {
     yield* every("console sessions", hour, pruneConsoleSessions)
     yield* every("credential actions", 600_000, actions.expire)
     yield* every("rejects", hour, rejects.prune)
+    yield* every("delivery minutes", hour, stats.prune)
     yield* loop("counts", { wait: (max) => Effect.sleep(max) }, 5_000, counts.compact)
     yield* loop(
       "jobs",

@@ -75,6 +75,11 @@ const ended = Effect.fnUntraced(function* (
         select webhook_id, day, case when attempt = 1 then 'pending' else 'retrying' end as was, count(*) as n
         from ended group by 1, 2, 3
       ) c cross join lateral (values ('delivered', 1), (c.was, -1)) s(status, sign)
+    ), by_minute as (
+      -- Adds the attempts to their minutes, for statistics.
+      insert into delivery_minutes (webhook_id, minute, outcome, n, ms_sum, ms_max)
+      select webhook_id, date_trunc('minute', started, 'UTC'), 'delivered', count(*), sum(took), max(took)
+      from ended group by 1, 2
     )
     select count(*)::int as n, (select count(*)::int from updated) as updated,
       case when count(*) < ${sorted.length}::int then array_agg(id::text) end as ids

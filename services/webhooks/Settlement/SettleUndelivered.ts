@@ -60,6 +60,14 @@ const deadLetterRows = (sql: PgClient.PgClient, now: number) =>
       from fenced f join events e on e.id = f.event_id join deliveries d on d.id = f.id where f.next = 'dead'
       on conflict (delivery_id) do nothing`
 
+/** Rows of `delivery_minutes`; a released claim is no attempt. */
+const minuteRows = (sql: PgClient.PgClient) =>
+  sql.literal(`
+      insert into delivery_minutes (webhook_id, minute, outcome, n, ms_sum, ms_max)
+      select webhook_id, date_trunc('minute', started, 'UTC'),
+        case next when 'dead' then 'dead_letter' else 'failed' end, count(*), sum(took), max(took)
+      from fenced where next <> 'released' group by 1, 2, 3`)
+
 /**
  * Settles decisions of which none is `delivered`, made at `now` (milliseconds), in the current transaction or a new
  * one; returns those whose claim was still the row's. It locks the rows first, for the reason in RowLocks.ts.
@@ -120,6 +128,8 @@ export const settleUndelivered = Effect.fnUntraced(function* (
         union all
         select webhook_id, ${dayOf(sql, "id")}, was, -1 from fenced where now is not null
       ) c group by webhook_id, day, status having sum(n) <> 0
+    ), by_minute as (
+      -- Adds the attempts to their minutes, for statistics.${minuteRows(sql)}
     ), due_queues as (
       -- Sets an earlier due time for the queues of requeued deliveries.
       update webhook_lanes l set next_due_at = f.due

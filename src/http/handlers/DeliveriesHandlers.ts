@@ -1,10 +1,11 @@
-/** Handlers of the deliveries of all webhooks, of a replay's count, and of the event types. */
+/** Handlers of the deliveries of all webhooks, of a replay's count, of statistics, and of the event types. */
 import { Effect } from "effect"
 import { HttpApi, HttpApiBuilder } from "effect/http-api"
 import { Principal } from "../../../schemas/api/CredentialsApi.ts"
 import { DeliveriesApi } from "../../../schemas/api/DeliveriesApi.ts"
 import { catalogue } from "../../../schemas/mail/EventCatalogue.ts"
 import { AccountDeliveries } from "../../../services/webhooks/AccountDeliveries.ts"
+import { DeliveryStats } from "../../../services/webhooks/DeliveryStats.ts"
 import { Replays } from "../../../services/webhooks/Replays.ts"
 
 const Api = HttpApi.make("bailiwick").add(DeliveriesApi)
@@ -12,12 +13,18 @@ const Api = HttpApi.make("bailiwick").add(DeliveriesApi)
 /** Milliseconds since the epoch; `Date.parse` reads what the contract takes once it is in upper case. */
 const millisOf = (time: string | undefined) => time === undefined ? undefined : Date.parse(time.toUpperCase())
 
+const spanOf = ({ since, until }: { readonly since?: string; readonly until?: string }) => ({
+  since: millisOf(since),
+  until: millisOf(until),
+})
+
 export const deliveries = HttpApiBuilder.group(
   Api,
   "deliveries",
   Effect.fn(function* (handlers) {
     const service = yield* AccountDeliveries
     const replays = yield* Replays
+    const stats = yield* DeliveryStats
     return handlers.handleAll({
       listAllDeliveries: Effect.fnUntraced(function* ({ query }) {
         return yield* service.list((yield* Principal).accountId, {
@@ -36,6 +43,12 @@ export const deliveries = HttpApiBuilder.group(
         return {
           deliveries: yield* replays.count((yield* Principal).accountId, params.webhook_id, { ...span, status }),
         }
+      }),
+      webhookStats: Effect.fnUntraced(function* ({ query }) {
+        return yield* stats.ofAccount((yield* Principal).accountId, spanOf(query))
+      }),
+      oneWebhookStats: Effect.fnUntraced(function* ({ params, query }) {
+        return yield* stats.ofWebhook((yield* Principal).accountId, params.webhook_id, spanOf(query))
       }),
       listEventTypes: Effect.fnUntraced(function* () {
         return { items: catalogue(yield* service.takers((yield* Principal).accountId)) }

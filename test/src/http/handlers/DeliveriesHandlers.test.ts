@@ -6,12 +6,14 @@ import { randomUUID } from "node:crypto"
 import { DeliveriesApi } from "../../../../schemas/api/DeliveriesApi.ts"
 import { WebhooksApi } from "../../../../schemas/api/WebhooksApi.ts"
 import { DeliveryList } from "../../../../schemas/mail/Delivery.ts"
+import { DeliveryStatistics } from "../../../../schemas/mail/DeliveryStatistics.ts"
 import { EventTypes } from "../../../../schemas/mail/EventCatalogue.ts"
 import { eventTypes, metadataFields, WebhookBody } from "../../../../schemas/mail/MailEvent.ts"
 import { WebhookDetails } from "../../../../schemas/mail/Webhook.ts"
 import { ApiKeys } from "../../../../services/accounts/ApiKeys.ts"
 import { Database } from "../../../../services/platform/database/Database.ts"
 import { AccountDeliveries } from "../../../../services/webhooks/AccountDeliveries.ts"
+import { DeliveryStats } from "../../../../services/webhooks/DeliveryStats.ts"
 import { authenticated, presented } from "../../../../src/http/auth/AccountAuth.ts"
 import { RejectionAudit } from "../../../../src/http/edge/RejectionAudit.ts"
 import { deliveries } from "../../../../src/http/handlers/DeliveriesHandlers.ts"
@@ -42,7 +44,7 @@ const clock = stoppedClock()
 
 const served = Server.layer(app, { host: "127.0.0.1", port: 0, publicUrl: publicUrl.href }).pipe(
   Layer.provide(RejectionAudit.layer),
-  Layer.provideMerge(Layer.merge(AccountDeliveries.layer(retention), ApiKeys.layer)),
+  Layer.provideMerge(Layer.mergeAll(AccountDeliveries.layer(retention), DeliveryStats.layer, ApiKeys.layer)),
   Layer.provideMerge(fixture({ clock: clock.layer })),
 )
 
@@ -89,6 +91,27 @@ const faultsOf = ({ body, status }: { readonly body: unknown; readonly status: n
 }
 
 layer(served, { excludeTestServices: true, timeout: "2 minutes" })("reads of webhooks and deliveries", (it) => {
+  it.effect("attempts are counted by minute, of all webhooks and of one that the account has", () =>
+    Effect.gen(function* () {
+      const { headers, hook } = yield* hooked
+      yield* ended(hook.accountId)
+      const decode = Schema.decodeUnknownSync(DeliveryStatistics)
+      const all = yield* get("/v1/webhook-stats", headers)
+      assert.strictEqual(all.status, 200)
+      const { items } = decode(all.body)
+      assert.deepStrictEqual(items.map(({ dead_letter, delivered }) => [delivered, dead_letter]), [[1, 3]])
+      assert.deepStrictEqual((yield* get(`/v1/webhooks/${hook.id}/stats`, headers)).body, all.body)
+      const later = encodeURIComponent(new Date(Date.parse(items[0]!.minute) + 60_000).toISOString())
+      assert.deepStrictEqual(decode((yield* get(`/v1/webhook-stats?since=${later}`, headers)).body).items, [])
+      assert.strictEqual((yield* get("/v1/webhook-stats?since=noon", headers)).status, 422)
+      const stranger = yield* hooked
+      assert.deepStrictEqual(codeOf(yield* get(`/v1/webhooks/${hook.id}/stats`, stranger.headers)), [
+        404,
+        "not_found",
+      ])
+      assert.strictEqual((yield* get("/v1/webhook-stats")).status, 401)
+    }))
+
   it.effect("one webhook is read without its secret, and is 404 to another account", () =>
     Effect.gen(function* () {
       const [{ headers, hook }, other] = [yield* hooked, yield* hooked]

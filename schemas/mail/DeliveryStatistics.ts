@@ -1,0 +1,22 @@
+/** Attempts of deliveries by minute. */
+import { Schema } from "effect"
+import { Timestamp } from "../Wire.ts"
+
+const DeliveryMinute = Schema.Struct({
+  minute: Timestamp.annotate({ description: "When the minute began in which the attempts began" }),
+  delivered: Schema.Int,
+  failed: Schema.Int.annotate({ description: "Attempts that failed and are followed by another one" }),
+  dead_letter: Schema.Int.annotate({ description: "Attempts that failed and were the last one" }),
+  ms_average: Schema.Int.annotate({ description: "How long an attempt took, on average" }),
+  ms_max: Schema.Int,
+}).annotate({ identifier: "DeliveryMinute" })
+
+export const DeliveryStatistics = Schema.Struct({
+  items: Schema.Array(DeliveryMinute).annotate({
+    description: "Oldest first; minutes without an attempt are left out. A page spans a day at most",
+  }),
+  next_since: Schema.NullOr(Timestamp).annotate({
+    description: "The `since` of the next page; null on the last page",
+  }),
+}).annotate({ identifier: "DeliveryStatistics" })
+export type DeliveryStatistics = typeof DeliveryStatistics.Type

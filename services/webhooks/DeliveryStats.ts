@@ -1,0 +1,117 @@
+/**
+ * Attempts by webhook and minute, of the last 30 days. The statements that settle deliveries add them
+ * (Settlement/SettleDelivered.ts, Settlement/SettleUndelivered.ts), so they cost no statement of their own, and
+ * CountCompaction.ts compacts them.
+ */
+import { Clock, Context, Effect, Layer } from "effect"
+import type { SqlError } from "effect/sql"
+import type { DeliveryStatistics } from "../../schemas/mail/DeliveryStatistics.ts"
+import { WebhookNotFound } from "../../schemas/problems/WebhookProblems.ts"
+import { isUuid } from "../../schemas/Wire.ts"
+import { Database } from "../platform/database/Database.ts"
+
+const minuteMillis = 60_000
+const dayMillis = 24 * 60 * minuteMillis
+/** How long minutes are kept. */
+const keptDays = 30
+/** A page reads so much of each webhook at most. */
+const pageMillis = dayMillis
+const batch = 10_000
+
+/** Milliseconds since the epoch; by default the last 24 hours. */
+export interface StatsSpan {
+  readonly since?: number | undefined
+  readonly until?: number | undefined
+}
+
+interface Row {
+  readonly hooks: number
+  /** Null where there is no attempt in the page. */
+  readonly minute: Date | null
+  readonly delivered: number
+  readonly failed: number
+  readonly dead_letter: number
+  readonly ms_average: number
+  readonly ms_max: number
+}
+
+const minuteOf = (millis: number) => Math.floor(millis / minuteMillis) * minuteMillis
+const stamp = (millis: number) => new Date(millis).toISOString()
+
+export class DeliveryStats extends Context.Service<DeliveryStats, {
+  /** The minutes of all webhooks of the account. */
+  readonly ofAccount: (accountId: string, span: StatsSpan) => Effect.Effect<DeliveryStatistics>
+  /** The minutes of one webhook; WebhookNotFound where the account has no such webhook. */
+  readonly ofWebhook: (
+    accountId: string,
+    webhookId: string,
+    span: StatsSpan,
+  ) => Effect.Effect<DeliveryStatistics, WebhookNotFound>
+  /** Deletes minutes older than 30 days; returns how many rows. */
+  readonly prune: Effect.Effect<number, SqlError.SqlError>
+}>()("bailiwick/services/webhooks/DeliveryStats") {
+  static readonly layer = Layer.effect(
+    DeliveryStats,
+    Effect.gen(function* () {
+      const { reads, sql } = yield* Database
+
+      const page = Effect.fnUntraced(function* (accountId: string, webhookId: string | null, span: StatsSpan) {
+        const now = yield* Clock.currentTimeMillis
+        // The minute that has begun counts.
+        const latest = minuteOf(now) + minuteMillis
+        const until = Math.min(span.until ?? latest, latest)
+        const oldest = now - keptDays * dayMillis
+        const since = minuteOf(Math.max(span.since ?? until - dayMillis, oldest))
+        const end = Math.min(until, since + pageMillis)
+        const rows = yield* reads<Row>`
+          with hooks as materialized (
+            select id from webhooks where account_id = ${accountId}::uuid and deleted_at is null
+              and (${webhookId}::uuid is null or id = ${webhookId}::uuid)
+          )
+          select (select count(*)::int from hooks) as hooks, page.* from (select) always left join lateral (
+            select m.minute, coalesce(sum(m.n) filter (where m.outcome = 'delivered'), 0)::float8 as delivered,
+              coalesce(sum(m.n) filter (where m.outcome = 'failed'), 0)::float8 as failed,
+              coalesce(sum(m.n) filter (where m.outcome = 'dead_letter'), 0)::float8 as dead_letter,
+              round(sum(m.ms_sum) / sum(m.n))::float8 as ms_average, max(m.ms_max) as ms_max
+            from hooks h join delivery_minutes m on m.webhook_id = h.id
+            where m.minute >= ${new Date(since)} and m.minute < ${new Date(end)}
+            group by m.minute
+          ) page on true order by page.minute`
+        const items = rows.flatMap(({ hooks: _, minute, ...row }) =>
+          minute === null ? [] : [{ minute: minute.toISOString(), ...row }]
+        )
+        const next_since = end < until ? stamp(end) : null
+        return { hooks: rows[0]!.hooks, statistics: { items, next_since } }
+      }, Effect.orDie)
+
+      const prune = Effect.gen(function* () {
+        const oldest = new Date((yield* Clock.currentTimeMillis) - keptDays * dayMillis)
+        let pruned = 0
+        for (;;) {
+          // By webhook, whose index finds old minutes: an index on the minute alone would cost each batch an entry.
+          const [row] = yield* sql<{ n: number }>`
+            with gone as (
+              delete from delivery_minutes where ctid = any(array(
+                select m.ctid from webhooks w cross join lateral (
+                  select ctid from delivery_minutes where webhook_id = w.id and minute < ${oldest} limit ${batch}
+                ) m limit ${batch}
+              )) returning 1
+            )
+            select count(*)::int as n from gone`
+          pruned += row!.n
+          if (row!.n < batch) return pruned
+        }
+      })
+
+      return DeliveryStats.of({
+        ofAccount: (accountId, span) => Effect.map(page(accountId, null, span), ({ statistics }) => statistics),
+        ofWebhook: Effect.fn("DeliveryStats.ofWebhook")(function* (accountId, webhookId, span) {
+          if (!isUuid(webhookId)) return yield* new WebhookNotFound()
+          const { hooks, statistics } = yield* page(accountId, webhookId, span)
+          return hooks === 0 ? yield* new WebhookNotFound() : statistics
+        }),
+        prune,
+      })
+    }),
+  )
+}

@@ -4,7 +4,7 @@
  */
 import type { ComponentType } from "preact"
 import type { Params } from "./Location.ts"
-import { account, anyone, operator, person, platformAdmin, type Sees, transferring } from "./Visitor.ts"
+import { account, anyone, decider, operator, person, platformAdmin, type Sees, transferring } from "./Visitor.ts"
 
 export interface Screen {
   readonly path: string
@@ -59,6 +59,28 @@ export const screens: ReadonlyArray<Screen> = [
     load: () => import("./screens/Audit.tsx"),
   },
   // Decisions
+  {
+    part: "Decisions",
+    menu: "To decide",
+    path: "/console/decide",
+    sees: person,
+    home: true,
+    load: () => import("./screens/Decide.tsx"),
+  },
+  {
+    part: "Decisions",
+    menu: "Access reviews",
+    path: "/console/reviews",
+    sees: decider,
+    load: () => import("./screens/AccessReviews.tsx"),
+  },
+  {
+    part: "Decisions",
+    menu: "My requests",
+    path: "/console/requests",
+    sees: person,
+    load: () => import("./screens/Requests.tsx"),
+  },
   // Mail
   {
     part: "Mail",

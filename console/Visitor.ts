@@ -70,6 +70,8 @@ export const platformAdmin: Sees = (one) => one.account?.platform_admin === true
 /** A person of the directory. */
 export const person: Sees = (one) => one.person !== null
 export const operator: Sees = (one) => one.operator
+/** A sponsor or an administrator of an institution. */
+export const decider: Sees = (one) => one.institutions.some(({ roles }) => roles.some((role) => role !== "member"))
 /** A person with a part in an institution. */
 export const member: Sees = (one) => one.institutions.length > 0
 /** A person who owns a project. */

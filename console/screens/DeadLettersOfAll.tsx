@@ -12,6 +12,7 @@ import { DialogButton } from "../parts/Dialog.tsx"
 import { Failure } from "../parts/Failure.tsx"
 import { Form, SelectField, TextField } from "../parts/Form.tsx"
 import { Page } from "../parts/Page.tsx"
+import { ReasonForm } from "../parts/ReasonForm.tsx"
 import { Span, spanStart } from "../parts/Span.tsx"
 import { Table } from "../parts/Table.tsx"
 import { filterOf, pageAfter, TextFilter } from "../parts/TextFilter.tsx"
@@ -25,38 +26,21 @@ interface Opened {
   readonly done: () => unknown
 }
 
-const SendAgain = ({ close, done, letter }: Opened & { readonly letter: Letter }): JSX.Element => {
-  const action = useAction()
-  const draft = useDraft(`again ${letter.delivery_id}`, { reason: "" })
-  const { reason } = draft.value.value
-  const write = async () => {
-    const { delivery_id } = letter
-    const sent = await action.run(() =>
-      ask("replayDeadLetter", { params: { delivery_id }, payload: { reason } }, { key: draft.key })
-    )
-    if (!sent) return
-    announce("It is sent again.")
-    close()
-    await done()
-  }
-  return (
-    <Form action={action} close={close} submit="Send again" ready={reason.trim() !== ""} write={write}>
-      <p>
-        The event <code>{letter.event_type}</code> is sent to {letter.endpoint_url} once more, with retries as at first.
-      </p>
-      <TextField
-        action={action}
-        autofocus
-        label="Reason"
-        lines={2}
-        name="reason"
-        hint="It stands in the audit, beside your name."
-        value={reason}
-        onInput={(reason) => draft.set({ reason })}
-      />
-    </Form>
-  )
-}
+const SendAgain = ({ close, done, letter }: Opened & { readonly letter: Letter }): JSX.Element => (
+  <ReasonForm
+    name={`again ${letter.delivery_id}`}
+    close={close}
+    done={done}
+    submit="Send again"
+    said="It is sent again."
+    write={(reason, key) =>
+      ask("replayDeadLetter", { params: { delivery_id: letter.delivery_id }, payload: { reason } }, { key })}
+  >
+    <p>
+      The event <code>{letter.event_type}</code> is sent to {letter.endpoint_url} once more, with retries as at first.
+    </p>
+  </ReasonForm>
+)
 
 const spans = [["1", "The last hour"], ["24", "24 hours"], ["168", "7 days"], ["720", "30 days"]] as const
 

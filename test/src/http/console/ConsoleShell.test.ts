@@ -60,7 +60,7 @@ layer(Layer.merge(staged(), Chromium.layer), { excludeTestServices: true, timeou
         const focused = yield* Effect.promise(() => at.page.evaluate(() => document.activeElement?.id))
         assert.strictEqual(focused, "main")
         yield* press(at.page, "To your first page")
-        yield* heading(at.page, "Welcome, Abe")
+        yield* heading(at.page, "To decide")
         const heard = yield* Effect.promise(() => at.page.evaluate(() => document.activeElement?.tagName))
         assert.strictEqual(heard, "H1")
         assert.deepStrictEqual(at.complaints, [])

@@ -1,0 +1,58 @@
+/** A decision that needs a reason: the form of its dialog. */
+import type { ComponentChildren, JSX } from "preact"
+import { type Action, useAction } from "../Action.ts"
+import { useDraft } from "../Drafts.ts"
+import { announce } from "./Announce.tsx"
+import { Form, TextField } from "./Form.tsx"
+
+export const ReasonForm = (
+  { action: given, children, close, done, kind = "main", name, ready = true, said, submit, write }: {
+    /** The name of the form's draft, unique on its page. */
+    readonly name: string
+    readonly submit: string
+    /** What is said when it succeeded. */
+    readonly said: string
+    readonly write: (reason: string, key: string) => Promise<unknown>
+    readonly close: () => void
+    /** What is asked for anew when it succeeded. */
+    readonly done: () => unknown
+    readonly kind?: "main" | "stop"
+    readonly ready?: boolean
+    /** Where the caller looks at the refusal. */
+    readonly action?: Action
+    readonly children?: ComponentChildren
+  },
+): JSX.Element => {
+  const own = useAction()
+  const action = given ?? own
+  const draft = useDraft(name, { reason: "" })
+  const { reason } = draft.value.value
+  const run = async () => {
+    if (!await action.run(() => write(reason, draft.key))) return
+    announce(said)
+    close()
+    await done()
+  }
+  return (
+    <Form
+      action={action}
+      close={close}
+      kind={kind}
+      submit={submit}
+      ready={ready && reason.trim().length >= 8}
+      write={run}
+    >
+      {children}
+      <TextField
+        action={action}
+        autofocus
+        label="Reason"
+        lines={3}
+        name="reason"
+        hint="8 to 500 characters. It stands in the evidence, beside your name."
+        value={reason}
+        onInput={(reason) => draft.set({ reason })}
+      />
+    </Form>
+  )
+}

@@ -1,0 +1,328 @@
+/**
+ * Access reviews of an institution: per review its four facts, kept apart (decided, delivered, acknowledged, in effect),
+ * whether it still counts, and the Access that could be proposed.
+ */
+import type { JSX } from "preact"
+import { useAction } from "../Action.ts"
+import { ask } from "../contract/Ask.ts"
+import type { AnswerOf } from "../contract/EndpointTypes.ts"
+import { setQuery } from "../Location.ts"
+import { useNames } from "../Names.ts"
+import { Badge, type Tone } from "../parts/Badge.tsx"
+import { DialogButton } from "../parts/Dialog.tsx"
+import { Failure } from "../parts/Failure.tsx"
+import { SelectField } from "../parts/Form.tsx"
+import { Page } from "../parts/Page.tsx"
+import { ReasonForm } from "../parts/ReasonForm.tsx"
+import { Table } from "../parts/Table.tsx"
+import { filterOf } from "../parts/TextFilter.tsx"
+import { When } from "../parts/When.tsx"
+import { useResource } from "../Resource.ts"
+import { session } from "../Visitor.ts"
+
+type List = AnswerOf<"listAccessGrantReviews">
+type Review = List["reviews"][number]
+type Candidate = List["candidates"][number]
+type Name = (id: string) => string
+
+/** A state of one of the facts in the words of the page. */
+type States = Readonly<Record<string, readonly [tone: Tone, words: string]>>
+
+const decided: States = {
+  proposed: ["wait", "proposed"],
+  approved: ["good", "approved"],
+  revoked: ["off", "revoked"],
+}
+const delivered: States = {
+  none: ["off", "nothing to deliver"],
+  queued: ["wait", "queued"],
+  delivered: ["good", "delivered"],
+  failed: ["bad", "failed"],
+  ambiguous: ["warn", "unknown"],
+}
+const acknowledged: States = {
+  none: ["off", "not asked for"],
+  pending: ["wait", "waits"],
+  acknowledged: ["good", "acknowledged"],
+  rejected: ["bad", "rejected"],
+}
+const effective: States = {
+  effective: ["good", "in effect"],
+  not_effective: ["off", "not in effect"],
+  unknown: ["warn", "unknown"],
+}
+const reasons: Readonly<Record<string, string>> = {
+  access_version_superseded: "the Access has a newer version",
+  access_not_active: "the Access is not active",
+  sponsor_not_current: "its sponsor is no sponsor any more",
+  membership_ended: "a membership has ended",
+  review_expired: "it has expired",
+  review_revoked: "it was revoked",
+}
+
+const Fact = ({ at = null, of, states }: {
+  readonly of: string
+  readonly states: States
+  readonly at?: string | null
+}): JSX.Element => {
+  const [tone, words] = states[of] ?? ["warn", of]
+  return (
+    <>
+      <Badge tone={tone}>{words}</Badge>
+      {at === null ? null : (
+        <>
+          {" "}
+          <When at={at} />
+        </>
+      )}
+    </>
+  )
+}
+
+interface Opened {
+  readonly close: () => void
+  readonly done: () => unknown
+}
+
+/** Approves or revokes exactly the evidence that is on screen (`If-Match`). */
+const DecisionForm = ({ close, decision, done, names, review }: Opened & {
+  readonly review: Review
+  readonly decision: "approve" | "revoke"
+  readonly names: Name
+}): JSX.Element => {
+  const action = useAction()
+  const approves = decision === "approve"
+  const { institution_id, review_id } = review
+  const moved = action.failure.value?.code === "precondition_failed"
+  return (
+    <ReasonForm
+      action={action}
+      name={`${decision} ${review_id} ${review.evidence_digest}`}
+      close={close}
+      done={done}
+      kind={approves ? "main" : "stop"}
+      ready={!moved}
+      submit={approves ? "Approve" : "Revoke"}
+      said={approves ? "The review is approved." : "The review is revoked."}
+      write={async (reason, key) => {
+        try {
+          await ask(approves ? "approveAccessGrantReview" : "revokeAccessGrantReview", {
+            params: { institution_id, review_id },
+            payload: { reason },
+            headers: { "if-match": `"${review.evidence_digest}"` },
+          }, { key })
+        } finally {
+          // A refusal, too, may mean that the list is old.
+          void done()
+        }
+      }}
+    >
+      <p>
+        {names(review.sponsor_decision.person_id)} vouches for {names(review.person_id)}: “{review.sponsor_reason}”
+      </p>
+      {moved
+        ? (
+          <p class="fault">
+            The review has changed since you opened this. Close it, look at the review again, then decide.
+          </p>
+        )
+        : (
+          <p class="note">
+            {approves ? "You approve exactly this evidence:" : "What ends is the authority of this evidence:"}{" "}
+            <code>{review.evidence_digest.slice(0, 23)}…</code>
+          </p>
+        )}
+    </ReasonForm>
+  )
+}
+
+const ProposeForm = ({ candidate, close, done, institution, names }: Opened & {
+  readonly institution: string
+  readonly candidate: Candidate
+  readonly names: Name
+}): JSX.Element => {
+  const { access_id, access_version } = candidate
+  return (
+    <ReasonForm
+      name={`propose ${access_id} ${access_version}`}
+      close={close}
+      done={done}
+      submit="Propose the review"
+      said="The review is proposed. An administrator decides."
+      write={(reason, key) =>
+        ask("proposeAccessGrantReview", {
+          params: { institution_id: institution },
+          payload: { access_id, access_version, grant_event_id: candidate.grant_event_id, reason },
+        }, { key })}
+    >
+      <p>
+        You vouch that {names(candidate.person_id)} needs the role {candidate.role}, version {access_version}.
+      </p>
+    </ReasonForm>
+  )
+}
+
+const Decisions = ({ done, names, review }: {
+  readonly review: Review
+  readonly names: Name
+  readonly done: () => unknown
+}): JSX.Element => {
+  const { review_id, state } = review
+  return (
+    <div class="actions">
+      {state !== "proposed"
+        ? null
+        : (
+          <DialogButton name={`approve ${review_id}`} kind="main" label="Approve…" title="Approve the review">
+            {(close) => <DecisionForm close={close} decision="approve" done={done} names={names} review={review} />}
+          </DialogButton>
+        )}
+      {state === "revoked"
+        ? null
+        : (
+          <DialogButton name={`revoke ${review_id}`} label="Revoke…" title="Revoke the review">
+            {(close) => <DecisionForm close={close} decision="revoke" done={done} names={names} review={review} />}
+          </DialogButton>
+        )}
+    </div>
+  )
+}
+
+interface Listed {
+  readonly list: List
+  readonly names: Name
+  readonly done: () => unknown
+}
+
+const ReviewTable = ({ done, list, names }: Listed): JSX.Element => (
+  <Table
+    caption="Reviews, with what was decided, delivered, acknowledged and is in effect"
+    rows={list.reviews}
+    keyOf={({ review_id }) => review_id}
+    empty="No Access was reviewed yet."
+    columns={[
+      {
+        head: "Person",
+        cell: ({ access, person_id }) => (
+          <>
+            {names(person_id)} <span class="note">version {access.version}</span>
+          </>
+        ),
+      },
+      { head: "Decided", cell: ({ decision }) => <Fact of={decision.state} states={decided} at={decision.at} /> },
+      {
+        head: "Delivered",
+        cell: ({ delivery }) => <Fact of={delivery.state} states={delivered} at={delivery.last_attempt_at} />,
+      },
+      {
+        head: "Acknowledged",
+        cell: ({ acknowledgement }) => (
+          <Fact of={acknowledgement.state} states={acknowledged} at={acknowledgement.acknowledged_at} />
+        ),
+      },
+      {
+        head: "In effect",
+        cell: ({ effective_access: { drift, observed_at, state } }) => (
+          <>
+            <Fact of={state} states={effective} at={observed_at} />
+            {drift ? <Badge tone="bad">drift</Badge> : null}
+          </>
+        ),
+      },
+      {
+        head: "Counts",
+        cell: ({ validity }) =>
+          validity.current ? <Badge tone="good">yes</Badge> : (
+            <>
+              <Badge tone="off">no</Badge>{" "}
+              <span class="note">{validity.reasons.map((one) => reasons[one] ?? one).join(", ")}</span>
+            </>
+          ),
+      },
+      { head: "Decide", cell: (review) => <Decisions done={done} names={names} review={review} /> },
+    ]}
+  />
+)
+
+const CandidateTable = ({ done, list, names }: Listed): JSX.Element => (
+  <Table
+    caption="Access that no review covers"
+    rows={list.candidates}
+    keyOf={({ access_id }) => access_id}
+    empty="Every active Access has a review."
+    columns={[
+      { head: "Person", cell: ({ person_id }) => names(person_id) },
+      { head: "Role", cell: ({ role }) => role },
+      { head: "Version", cell: ({ access_version }) => access_version },
+      { head: "Granted", cell: ({ granted_at }) => <When at={granted_at} /> },
+      { head: "Project", cell: ({ project_id }) => <code>{project_id}</code> },
+      {
+        head: "Review",
+        cell: (candidate) =>
+          candidate.proposable
+            ? (
+              <DialogButton
+                name={`propose ${candidate.access_id}`}
+                label="Propose…"
+                title="Propose a review of this Access"
+              >
+                {(close) => (
+                  <ProposeForm
+                    candidate={candidate}
+                    close={close}
+                    done={done}
+                    institution={list.institution_id}
+                    names={names}
+                  />
+                )}
+              </DialogButton>
+            )
+            : <span class="note">{candidate.blocked_by.map((code) => code.replaceAll("_", " ")).join(", ")}</span>,
+      },
+    ]}
+  />
+)
+
+const peopleOf = ({ candidates, reviews }: List): ReadonlyArray<string> => [
+  ...reviews.flatMap(({ person_id, sponsor_decision }) => [person_id, sponsor_decision.person_id]),
+  ...candidates.map(({ person_id }) => person_id),
+]
+
+const AccessReviews = (): JSX.Element => {
+  const deciding = session.value!.institutions.filter(({ roles }) => roles.some((role) => role !== "member"))
+  const institution_id = filterOf("institution") ?? deciding[0]?.institution_id ?? ""
+  const reviews = useResource(
+    `access reviews ${institution_id}`,
+    (signal) => ask("listAccessGrantReviews", { params: { institution_id } }, { signal }),
+  )
+  const list = reviews.value.value
+  const names = useNames(list === undefined ? [] : peopleOf(list))
+  return (
+    <Page title="Access reviews">
+      {deciding.length < 2 ? null : (
+        <div class="filters">
+          <SelectField
+            label="Institution"
+            value={institution_id}
+            onChange={(institution) => setQuery({ institution })}
+            options={deciding.map(({ institution_id, name }) => [institution_id, name ?? institution_id] as const)}
+          />
+        </div>
+      )}
+      <Failure of={reviews.failure} retry={reviews.reload} />
+      {list === undefined ? null : (
+        <>
+          <ReviewTable done={reviews.reload} list={list} names={names} />
+          <section aria-labelledby="candidates">
+            <h2 id="candidates">Access without a review</h2>
+            <CandidateTable done={reviews.reload} list={list} names={names} />
+          </section>
+          <p class="note">
+            As of <When at={list.as_of} exact />
+          </p>
+        </>
+      )}
+    </Page>
+  )
+}
+export default AccessReviews

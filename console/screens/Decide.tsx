@@ -1,0 +1,197 @@
+/** To decide: the requests that wait for a signature of the visitor. */
+import type { JSX } from "preact"
+import { useSignal } from "@preact/signals"
+import { ask } from "../contract/Ask.ts"
+import type { AnswerOf } from "../contract/EndpointTypes.ts"
+import { setQuery } from "../Location.ts"
+import { useNames } from "../Names.ts"
+import { Badge, type Tone } from "../parts/Badge.tsx"
+import { DialogButton } from "../parts/Dialog.tsx"
+import { Failure } from "../parts/Failure.tsx"
+import { SelectField } from "../parts/Form.tsx"
+import { Page } from "../parts/Page.tsx"
+import { ReasonForm } from "../parts/ReasonForm.tsx"
+import { filterOf, pageAfter } from "../parts/TextFilter.tsx"
+import { When } from "../parts/When.tsx"
+import { useResource } from "../Resource.ts"
+import { session } from "../Visitor.ts"
+
+type Review = AnswerOf<"listPolicyReviews">["items"][number]
+
+const kinds: Readonly<Record<string, string>> = {
+  organization: "A new institution",
+  website: "A website",
+  access: "Access to a project",
+  enrollment: "An invitation",
+  launch: "A launch",
+  link: "Two identities become one",
+  membership: "A change of membership",
+}
+
+const states: Readonly<Record<Review["state"], readonly [tone: Tone, words: string]>> = {
+  open: ["wait", "waits"],
+  applied: ["good", "carried out"],
+  declined: ["off", "declined"],
+  superseded: ["off", "superseded"],
+}
+
+/** The roles in which the visitor could sign, as far as the session tells; the API decides. */
+const ownRoles = ({ institution_id, required_roles }: Review): ReadonlyArray<string> => {
+  const one = session.value
+  const held = new Set<string>(one?.institutions.find((found) => found.institution_id === institution_id)?.roles)
+  if (one?.operator) held.add("operator")
+  const own = required_roles.filter((role) => held.has(role))
+  return own.length === 0 ? required_roles : own
+}
+
+interface Deciding {
+  readonly review: Review
+  readonly close: () => void
+  readonly done: () => unknown
+  readonly decision: "approve" | "decline"
+}
+
+const DecideForm = ({ close, decision, done, review }: Deciding): JSX.Element => {
+  const roles = ownRoles(review)
+  const signed = new Set(review.approvals.map(({ role }) => role))
+  const role = useSignal(roles.find((one) => !signed.has(one)) ?? roles[0] ?? "")
+  const approves = decision === "approve"
+  return (
+    <ReasonForm
+      name={`${decision} ${review.review_id}`}
+      close={close}
+      done={done}
+      kind={approves ? "main" : "stop"}
+      submit={approves ? `Approve as ${role.value}` : `Decline as ${role.value}`}
+      said={approves ? "Your approval is recorded." : "The request is declined."}
+      write={(reason, key) =>
+        ask(approves ? "approvePolicyReview" : "declinePolicyReview", {
+          params: { review_id: review.review_id },
+          payload: { reason, role: role.value },
+        }, { key })}
+    >
+      <p>
+        {approves
+          ? "The last approval that is required carries the request out."
+          : "One refusal ends the request; its author may ask again."}
+      </p>
+      <SelectField
+        label="In the role"
+        value={role.value}
+        onChange={(chosen) => {
+          role.value = chosen
+        }}
+        options={roles.map((one) => [one, one] as const)}
+      />
+    </ReasonForm>
+  )
+}
+
+const shown = (value: unknown): string =>
+  typeof value === "string" ? value : Array.isArray(value) ? value.map(shown).join(", ") : JSON.stringify(value)
+
+const labelOf = (name: string): string => name.replaceAll("_", " ")
+
+const Asked = ({ of }: { readonly of: Review["asked"] }): JSX.Element => (
+  <dl>
+    {Object.entries(of).filter(([name, value]) => value !== null && name !== "reason").map(([name, value]) => (
+      <div key={name}>
+        <dt>{labelOf(name)}</dt>
+        <dd>{shown(value)}</dd>
+      </div>
+    ))}
+  </dl>
+)
+
+const Signatures = ({ names, of }: { readonly of: Review; readonly names: (id: string) => string }): JSX.Element => (
+  <ul class="steps">
+    {of.required_roles.map((role, n) => {
+      const approval = of.approvals.find((one) => one.role === role)
+      return (
+        <li key={`${role} ${n}`} class={approval === undefined ? "" : "past"}>
+          <strong>{role}</strong> {approval === undefined ? <span class="note">has not signed</span> : (
+            <>
+              signed by {names(approval.person_id)}, <When at={approval.approved_at} />
+            </>
+          )}
+        </li>
+      )
+    })}
+  </ul>
+)
+
+const Card = ({ done, names, review }: {
+  readonly review: Review
+  readonly names: (id: string) => string
+  readonly done: () => unknown
+}): JSX.Element => {
+  const [tone, words] = states[review.state]
+  return (
+    <section class="card" aria-labelledby={review.review_id}>
+      <div class="head">
+        <h2 id={review.review_id}>{kinds[review.kind] ?? labelOf(review.kind)}</h2>
+        <Badge tone={tone}>{words}</Badge>
+      </div>
+      <p>
+        {names(review.author_person_id)} asked <When at={review.created_at} />: “{review.reason}”
+      </p>
+      <Asked of={review.asked} />
+      <Signatures of={review} names={names} />
+      {review.state !== "open" ? null : (
+        <div class="actions">
+          <DialogButton name={`approve ${review.review_id}`} kind="main" label="Approve…" title="Approve the request">
+            {(close) => <DecideForm close={close} decision="approve" done={done} review={review} />}
+          </DialogButton>
+          <DialogButton name={`decline ${review.review_id}`} label="Decline…" title="Decline the request">
+            {(close) => <DecideForm close={close} decision="decline" done={done} review={review} />}
+          </DialogButton>
+        </div>
+      )}
+    </section>
+  )
+}
+
+const pageSize = 20
+
+const Decide = (): JSX.Element => {
+  const state = filterOf("state") ?? "open"
+  const after_id = filterOf("after")
+  const reviews = useResource(
+    `policy reviews ${state} ${after_id}`,
+    (signal) => ask("listPolicyReviews", { query: { state, after_id, limit: String(pageSize) } }, { signal }),
+  )
+  const found = reviews.value.value?.items
+  const names = useNames(
+    found?.flatMap(({ approvals, author_person_id }) => [author_person_id, ...approvals.map((one) => one.person_id)]) ??
+      [],
+  )
+  return (
+    <Page title="To decide">
+      <div class="filters">
+        <SelectField
+          label="Show"
+          value={state}
+          onChange={(chosen) => setQuery({ state: chosen === "open" ? undefined : chosen, after: undefined })}
+          options={[
+            ["open", "What waits"],
+            ["applied", "What was carried out"],
+            ["declined", "What was declined"],
+            ["superseded", "What was superseded"],
+          ]}
+        />
+      </div>
+      <Failure of={reviews.failure} retry={reviews.reload} />
+      {found?.length === 0
+        ? <div class="empty">{state === "open" ? "Nothing waits for your signature." : "There is nothing here."}</div>
+        : found?.map((review) => <Card key={review.review_id} done={reviews.reload} names={names} review={review} />)}
+      {found?.length === pageSize
+        ? (
+          <p>
+            <a href={pageAfter(found.at(-1)!.review_id)}>More</a>
+          </p>
+        )
+        : null}
+    </Page>
+  )
+}
+export default Decide

@@ -1,0 +1,102 @@
+/** What the visitor asked for, and links of their identity that another person asks for. */
+import type { JSX } from "preact"
+import { useAction } from "../Action.ts"
+import { ask } from "../contract/Ask.ts"
+import type { AnswerOf } from "../contract/EndpointTypes.ts"
+import { announce } from "../parts/Announce.tsx"
+import { Badge, type Tone } from "../parts/Badge.tsx"
+import { Failure } from "../parts/Failure.tsx"
+import { Do } from "../parts/Form.tsx"
+import { Page } from "../parts/Page.tsx"
+import { Table } from "../parts/Table.tsx"
+import { filterOf, pageAfter } from "../parts/TextFilter.tsx"
+import { When } from "../parts/When.tsx"
+import { useResource } from "../Resource.ts"
+import { session } from "../Visitor.ts"
+
+type Request = AnswerOf<"listOwnRequests">["items"][number]
+
+const kinds: Readonly<Record<Request["kind"], string>> = {
+  organization: "A new institution",
+  website: "A website",
+  access: "Access to a project",
+  enrollment: "An invitation",
+  launch: "A launch",
+  link: "Two identities become one",
+  membership: "A change of membership",
+}
+
+const good = new Set<Request["state"]>(["approved", "accepted", "launched", "linked"])
+const over = new Set<Request["state"]>(["declined", "superseded", "expired", "revoked"])
+const toneOf = (state: Request["state"]): Tone => good.has(state) ? "good" : over.has(state) ? "off" : "wait"
+
+/** The roles whose holders have to decide, or the condition that holds the request. */
+const WaitsFor = ({ of }: { readonly of: Request }): JSX.Element => {
+  if (of.held_reason !== null) return <>{of.held_reason.replaceAll("_", " ")}</>
+  if (of.policy_review !== null && toneOf(of.state) === "wait") {
+    return <>{of.policy_review.required_roles.join(", then ")}</>
+  }
+  if (of.effective_at !== null && toneOf(of.state) === "wait") {
+    return (
+      <>
+        takes effect <When at={of.effective_at} />
+      </>
+    )
+  }
+  return <span class="note">nothing</span>
+}
+
+const pageSize = 50
+
+const Requests = (): JSX.Element => {
+  const after_id = filterOf("after")
+  const requests = useResource(
+    `own requests ${after_id}`,
+    (signal) => ask("listOwnRequests", { query: { after_id, limit: String(pageSize) } }, { signal }),
+  )
+  const action = useAction()
+  const me = session.value?.person?.person_id
+  const object = async (link_request_id: string) => {
+    if (!await action.run(() => ask("objectToLinkRequest", { params: { link_request_id }, payload: {} }))) return
+    announce("The link is refused: the two identities stay apart.")
+    await requests.reload()
+  }
+  const found = requests.value.value?.items
+  return (
+    <Page title="My requests">
+      <Failure of={requests.failure} retry={requests.reload} />
+      <Failure of={action.failure} />
+      {found === undefined ? null : (
+        <Table
+          caption="Requests, newest first"
+          rows={found}
+          keyOf={({ id }) => id}
+          empty="You have asked for nothing yet."
+          columns={[
+            { head: "Request", cell: ({ kind }) => kinds[kind] },
+            { head: "State", cell: ({ state }) => <Badge tone={toneOf(state)}>{state.replaceAll("_", " ")}</Badge> },
+            { head: "Asked", cell: ({ created_at }) => <When at={created_at} /> },
+            { head: "Reason", cell: ({ reason }) => reason },
+            { head: "Waits for", cell: (one) => <WaitsFor of={one} /> },
+            { head: "Expires", cell: ({ expires_at }) => <When at={expires_at} /> },
+            {
+              head: "Yours to do",
+              cell: ({ author_person_id, id, kind, state }) =>
+                kind === "link" && author_person_id !== me && state === "pending_review"
+                  ? <Do action={action} kind="stop" onDo={() => object(id)}>Refuse this link</Do>
+                  : <span class="note">nothing</span>,
+            },
+          ]}
+        />
+      )}
+      {found?.length === pageSize
+        ? (
+          <p>
+            <a href={pageAfter(found.at(-1)!.id)}>Older requests</a>
+          </p>
+        )
+        : null}
+    </Page>
+  )
+}
+export default Requests

@@ -84,6 +84,14 @@ export const screens: ReadonlyArray<Screen> = [
   // Mail
   {
     part: "Mail",
+    menu: "Overview",
+    path: "/console/overview",
+    sees: account,
+    home: true,
+    load: () => import("./screens/Overview.tsx"),
+  },
+  {
+    part: "Mail",
     menu: "Domains",
     path: "/console/domains",
     sees: account,

@@ -56,12 +56,11 @@ export const MinutesPlot = ({ items, until }: {
       </svg>
       <figcaption>
         <span>24 hours ago</span>
+        <span>now</span>
         <span>
-          <span class="key good" aria-hidden="true">■</span> arrived <span class="key bad" aria-hidden="true">■</span>
-          {" "}
+          <i class="key good" aria-hidden="true">■</i> arrived <i class="key bad" aria-hidden="true">■</i>{" "}
           failed, at most {count.format(most)} in a quarter of an hour
         </span>
-        <span>now</span>
       </figcaption>
     </figure>
   )

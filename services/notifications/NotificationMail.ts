@@ -1,6 +1,7 @@
 /** The mail of a notification: its text, and a link into the app. */
 import { Effect } from "effect"
 import { html } from "../platform/mail/Html.ts"
+import { mailButton } from "../platform/mail/MailLayout.ts"
 import type { MailTemplate, NewMail } from "../platform/mail/Mails.ts"
 import type { Notice } from "./Notice.ts"
 
@@ -36,7 +37,7 @@ export const notificationTemplate = (publicUrl: URL): MailTemplate => ({
             <body>
           <h1>${subject}</h1>
           ${paragraphs.map((line) => html`<p>${line}</p>`)}
-          <p><a href="${link}">${link}</a></p>
+          ${mailButton({ href: link, label: "Open it" })}
             </body>
           </html>
         `.text,

@@ -1,4 +1,4 @@
-/** The layout of mails: paragraphs, a quotation, one link. */
+/** The layout of mails: paragraphs, a quotation, one link as a button. */
 import { DateTime } from "effect"
 import { type Html, html } from "./Html.ts"
 import type { RenderedMail } from "./Mails.ts"
@@ -27,6 +27,12 @@ const textOf = ({ link, paragraphs, quote }: MailLayout) =>
     ...(link === undefined ? [] : [`${link.label}:\n${link.href}`]),
   ].join("\n\n") + "\n"
 
+/** The mail's one button. Its style stands in it, since mail programs drop sheets; its address is in the text as well. */
+export const mailButton = ({ href, label }: NonNullable<MailLayout["link"]>): Html =>
+  html`
+    <p><a href="${href}" style="display:inline-block;padding:0.75em 1.25em;border-radius:0.4em;background:#0550ae;color:#ffffff;font-weight:bold;text-decoration:none">${label}</a></p>
+  `
+
 const htmlOf = ({ link, paragraphs, quote, subject }: MailLayout): Html =>
   html`
     <!doctype html>
@@ -38,7 +44,7 @@ const htmlOf = ({ link, paragraphs, quote, subject }: MailLayout): Html =>
       <body style="font-family:sans-serif;line-height:1.5;max-width:36em">
     ${paragraphs.map((paragraph) => html`<p>${paragraph}</p>\n`)}${quote
       ? html`<blockquote style="white-space:pre-wrap">${quote}</blockquote>\n`
-      : null}${link === undefined ? null : html`<p><a href="${link.href}">${link.label}</a></p>\n`}</body>
+      : null}${link === undefined ? null : mailButton(link)}</body>
     </html>
   `
 

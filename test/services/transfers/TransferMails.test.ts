@@ -43,7 +43,7 @@ layer(fixture(), { excludeTestServices: true })("mails about transfers", (it) =>
       assert.deepStrictEqual([invitation!.kind, invitation!.recipient], ["transfer.invitation", bob.email])
       const { html, subject, text } = invitation!.letter!
       assert.include(text, link)
-      assert.include(html, `<a href="${link}">`)
+      assert.include(html, `<a href="${link}" style="`)
       assert.include(text, "> one <script>alert(1)</script>\n> two https://evil.example")
       assert.notInclude(html, "<script>")
       assert.notInclude(html, "<b>")

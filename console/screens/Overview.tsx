@@ -57,7 +57,7 @@ const Attempts = (): JSX.Element => {
             <dl class="figures">
               <Fact name="Succeeded">{share.format(succeeded)}</Fact>
               <Fact name="Attempts">{count.format(all)}</Fact>
-              <Fact name="A minute now">{rate.format(recent / 60)}</Fact>
+              <Fact name="A minute, of late">{rate.format(recent / 60)}</Fact>
               <Fact name="Average time">{count.format(average)} ms</Fact>
               <Fact name="Slowest">{count.format(slowest)} ms</Fact>
               <Fact name="Failed for good">{count.format(dead)}</Fact>

@@ -1,0 +1,88 @@
+/** Deliveries over all webhooks, by filters that stand in the address. */
+import type { JSX } from "preact"
+import { ask } from "../contract/Ask.ts"
+import { here, setQuery } from "../Location.ts"
+import { deliveryStates, DeliveryTable } from "../parts/DeliveryState.tsx"
+import { Failure } from "../parts/Failure.tsx"
+import { SelectField } from "../parts/Form.tsx"
+import { Page } from "../parts/Page.tsx"
+import { Span, spanStart } from "../parts/Span.tsx"
+import { filterOf, pageAfter } from "../parts/TextFilter.tsx"
+import { useRefresh } from "../Refresh.ts"
+import { useResource } from "../Resource.ts"
+
+const choose = (name: string) => (chosen: string) => setQuery({ [name]: chosen, after: undefined })
+
+const Filters = (): JSX.Element => {
+  const webhooks = useResource(
+    "webhooks",
+    (signal) => ask("listWebhooks", { query: { include_paused: true } }, { signal }),
+  )
+  const types = useResource("event types", (signal) => ask("listEventTypes", {}, { signal }))
+  return (
+    <div class="filters">
+      <SelectField
+        label="State"
+        value={filterOf("status") ?? ""}
+        onChange={choose("status")}
+        options={[["", "Any"], ...deliveryStates]}
+      />
+      <SelectField
+        label="Event type"
+        value={filterOf("event_type") ?? ""}
+        onChange={choose("event_type")}
+        options={[
+          ["", "Any"],
+          ...(types.value.value?.items ?? []).map(({ event_type }) => [event_type, event_type] as const),
+        ]}
+      />
+      <SelectField
+        label="Webhook"
+        value={filterOf("webhook_id") ?? ""}
+        onChange={choose("webhook_id")}
+        options={[["", "Any"], ...(webhooks.value.value ?? []).map(({ id, url }) => [id, url] as const)]}
+      />
+      <Span />
+    </div>
+  )
+}
+
+const Deliveries = (): JSX.Element => {
+  const after_id = filterOf("after")
+  const deliveries = useResource(
+    `deliveries ${here.value.search}`,
+    (signal) =>
+      ask("listAllDeliveries", {
+        query: {
+          status: filterOf("status"),
+          event_type: filterOf("event_type"),
+          webhook_id: filterOf("webhook_id"),
+          since: spanStart(),
+          after_id,
+        },
+      }, { signal }),
+  )
+  // The first page follows what happens.
+  useRefresh(deliveries, after_id === undefined ? 5 : 3_600)
+  const found = deliveries.value.value
+  return (
+    <Page title="Deliveries">
+      <Filters />
+      <Failure of={deliveries.failure} retry={deliveries.reload} />
+      {found === undefined ? null : (
+        <DeliveryTable
+          rows={found.items}
+          empty={found.next_after_id === null
+            ? "No delivery fits."
+            : "None of the deliveries that were looked at fits."}
+        />
+      )}
+      {found?.next_after_id == null ? null : (
+        <p>
+          <a href={pageAfter(found.next_after_id)}>Older deliveries</a>
+        </p>
+      )}
+    </Page>
+  )
+}
+export default Deliveries

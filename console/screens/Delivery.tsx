@@ -1,0 +1,138 @@
+/** One delivery: what was sent, each attempt with its answer and time, and sending it again. */
+import type { JSX } from "preact"
+import { useAction } from "../Action.ts"
+import { ask } from "../contract/Ask.ts"
+import type { AnswerOf } from "../contract/EndpointTypes.ts"
+import type { Params } from "../Location.ts"
+import { announce } from "../parts/Announce.tsx"
+import { CopyButton } from "../parts/Copy.tsx"
+import { DeliveryState } from "../parts/DeliveryState.tsx"
+import { Failure } from "../parts/Failure.tsx"
+import { Do } from "../parts/Form.tsx"
+import { Page } from "../parts/Page.tsx"
+import { When } from "../parts/When.tsx"
+import { useRefresh } from "../Refresh.ts"
+import { type Resource, useResource } from "../Resource.ts"
+
+type Delivery = AnswerOf<"getDelivery">
+
+const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`
+
+/** The same POST without its signature, which only the program can make. */
+const curlOf = ({ endpoint_url, payload }: Delivery): string =>
+  `curl -X POST -H 'content-type: application/json' -d ${quoted(JSON.stringify(payload))} ${quoted(endpoint_url ?? "")}`
+
+const Attempts = ({ of: { attempts } }: { readonly of: Delivery }): JSX.Element => (
+  <section aria-labelledby="attempts">
+    <h2 id="attempts">Attempts</h2>
+    {attempts.length === 0 ? <div class="empty">No attempt was made yet.</div> : (
+      <ol class="steps">
+        {attempts.map(({ attempt, cycle, duration_ms, error, response_status, started_at }) => (
+          <li key={`${cycle} ${attempt}`} class={response_status !== null && response_status < 300 ? "past" : ""}>
+            <strong>{response_status ?? "No answer"}</strong> after {duration_ms} ms, <When at={started_at} exact />
+            {cycle > 1 ? <span class="note">, sent again the {cycle - 1}. time</span> : null}
+            {error === null ? null : <div class="note">{error}</div>}
+          </li>
+        ))}
+      </ol>
+    )}
+  </section>
+)
+
+const Bodies = ({ of }: { readonly of: Delivery }): JSX.Element => {
+  const payload = JSON.stringify(of.payload, null, 2)
+  return (
+    <>
+      <section aria-labelledby="payload">
+        <div class="head">
+          <h2 id="payload">Sent</h2>
+          <div class="actions">
+            <CopyButton text={payload} label="Copy body" />
+            {of.endpoint_url === null ? null : <CopyButton text={curlOf(of)} label="Copy as curl" />}
+          </div>
+        </div>
+        <pre tabIndex={0} aria-label="The body that was sent">{payload}</pre>
+      </section>
+      {of.response_body === null || of.response_body === "" ? null : (
+        <section aria-labelledby="answer">
+          <h2 id="answer">Last answer</h2>
+          <pre tabIndex={0} aria-label="The body of the last answer">{of.response_body}</pre>
+        </section>
+      )}
+    </>
+  )
+}
+
+const One = ({ of, resource }: { readonly of: Delivery; readonly resource: Resource<Delivery> }): JSX.Element => {
+  const action = useAction()
+  useRefresh(resource, of.status === "pending" || of.status === "retrying" ? 2 : 60)
+  const again = async () => {
+    if (!await action.run(() => ask("replayDelivery", { params: { delivery_id: of.id } }))) return
+    announce("It is sent again.")
+    await resource.reload()
+  }
+  const ended = of.status === "delivered" || of.status === "dead_letter"
+  return (
+    <Page
+      title={of.event_type}
+      up={["/console/deliveries", "Deliveries"]}
+      actions={ended ? <Do action={action} kind="main" onDo={again}>Send again</Do> : undefined}
+    >
+      <Failure of={action.failure} />
+      <p>
+        <DeliveryState of={of.status} />
+        {of.next_retry_at === null ? null : (
+          <>
+            {" "}
+            next try <When at={of.next_retry_at} exact />
+          </>
+        )}
+      </p>
+      <dl>
+        <div>
+          <dt>To</dt>
+          <dd>
+            <a href={`/console/webhooks/${of.webhook_id}`}>{of.endpoint_url ?? "its webhook"}</a>
+          </dd>
+        </div>
+        <div>
+          <dt>Made</dt>
+          <dd>
+            <When at={of.created_at} exact />
+          </dd>
+        </div>
+        {of.error === null ? null : (
+          <div>
+            <dt>Error</dt>
+            <dd>{of.error}</dd>
+          </div>
+        )}
+        <div>
+          <dt>Delivery</dt>
+          <dd>
+            <code>{of.id}</code> <CopyButton text={of.id} label="Copy id" />
+          </dd>
+        </div>
+      </dl>
+      <Attempts of={of} />
+      <Bodies of={of} />
+    </Page>
+  )
+}
+
+const DeliveryPage = ({ params }: { readonly params: Params }): JSX.Element => {
+  const delivery_id = params["delivery_id"]!
+  const delivery = useResource(
+    `delivery ${delivery_id}`,
+    (signal) => ask("getDelivery", { params: { delivery_id } }, { signal }),
+  )
+  const one = delivery.value.value
+  return one !== undefined
+    ? <One of={one} resource={delivery} />
+    : (
+      <Page title="Delivery" up={["/console/deliveries", "Deliveries"]}>
+        <Failure of={delivery.failure} retry={delivery.reload} />
+      </Page>
+    )
+}
+export default DeliveryPage

@@ -1,0 +1,267 @@
+/** One webhook: its settings, its secret, its newest deliveries, sending a span again, and its end. */
+import { useSignal } from "@preact/signals"
+import type { JSX } from "preact"
+import { useAction } from "../Action.ts"
+import { ask } from "../contract/Ask.ts"
+import type { AnswerOf, RequestOf } from "../contract/EndpointTypes.ts"
+import { useDraft } from "../Drafts.ts"
+import { go, type Params } from "../Location.ts"
+import { announce } from "../parts/Announce.tsx"
+import { Badge } from "../parts/Badge.tsx"
+import { CopyButton, ShownOnce } from "../parts/Copy.tsx"
+import { DeliveryTable } from "../parts/DeliveryState.tsx"
+import { DialogButton } from "../parts/Dialog.tsx"
+import { EventChoice } from "../parts/EventChoice.tsx"
+import { Failure } from "../parts/Failure.tsx"
+import { Form, SelectField, TextField } from "../parts/Form.tsx"
+import { Page } from "../parts/Page.tsx"
+import { When } from "../parts/When.tsx"
+import { useRefresh } from "../Refresh.ts"
+import { type Resource, useResource } from "../Resource.ts"
+
+type Webhook = AnswerOf<"getWebhook">
+type Events = NonNullable<RequestOf<"updateWebhook">["payload"]["events"]>
+
+interface Opened {
+  readonly of: Webhook
+  readonly close: () => void
+  readonly done: () => unknown
+}
+
+const Edit = ({ close, done, of }: Opened): JSX.Element => {
+  const action = useAction()
+  const draft = useDraft("edit", { url: of.url, events: of.events as ReadonlyArray<string> })
+  const { events, url } = draft.value.value
+  const write = async () => {
+    const payload = { url, events: events as Events }
+    if (!await action.run(() => ask("updateWebhook", { params: { webhook_id: of.id }, payload }))) return
+    announce("The webhook is changed.")
+    close()
+    await done()
+  }
+  return (
+    <Form action={action} close={close} submit="Save" ready={events.length > 0} write={write}>
+      <TextField
+        action={action}
+        autofocus
+        label="Address"
+        name="url"
+        type="url"
+        value={url}
+        onInput={(url) => draft.set({ url })}
+      />
+      <EventChoice chosen={events} onChange={(events) => draft.set({ events })} />
+    </Form>
+  )
+}
+
+const overlaps = [["86400", "For a day"], ["3600", "For an hour"], ["604800", "For a week"], [
+  "0",
+  "Not at all",
+]] as const
+
+const Rotate = ({ close, done, of }: Opened): JSX.Element => {
+  const action = useAction()
+  const draft = useDraft("rotate", { overlap: "86400" })
+  const secret = useSignal<string | null>(null)
+  const { overlap } = draft.value.value
+  const write = () =>
+    action.run(async () => {
+      const payload = { overlap_seconds: Number(overlap) }
+      secret.value = (await ask("rotateSecret", { params: { webhook_id: of.id }, payload })).secret
+      await done()
+    })
+  return secret.value !== null
+    ? <ShownOnce what="the new secret" secret={secret.value} close={close} />
+    : (
+      <Form action={action} close={close} submit="Make a new secret" write={write}>
+        <SelectField
+          label="The old secret signs beside it"
+          value={overlap}
+          options={overlaps}
+          onChange={(overlap) => draft.set({ overlap })}
+        />
+        <p class="note">Receivers that know either secret accept events in this time.</p>
+      </Form>
+    )
+}
+
+const Delete = ({ close, of }: Opened): JSX.Element => {
+  const action = useAction()
+  const draft = useDraft("delete", { url: "" })
+  const { url } = draft.value.value
+  const write = () =>
+    action.run(async () => {
+      await ask("deleteWebhook", { params: { webhook_id: of.id } })
+      announce("The webhook is deleted.")
+      go("/console/webhooks")
+    })
+  return (
+    <Form action={action} close={close} kind="stop" submit="Delete it for good" ready={url === of.url} write={write}>
+      <p>Deliveries that wait are cancelled. Type the address to go on.</p>
+      <p>
+        <code>{of.url}</code>
+      </p>
+      <TextField
+        autofocus
+        label="Its address"
+        name="confirm"
+        value={url}
+        onInput={(url) =>
+          draft.set({ url })}
+      />
+    </Form>
+  )
+}
+
+const spans = [["1", "The last hour"], ["24", "24 hours"], ["168", "7 days"], ["720", "30 days"]] as const
+const kinds = [["dead_letter", "Dead letters"], ["delivered", "What was delivered"]] as const
+type Kind = (typeof kinds)[number][0]
+
+/** Counts first; the same span is sent, so what is sent is what was counted. */
+const Replay = ({ close, done, of }: Opened): JSX.Element => {
+  const action = useAction()
+  const draft = useDraft("replay", { hours: "24", kind: "dead_letter" as Kind })
+  const counted = useSignal<{ readonly since: string; readonly until: string; readonly n: number } | null>(null)
+  const { hours, kind } = draft.value.value
+  const params = { webhook_id: of.id }
+  const changed = (change: Partial<{ hours: string; kind: Kind }>) => {
+    counted.value = null
+    draft.set(change)
+  }
+  const look = () =>
+    action.run(async () => {
+      const end = new Date()
+      const since = new Date(end.getTime() - Number(hours) * 3_600_000).toISOString()
+      const until = end.toISOString()
+      const { deliveries } = await ask("countReplay", { params, query: { since, until, status: kind } })
+      counted.value = { since, until, n: deliveries }
+    })
+  const send = async () => {
+    const { since, until } = counted.value!
+    if (!await action.run(() => ask("replayWebhook", { params, payload: { since, until, status: kind } }))) return
+    announce("They are sent again, in the background.")
+    close()
+    await done()
+  }
+  const found = counted.value
+  return (
+    <Form
+      action={action}
+      close={close}
+      submit={found === null ? "Count" : `Send ${found.n} again`}
+      ready={found === null || found.n > 0}
+      write={found === null ? look : send}
+    >
+      <SelectField label="Which" value={kind} options={kinds} onChange={(kind) => changed({ kind: kind as Kind })} />
+      <SelectField label="Ended within" value={hours} options={spans} onChange={(hours) => changed({ hours })} />
+      {found === null ? null : (
+        <p role="status">
+          {found.n === 0 ? "There is none in this span." : `${found.n} deliveries will be sent again.`}
+        </p>
+      )}
+    </Form>
+  )
+}
+
+const Newest = ({ of }: { readonly of: Webhook }): JSX.Element => {
+  const deliveries = useResource(
+    `newest of ${of.id}`,
+    (signal) => ask("listAllDeliveries", { query: { webhook_id: of.id, limit: 10 } }, { signal }),
+  )
+  useRefresh(deliveries, 5)
+  return (
+    <section aria-labelledby="newest">
+      <h2 id="newest">Newest deliveries</h2>
+      <Failure of={deliveries.failure} retry={deliveries.reload} />
+      {deliveries.value.value === undefined
+        ? null
+        : <DeliveryTable rows={deliveries.value.value.items} empty="Nothing was sent to it yet." />}
+      <p>
+        <a href={`/console/deliveries?webhook_id=${of.id}`}>All deliveries of this webhook</a>
+      </p>
+    </section>
+  )
+}
+
+const Facts = ({ of }: { readonly of: Webhook }): JSX.Element => (
+  <dl>
+    <div>
+      <dt>State</dt>
+      <dd>{of.is_active ? <Badge tone="good">active</Badge> : <Badge tone="off">paused</Badge>}</dd>
+    </div>
+    <div>
+      <dt>Events</dt>
+      <dd>{of.events.join(", ")}</dd>
+    </div>
+    {of.overlap_until === null ? null : (
+      <div>
+        <dt>Two secrets sign</dt>
+        <dd>
+          until <When at={of.overlap_until} exact />
+        </dd>
+      </div>
+    )}
+    <div>
+      <dt>Changed</dt>
+      <dd>
+        <When at={of.updated_at} exact />
+      </dd>
+    </div>
+    <div>
+      <dt>Webhook</dt>
+      <dd>
+        <code>{of.id}</code> <CopyButton text={of.id} label="Copy id" />
+      </dd>
+    </div>
+  </dl>
+)
+
+const One = ({ of, resource }: { readonly of: Webhook; readonly resource: Resource<Webhook> }): JSX.Element => {
+  const done = resource.reload
+  const button = (
+    name: string,
+    label: string,
+    title: string,
+    Content: (opened: Opened) => JSX.Element,
+    kind?: "stop",
+  ) => (
+    <DialogButton name={name} label={label} title={title} {...(kind === undefined ? {} : { kind })}>
+      {(close) => <Content of={of} close={close} done={done} />}
+    </DialogButton>
+  )
+  return (
+    <Page
+      title={of.url}
+      up={["/console/webhooks", "Webhooks"]}
+      actions={
+        <>
+          {button("edit", "Edit…", "Edit the webhook", Edit)}
+          {button("rotate", "New secret…", "Make a new signing secret", Rotate)}
+          {button("replay", "Send again…", "Send deliveries again", Replay)}
+          {button("delete", "Delete…", "Delete the webhook", Delete, "stop")}
+        </>
+      }
+    >
+      <Facts of={of} />
+      <Newest of={of} />
+    </Page>
+  )
+}
+
+const WebhookPage = ({ params }: { readonly params: Params }): JSX.Element => {
+  const webhook_id = params["webhook_id"]!
+  const webhook = useResource(
+    `webhook ${webhook_id}`,
+    (signal) => ask("getWebhook", { params: { webhook_id } }, { signal }),
+  )
+  const one = webhook.value.value
+  return one !== undefined
+    ? <One of={one} resource={webhook} />
+    : (
+      <Page title="Webhook" up={["/console/webhooks", "Webhooks"]}>
+        <Failure of={webhook.failure} retry={webhook.reload} />
+      </Page>
+    )
+}
+export default WebhookPage

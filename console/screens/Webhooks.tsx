@@ -1,0 +1,132 @@
+/** The webhooks of an account, and making one. */
+import { useSignal } from "@preact/signals"
+import type { JSX } from "preact"
+import { useAction } from "../Action.ts"
+import { ask } from "../contract/Ask.ts"
+import type { AnswerOf, RequestOf } from "../contract/EndpointTypes.ts"
+import { useDraft } from "../Drafts.ts"
+import { announce } from "../parts/Announce.tsx"
+import { Badge } from "../parts/Badge.tsx"
+import { ShownOnce } from "../parts/Copy.tsx"
+import { DialogButton } from "../parts/Dialog.tsx"
+import { EventChoice } from "../parts/EventChoice.tsx"
+import { Failure } from "../parts/Failure.tsx"
+import { Do, Form, TextField } from "../parts/Form.tsx"
+import { Page } from "../parts/Page.tsx"
+import { Table } from "../parts/Table.tsx"
+import { When } from "../parts/When.tsx"
+import { useResource } from "../Resource.ts"
+
+type Webhook = AnswerOf<"listWebhooks">[number]
+type Events = RequestOf<"createWebhook">["payload"]["events"]
+
+interface Opened {
+  readonly close: () => void
+  readonly done: () => unknown
+}
+
+const Create = ({ close, done }: Opened): JSX.Element => {
+  const action = useAction()
+  const draft = useDraft("webhook", { url: "https://", events: [] as ReadonlyArray<string> })
+  const secret = useSignal<string | null>(null)
+  const { events, url } = draft.value.value
+  const write = () =>
+    action.run(async () => {
+      const made = await ask("createWebhook", { payload: { url, events: events as Events } })
+      secret.value = made.secret
+      await done()
+    })
+  return secret.value !== null ? <ShownOnce what="the signing secret" secret={secret.value} close={close} /> : (
+    <Form
+      action={action}
+      close={close}
+      submit="Create the webhook"
+      ready={events.length > 0 && url.length > 8}
+      write={write}
+    >
+      <TextField
+        action={action}
+        autofocus
+        label="Address"
+        name="url"
+        type="url"
+        hint="An https address of yours. Events are POSTed to it, signed by a secret that you see next."
+        value={url}
+        onInput={(url) => draft.set({ url })}
+      />
+      <EventChoice chosen={events} onChange={(events) => draft.set({ events })} />
+    </Form>
+  )
+}
+
+const Buttons = ({ done, of }: { readonly of: Webhook; readonly done: () => unknown }): JSX.Element => {
+  const action = useAction()
+  const params = { webhook_id: of.id }
+  const toggle = async () => {
+    const payload = { is_active: !of.is_active }
+    if (!await action.run(() => ask("updateWebhook", { params, payload }))) return
+    announce(of.is_active ? "The webhook is paused: its events wait." : "The webhook is active again.")
+    await done()
+  }
+  const test = async () => {
+    if (await action.run(() => ask("testWebhook", { params }))) announce("A sample event is on its way.")
+  }
+  return (
+    <div>
+      <div class="actions">
+        <Do action={action} onDo={toggle}>{of.is_active ? "Pause" : "Resume"}</Do>
+        {of.is_active ? <Do action={action} onDo={test}>Send a test</Do> : null}
+      </div>
+      <Failure of={action.failure} />
+    </div>
+  )
+}
+
+const Webhooks = (): JSX.Element => {
+  const webhooks = useResource(
+    "webhooks",
+    (signal) => ask("listWebhooks", { query: { include_paused: true } }, { signal }),
+  )
+  const account = useResource("account", (signal) => ask("getAccount", {}, { signal }))
+  const done = async () => void await Promise.all([webhooks.reload(), account.reload()])
+  const quota = account.value.value?.webhooks
+  return (
+    <Page
+      title="Webhooks"
+      actions={
+        <DialogButton name="webhook" kind="main" label="Create a webhook…" title="Create a webhook">
+          {(close) => <Create close={close} done={done} />}
+        </DialogButton>
+      }
+    >
+      {quota === undefined || quota.limit === -1
+        ? null
+        : <p class="note">{quota.used} of {quota.limit} of your plan are in use</p>}
+      <Failure of={webhooks.failure} retry={webhooks.reload} />
+      {webhooks.value.value === undefined ? null : (
+        <Table
+          caption="Webhooks, newest first"
+          rows={webhooks.value.value}
+          keyOf={({ id }) => id}
+          empty="There is no webhook yet. Create one to be told of what happens to your mail."
+          columns={[
+            { head: "Address", cell: ({ id, url }) => <a href={`/console/webhooks/${id}`}>{url}</a> },
+            {
+              head: "State",
+              cell: ({ is_active }) => is_active ? <Badge tone="good">active</Badge> : <Badge tone="off">paused</Badge>,
+            },
+            {
+              head: "Events",
+              cell: ({ events }) => (
+                <span title={events.join(", ")}>{events.length === 1 ? events[0] : `${events.length} types`}</span>
+              ),
+            },
+            { head: "Created", cell: ({ created_at }) => <When at={created_at} /> },
+            { head: "Do", cell: (one) => <Buttons of={one} done={done} /> },
+          ]}
+        />
+      )}
+    </Page>
+  )
+}
+export default Webhooks

@@ -1,0 +1,138 @@
+/** The mail account's pages of the console, in real Chromium: webhooks, deliveries, keys and notifications. */
+import { assert, layer } from "@effect/vitest"
+import { Effect, Layer } from "effect"
+import type { Page } from "puppeteer-core"
+import { Chromium, everyLook, fill, heading, inConsole, press, text } from "./ConsoleBrowser.ts"
+import { staged } from "./ConsoleStage.ts"
+
+const url = "https://hooks.example.com/mail"
+const stage = Layer.merge(staged(), Chromium.layer)
+
+const secretOf = (page: Page) =>
+  Effect.promise(async () => {
+    const shown = await page.waitForSelector("dialog[open] .secret")
+    return await shown!.evaluate((one) => one.textContent ?? "")
+  })
+
+/** Everything that the browser keeps of this page. */
+const kept = (page: Page) =>
+  Effect.promise(() =>
+    page.evaluate(() => JSON.stringify([{ ...localStorage }, { ...sessionStorage }, location.href, history.state]))
+  )
+
+layer(stage, { excludeTestServices: true, timeout: "4 minutes" })("a mail account at the console", (it) => {
+  it.effect("makes a webhook, tests it, looks at its delivery, changes its secret, and deletes it", () =>
+    Effect.gen(function* () {
+      const at = yield* inConsole("Alice", {}, "/console/webhooks")
+      const { page } = at
+      yield* text(page, "There is no webhook yet.")
+      yield* press(page, "Create a webhook…")
+      yield* text(page, "email.bounced")
+      yield* fill(page, "Address", url)
+      yield* Effect.promise(async () => {
+        const boxes = await page.$$("dialog[open] input[type=checkbox]")
+        assert.strictEqual(boxes.length, 8)
+        await boxes[1]!.click()
+        await boxes[4]!.click()
+      })
+      yield* everyLook(at, "webhook-creating")
+      yield* press(page, "Create the webhook")
+      const secret = yield* secretOf(page)
+      assert.match(secret, /^whsec_/)
+      assert.notInclude(yield* kept(page), secret)
+      yield* press(page, "I have kept it")
+      yield* text(page, url)
+      assert.notInclude(yield* Effect.promise(() => page.content()), secret)
+      yield* everyLook(at, "webhooks")
+
+      yield* press(page, "Pause")
+      yield* text(page, "paused")
+      yield* press(page, "Resume")
+      yield* press(page, "Send a test")
+      yield* text(page, "A sample event is on its way.")
+      yield* press(page, url)
+      yield* heading(page, url)
+      yield* text(page, "email.delivered")
+      yield* Effect.promise(() => page.waitForSelector("tbody tr"))
+      yield* everyLook(at, "webhook")
+
+      yield* press(page, "New secret…")
+      yield* press(page, "Make a new secret")
+      const second = yield* secretOf(page)
+      assert.notStrictEqual(second, secret)
+      yield* press(page, "I have kept it")
+      yield* text(page, "Two secrets sign")
+
+      yield* press(page, "Send again…")
+      yield* press(page, "Count")
+      yield* text(page, "There is none in this span.")
+      yield* press(page, "Cancel")
+
+      yield* press(page, "Deliveries")
+      yield* heading(page, "Deliveries")
+      yield* Effect.promise(() => page.waitForSelector("tbody tr"))
+      yield* everyLook(at, "deliveries")
+      yield* press(page, "email.delivered", "th a")
+      yield* heading(page, "email.delivered")
+      yield* text(page, "No attempt was made yet.")
+      yield* text(page, "recipient")
+      yield* everyLook(at, "delivery")
+
+      yield* press(page, "Event types")
+      yield* text(page, `Taken by ${url}`)
+      yield* everyLook(at, "event-types")
+
+      yield* press(page, "Webhooks")
+      yield* press(page, url)
+      yield* press(page, "Delete…")
+      yield* fill(page, "Its address", url)
+      yield* press(page, "Delete it for good")
+      yield* text(page, "There is no webhook yet.")
+    }))
+
+  it.effect("an address that is refused is refused beside its field; another account's webhook is none", () =>
+    Effect.gen(function* () {
+      const at = yield* inConsole("Bob", {}, "/console/webhooks")
+      yield* press(at.page, "Create a webhook…")
+      yield* text(at.page, "email.bounced")
+      yield* fill(at.page, "Address", "ftp://hooks.example.com/mail")
+      yield* Effect.promise(async () => void await (await at.page.$("dialog[open] input[type=checkbox]"))!.click())
+      yield* press(at.page, "Create the webhook")
+      yield* Effect.promise(() => at.page.waitForSelector("dialog[open] .fault"))
+      yield* at.open("/console/webhooks/0199c0de-0000-7000-8000-000000000099", "Webhook")
+      yield* text(at.page, "There is no such thing, or it is not yours.")
+    }))
+
+  it.effect("makes a key that is shown once and revokes it, and chooses where it is told", () =>
+    Effect.gen(function* () {
+      const at = yield* inConsole("Alice", {}, "/console/api-keys")
+      const { page } = at
+      yield* text(page, "Demo")
+      yield* press(page, "Create a key…")
+      yield* fill(page, "Name", "Newsletter")
+      yield* press(page, "Create the key")
+      const key = yield* secretOf(page)
+      assert.match(key, /^mail_k_/)
+      yield* everyLook(at, "key-shown-once")
+      yield* press(page, "I have kept it")
+      yield* text(page, "Newsletter")
+      assert.notInclude(yield* Effect.promise(() => page.content()), key)
+      yield* everyLook(at, "api-keys")
+      yield* press(page, "Revoke…")
+      yield* press(page, "Revoke it for good")
+      yield* text(page, "The key Newsletter is revoked.")
+
+      yield* press(page, "Notifications")
+      yield* heading(page, "Notifications")
+      yield* text(page, "Where you are told")
+      yield* Effect.promise(() => page.waitForSelector("section input[type=checkbox]"))
+      yield* everyLook(at, "notifications")
+      const slack = "section tbody tr:nth-child(2) td:last-child input"
+      yield* Effect.promise(() => page.click(slack))
+      yield* text(page, "Your choice is kept.")
+      const { preferences } = yield* Effect.promise(() =>
+        page.evaluate(async () => await (await fetch("/v1/notifications/preferences")).json())
+      )
+      assert.isTrue(preferences.sends.slack)
+    }))
+})

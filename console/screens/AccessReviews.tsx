@@ -3,6 +3,7 @@
  * whether it still counts, and the Access that could be proposed.
  */
 import type { JSX } from "preact"
+import { useEffect } from "preact/hooks"
 import { useAction } from "../Action.ts"
 import { ask } from "../contract/Ask.ts"
 import type { AnswerOf } from "../contract/EndpointTypes.ts"
@@ -94,6 +95,8 @@ const DecisionForm = ({ close, decision, done, names, review }: Opened & {
   const approves = decision === "approve"
   const { institution_id, review_id } = review
   const moved = action.failure.value?.code === "precondition_failed"
+  // The list is asked for anew when the dialog closes: before that, it would take the dialog and its words away.
+  useEffect(() => moved ? () => void done() : undefined, [moved])
   return (
     <ReasonForm
       action={action}
@@ -104,18 +107,12 @@ const DecisionForm = ({ close, decision, done, names, review }: Opened & {
       ready={!moved}
       submit={approves ? "Approve" : "Revoke"}
       said={approves ? "The review is approved." : "The review is revoked."}
-      write={async (reason, key) => {
-        try {
-          await ask(approves ? "approveAccessGrantReview" : "revokeAccessGrantReview", {
-            params: { institution_id, review_id },
-            payload: { reason },
-            headers: { "if-match": `"${review.evidence_digest}"` },
-          }, { key })
-        } finally {
-          // A refusal, too, may mean that the list is old.
-          void done()
-        }
-      }}
+      write={(reason, key) =>
+        ask(approves ? "approveAccessGrantReview" : "revokeAccessGrantReview", {
+          params: { institution_id, review_id },
+          payload: { reason },
+          headers: { "if-match": `"${review.evidence_digest}"` },
+        }, { key })}
     >
       <p>
         {names(review.sponsor_decision.person_id)} vouches for {names(review.person_id)}: “{review.sponsor_reason}”

@@ -55,6 +55,8 @@ layer(Layer.merge(staged(), Chromium.layer), { excludeTestServices: true, timeou
         // Abe decides on evidence that Ada's approval has replaced.
         yield* press(abe.page, "Approve")
         yield* text(abe.page, "The review has changed since you opened this.")
+        yield* press(abe.page, "Cancel")
+        yield* text(abe.page, "approved")
         const [after] = (yield* reviewsOf(ada.page)).reviews
         assert.strictEqual(after.evidence_digest, approved.evidence_digest)
 

@@ -16,6 +16,8 @@ export interface TcpRelay {
   readonly go: () => void
   /** Ends every connection, and each new one, until `mend`. */
   readonly refuse: () => void
+  /** Calls `seen` with the server's answers, each once it has been passed on. */
+  readonly onAnswer: (seen: (bytes: Uint8Array | string) => void) => void
 }
 
 /** A network to the server at `to`'s host and port. */
@@ -28,6 +30,7 @@ export const relay = (to: URL) =>
       let way: "open" | "cut" | "refused" = "open"
       let holding = false
       let late = 0
+      let seen = (_: Uint8Array | string) => {}
       const destroyAll = () => {
         for (const socket of sockets) socket.destroy()
         sockets.clear()
@@ -46,7 +49,11 @@ export const relay = (to: URL) =>
         }
         // Timers of equal duration fire in the order of their start; the duration is set before there is traffic.
         near.on("data", (bytes) => pass(far, bytes)).on("close", () => far.destroy())
-        far.on("data", (bytes) => late === 0 ? pass(near, bytes) : void setTimeout(pass, late, near, bytes))
+        const back = (bytes: Uint8Array | string) => {
+          pass(near, bytes)
+          seen(bytes)
+        }
+        far.on("data", (bytes) => late === 0 ? back(bytes) : void setTimeout(back, late, bytes))
         far.on("close", () => near.destroy())
       })
       server.listen(0, "127.0.0.1", () =>
@@ -68,6 +75,7 @@ export const relay = (to: URL) =>
             way = "refused"
             destroyAll()
           },
+          onAnswer: (listener) => void (seen = listener),
           close: () => {
             server.close()
             destroyAll()

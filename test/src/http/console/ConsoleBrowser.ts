@@ -8,7 +8,7 @@ import { Context, Effect, Layer, Redacted } from "effect"
 import { mkdirSync } from "node:fs"
 import { join } from "node:path"
 import process from "node:process"
-import type { Browser as Chrome, Page } from "puppeteer-core"
+import type { Browser as Chrome, ElementHandle, Page } from "puppeteer-core"
 import { DevKey } from "../../../../src/http/dev/DevKey.ts"
 import { Server } from "../../../../src/http/Server.ts"
 import { browser, desktop, phone, type Visitor, visitor, type VisitorOptions } from "../../../support/Browser.ts"
@@ -32,7 +32,10 @@ export const heading = (page: Page, text: string) =>
     page.waitForFunction((text: string) => document.querySelector("h1")?.textContent?.trim() === text, {}, text)
   )
 
-/** Presses the button or link with these words, in the open dialog where there is one. */
+/**
+ * Presses the button or link with these words, in the open dialog where there is one, once it stays in its place: what an
+ * answer adds above it moves it away from under the pointer.
+ */
 export const press = (page: Page, words: string, of = "button, a, summary, label") =>
   Effect.promise(async () => {
     const handle = await page.waitForFunction(
@@ -46,7 +49,7 @@ export const press = (page: Page, words: string, of = "button, a, summary, label
       words,
       of,
     )
-    await (handle.asElement() as unknown as { click(): Promise<void> }).click()
+    await (handle.asElement() as ElementHandle<Element>).asLocator().click()
   })
 
 /** Waits for a text anywhere on the page. */

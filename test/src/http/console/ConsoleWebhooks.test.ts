@@ -128,7 +128,7 @@ layer(stage, { excludeTestServices: true, timeout: "4 minutes" })("a mail accoun
       yield* Effect.promise(() => page.waitForSelector("section input[type=checkbox]"))
       yield* everyLook(at, "notifications")
       const slack = "section tbody tr:nth-child(2) td:last-child input"
-      yield* Effect.promise(() => page.click(slack))
+      yield* Effect.promise(() => page.locator(slack).click())
       yield* text(page, "Your choice is kept.")
       const { preferences } = yield* Effect.promise(() =>
         page.evaluate(async () => await (await fetch("/v1/notifications/preferences")).json())

@@ -76,9 +76,14 @@ export const fill = (page: Page, label: string, value: string) =>
     await field.type(value)
   })
 
+export interface ConsoleOptions extends VisitorOptions {
+  /** Where the browser reaches the program, when not at its own address. */
+  readonly origin?: string
+}
+
 /** A browser at the console, signed in by nobody yet. */
-export const atConsole = Effect.fnUntraced(function* (options: VisitorOptions = {}) {
-  const { url: origin } = yield* Server
+export const atConsole = Effect.fnUntraced(function* (options: ConsoleOptions = {}) {
+  const origin = options.origin ?? (yield* Server).url
   const { cookie, key } = yield* DevKey
   const visiting = yield* visitor(yield* Chromium, options)
   const { page } = visiting
@@ -117,7 +122,7 @@ export const chooseAtIssuer = Effect.fnUntraced(function* (page: Page, who: stri
 })
 
 /** A browser in which somebody of the demo is signed in, by the pages alone. */
-export const inConsole = Effect.fnUntraced(function* (who: string, options: VisitorOptions = {}, path = "/console/") {
+export const inConsole = Effect.fnUntraced(function* (who: string, options: ConsoleOptions = {}, path = "/console/") {
   const at = yield* atConsole(options)
   yield* at.open(path, "Sign in")
   yield* press(at.page, "Sign in with the demo")

@@ -53,6 +53,13 @@ export const screens: ReadonlyArray<Screen> = [
   },
   {
     part: "Operations",
+    menu: "Signing keys",
+    path: "/console/operations/signing-keys",
+    sees: operator,
+    load: () => import("./screens/SigningKeys.tsx"),
+  },
+  {
+    part: "Operations",
     menu: "Audit",
     path: "/console/operations/audit",
     sees: operator,

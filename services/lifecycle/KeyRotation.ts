@@ -50,18 +50,23 @@ export class KeyRotation extends Context.Service<KeyRotation, {
   readonly list: Effect.Effect<Standings, SqlError.SqlError>
   /**
    * Begins a transition to the next key, no earlier than `notBefore` (milliseconds since 1970); returns the key's kid.
+   * The audit keeps `reason`.
    */
-  readonly announce: (notBefore: number) => Refusable<string>
+  readonly announce: (notBefore: number, reason?: string) => Refusable<string>
+  /** The same for a caller with a transaction: makes keys outside of it, and gives what announces within. */
+  readonly announcing: (notBefore: number, reason: string) => Effect.Effect<Refusable<string>, SqlError.SqlError>
   /** Puts the announced successor into the key set now, even where projects lack the announcement; returns its kid. */
   readonly publish: Refusable<string>
   /**
    * Lets projects switch from now on; with `force`, without waiting for acknowledgements. Returns the successor's kid.
    */
-  readonly activate: (options: { readonly force: boolean }) => Refusable<string>
+  readonly activate: (options: { readonly force: boolean; readonly reason?: string }) => Refusable<string>
   /** Destroys the private key of a retiring key that has verified long enough. */
   readonly retire: (kid: string) => Refusable
   /** Takes a stolen key out of use, whatever its state; returns the kid of the key that is active then. */
   readonly compromise: (kid: string, reason: string) => Refusable<string>
+  /** The same for a caller with a transaction, as `announcing`. */
+  readonly compromising: (kid: string, reason: string) => Effect.Effect<Refusable<string>, SqlError.SqlError>
   /**
    * Switches at once to the latest of these keys, where it is not in use here yet: it signed events of a history that
    * this database lost, so the key before it must not sign again. Returns whether it switches.
@@ -78,7 +83,7 @@ export class KeyRotation extends Context.Service<KeyRotation, {
         const { sql } = yield* Database
         const audit = yield* Audit
         const { ensure } = yield* SigningKeys
-        const { after, alone, changing, move } = keyStateChanges(sql, yield* Vault, ensure)
+        const { after, alone, changing, move, prepared } = keyStateChanges(sql, yield* Vault, ensure)
         const { switchSome, tell } = yield* moving
         const list = yield* standings
 
@@ -124,18 +129,22 @@ export class KeyRotation extends Context.Service<KeyRotation, {
           },
         )
 
-        const announce = Effect.fn("KeyRotation.announce")((notBefore: number) =>
-          changing(
+        const announcing = Effect.fn("KeyRotation.announcing")((notBefore: number, reason?: string) =>
+          prepared(
             2,
             Effect.fnUntraced(function* (follow) {
               const under = yield* open
               if (under !== null) return yield* refused(`a transition to ${under.successor} is under way`)
               const [successor] = yield* follow(yield* active)
               yield* inform(null, successor!, new Date(Math.max(notBefore, yield* Clock.currentTimeMillis)))
-              yield* recorded("announce", successor!, "operator")
+              yield* recorded("announce", successor!, "operator", reason)
               return successor!
             }),
           )
+        )
+
+        const announce = Effect.fn("KeyRotation.announce")((notBefore: number, reason?: string) =>
+          Effect.flatten(announcing(notBefore, reason))
         )
 
         const publish = alone(Effect.gen(function* () {
@@ -146,7 +155,9 @@ export class KeyRotation extends Context.Service<KeyRotation, {
           return successor
         })).pipe(Effect.withSpan("KeyRotation.publish"))
 
-        const activate = Effect.fn("KeyRotation.activate")(({ force }: { readonly force: boolean }) =>
+        const activate = Effect.fn("KeyRotation.activate")((
+          { force, reason }: { readonly force: boolean; readonly reason?: string },
+        ) =>
           alone(Effect.gen(function* () {
             const { id, successor } = yield* mustBeOpen
             const at = yield* now
@@ -155,7 +166,7 @@ export class KeyRotation extends Context.Service<KeyRotation, {
               update lifecycle_key_news
               set not_before = least(not_before, ${at}), deadline_at = least(deadline_at, ${deadline})
               where id = ${id}`
-            yield* recorded(force ? "force" : "activate", successor, "operator")
+            yield* recorded(force ? "force" : "activate", successor, "operator", reason)
             return successor
           }))
         )
@@ -182,8 +193,8 @@ export class KeyRotation extends Context.Service<KeyRotation, {
           }
         })
 
-        const compromise = Effect.fn("KeyRotation.compromise")((kid: string, reason: string) =>
-          changing(
+        const compromising = Effect.fn("KeyRotation.compromising")((kid: string, reason: string) =>
+          prepared(
             3,
             Effect.fnUntraced(function* (follow) {
               // A process that is storing messages of this key either stores them first, or finds the key gone.
@@ -214,6 +225,10 @@ export class KeyRotation extends Context.Service<KeyRotation, {
               return signs
             }),
           )
+        )
+
+        const compromise = Effect.fn("KeyRotation.compromise")((kid: string, reason: string) =>
+          Effect.flatten(compromising(kid, reason))
         )
 
         const resume = Effect.fn("KeyRotation.resume")(function* (kids: ReadonlyArray<string>) {
@@ -290,7 +305,18 @@ export class KeyRotation extends Context.Service<KeyRotation, {
           return due.length > 0 && (yield* retireRipe(null, "system"))
         }).pipe(Effect.withSpan("KeyRotation.advance"))
 
-        return KeyRotation.of({ list, announce, publish, activate, retire, compromise, resume, advance })
+        return KeyRotation.of({
+          list,
+          announce,
+          announcing,
+          publish,
+          activate,
+          retire,
+          compromise,
+          compromising,
+          resume,
+          advance,
+        })
       }),
     )
 }

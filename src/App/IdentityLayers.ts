@@ -7,11 +7,14 @@ import { Enrollments } from "../../services/decisions/Enrollments.ts"
 import { PolicyDecisions } from "../../services/decisions/PolicyDecisions.ts"
 import { OperatorAudit } from "../../services/operations/OperatorAudit.ts"
 import { BusStatus } from "../../services/operations/BusStatus.ts"
+import { OperatorKeys } from "../../services/operations/OperatorKeys.ts"
 import { Queues } from "../../services/operations/Queues.ts"
 import { AuditLog } from "../../services/platform/observability/AuditLog.ts"
 import { PolicyReviews } from "../../services/requests/PolicyReviews.ts"
 import { Requests } from "../../services/decisions/Requests.ts"
 import { EventLog } from "../../services/lifecycle/EventLog.ts"
+import { KeyRotation } from "../../services/lifecycle/KeyRotation.ts"
+import { SigningKeys } from "../../services/lifecycle/SigningKeys.ts"
 import { Authenticators } from "../../services/people/Authenticators.ts"
 import { relyingPartyAt } from "../../services/people/Authenticators/Webauthn.ts"
 import { CredentialActions } from "../../services/people/CredentialActions.ts"
@@ -43,6 +46,7 @@ import { ApprovalMaxAge } from "../http/auth/PersonAuth.ts"
 import { policies } from "../http/handlers/PoliciesHandlers.ts"
 import { requests } from "../http/handlers/RequestsHandlers.ts"
 import { serviceGrants } from "../http/handlers/ServiceGrantsHandlers.ts"
+import { signingKeys } from "../http/handlers/SigningKeysHandlers.ts"
 import { websites } from "../http/handlers/WebsitesHandlers.ts"
 
 const provider = ({ identityProvider }: AppConfig) =>
@@ -64,6 +68,15 @@ const asking = ({ directoryWriterClients: writers }: AppConfig) =>
     Layer.provide(PolicyReviews.layer),
   )
 
+/** What only operators see and do. */
+const operating = ({ keyTransitionDeadline: deadlineMillis }: AppConfig) =>
+  Layer.mergeAll(
+    Queues.layer,
+    BusStatus.layer,
+    OperatorAudit.layer.pipe(Layer.provide(AuditLog.layer)),
+    OperatorKeys.layer.pipe(Layer.provide(KeyRotation.layer({ deadlineMillis })), Layer.provide(SigningKeys.layer)),
+  )
+
 /** The services of the identity API. `embeddedIssuer` is the URL of DEMO's issuer. */
 export const identityServices = (config: AppConfig, embeddedIssuer: string) =>
   Layer.mergeAll(
@@ -72,9 +85,7 @@ export const identityServices = (config: AppConfig, embeddedIssuer: string) =>
     PersonNames.layer,
     asking(config),
     Operations.layer,
-    Queues.layer,
-    BusStatus.layer,
-    OperatorAudit.layer.pipe(Layer.provide(AuditLog.layer)),
+    operating(config),
     personal(config, embeddedIssuer),
     ReviewedJobs.layer,
     ClientDrift.layer,
@@ -97,6 +108,7 @@ export const identityHandlers = ({ managementApprovalMaxAge: millis }: AppConfig
     serviceGrants,
     operations,
     operator,
+    signingKeys,
     requests,
     enrollments,
     institutions,

@@ -34,20 +34,29 @@ export const keyStateChanges = (
   /** Runs a change of keys alone, in a transaction. */
   const alone = <A, E, R>(change: Effect.Effect<A, E, R>) => sql.withTransaction(Effect.andThen(lockKeys(sql), change))
 
-  /** The same for a change that needs `least` keys that are not in use yet: missing keys are made before the lock. */
-  const changing = <A, E>(least: number, change: (follow: Follow) => Effect.Effect<A, E>) =>
+  /**
+   * The same for a change that needs `least` keys that are not in use yet: missing keys are made before there is a
+   * transaction or a lock. Gives the change, which the caller runs, in its transaction where it has one.
+   */
+  const prepared = <A, E>(least: number, change: (follow: Follow) => Effect.Effect<A, E>) =>
     Effect.gen(function* () {
       yield* ensure
       const [row] = yield* sql<{ n: number }>`
         select count(*)::int as n from signing_keys where state in ('announced', 'published')`
-      const pairs = yield* Effect.all(Array.from({ length: Math.max(0, least - row!.n) }, () => makePair))
-      const follow = Effect.fnUntraced(function* (kid: string) {
-        const known = (yield* after(kid)).map((key) => key.kid)
-        while (known.length < 2) known.push(yield* add("announced", pairs.pop() ?? (yield* makePair)))
-        return known
-      })
-      return yield* alone(Effect.suspend(() => change(follow)))
+      const made = yield* Effect.all(Array.from({ length: Math.max(0, least - row!.n) }, () => makePair))
+      return alone(Effect.suspend(() => {
+        const pairs = [...made]
+        return change(Effect.fnUntraced(function* (kid: string) {
+          const known = (yield* after(kid)).map((key) => key.kid)
+          while (known.length < 2) known.push(yield* add("announced", pairs.pop() ?? (yield* makePair)))
+          return known
+        }))
+      }))
     })
 
-  return { after, alone, changing, move }
+  /** The same, run at once. */
+  const changing = <A, E>(least: number, change: (follow: Follow) => Effect.Effect<A, E>) =>
+    Effect.flatten(prepared(least, change))
+
+  return { after, alone, changing, move, prepared }
 }

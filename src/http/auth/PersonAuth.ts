@@ -29,3 +29,9 @@ export const approving = Effect.gen(function* () {
   const maxAgeSeconds = yield* ApprovalMaxAge
   return check(caller, { maxAgeSeconds, aal: null })
 })
+
+/** How old the sign-in may be for what nobody can take back, in seconds. */
+const recentSeconds = 300
+
+/** The step-up check of such a command, which runs it at its place in the order of checks. */
+export const recently = Effect.map(Caller, (caller) => check(caller, { maxAgeSeconds: recentSeconds, aal: null }))

@@ -2,13 +2,14 @@
 import { document } from "../../../../src/http/docs/Document.ts"
 import { Api } from "../../../../schemas/api/Api.ts"
 import type { Asked, Case } from "./Catalogue/Case.ts"
+import { operator } from "./Catalogue/OperatorCases.ts"
 import { institutions } from "./Catalogue/InstitutionsCases.ts"
 import { own } from "./Catalogue/OwnCases.ts"
 import { projects } from "./Catalogue/ProjectsCases.ts"
 
 export type { Asked, Case, Fixture } from "./Catalogue/Case.ts"
 
-export const catalogue: ReadonlyArray<Case> = [...own, ...institutions, ...projects]
+export const catalogue: ReadonlyArray<Case> = [...own, ...institutions, ...projects, ...operator]
 
 // deno-lint-ignore no-explicit-any
 export type Schema = any

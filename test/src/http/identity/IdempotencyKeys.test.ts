@@ -41,6 +41,7 @@ const shows = new Set([
   "lifecycle-service-grants.revokeLifecycleServiceGrant",
   "websites.changeProjectOwner",
   "operator.replayDeadLetters",
+  "signing-keys.activateSigningKey",
 ])
 
 /** Takes every role away from a person while `use` runs. */

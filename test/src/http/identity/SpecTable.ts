@@ -35,4 +35,7 @@ export const extras = [
   "/v1/jobs/{job_id}/repair",
   "/v1/operations/dead-letters/replay",
   "/v1/operations/dead-letters/{delivery_id}/replay",
+  "/v1/operations/signing-keys/announce",
+  "/v1/operations/signing-keys/activate",
+  "/v1/operations/signing-keys/{kid}/compromise",
 ]

@@ -1,0 +1,44 @@
+/** Operations of an operator on the whole installation. */
+import { Clock, Effect } from "effect"
+import { Database } from "../../../../../services/platform/database/Database.ts"
+import { reason } from "../../../../support/Fixtures.ts"
+import { ask } from "../IdentityClient.ts"
+import type { IdentityStage } from "../IdentityStage.ts"
+import type { Asked, Case } from "./Case.ts"
+
+const operates = { by: "operator", second: "operator", status: 200 } as const
+const nothing = () => Effect.succeed({})
+
+/** No transition to another key is under way. */
+const settledKeys = Effect.gen(function* () {
+  const { sql } = yield* Database
+  const now = new Date(yield* Clock.currentTimeMillis)
+  yield* sql`update lifecycle_key_news set ended_at = ${now} where ended_at is null`
+})
+
+/** A transition is under way; the answer of its announcement. */
+const announced = Effect.fnUntraced(function* ({ people }: IdentityStage) {
+  yield* settledKeys
+  return yield* ask(people.operator, "POST", "/v1/operations/signing-keys/announce", { reason })
+})
+
+const activeKey = (stage: IdentityStage) =>
+  Effect.map(announced(stage), ({ body }): Asked => {
+    const { kid } = body.items.find(({ state }: { state: string }) => state === "active")
+    return { params: { kid }, body: { reason } }
+  })
+
+export const operator: ReadonlyArray<Case> = [
+  { operation: "signing-keys.listSigningKeys", ...operates, asked: nothing },
+  {
+    operation: "signing-keys.announceSigningKey",
+    ...operates,
+    asked: () => Effect.as(settledKeys, { body: { reason } }),
+  },
+  {
+    operation: "signing-keys.activateSigningKey",
+    ...operates,
+    asked: (stage) => Effect.as(announced(stage), { body: { reason } }),
+  },
+  { operation: "signing-keys.compromiseSigningKey", ...operates, asked: activeKey },
+]

@@ -53,6 +53,13 @@ export const screens: ReadonlyArray<Screen> = [
   },
   {
     part: "Operations",
+    menu: "Installation",
+    path: "/console/operations/installation",
+    sees: operator,
+    load: () => import("./screens/Installation.tsx"),
+  },
+  {
+    part: "Operations",
     menu: "Signing keys",
     path: "/console/operations/signing-keys",
     sees: operator,

@@ -20,6 +20,7 @@ import { StreamPollApi } from "./StreamPollApi.ts"
 import { StreamDiscoveryApi, StreamsApi } from "./StreamsApi.ts"
 import { SystemApi } from "./SystemApi.ts"
 import { TransfersApi } from "./TransfersApi.ts"
+import { UpkeepApi } from "./UpkeepApi.ts"
 import { WebhooksApi } from "./WebhooksApi.ts"
 import { WebsitesApi } from "./WebsitesApi.ts"
 
@@ -29,7 +30,7 @@ export const apiVersion = "0.2.0"
 /** The contract where domain transfers are off: their paths do not exist, whatever a request sends. */
 export class ApiWithoutTransfers extends HttpApi.make("bailiwick")
   .add(SystemApi, AccountApi, ApiKeysApi, WebhooksApi, DeliveriesApi, NotificationsApi)
-  .add(MeApi, AccessReviewsApi, ServiceGrantsApi, OperationsApi, OperatorApi, SigningKeysApi)
+  .add(MeApi, AccessReviewsApi, ServiceGrantsApi, OperationsApi, OperatorApi, SigningKeysApi, UpkeepApi)
   .add(RequestsApi, InstitutionsApi, EnrollmentsApi, WebsitesApi, PoliciesApi)
   .add(ConsoleApi)
   .add(LifecycleApi, LifecycleKeysApi, StreamsApi, StreamPollApi, StreamDiscoveryApi)

@@ -7,6 +7,7 @@ import { Enrollments } from "../../services/decisions/Enrollments.ts"
 import { PolicyDecisions } from "../../services/decisions/PolicyDecisions.ts"
 import { OperatorAudit } from "../../services/operations/OperatorAudit.ts"
 import { BusStatus } from "../../services/operations/BusStatus.ts"
+import { OperatorInstallation } from "../../services/operations/OperatorInstallation.ts"
 import { OperatorKeys } from "../../services/operations/OperatorKeys.ts"
 import { Queues } from "../../services/operations/Queues.ts"
 import { AuditLog } from "../../services/platform/observability/AuditLog.ts"
@@ -47,6 +48,7 @@ import { policies } from "../http/handlers/PoliciesHandlers.ts"
 import { requests } from "../http/handlers/RequestsHandlers.ts"
 import { serviceGrants } from "../http/handlers/ServiceGrantsHandlers.ts"
 import { signingKeys } from "../http/handlers/SigningKeysHandlers.ts"
+import { upkeep } from "../http/handlers/UpkeepHandlers.ts"
 import { websites } from "../http/handlers/WebsitesHandlers.ts"
 
 const provider = ({ identityProvider }: AppConfig) =>
@@ -73,6 +75,7 @@ const operating = ({ keyTransitionDeadline: deadlineMillis }: AppConfig) =>
   Layer.mergeAll(
     Queues.layer,
     BusStatus.layer,
+    OperatorInstallation.layer,
     OperatorAudit.layer.pipe(Layer.provide(AuditLog.layer)),
     OperatorKeys.layer.pipe(Layer.provide(KeyRotation.layer({ deadlineMillis })), Layer.provide(SigningKeys.layer)),
   )
@@ -109,6 +112,7 @@ export const identityHandlers = ({ managementApprovalMaxAge: millis }: AppConfig
     operations,
     operator,
     signingKeys,
+    upkeep,
     requests,
     enrollments,
     institutions,

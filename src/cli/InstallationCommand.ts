@@ -1,9 +1,11 @@
 /** `installation`: shows the epoch and why the installation is held, and opens it on an operator's word. */
-import { Clock, Console, Effect, Layer } from "effect"
+import { Console, Effect, Layer } from "effect"
 import { Command, Flag } from "effect/cli"
+import { openInstallation } from "../../services/operations/OpenInstallation.ts"
 import { Audit } from "../../services/platform/observability/Audit.ts"
+import { CurrentOperator } from "../../services/platform/observability/CurrentOperator.ts"
 import { Database } from "../../services/platform/database/Database.ts"
-import { type HeldReason, readInstallation } from "../../services/platform/database/Installation.ts"
+import { readInstallation } from "../../services/platform/database/Installation.ts"
 import { meaningOf, missingText } from "../doctor/InstallationCheck.ts"
 import { CliFault } from "./CliFault.ts"
 import { database } from "./Instance.ts"
@@ -33,26 +35,13 @@ const open = Command.make(
   "open",
   { as: asFlag, reason },
   Effect.fn("cli.installation.open")(function* ({ as, reason }) {
-    const { sql } = yield* Database
-    const audit = yield* Audit
-    const now = new Date(yield* Clock.currentTimeMillis)
-    const opened = yield* sql.withTransaction(Effect.gen(function* () {
-      const [row] = yield* sql<{ epoch: number; held_reason: HeldReason }>`
-        select epoch, held_reason from installation where state = 'held' for update`
-      if (row === undefined) return null
-      yield* sql`
-        update installation set state = 'open', held_since = null, held_reason = null, missing = '[]', opened_at = ${now}`
-      yield* audit.append({
-        action: "installation.opened",
-        actor: operatorNamed(as),
-        subject: `installation:${row.epoch}`,
-        outcome: "done",
-        details: { reason, held_reason: row.held_reason },
-      })
-      return row
-    }))
+    const opened = yield* Effect.provideService(
+      (yield* openInstallation)(reason),
+      CurrentOperator,
+      operatorNamed(as),
+    )
     if (opened === null) return yield* new CliFault({ message: "the installation is not held" })
-    yield* Console.log(`epoch ${opened.epoch} is open; access that was not revoked again is in effect`)
+    yield* Console.log(`epoch ${opened} is open; access that was not revoked again is in effect`)
   }, Effect.provide(Layer.provideMerge(Audit.layer, database))),
 ).pipe(Command.withDescription("Opens a held installation on the operator's word, even where revocations may be lost"))
 

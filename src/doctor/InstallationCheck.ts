@@ -43,8 +43,11 @@ const meanings: Readonly<Record<HeldReason, Note>> = {
   ),
 }
 
-/** Why the installation is held and what ends that, in words. */
-export const meaningOf = (reason: HeldReason): string => noteText(meanings[reason])
+/** Why the installation is held and what ends that. */
+export const noteOf = (reason: HeldReason): Note => meanings[reason]
+
+/** The same, in words. */
+export const meaningOf = (reason: HeldReason): string => noteText(noteOf(reason))
 
 /** Missing messages of a stream, in words. */
 export const missingText = ({ epoch, first, last, project_id, stream }: MissingMessages): string => {
@@ -57,7 +60,7 @@ export const missingText = ({ epoch, first, last, project_id, stream }: MissingM
 export const installation = Effect.gen(function* () {
   const { epoch, held_reason, missing, state } = yield* readInstallation((yield* Database).sql)
   if (state === "open") return ok("installation", `epoch ${epoch}, open`)
-  const { remedy, says } = meanings[held_reason!]
+  const { remedy, says } = noteOf(held_reason!)
   return {
     level: "warn",
     what: "installation",

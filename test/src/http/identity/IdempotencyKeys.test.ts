@@ -42,6 +42,7 @@ const shows = new Set([
   "websites.changeProjectOwner",
   "operator.replayDeadLetters",
   "signing-keys.activateSigningKey",
+  "upkeep.openInstallation",
 ])
 
 /** Takes every role away from a person while `use` runs. */

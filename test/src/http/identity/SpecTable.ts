@@ -38,4 +38,5 @@ export const extras = [
   "/v1/operations/signing-keys/announce",
   "/v1/operations/signing-keys/activate",
   "/v1/operations/signing-keys/{kid}/compromise",
+  "/v1/operations/installation/open",
 ]

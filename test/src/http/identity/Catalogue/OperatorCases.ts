@@ -41,4 +41,7 @@ export const operator: ReadonlyArray<Case> = [
     asked: (stage) => Effect.as(announced(stage), { body: { reason } }),
   },
   { operation: "signing-keys.compromiseSigningKey", ...operates, asked: activeKey },
+  { operation: "upkeep.installation", ...operates, asked: nothing },
+  // Of an open installation: while it is held, other operations of the catalogue would be refused.
+  { operation: "upkeep.openInstallation", ...operates, asked: () => Effect.succeed({ body: { reason } }) },
 ]

@@ -1,0 +1,49 @@
+/** Handlers of what an operator decides about the whole installation. */
+import { Effect } from "effect"
+import { HttpApi, HttpApiBuilder } from "effect/http-api"
+import { UpkeepApi } from "../../../schemas/api/UpkeepApi.ts"
+import { InstallationState } from "../../../schemas/identity/InstallationView.ts"
+import { OperatorInstallation } from "../../../services/operations/OperatorInstallation.ts"
+import type { InstallationRow } from "../../../services/platform/database/Installation.ts"
+import { noteOf } from "../../doctor/InstallationCheck.ts"
+import { personOf } from "../auth/PersonAuth.ts"
+import { keyed } from "./IdempotentResponse.ts"
+
+const Api = HttpApi.make("bailiwick").add(UpkeepApi)
+
+const timeOf = (at: Date | null) => at?.toISOString() ?? null
+
+const installed = (row: InstallationRow): InstallationState => {
+  const { epoch, held_reason, held_since, lost_since, missing, opened_at, state } = row
+  const { remedy, says } = held_reason === null ? { says: null, remedy: null } : noteOf(held_reason)
+  return {
+    ...{ epoch, state, held_reason, says, remedy },
+    held_since: timeOf(held_since),
+    lost_since: state === "held" ? timeOf(lost_since ?? held_since) : null,
+    missing: missing.map(({ epoch = null, first, last, project_id = null, stream }) => ({
+      ...{ epoch, first, last, project_id, stream },
+    })),
+    opened_at: timeOf(opened_at),
+  }
+}
+
+export const upkeep = HttpApiBuilder.group(
+  Api,
+  "upkeep",
+  Effect.fn(function* (handlers) {
+    const installation = yield* OperatorInstallation
+    return handlers.handleAll({
+      installation: Effect.fnUntraced(function* () {
+        const row = yield* installation.read((yield* personOf).personId).pipe(Effect.catchTag("SqlError", Effect.die))
+        return installed(row)
+      }),
+      openInstallation: Effect.fnUntraced(function* ({ payload }) {
+        const { personId, principal } = yield* personOf
+        return yield* keyed(
+          { principal, payload, status: 200, success: InstallationState },
+          Effect.map(installation.open({ personId, reason: payload.reason }), installed),
+        )
+      }),
+    })
+  }),
+)

@@ -114,6 +114,16 @@ const Notes = ({ one }: { readonly one: Session }): JSX.Element => (
   </>
 )
 
+const Brand = (): JSX.Element => {
+  const { logo_url, name } = session.value?.brand ?? { logo_url: null, name: "Console" }
+  return (
+    <a class="brand" href="/console/">
+      {logo_url === null ? null : <img src={logo_url} alt="" />}
+      <span>{name}</span>
+    </a>
+  )
+}
+
 export const Shell = (): JSX.Element => {
   const one = session.value
   const signedIn = one !== undefined && one.session !== null
@@ -121,7 +131,7 @@ export const Shell = (): JSX.Element => {
     <>
       <a class="skip" href="#main">Skip to the page</a>
       <header>
-        <a class="brand" href="/console/">Bailiwick</a>
+        <Brand />
         {signedIn ? <Who one={one} /> : null}
       </header>
       {signedIn ? <Navigation /> : null}

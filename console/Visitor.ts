@@ -13,6 +13,9 @@ export const sessionFailure = signal<Refused | null>(null)
 /** Whether the console may change anything (`CONSOLE=read`). */
 export const readOnly = computed(() => session.value?.mode === "read")
 
+/** What this installation calls itself. */
+export const brandName = computed(() => session.value?.brand.name ?? "")
+
 /** Tells the other tabs of this browser that the session changed. */
 const tabs = new BroadcastChannel("console-session")
 

@@ -20,6 +20,7 @@ import { AccessTokens, configuredTokenIssuers } from "../services/people/AccessT
 import { CallerAuthentication } from "../services/people/CallerAuthentication.ts"
 import { SessionActivity } from "../services/people/SessionActivity.ts"
 import { OperatorDeadLetters } from "../services/operations/OperatorDeadLetters.ts"
+import { Brand } from "../services/platform/Brand.ts"
 import { Audit } from "../services/platform/observability/Audit.ts"
 import { AuditPartitions } from "../services/platform/observability/AuditPartitions.ts"
 import { WakeUps } from "../services/platform/messaging/WakeUps.ts"
@@ -313,6 +314,7 @@ const api = (config: AppConfig, places: BackingServices) => {
     Layer.provide(RejectionAudit.layer),
     Layer.provide(RefusedCredentials.layer(config.refusedCredentialsRate)),
     Layer.provide(Clients.layer(config.trustedProxies)),
+    Layer.provide(Layer.succeed(Brand, config.brand)),
   )
 }
 

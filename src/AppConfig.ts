@@ -4,6 +4,7 @@
  */
 import { Config, Effect, Option, Redacted, Result, Schema } from "effect"
 import { join, resolve } from "node:path"
+import type { BrandShape } from "../services/platform/Brand.ts"
 import type { MailSender } from "../services/platform/mail/MailSender.ts"
 import type { RetrySchedule } from "../services/webhooks/RetrySchedule.ts"
 import { type IdentityDirectory, type Values, type Variable, variables } from "./AppConfig/Variables.ts"
@@ -72,6 +73,9 @@ export interface AppConfig extends
     | "mailFrom"
     | "identityDirectory"
     | "identityProvider"
+    | "brandName"
+    | "brandColor"
+    | "brandLogo"
   > {
   /** Absolute. */
   readonly home: string
@@ -89,6 +93,7 @@ export interface AppConfig extends
     readonly initialAccessToken: Redacted.Redacted | null
   } | null
   readonly schedule: RetrySchedule
+  readonly brand: BrandShape
 }
 
 const secret = (text: string | null) => text === null ? null : Redacted.make(text)
@@ -106,7 +111,7 @@ const decide = (values: Values): AppConfig => {
     natsUrl: secret(values.natsUrl),
     keys: secret(values.keys),
     smtpUrl: secret(values.smtpUrl),
-    mailFrom: values.mailFrom ?? { name: "Bailiwick", address: "no-reply@localhost" },
+    mailFrom: values.mailFrom ?? { name: values.brandName, address: "no-reply@localhost" },
     identityProvider: values.identityProvider === null ? null : {
       registrationEndpoint: values.identityProvider.registration_endpoint,
       initialAccessToken: secret(values.identityProvider.initial_access_token ?? null),
@@ -115,6 +120,7 @@ const decide = (values: Values): AppConfig => {
     keysFile: values.keysFile ?? join(home, "keys.json"),
     allowedCidrs: values.allowedCidrs ?? (demo ? ["127.0.0.0/8", "::1/128"] : []),
     schedule: { delays: values.retryDelays, jitter: values.retryJitter },
+    brand: { name: values.brandName, shades: values.brandColor, logo: values.brandLogo },
   }
 }
 

@@ -1,5 +1,6 @@
 /** The frame of a screen: its heading, which gets the focus after a navigation, and the title of the tab. */
 import type { ComponentChildren, JSX } from "preact"
+import { brandName } from "../Visitor.ts"
 import { useLayoutEffect, useRef } from "preact/hooks"
 
 let first = true
@@ -21,8 +22,8 @@ export const Page = ({ actions, children, title, up }: PageProps): JSX.Element =
     first = false
   }, [])
   useLayoutEffect(() => {
-    document.title = `${title} – Bailiwick`
-  }, [title])
+    document.title = `${title} – ${brandName.value}`
+  }, [title, brandName.value])
   return (
     <>
       {up === undefined ? null : (

@@ -40,6 +40,8 @@ export const ConsoleSession = Schema.Struct({
   issuers: Schema.Array(Schema.Struct({ issuer: Schema.String, name: Schema.String, sign_in_url: Schema.String })),
   /** `read`: the console may change nothing. */
   mode: Schema.Literals(["read", "on"]),
+  /** What this installation calls itself, and its logo (`BRAND_NAME`, `BRAND_LOGO`). */
+  brand: Schema.Struct({ name: Schema.String, logo_url: Schema.NullOr(Schema.String) }),
   features: Schema.Struct({ transfers: Schema.Boolean }),
   installation: Schema.Struct({ state: Schema.Literals(["open", "held"]) }),
   version: Schema.String,

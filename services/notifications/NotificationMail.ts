@@ -1,7 +1,8 @@
 /** The mail of a notification: its text, and a link into the app. */
 import { Effect } from "effect"
 import { html } from "../platform/mail/Html.ts"
-import { mailButton } from "../platform/mail/MailLayout.ts"
+import { type BrandShape, defaultBrand } from "../platform/Brand.ts"
+import { mailButton, mailHead, signature } from "../platform/mail/MailLayout.ts"
 import type { MailTemplate, NewMail } from "../platform/mail/Mails.ts"
 import type { Notice } from "./Notice.ts"
 
@@ -16,7 +17,7 @@ export const notificationMail = (id: string, recipient: string, notice: Notice):
 })
 
 /** The template, for `MailTemplates`; `publicUrl` is the program's public origin. */
-export const notificationTemplate = (publicUrl: URL): MailTemplate => ({
+export const notificationTemplate = (publicUrl: URL, brand: BrandShape = defaultBrand): MailTemplate => ({
   kind,
   render: ({ args }) =>
     Effect.sync(() => {
@@ -26,7 +27,7 @@ export const notificationTemplate = (publicUrl: URL): MailTemplate => ({
       const paragraphs = (body ?? "").split("\n").filter((line) => line !== "")
       return {
         subject,
-        text: `${subject}\n\n${body ?? ""}\n\n${link}\n`,
+        text: `${subject}\n\n${body ?? ""}\n\n${link}\n${signature(brand)}`,
         html: html`
           <!doctype html>
           <html lang="en">
@@ -35,9 +36,9 @@ export const notificationTemplate = (publicUrl: URL): MailTemplate => ({
               <title>${subject}</title>
             </head>
             <body>
-          <h1>${subject}</h1>
+          ${mailHead(brand)}<h1>${subject}</h1>
           ${paragraphs.map((line) => html`<p>${line}</p>`)}
-          ${mailButton({ href: link, label: "Open it" })}
+          ${mailButton({ href: link, label: "Open it" }, brand)}
             </body>
           </html>
         `.text,

@@ -4,6 +4,7 @@
  * here and exist in the mail only.
  */
 import { Clock, Effect, Redacted } from "effect"
+import { Brand } from "../platform/Brand.ts"
 import { Database } from "../platform/database/Database.ts"
 import { type MailLayout, oneLine, rendered, when } from "../platform/mail/MailLayout.ts"
 import type { MailTemplate } from "../platform/mail/Mails.ts"
@@ -28,6 +29,7 @@ export const requestTemplates = (portalUrl: URL) =>
   Effect.gen(function* () {
     const { sql } = yield* Database
     const tokens = yield* OneTimeTokens
+    const brand = yield* Brand
     const base = new URL(portalUrl)
     if (!base.pathname.endsWith("/")) base.pathname += "/"
     const at = (path: string) => new URL(path.slice(1), base).href
@@ -77,7 +79,7 @@ export const requestTemplates = (portalUrl: URL) =>
       render: Effect.fnUntraced(function* ({ subjectId }) {
         const row = yield* read(subjectId)
         const letter = row && letterOf(row, yield* Clock.currentTimeMillis)
-        return letter && rendered(letter)
+        return letter && rendered(letter, brand)
       }),
     })
 

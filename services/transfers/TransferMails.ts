@@ -4,6 +4,7 @@
  * mail.
  */
 import { Clock, Effect, Redacted } from "effect"
+import { Brand } from "../platform/Brand.ts"
 import { Database } from "../platform/database/Database.ts"
 import { type MailLayout, oneLine, rendered, when } from "../platform/mail/MailLayout.ts"
 import { type DkimAlgorithm, recordOf } from "./DkimKeys.ts"
@@ -137,6 +138,7 @@ export const transferTemplates = (publicUrl: URL) =>
   Effect.gen(function* () {
     const { sql } = yield* Database
     const tokens = yield* OneTimeTokens
+    const brand = yield* Brand
 
     const link = (does: "accept" | "stop", { id }: Row, kid: string, nonce: Uint8Array) => {
       const token = Redacted.value(tokens.derive({ kind: `transfer-${does}`, id, kid, nonce }))
@@ -201,7 +203,7 @@ export const transferTemplates = (publicUrl: URL) =>
         if (row === undefined) return null
         const now = yield* Clock.currentTimeMillis
         const layout = layoutOf(kind, row, now, (args["to"] ?? "owner") as To, { event: "", ...args })
-        return layout && rendered(layout)
+        return layout && rendered(layout, brand)
       }),
     }))
   })

@@ -37,8 +37,10 @@ export const consoleAuth = ({ console: mode }: AppConfig, publicUrl: URL) =>
   mode === "off" ? Layer.empty : ConsoleAuth.layer(publicUrl, mode)
 
 /** Handlers of the console's group. */
-export const consoleHandlersOf = ({ console: mode, transfersEnabled: transfers }: AppConfig, publicUrl: URL) =>
-  consoleHandlers({ publicUrl, mode, transfers })
+export const consoleHandlersOf = (
+  { brand, console: mode, transfersEnabled: transfers }: AppConfig,
+  publicUrl: URL,
+) => consoleHandlers({ publicUrl, mode, transfers, brand })
 
 /** The console's own paths; none with `CONSOLE=off`. */
 export const consoleRoutes = ({ console: mode }: AppConfig, publicUrl: URL) =>

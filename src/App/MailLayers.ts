@@ -3,6 +3,7 @@ import { Effect, Layer } from "effect"
 import { requestTemplates } from "../../services/requests/RequestMail.ts"
 import { notificationTemplate } from "../../services/notifications/NotificationMail.ts"
 import { SlackMessages } from "../../services/notifications/SlackMessages.ts"
+import { Brand } from "../../services/platform/Brand.ts"
 import { MailTemplates } from "../../services/platform/mail/Mails.ts"
 import { MailTransport } from "../../services/platform/mail/MailTransport.ts"
 import { mailConnections } from "../../services/platform/mail/OutgoingMails.ts"
@@ -19,7 +20,7 @@ const mailTemplates = (config: AppConfig, publicUrl: URL) =>
     Effect.zipWith(
       transferTemplates(publicUrl),
       requestTemplates(new URL(config.portalUrl ?? publicUrl)),
-      (ofTransfers, ofRequests) => [notificationTemplate(publicUrl), ...ofTransfers, ...ofRequests],
+      (ofTransfers, ofRequests) => [notificationTemplate(publicUrl, config.brand), ...ofTransfers, ...ofRequests],
     ),
   )
 
@@ -33,6 +34,7 @@ export const mail = (config: AppConfig, publicUrl: URL) => {
   })
   const mailer = Mailer.layer.pipe(
     Layer.provide(mailTemplates(config, publicUrl)),
+    Layer.provide(Layer.succeed(Brand, config.brand)),
     Layer.provide(
       url === null ? DevMailbox.layer({ home, from }) : MailTransport.smtp({ url, from, connections: mailConnections }),
     ),

@@ -9,6 +9,8 @@ import { isIP } from "node:net"
 import { type ConfiguredIssuer, CookieAlgorithm } from "../../services/authentication/ConfiguredIssuer.ts"
 import { ConfiguredConsoleIssuer, type ConsoleIssuer } from "../../services/console/ConfiguredConsoleIssuer.ts"
 import { ConfiguredTokenIssuer } from "../../services/people/ConfiguredTokenIssuer.ts"
+import { type BrandLogo, type BrandShades, shadesOf } from "../../services/platform/Brand.ts"
+import { visible } from "../../services/platform/Visible.ts"
 import { type MailSender, parseSender } from "../../services/platform/mail/MailSender.ts"
 import { parseCidrs } from "../../services/platform/Outbound/AddressPolicy.ts"
 import { maxAttempts } from "../../services/webhooks/RetrySchedule.ts"
@@ -216,6 +218,39 @@ export const sender = (text: string): Parsed<MailSender | null> => {
   const parsed = parseSender(text)
   return parsed === null ? fault("is neither an address nor a name with an address") : Result.succeed(parsed)
 }
+
+/** A name on one line, without invisible characters. */
+export const brandName = (text: string): Parsed<string> => {
+  const name = text.trim()
+  return name.length > 0 && name.length <= 60 && visible(name) === name && !/\p{Cc}/u.test(name)
+    ? Result.succeed(name)
+    : fault("is not a name of 1 to 60 visible characters")
+}
+
+/** `#rrggbb`, and the shades of it that can be read. */
+export const brandColor = (text: string): Parsed<BrandShades | null> =>
+  /^#[0-9a-f]{6}$/i.test(text) ? Result.succeed(shadesOf(text.toLowerCase())) : fault("is not a colour as #rrggbb")
+
+const maxLogo = 262_144
+
+const logoType = (bytes: Uint8Array): BrandLogo["type"] | null => {
+  if (Buffer.from(bytes.subarray(0, 8)).equals(Buffer.from("89504e470d0a1a0a", "hex"))) return "image/png"
+  const text = new TextDecoder().decode(bytes).trimStart()
+  const isSvg = text.startsWith("<svg") ||
+    ((text.startsWith("<?xml") || text.startsWith("<!--")) && text.includes("<svg"))
+  return isSvg ? "image/svg+xml" : null
+}
+
+/** A file with an SVG or a PNG, read once at the start. */
+export const brandLogo = (text: string): Parsed<BrandLogo | null> =>
+  Result.flatMap(
+    Result.try({ try: () => readFileSync(text), catch: () => "names a file that cannot be read" }),
+    (bytes) => {
+      const type = logoType(bytes)
+      if (type === null) return fault("names a file that is neither an SVG nor a PNG")
+      return bytes.length > maxLogo ? fault("names a file of more than 256 KiB") : Result.succeed({ type, bytes })
+    },
+  )
 
 export const host = (text: string): Parsed<string> =>
   /^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$/i.test(text) ? Result.succeed(text.toLowerCase()) : fault("is not a host name")

@@ -1,10 +1,14 @@
 /** Every variable (docs/configuration.md): its parser, its default and an example. */
 import { Result } from "effect"
+import { defaultName } from "../../services/platform/Brand.ts"
 import { leastAuditDays } from "../../services/platform/observability/AuditDays.ts"
 import { specified } from "../../services/webhooks/RetrySchedule.ts"
 import {
   any,
   boolean,
+  brandColor,
+  brandLogo,
+  brandName,
   certificates,
   cidrs,
   consoleIssuers,
@@ -124,6 +128,9 @@ export const variables = {
     fallback: [],
     example: `[{"issuer":"https://id.example.com","client_id":"bailiwick"}]`,
   },
+  brandName: { name: "BRAND_NAME", parse: brandName, fallback: defaultName, example: "Example Mail" },
+  brandColor: { name: "BRAND_COLOR", parse: brandColor, fallback: null, example: "#0550ae" },
+  brandLogo: { name: "BRAND_LOGO", parse: brandLogo, fallback: null, example: "/etc/bailiwick/logo.svg" },
   mailWriteRate: { name: "MAIL_WRITE_RATE", parse: int(0, 10_000_000), fallback: 3_000, example: "3000" },
   mailReadRate: { name: "MAIL_READ_RATE", parse: int(0, 10_000_000), fallback: 30_000, example: "30000" },
   refusedCredentialsRate: {

@@ -12,6 +12,8 @@ import * as Edge from "./edge/RequestPipeline.ts"
 import { type FastRead, FastReads } from "./edge/FastReads.ts"
 import { hosts } from "./edge/HostHeader.ts"
 import type { Flows } from "./edge/StreamingResponse.ts"
+import { Brand } from "../../services/platform/Brand.ts"
+import { brandedPages } from "./pages/BrandedPages.ts"
 import * as Routes from "./edge/Routes.ts"
 import * as Validate from "./edge/Validate.ts"
 import { ListenerConnections } from "./listener/ListenerConnections.ts"
@@ -63,6 +65,7 @@ export class Server extends Context.Service<Server, {
         const routes = yield* Routes.make
         const { host } = options
         const fastReads = new Map<string, FastRead>()
+        const branded = brandedPages(yield* Brand)
         const served = Layer.provide(app, [
           Layer.succeed(FastReads, fastReads),
           Layer.succeed(HttpRouter.HttpRouter, routes.router),
@@ -87,7 +90,8 @@ export class Server extends Context.Service<Server, {
           connections: new ListenerConnections(options.maxConnections ?? connectionsBelow(descriptorLimit())),
           headerMillis: options.headerMillis ?? 10_000,
           lingerMillis: options.lingerMillis ?? 0,
-          app: (port) => edge(routes.router.asHttpEffect(), hosts(`${bracketed}:${port}`, options.publicUrl)),
+          app: (port) =>
+            edge(Effect.map(routes.router.asHttpEffect(), branded), hosts(`${bracketed}:${port}`, options.publicUrl)),
         }
         const { failed, port } = yield* bind(host, options.port, listening, options.nodeHttp ?? false)
         yield* Effect.addFinalizer(() =>

@@ -62,6 +62,9 @@ const wrong: Record<string, ReadonlyArray<string>> = {
     `[{"issuer":"https://i.example","client_id":"c","client_secret_file":"/nowhere/hunter2"}]`,
     `[{"issuer":"https://i.example","client_id":"c"},{"issuer":"https://i.example","client_id":"d"}]`,
   ],
+  BRAND_NAME: ["   ", "x".repeat(61), "Mail\u202e", "two\nlines"],
+  BRAND_COLOR: ["blue", "#05a", "#0550ag", "0550ae"],
+  BRAND_LOGO: ["/nowhere/hunter2.svg", here],
   IDENTITY_PROVIDER: ["none", "{}", `{"registration_endpoint":"https://"}`],
   MAIL_WRITE_RATE: ["-1", "a lot"],
   MAIL_READ_RATE: ["10000001"],
@@ -141,7 +144,7 @@ describe("AppConfig", () => {
           const said = line!.slice(name.length, line!.lastIndexOf(", for example"))
           if (value.length > 4) assert.notInclude(said, value)
           assert.notInclude(line!, "hunter2")
-          if (name === "WEBHOOKS_CA_FILE" || name === "NATS_CREDS") continue
+          if (["WEBHOOKS_CA_FILE", "NATS_CREDS", "BRAND_LOGO"].includes(name)) continue
           const trusted = `[{"issuer":"https://id.example.com","jwks_uri":"https://id.example.com/jwks"}]`
           const rest = name === "CONSOLE_ISSUERS"
             ? { MANAGEMENT_ISSUERS: trusted }

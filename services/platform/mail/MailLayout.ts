@@ -1,6 +1,7 @@
 /** The layout of mails: paragraphs, a quotation, one link as a button. */
 import { DateTime } from "effect"
 import { type Html, html } from "./Html.ts"
+import { type BrandShape, defaultBrand, defaultShades, isBranded } from "../Brand.ts"
 import type { RenderedMail } from "./Mails.ts"
 
 export interface MailLayout {
@@ -20,20 +21,32 @@ const quoted = (text: string) => text.split(/\r\n|\r|\n/).map((line) => `> ${lin
 export const when = (date: Date) =>
   `${DateTime.formatIso(DateTime.fromDateUnsafe(date)).slice(0, 16).replace("T", " ")} UTC`
 
-const textOf = ({ link, paragraphs, quote }: MailLayout) =>
+/** The installation's name at the end of a mail's text, where it has one of its own. */
+export const signature = (brand: BrandShape): string => isBranded(brand) ? `\n-- \n${oneLine(brand.name)}\n` : ""
+
+/** The installation's name at the head of a mail, where it has one of its own. A mail loads no picture. */
+export const mailHead = (brand: BrandShape): Html | null =>
+  isBranded(brand)
+    ? html`
+      <p style="color:${(brand.shades ?? defaultShades).light};font-weight:bold">${brand.name}</p>
+    `
+    : null
+
+const textOf = ({ link, paragraphs, quote }: MailLayout, brand: BrandShape) =>
   [
     ...paragraphs,
     ...(quote ? [quoted(quote)] : []),
     ...(link === undefined ? [] : [`${link.label}:\n${link.href}`]),
-  ].join("\n\n") + "\n"
+  ].join("\n\n") + "\n" + signature(brand)
 
 /** The mail's one button. Its style stands in it, since mail programs drop sheets; its address is in the text as well. */
-export const mailButton = ({ href, label }: NonNullable<MailLayout["link"]>): Html =>
+export const mailButton = ({ href, label }: NonNullable<MailLayout["link"]>, { shades }: BrandShape): Html =>
   html`
-    <p><a href="${href}" style="display:inline-block;padding:0.75em 1.25em;border-radius:0.4em;background:#0550ae;color:#ffffff;font-weight:bold;text-decoration:none">${label}</a></p>
+    <p><a href="${href}" style="display:inline-block;padding:0.75em 1.25em;border-radius:0.4em;background:${(shades ??
+      defaultShades).light};color:#ffffff;font-weight:bold;text-decoration:none">${label}</a></p>
   `
 
-const htmlOf = ({ link, paragraphs, quote, subject }: MailLayout): Html =>
+const htmlOf = ({ link, paragraphs, quote, subject }: MailLayout, brand: BrandShape): Html =>
   html`
     <!doctype html>
     <html lang="en">
@@ -42,15 +55,15 @@ const htmlOf = ({ link, paragraphs, quote, subject }: MailLayout): Html =>
         <title>${subject}</title>
       </head>
       <body style="font-family:sans-serif;line-height:1.5;max-width:36em">
-    ${paragraphs.map((paragraph) => html`<p>${paragraph}</p>\n`)}${quote
+    ${mailHead(brand)}${paragraphs.map((paragraph) => html`<p>${paragraph}</p>\n`)}${quote
       ? html`<blockquote style="white-space:pre-wrap">${quote}</blockquote>\n`
-      : null}${link === undefined ? null : mailButton(link)}</body>
+      : null}${link === undefined ? null : mailButton(link, brand)}</body>
     </html>
   `
 
 /** The letter as a mail, as text and as a document. */
-export const rendered = (letter: MailLayout): RenderedMail => ({
+export const rendered = (letter: MailLayout, brand: BrandShape = defaultBrand): RenderedMail => ({
   subject: letter.subject,
-  text: textOf(letter),
-  html: htmlOf(letter).text,
+  text: textOf(letter, brand),
+  html: htmlOf(letter, brand).text,
 })

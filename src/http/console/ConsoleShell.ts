@@ -1,4 +1,6 @@
 /** The page that every address of the console gets: it holds nothing of anybody, the scripts ask the API. */
+import { brandStylePath } from "../pages/BrandedPages.ts"
+
 export const assetsPath = "/console/assets"
 
 export interface ShellFiles {
@@ -15,9 +17,10 @@ export const consolePage = ({ chunks, script, style }: ShellFiles): string =>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="robots" content="noindex">
-<title>Bailiwick</title>
+<title>Console</title>
 <link rel="icon" href="${assetsPath}/icon.svg" type="image/svg+xml">
 <link rel="stylesheet" href="${assetsPath}/${style}">
+<link rel="stylesheet" href="${brandStylePath}">
 <script type="module" src="${assetsPath}/${script}"></script>
 ${chunks.map((chunk) => `<link rel="modulepreload" href="${assetsPath}/${chunk}">\n`).join("")}</head>
 <body>

@@ -9,10 +9,12 @@ import { NotFound } from "../../../schemas/problems/HttpProblems.ts"
 import { type ConsoleSession, ConsoleSessions } from "../../../services/console/ConsoleSessions.ts"
 import { ConsoleVisitors, stranger } from "../../../services/console/ConsoleVisitors.ts"
 import { OpenIdClient } from "../../../services/console/OpenIdClient.ts"
+import type { BrandShape } from "../../../services/platform/Brand.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { readInstallation } from "../../../services/platform/database/Installation.ts"
 import { consoleCookie } from "../auth/ConsoleAuth.ts"
 import { withoutSession, withSession } from "../console/ConsoleCookies.ts"
+import { logoPath } from "../pages/BrandedPages.ts"
 import { Clients } from "../edge/Clients.ts"
 import { actsAs } from "../edge/RequestActor.ts"
 
@@ -23,6 +25,7 @@ export interface ConsoleOptions {
   readonly publicUrl: URL
   readonly mode: "off" | "read" | "on"
   readonly transfers: boolean
+  readonly brand: BrandShape
 }
 
 const iso = (millis: number) => new Date(millis).toISOString()
@@ -38,7 +41,7 @@ const sessionView = ({ authTime, endsAt, id, idleEndsAt, issuer }: ConsoleSessio
 const actorOf = ({ account, person }: Pick<View, "account" | "person">) =>
   person !== null ? `person:${person.person_id}` : account === null ? null : `account:${account.id}`
 
-export const consoleHandlers = ({ mode, publicUrl, transfers }: ConsoleOptions) =>
+export const consoleHandlers = ({ brand, mode, publicUrl, transfers }: ConsoleOptions) =>
   HttpApiBuilder.group(
     Api,
     "console",
@@ -76,6 +79,7 @@ export const consoleHandlers = ({ mode, publicUrl, transfers }: ConsoleOptions) 
             ...visitor,
             issuers,
             mode,
+            brand: { name: brand.name, logo_url: brand.logo === null ? null : logoPath },
             features: { transfers },
             installation: { state },
             version: apiVersion,

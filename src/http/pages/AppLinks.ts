@@ -12,6 +12,8 @@ export interface AppLinksOptions {
   /** Whether this installation has the console. */
   readonly console: boolean
   readonly transfers: boolean
+  /** What this installation calls itself. */
+  readonly name: string
 }
 
 /** The screens, by the paths that lead to them, and what the API answers about the same. */
@@ -22,11 +24,11 @@ const screens = {
   domainTransfer: ["/console/transfers/:transfer_id", "/v1/domain-transfers/:transfer_id"],
 } as const satisfies Partial<Record<AppPathName, readonly [screen: string, api: string]>>
 
-const landing = ({ console }: AppLinksOptions) =>
+const landing = ({ console, name }: AppLinksOptions) =>
   ownPage({
-    title: "Bailiwick",
+    title: name,
     body:
-      html`<p>Bailiwick keeps two things straight for an organisation: who may act, and who owns what on its mail platform.</p>
+      html`<p>${name} keeps two things straight for an organisation: who may act, and who owns what on its mail platform.</p>
 <p>It reviews access and tells connected products of it, delivers email events to webhooks, and moves domains between
 accounts.</p>
 ${

@@ -4,8 +4,10 @@
  */
 import { HttpServerResponse } from "effect/http"
 import { type Html, html } from "../../../services/platform/mail/Html.ts"
+import { headMark, styleMark } from "./BrandedPages.ts"
 
-const policy = "default-src 'none'; style-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+const policy = "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; frame-ancestors 'none'; " +
+  "base-uri 'none'"
 
 export interface Page {
   readonly title: string
@@ -25,9 +27,9 @@ export const framed = (stylePath: string) => ({ body, status, title }: Page): Ht
           <meta name="viewport" content="width=device-width, initial-scale=1">
           <meta name="robots" content="noindex">
           <title>${title}</title>
-          <link rel="stylesheet" href="${stylePath}">
+          <link rel="stylesheet" href="${stylePath}">${styleMark}
         </head>
-        <body>
+        <body>${headMark}
           <main>
       <h1>${title}</h1>
       ${body}

@@ -46,6 +46,13 @@ export const screens: ReadonlyArray<Screen> = [
   },
   {
     part: "Operations",
+    menu: "Rejected messages",
+    path: "/console/operations/rejects",
+    sees: operator,
+    load: () => import("./screens/IntakeRejects.tsx"),
+  },
+  {
+    part: "Operations",
     menu: "Bus",
     path: "/console/operations/bus",
     sees: operator,

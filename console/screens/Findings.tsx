@@ -29,6 +29,7 @@ const headlines: Readonly<Record<Report["level"], string>> = {
 const pages: Readonly<Record<string, readonly [href: string, label: string]>> = {
   audit: ["/console/operations/audit", "Look at the audit"],
   broker: ["/console/operations/bus", "Look at the bus"],
+  intake: ["/console/operations/rejects", "Look at the messages"],
   installation: ["/console/operations/installation", "Look at the installation"],
   mail: ["/console/operations/queues", "Look at the queues"],
   outbox: ["/console/operations/queues", "Look at the queues"],

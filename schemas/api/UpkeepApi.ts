@@ -3,8 +3,11 @@ import { HttpApi, HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api
 import { ReasonBody } from "../identity/DecisionReason.ts"
 import { optionallyKeyed } from "../identity/IdempotencyKey.ts"
 import { InstallationState } from "../identity/InstallationView.ts"
+import { IntakeReject, IntakeRejectPage, intakeRejectQuery } from "../identity/IntakeRejectView.ts"
+import { NotFound } from "../problems/HttpProblems.ts"
 import { receiptProblems } from "../problems/IdempotencyProblems.ts"
-import { RoleRequired } from "../problems/IdentityProblems.ts"
+import { InvalidState, RoleRequired } from "../problems/IdentityProblems.ts"
+import { Id } from "../Wire.ts"
 import { Managed } from "./ManagementApi.ts"
 import { RequestValidation, strictBody } from "./RequestValidation.ts"
 
@@ -20,6 +23,25 @@ export class UpkeepApi extends HttpApiGroup.make("upkeep")
       success: InstallationState,
       error: [RoleRequired, ...receiptProblems],
     }).annotate(OpenApi.Summary, "Open a held installation, even where revocations may be lost, as an operator"),
+    HttpApiEndpoint.get("listIntakeRejects", "/v1/operations/intake-rejects", {
+      query: intakeRejectQuery,
+      success: IntakeRejectPage,
+      error: RoleRequired,
+    }).annotate(OpenApi.Summary, "Messages that could not be taken in, newest first, for operators"),
+    HttpApiEndpoint.post("retryIntakeReject", "/v1/operations/intake-rejects/:reject_id/retry", {
+      params: { reject_id: Id },
+      headers: optionallyKeyed,
+      payload: ReasonBody,
+      success: IntakeReject,
+      error: [NotFound, RoleRequired, InvalidState, ...receiptProblems],
+    }).annotate(OpenApi.Summary, "Let a rejected message wait for its account for seven days more, as an operator"),
+    HttpApiEndpoint.post("discardIntakeReject", "/v1/operations/intake-rejects/:reject_id/discard", {
+      params: { reject_id: Id },
+      headers: optionallyKeyed,
+      payload: ReasonBody,
+      success: IntakeReject,
+      error: [NotFound, RoleRequired, InvalidState, ...receiptProblems],
+    }).annotate(OpenApi.Summary, "Discard a message that could not be taken in, as an operator"),
   )
   .middleware(RequestValidation)
   .middleware(Managed)

@@ -9,6 +9,8 @@ import { OperatorAudit } from "../../services/operations/OperatorAudit.ts"
 import { BusStatus } from "../../services/operations/BusStatus.ts"
 import { OperatorInstallation } from "../../services/operations/OperatorInstallation.ts"
 import { OperatorKeys } from "../../services/operations/OperatorKeys.ts"
+import { OperatorRejects } from "../../services/operations/OperatorRejects.ts"
+import { RejectUpkeep } from "../../services/platform/messaging/RejectUpkeep.ts"
 import { Queues } from "../../services/operations/Queues.ts"
 import { AuditLog } from "../../services/platform/observability/AuditLog.ts"
 import { PolicyReviews } from "../../services/requests/PolicyReviews.ts"
@@ -76,6 +78,7 @@ const operating = ({ keyTransitionDeadline: deadlineMillis }: AppConfig) =>
     Queues.layer,
     BusStatus.layer,
     OperatorInstallation.layer,
+    OperatorRejects.layer.pipe(Layer.provide(RejectUpkeep.layer)),
     OperatorAudit.layer.pipe(Layer.provide(AuditLog.layer)),
     OperatorKeys.layer.pipe(Layer.provide(KeyRotation.layer({ deadlineMillis })), Layer.provide(SigningKeys.layer)),
   )

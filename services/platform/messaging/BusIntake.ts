@@ -39,7 +39,7 @@ interface Item<A> {
 }
 
 /** How long a message waits for an account that is not known yet. */
-const patienceMillis = 7 * 24 * 60 * 60_000
+export const patienceMillis = 7 * 24 * 60 * 60_000
 const batch = 500
 
 const rejectOf = ({ data, seq, subject }: Incoming, { detail, reason }: IntakeFault): Reject => ({

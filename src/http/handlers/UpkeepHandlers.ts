@@ -3,13 +3,20 @@ import { Effect } from "effect"
 import { HttpApi, HttpApiBuilder } from "effect/http-api"
 import { UpkeepApi } from "../../../schemas/api/UpkeepApi.ts"
 import { InstallationState } from "../../../schemas/identity/InstallationView.ts"
+import { IntakeReject } from "../../../schemas/identity/IntakeRejectView.ts"
 import { OperatorInstallation } from "../../../services/operations/OperatorInstallation.ts"
+import { OperatorRejects } from "../../../services/operations/OperatorRejects.ts"
 import type { InstallationRow } from "../../../services/platform/database/Installation.ts"
 import { noteOf } from "../../doctor/InstallationCheck.ts"
 import { personOf } from "../auth/PersonAuth.ts"
 import { keyed } from "./IdempotentResponse.ts"
 
 const Api = HttpApi.make("bailiwick").add(UpkeepApi)
+
+const pageOf = ({ after_id, limit }: { readonly limit: string; readonly after_id?: string }) => ({
+  limit: Number(limit),
+  afterId: after_id,
+})
 
 const timeOf = (at: Date | null) => at?.toISOString() ?? null
 
@@ -32,6 +39,7 @@ export const upkeep = HttpApiBuilder.group(
   "upkeep",
   Effect.fn(function* (handlers) {
     const installation = yield* OperatorInstallation
+    const rejects = yield* OperatorRejects
     return handlers.handleAll({
       installation: Effect.fnUntraced(function* () {
         const row = yield* installation.read((yield* personOf).personId).pipe(Effect.catchTag("SqlError", Effect.die))
@@ -42,6 +50,25 @@ export const upkeep = HttpApiBuilder.group(
         return yield* keyed(
           { principal, payload, status: 200, success: InstallationState },
           Effect.map(installation.open({ personId, reason: payload.reason }), installed),
+        )
+      }),
+      listIntakeRejects: Effect.fnUntraced(function* ({ query }) {
+        const { personId } = yield* personOf
+        const { state = "rejected", ...page } = query
+        return yield* rejects.list(personId, state, pageOf(page)).pipe(Effect.catchTag("SqlError", Effect.die))
+      }),
+      retryIntakeReject: Effect.fnUntraced(function* ({ params, payload }) {
+        const { personId, principal } = yield* personOf
+        return yield* keyed(
+          { principal, payload, status: 200, success: IntakeReject },
+          rejects.retry({ personId, reason: payload.reason, rejectId: params.reject_id }),
+        )
+      }),
+      discardIntakeReject: Effect.fnUntraced(function* ({ params, payload }) {
+        const { personId, principal } = yield* personOf
+        return yield* keyed(
+          { principal, payload, status: 200, success: IntakeReject },
+          rejects.discard({ personId, reason: payload.reason, rejectId: params.reject_id }),
         )
       }),
     })

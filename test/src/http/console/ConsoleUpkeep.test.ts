@@ -1,7 +1,9 @@
 /** What waits for an operator's word at the console, in real Chromium. */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
+import { randomUUID } from "node:crypto"
 import { Database } from "../../../../services/platform/database/Database.ts"
+import { intakeReject } from "../../../support/TestRejects.ts"
 import { reason } from "../../../support/Fixtures.ts"
 import { Chromium, everyLook, fill, heading, inConsole, press, text } from "./ConsoleBrowser.ts"
 import { staged } from "./ConsoleStage.ts"
@@ -30,6 +32,28 @@ layer(stage, { excludeTestServices: true, timeout: "4 minutes" })("an operator's
       yield* everyLook(at, "installation-opened")
       const records = yield* sql`select details from audit_records where action = 'installation.opened'`
       assert.deepStrictEqual(records, [{ details: { reason, held_reason: "messages_missing" } }])
+    }))
+
+  it.effect("discards a message that could not be taken in, and lets another wait once more", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* Database
+      yield* intakeReject({ accountId: randomUUID() })
+      const at = yield* inConsole("Oz", {}, "/console/operations/rejects")
+      yield* heading(at.page, "Rejected messages")
+      yield* press(at.page, "Wait again…")
+      yield* fill(at.page, "Reason", reason)
+      yield* press(at.page, "Wait again")
+      yield* text(at.page, "Every message was taken in.")
+      const malformed = yield* intakeReject({ payload: `{"type":"email.sent","data":` })
+      yield* at.open("/console/operations/rejects", "Rejected messages")
+      yield* press(at.page, "28 bytes")
+      yield* everyLook(at, "rejects")
+      yield* press(at.page, "Discard…")
+      yield* fill(at.page, "Reason", reason)
+      yield* press(at.page, "Discard")
+      yield* text(at.page, "Every message was taken in.")
+      const [row] = yield* sql`select state from intake_rejects where id = ${malformed}::uuid`
+      assert.deepStrictEqual(row, { state: "resolved" })
     }))
 
   it.effect("a sponsor has none of these pages", () =>

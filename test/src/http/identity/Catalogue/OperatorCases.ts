@@ -1,6 +1,8 @@
 /** Operations of an operator on the whole installation. */
+import { randomUUID } from "node:crypto"
 import { Clock, Effect } from "effect"
 import { Database } from "../../../../../services/platform/database/Database.ts"
+import { intakeReject } from "../../../../support/TestRejects.ts"
 import { reason } from "../../../../support/Fixtures.ts"
 import { ask } from "../IdentityClient.ts"
 import type { IdentityStage } from "../IdentityStage.ts"
@@ -28,6 +30,10 @@ const activeKey = (stage: IdentityStage) =>
     return { params: { kid }, body: { reason } }
   })
 
+/** A message that waited for its account in vain. */
+const onReject = () =>
+  Effect.map(intakeReject({ accountId: randomUUID() }), (reject_id) => ({ params: { reject_id }, body: { reason } }))
+
 export const operator: ReadonlyArray<Case> = [
   { operation: "signing-keys.listSigningKeys", ...operates, asked: nothing },
   {
@@ -44,4 +50,11 @@ export const operator: ReadonlyArray<Case> = [
   { operation: "upkeep.installation", ...operates, asked: nothing },
   // Of an open installation: while it is held, other operations of the catalogue would be refused.
   { operation: "upkeep.openInstallation", ...operates, asked: () => Effect.succeed({ body: { reason } }) },
+  {
+    operation: "upkeep.listIntakeRejects",
+    ...operates,
+    asked: () => Effect.succeed({ query: "?state=waiting&limit=1" }),
+  },
+  { operation: "upkeep.retryIntakeReject", ...operates, asked: onReject },
+  { operation: "upkeep.discardIntakeReject", ...operates, asked: onReject },
 ]

@@ -1,0 +1,146 @@
+/** Messages that could not be taken in: what was wrong with each, waiting once more, and the end of one. */
+import type { JSX } from "preact"
+import { ask } from "../contract/Ask.ts"
+import type { AnswerOf } from "../contract/EndpointTypes.ts"
+import { here, setQuery } from "../Location.ts"
+import { CopyCommand } from "../parts/CopyCommand.tsx"
+import { DialogButton } from "../parts/Dialog.tsx"
+import { Failure } from "../parts/Failure.tsx"
+import { SelectField } from "../parts/Form.tsx"
+import { Page } from "../parts/Page.tsx"
+import { ReasonForm } from "../parts/ReasonForm.tsx"
+import { Table } from "../parts/Table.tsx"
+import { filterOf, pageAfter } from "../parts/TextFilter.tsx"
+import { When } from "../parts/When.tsx"
+import { useResource } from "../Resource.ts"
+
+type Reject = AnswerOf<"listIntakeRejects">["items"][number]
+
+const Message = ({ of }: { readonly of: Reject }): JSX.Element => (
+  <details>
+    <summary>{of.bytes} bytes</summary>
+    <pre tabIndex={0}>{of.raw}</pre>
+  </details>
+)
+
+const Decide = ({ done, of }: { readonly of: Reject; readonly done: () => unknown }): JSX.Element => (
+  <div class="actions">
+    {of.retryable
+      ? (
+        <DialogButton name={`retry ${of.id}`} label="Wait again…" title="Wait for the account once more">
+          {(close) => (
+            <ReasonForm
+              name={`retry ${of.id}`}
+              close={close}
+              done={done}
+              submit="Wait again"
+              said="It waits for its account for seven days more."
+              write={(reason, key) =>
+                ask("retryIntakeReject", { params: { reject_id: of.id }, payload: { reason } }, { key })}
+            >
+              <p>
+                The message is taken in as soon as the account <code>{of.account_id}</code> is known.
+              </p>
+            </ReasonForm>
+          )}
+        </DialogButton>
+      )
+      : null}
+    <DialogButton name={`discard ${of.id}`} label="Discard…" title="Discard a message">
+      {(close) => (
+        <ReasonForm
+          name={`discard ${of.id}`}
+          close={close}
+          done={done}
+          submit="Discard"
+          kind="stop"
+          said="The message is discarded."
+          write={(reason, key) =>
+            ask("discardIntakeReject", { params: { reject_id: of.id }, payload: { reason } }, { key })}
+        >
+          <p>The message is in no list and no finding any more. This cannot be taken back.</p>
+        </ReasonForm>
+      )}
+    </DialogButton>
+  </div>
+)
+
+const states = [["rejected", "Rejected"], ["waiting", "Waiting for their account"]] as const
+
+const IntakeRejects = (): JSX.Element => {
+  const state = filterOf("state") ?? "rejected"
+  const rejects = useResource(
+    `intake rejects ${here.value.search}`,
+    (signal) => ask("listIntakeRejects", { query: { state, after_id: filterOf("after") } }, { signal }),
+  )
+  const found = rejects.value.value
+  return (
+    <Page title="Rejected messages">
+      <div class="filters">
+        <SelectField
+          label="Show"
+          value={state}
+          options={states}
+          onChange={(state) => setQuery({ state, after: undefined })}
+        />
+      </div>
+      <Failure of={rejects.failure} retry={rejects.reload} />
+      {found === undefined ? null : (
+        <Table
+          caption="Messages that could not be taken in, newest first"
+          rows={found.items}
+          keyOf={({ id }) => id}
+          empty={state === "waiting" ? "No message waits for its account." : "Every message was taken in."}
+          columns={[
+            {
+              head: "Message",
+              cell: ({ stream, stream_seq, subject }) => (
+                <>
+                  <code>{subject}</code>
+                  <br />
+                  <span class="note">{stream}, sequence {stream_seq}</span>
+                </>
+              ),
+            },
+            {
+              head: "Why",
+              cell: ({ detail, reason }) => (
+                <>
+                  {reason}
+                  {detail === null ? null : <p class="note">{detail}</p>}
+                </>
+              ),
+            },
+            {
+              head: "Account",
+              cell: ({ account_id }) =>
+                account_id === null ? <span class="note">none</span> : <code>{account_id}</code>,
+            },
+            {
+              head: "Arrived",
+              cell: ({ received_at, waits_until }) => (
+                <>
+                  <When at={received_at} />
+                  {waits_until === null ? null : (
+                    <p class="note">
+                      waits, ends <When at={waits_until} />
+                    </p>
+                  )}
+                </>
+              ),
+            },
+            { head: "Content", cell: (one) => <Message of={one} /> },
+            { head: "Decide", cell: (one) => <Decide of={one} done={rejects.reload} /> },
+          ]}
+        />
+      )}
+      {found?.next_after_id == null ? null : (
+        <p>
+          <a href={pageAfter(found.next_after_id)}>Older messages</a>
+        </p>
+      )}
+      <CopyCommand command="doctor" />
+    </Page>
+  )
+}
+export default IntakeRejects

@@ -114,6 +114,37 @@ const Delete = ({ close, of }: Opened): JSX.Element => {
   )
 }
 
+/** Sends a sample of one type, whatever the webhook takes. */
+const Test = ({ close, done, of }: Opened): JSX.Element => {
+  const action = useAction()
+  const types = useResource("event types", (signal) => ask("listEventTypes", {}, { signal }))
+  const draft = useDraft("test", { event: "email.delivered" as Events[number] })
+  const { event } = draft.value.value
+  const items = types.value.value?.items ?? []
+  const chosen = items.find(({ event_type }) => event_type === event)
+  const write = async () => {
+    if (!await action.run(() => ask("testWebhook", { params: { webhook_id: of.id }, payload: { event } }))) return
+    announce("A sample event is on its way.")
+    close()
+    await done()
+  }
+  return (
+    <Form action={action} close={close} submit="Send the test" ready={chosen !== undefined} write={write}>
+      <Failure of={types.failure} retry={types.reload} />
+      <SelectField
+        label="Event"
+        value={event}
+        options={items.map(({ event_type }) => [event_type, event_type] as const)}
+        onChange={(event) => draft.set({ event: event as Events[number] })}
+      />
+      {chosen === undefined ? null : <p class="note">{chosen.meaning}.</p>}
+      {of.events.includes(event)
+        ? null
+        : <p class="note">This webhook does not take events of this type. The test is sent nevertheless.</p>}
+    </Form>
+  )
+}
+
 const spans = [["1", "The last hour"], ["24", "24 hours"], ["168", "7 days"], ["720", "30 days"]] as const
 const kinds = [["dead_letter", "Dead letters"], ["delivered", "What was delivered"]] as const
 type Kind = (typeof kinds)[number][0]
@@ -236,6 +267,7 @@ const One = ({ of, resource }: { readonly of: Webhook; readonly resource: Resour
       up={["/console/webhooks", "Webhooks"]}
       actions={
         <>
+          {of.is_active ? button("test", "Send a test…", "Send a test event", Test) : null}
           {button("edit", "Edit…", "Edit the webhook", Edit)}
           {button("rotate", "New secret…", "Make a new signing secret", Rotate)}
           {button("replay", "Send again…", "Send deliveries again", Replay)}

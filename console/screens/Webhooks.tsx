@@ -69,7 +69,7 @@ const Buttons = ({ done, of }: { readonly of: Webhook; readonly done: () => unkn
     await done()
   }
   const test = async () => {
-    if (await action.run(() => ask("testWebhook", { params }))) announce("A sample event is on its way.")
+    if (await action.run(() => ask("testWebhook", { params, payload: {} }))) announce("A sample event is on its way.")
   }
   return (
     <div>

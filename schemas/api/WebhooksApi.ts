@@ -55,6 +55,10 @@ export const ReplayRequest = Schema.Struct({
 }).annotate({ identifier: "ReplayRequest" })
 export type ReplayRequest = typeof ReplayRequest.Type
 
+export const TestRequest = Schema.Struct({
+  event: orNull(EventType).annotate({ description: "The type of the sample; by default `email.delivered`" }),
+}).annotate({ identifier: "WebhookTestRequest" })
+
 const TestAnswer = Schema.Struct({ queued: Schema.Boolean, url: Schema.String })
 const Replayed = Schema.Struct({ replayed: Schema.Int })
 
@@ -102,11 +106,12 @@ export class WebhooksApi extends HttpApiGroup.make("webhooks")
       .annotate(OpenApi.Summary, "Give a webhook a new secret; the old one signs beside it for a while"),
     HttpApiEndpoint.post("testWebhook", "/v1/webhooks/:webhook_id/test", {
       params,
+      payload: TestRequest,
       success: TestAnswer,
       error: [WebhookNotFound, RateLimited],
     }).middleware(RequestValidation).middleware(Authenticated).annotate(
       OpenApi.Summary,
-      "Queue a sample email.delivered event",
+      "Queue a sample event of a type of your choice, email.delivered by default",
     ),
     HttpApiEndpoint.post("replayWebhook", "/v1/webhooks/:webhook_id/replay", {
       params,

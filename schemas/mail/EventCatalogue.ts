@@ -34,6 +34,9 @@ const described: Readonly<Record<EventType, Described>> = {
   },
 }
 
+/** An example of the members of `metadata` that a type has beside `subject` and `tag`. */
+export const exampleMetadata = (event: EventType): Readonly<Record<string, string>> => described[event].metadata
+
 export const EventTypeView = Schema.Struct({
   event_type: EventType,
   meaning: Schema.String,

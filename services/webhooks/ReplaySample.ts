@@ -1,18 +1,17 @@
-import type { WebhookBody } from "../../schemas/mail/MailEvent.ts"
+import { exampleMetadata } from "../../schemas/mail/EventCatalogue.ts"
+import type { EventType, WebhookBody } from "../../schemas/mail/MailEvent.ts"
 
-/** A complete `email.delivered` body, for a webhook's test event. */
-export const sampleBody = (id: string, now: Date): string =>
+/** The type of a test event whose request names none. */
+export const defaultSample: EventType = "email.delivered"
+
+/** A complete body of the type, for a webhook's test event. */
+export const sampleBody = (event: EventType, id: string, now: Date): string =>
   JSON.stringify(
     {
-      event: "email.delivered",
+      event,
       email_id: `test-${id}`,
       recipient: "recipient@example.com",
       timestamp: now.toISOString(),
-      metadata: {
-        subject: "A test of this webhook",
-        tag: "test",
-        domain: "example.com",
-        smtp_response: "250 2.0.0 OK",
-      },
+      metadata: { subject: "A test of this webhook", tag: "test", ...exampleMetadata(event) },
     } satisfies WebhookBody,
   )

@@ -6,6 +6,7 @@ import { Clock, Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
 import { RateLimited } from "../../schemas/problems/HttpProblems.ts"
 import { DeliveryNotFound, DeliveryUnderWay, WebhookNotFound } from "../../schemas/problems/WebhookProblems.ts"
+import type { EventType } from "../../schemas/mail/MailEvent.ts"
 import { isUuid } from "../../schemas/Wire.ts"
 import { Audit } from "../platform/observability/Audit.ts"
 import { WakeUps } from "../platform/messaging/WakeUps.ts"
@@ -18,7 +19,7 @@ import { insertEvents } from "./Deliveries/CreateDeliveries.ts"
 import { arrayOf } from "./Deliveries/PgArray.ts"
 import { dayOf } from "./Deliveries/UuidDay.ts"
 import { lockQueueStates } from "./Deliveries/RowLocks.ts"
-import { sampleBody } from "./ReplaySample.ts"
+import { defaultSample, sampleBody } from "./ReplaySample.ts"
 import { type ReplayArgs, replayJob } from "./WebhookJobKinds.ts"
 
 export interface Span {
@@ -35,6 +36,7 @@ export class Replays extends Context.Service<Replays, {
   readonly test: (
     accountId: string,
     webhookId: string,
+    event?: EventType,
   ) => Effect.Effect<{ readonly queued: boolean; readonly url: string }, WebhookNotFound | RateLimited>
   /** Replays one ended delivery. */
   readonly one: (
@@ -90,27 +92,28 @@ const make = Effect.gen(function* () {
     return row ?? (yield* new WebhookNotFound())
   })
 
-  const test: Replays["Service"]["test"] = Effect.fn("Replays.test")(function* (accountId, webhookId) {
-    yield* find(accountId, webhookId).pipe(Effect.catchTag("SqlError", Effect.die))
-    yield* limited("test", accountId)
-    return yield* Effect.gen(function* () {
-      const webhook = yield* find(accountId, webhookId)
-      if (!webhook.is_active) return { queued: false, url: webhook.url }
-      const now = new Date(yield* Clock.currentTimeMillis)
-      const [eventId, deliveryId] = yield* (yield* Ids).batch(2)
-      const event = "email.delivered"
-      const body = sampleBody(eventId!, now)
-      const deliveries = [{ id: deliveryId!, webhookId: webhook.id, claimed: false }]
-      yield* insertEvents(
-        sql,
-        [{ id: eventId!, accountId, event, sourceId: `test-${eventId}`, body, deliveries }],
-        { now, leaseUntil: now },
-      )
-      yield* record(accountId, "webhook.tested", `webhook:${webhook.id}`)
-      yield* sql.afterCommit(wakeUps.notify(dueTopic))
-      return { queued: true, url: webhook.url }
-    }).pipe(sql.withTransaction, Effect.catchTag("SqlError", Effect.die))
-  })
+  const test: Replays["Service"]["test"] = Effect.fn("Replays.test")(
+    function* (accountId, webhookId, event = defaultSample) {
+      yield* find(accountId, webhookId).pipe(Effect.catchTag("SqlError", Effect.die))
+      yield* limited("test", accountId)
+      return yield* Effect.gen(function* () {
+        const webhook = yield* find(accountId, webhookId)
+        if (!webhook.is_active) return { queued: false, url: webhook.url }
+        const now = new Date(yield* Clock.currentTimeMillis)
+        const [eventId, deliveryId] = yield* (yield* Ids).batch(2)
+        const body = sampleBody(event, eventId!, now)
+        const deliveries = [{ id: deliveryId!, webhookId: webhook.id, claimed: false }]
+        yield* insertEvents(
+          sql,
+          [{ id: eventId!, accountId, event, sourceId: `test-${eventId}`, body, deliveries }],
+          { now, leaseUntil: now },
+        )
+        yield* record(accountId, "webhook.tested", `webhook:${webhook.id}`, { event })
+        yield* sql.afterCommit(wakeUps.notify(dueTopic))
+        return { queued: true, url: webhook.url }
+      }).pipe(sql.withTransaction, Effect.catchTag("SqlError", Effect.die))
+    },
+  )
 
   const ended: Replays["Service"]["ended"] = Effect.fnUntraced(function* ({ status, to, webhook_id }, from, limit) {
     const rows = yield* status === "dead_letter"

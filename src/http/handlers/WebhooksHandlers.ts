@@ -63,8 +63,8 @@ export const webhooks = HttpApiBuilder.group(
         const id = yield* idOf(params.webhook_id)
         return yield* service.rotate((yield* Principal).accountId, id, payload.overlap_seconds)
       }),
-      testWebhook: Effect.fnUntraced(function* ({ params }) {
-        return yield* replays.test((yield* Principal).accountId, params.webhook_id)
+      testWebhook: Effect.fnUntraced(function* ({ params, payload }) {
+        return yield* replays.test((yield* Principal).accountId, params.webhook_id, payload.event ?? undefined)
       }),
       replayWebhook: Effect.fnUntraced(function* ({ params, payload }) {
         const replayed = yield* replays.many((yield* Principal).accountId, params.webhook_id, {

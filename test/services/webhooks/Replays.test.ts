@@ -1,7 +1,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Schema } from "effect"
 import { TestClock } from "effect/testing"
-import { WebhookBody } from "../../../schemas/mail/MailEvent.ts"
+import { eventTypes, metadataFields, WebhookBody } from "../../../schemas/mail/MailEvent.ts"
 import { FullDeliveryRecord } from "../../../schemas/mail/Delivery.ts"
 import { RateLimited } from "../../../schemas/problems/HttpProblems.ts"
 import { DeliveryNotFound, DeliveryUnderWay, WebhookNotFound } from "../../../schemas/problems/WebhookProblems.ts"
@@ -195,6 +195,15 @@ layer(Layer.fresh(fixture()))("Replays", (it) => {
       assert.isTrue(Schema.is(WebhookBody)(record.payload))
       assert.hasAllKeys(record.payload.metadata, ["subject", "tag", "domain", "smtp_response"])
       assert.lengthOf(yield* claimAll([row!.id]), 1)
+      for (const event of eventTypes) {
+        const other = yield* webhook({ events: ["email.failed"] })
+        yield* test(other.accountId, other.id, event)
+        const [sent] = yield* sql<{ id: string }>`select id from deliveries where webhook_id = ${other.id}::uuid`
+        const { event_type, payload } = yield* recordOf(other.accountId, sent!.id)
+        assert.deepStrictEqual([event_type, payload.event], [event, event])
+        assert.isTrue(Schema.is(WebhookBody)(payload))
+        assert.hasAllKeys(payload.metadata, ["subject", "tag", ...metadataFields[event]])
+      }
       yield* (yield* Webhooks).update(hook.accountId, hook.id, { isActive: false })
       assert.deepStrictEqual(yield* test(hook.accountId, hook.id), { queued: false, url: hook.url })
       assert.strictEqual(yield* count("deliveries", `webhook_id = '${hook.id}'`), 1)

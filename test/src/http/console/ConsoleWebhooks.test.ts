@@ -56,6 +56,14 @@ layer(stage, { excludeTestServices: true, timeout: "4 minutes" })("a mail accoun
       yield* Effect.promise(() => page.waitForSelector("tbody tr"))
       yield* everyLook(at, "webhook")
 
+      yield* press(page, "Send a test…")
+      yield* text(page, "The recipient's mail server confirmed the delivery.")
+      yield* Effect.promise(() => page.select("dialog[open] select", "email.opened"))
+      yield* text(page, "This webhook does not take events of this type.")
+      yield* everyLook(at, "webhook-testing")
+      yield* press(page, "Send the test")
+      yield* text(page, "email.opened")
+
       yield* press(page, "New secret…")
       yield* press(page, "Make a new secret")
       const second = yield* secretOf(page)

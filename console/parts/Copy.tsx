@@ -14,7 +14,13 @@ export const CopyButton = ({ label = "Copy", text }: {
       type="button"
       class="small"
       onClick={async () => {
-        await navigator.clipboard.writeText(text)
+        try {
+          await navigator.clipboard.writeText(text)
+        } catch {
+          // A frame may write to the clipboard only where the page around it lets it.
+          announce("This page may not copy: select the text instead.")
+          return
+        }
         done.value = true
         announce("Copied.")
       }}

@@ -1,4 +1,5 @@
 /** One delivery: what was sent, each attempt with its answer and time, and sending it again. */
+import { useSignal } from "@preact/signals"
 import type { JSX } from "preact"
 import { useAction } from "../Action.ts"
 import { ask } from "../contract/Ask.ts"
@@ -15,12 +16,22 @@ import { useRefresh } from "../Refresh.ts"
 import { type Resource, useResource } from "../Resource.ts"
 
 type Delivery = AnswerOf<"getDelivery">
+type Request = NonNullable<Delivery["request"]>
 
 const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`
 
-/** The same POST without its signature, which only the program can make. */
-const curlOf = ({ endpoint_url, payload }: Delivery): string =>
-  `curl -X POST -H 'content-type: application/json' -d ${quoted(JSON.stringify(payload))} ${quoted(endpoint_url ?? "")}`
+/** Headers that curl is not to send: what it sets by itself. */
+const own = new Set(["user-agent"])
+
+/** The same POST, with a placeholder for each signature: only the program can make them. */
+const curlOf = ({ body, headers, url }: Request): string =>
+  [
+    `curl -X POST ${quoted(url ?? "")}`,
+    ...Object.entries(headers).filter(([name]) => !own.has(name.toLowerCase())).map(([name, value]) =>
+      `-H ${quoted(`${name}: ${/signature/i.test(name) ? "<signature>" : value}`)}`
+    ),
+    `--data-raw ${quoted(body)}`,
+  ].join(" \\\n  ")
 
 const Attempts = ({ of: { attempts } }: { readonly of: Delivery }): JSX.Element => (
   <section aria-labelledby="attempts">
@@ -39,19 +50,47 @@ const Attempts = ({ of: { attempts } }: { readonly of: Delivery }): JSX.Element 
   </section>
 )
 
+const Headers = ({ of }: { readonly of: Request }): JSX.Element => (
+  <details>
+    <summary>Headers of the last attempt</summary>
+    <dl>
+      {Object.entries(of.headers).map(([name, value]) => (
+        <div key={name}>
+          <dt>{name}</dt>
+          <dd>
+            <code>{value}</code>
+          </dd>
+        </div>
+      ))}
+    </dl>
+    <p class="note">Signatures are not kept: an attempt makes them anew, with the secret of its time.</p>
+  </details>
+)
+
 const Bodies = ({ of }: { readonly of: Delivery }): JSX.Element => {
-  const payload = JSON.stringify(of.payload, null, 2)
+  const raw = useSignal(false)
+  const { request } = of
+  const pretty = JSON.stringify(of.payload, null, 2)
+  const shown = raw.value && request !== null ? request.body : pretty
   return (
     <>
       <section aria-labelledby="payload">
         <div class="head">
           <h2 id="payload">Sent</h2>
           <div class="actions">
-            <CopyButton text={payload} label="Copy body" />
-            {of.endpoint_url === null ? null : <CopyButton text={curlOf(of)} label="Copy as curl" />}
+            {request === null
+              ? null
+              : (
+                <button type="button" aria-pressed={raw.value} onClick={() => void (raw.value = !raw.value)}>
+                  As it was sent
+                </button>
+              )}
+            <CopyButton text={shown} label="Copy body" />
+            {request === null ? null : <CopyButton text={curlOf(request)} label="Copy as curl" />}
           </div>
         </div>
-        <pre tabIndex={0} aria-label="The body that was sent">{payload}</pre>
+        <pre tabIndex={0} aria-label="The body that was sent">{shown}</pre>
+        {request === null ? null : <Headers of={request} />}
       </section>
       {of.response_body === null || of.response_body === "" ? null : (
         <section aria-labelledby="answer">

@@ -1,7 +1,7 @@
 /** `/v1/webhooks` and `/v1/webhook-deliveries` (docs/api/mail.md; rotation and replays are extras). */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
-import { DeliveryPage, DeliveryStatus, FullDeliveryRecord } from "../mail/Delivery.ts"
+import { DeliveryPage, DeliveryStatus, FullDeliveryRecord, SentDelivery } from "../mail/Delivery.ts"
 import { EventType } from "../mail/MailEvent.ts"
 import { WebhookDetails, WebhookView, WebhookWithSecret } from "../mail/Webhook.ts"
 import { InvalidCredentials, RateLimited } from "../problems/HttpProblems.ts"
@@ -140,10 +140,10 @@ export class WebhooksApi extends HttpApiGroup.make("webhooks")
     ),
     HttpApiEndpoint.get("getDelivery", "/v1/webhook-deliveries/:delivery_id", {
       params: delivery,
-      success: FullDeliveryRecord,
+      success: SentDelivery,
       error: DeliveryNotFound,
     }).middleware(RequestValidation).middleware(Authenticated)
-      .annotate(OpenApi.Summary, "Read one delivery, found by its id alone"),
+      .annotate(OpenApi.Summary, "Read one delivery, found by its id alone, with the request that was sent"),
     HttpApiEndpoint.post("replayDelivery", "/v1/webhook-deliveries/:delivery_id/replay", {
       params: delivery,
       success: Schema.Struct({ id: Id, status: DeliveryStatus }).pipe(HttpApiSchema.status(202)),

@@ -43,6 +43,20 @@ export const FullDeliveryRecord = Schema.Struct({
   attempts: Schema.Array(Attempt),
 }).annotate({ identifier: "WebhookDeliveryDetails" })
 
+/** The request of an attempt, without what only its secret can make. */
+export const SentRequest = Schema.Struct({
+  url: Schema.NullOr(Schema.String),
+  headers: Schema.Record(Schema.String, Schema.String).annotate({
+    description: "The headers of the last attempt; of a signature its first characters alone: it is not kept",
+  }),
+  body: Schema.String.annotate({ description: "The body, byte for byte as every attempt sends it" }),
+}).annotate({ identifier: "WebhookSentRequest" })
+
+export const SentDelivery = Schema.Struct({
+  ...FullDeliveryRecord.fields,
+  request: Schema.NullOr(SentRequest).annotate({ description: "Null until the first attempt has ended" }),
+}).annotate({ identifier: "WebhookDeliverySent" })
+
 export const DeliveryPage = Schema.Struct({
   items: Schema.Array(DeliveryRecord),
   total: Schema.Int,

@@ -14,6 +14,7 @@ import { Database } from "../platform/database/Database.ts"
 import { floorOf } from "../platform/Ids.ts"
 import { counted } from "../platform/MapSizes.ts"
 import { attemptsOf } from "./Deliveries/Attempts.ts"
+import { userAgent } from "./Signer.ts"
 import { newest } from "./NewestDeliveries.ts"
 
 export interface PageRequest {
@@ -40,6 +41,18 @@ const time = (column: string) => `to_char(${column} at time zone 'UTC', 'YYYY-MM
 const record = `
   x.id, x.webhook_id, x.event_type, x.status, x.response_status, x.attempt,
   ${time("x.next_retry_at")} as next_retry_at, ${time("x.created_at")} as created_at`
+
+/**
+ * The request of the last attempt, made again of what is stored: its signatures are not, and need the secret of that
+ * time. `Signer.headersFor` made it.
+ */
+const request = `
+  case when json_array_length(x.attempts) = 0 then null else json_build_object('url', x.endpoint_url, 'headers',
+    json_build_object('content-type', 'application/json', 'User-Agent', '${userAgent}', 'X-Webhook-Signature', '…',
+      'X-Webhook-Event', x.event_type, 'X-Webhook-Delivery', x.id, 'X-Webhook-Attempt', x.attempts->-1->>'attempt',
+      'webhook-id', x.id, 'webhook-timestamp',
+      floor(extract(epoch from (x.attempts->-1->>'started_at')::timestamptz))::bigint::text,
+      'webhook-signature', 'v1,…'), 'body', x.body) end as request`
 
 const columns = "id, webhook_id, event_type, status, response_status, attempt, next_retry_at, created_at"
 const letterColumns =
@@ -192,7 +205,9 @@ export class DeliveryRecords extends Context.Service<DeliveryRecords, {
               select row_to_json(v)::text as body from (
                 select ${
               reads.literal(record)
-            }, x.body::json as payload, x.response_body, x.endpoint_url, x.error, x.attempts
+            }, x.body::json as payload, x.response_body, x.endpoint_url, x.error, x.attempts${
+              reads.literal(webhookId === undefined ? `, ${request}` : "")
+            }
                 from x where x.webhook_id = coalesce(${webhookId ?? null}::uuid, x.webhook_id)
               ) v`.pipe(Effect.orDie)
             return row === undefined ? yield* new DeliveryNotFound() : row.body

@@ -20,7 +20,7 @@ const digestBytes = 32
 const generationSecrets = 2_048
 const shown = Buffer.alloc(digestBytes)
 
-const userAgent = "Bailiwick-Webhooks/0.2.0"
+export const userAgent = "Bailiwick-Webhooks/0.2.0"
 
 // The message is copied once to `messageAt`, and each key writes its pad and head right before it, for all signatures
 // of a delivery. All of this is synchronous, so no other delivery writes to the buffer in between.

@@ -2,6 +2,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import type { Page } from "puppeteer-core"
+import { Database } from "../../../../services/platform/database/Database.ts"
 import { Chromium, everyLook, fill, heading, inConsole, press, text } from "./ConsoleBrowser.ts"
 import { staged } from "./ConsoleStage.ts"
 
@@ -84,7 +85,17 @@ layer(stage, { excludeTestServices: true, timeout: "4 minutes" })("a mail accoun
       yield* heading(page, "email.delivered")
       yield* text(page, "No attempt was made yet.")
       yield* text(page, "recipient")
+      // The first attempt ends; no process of this test sends anything.
+      const { sql } = yield* Database
+      yield* sql`update deliveries set first_started_at = created_at, first_duration_ms = 12, first_response_status = 200,
+        endpoint_url = ${url}`
+      yield* press(page, "Headers of the last attempt")
+      yield* text(page, "X-Webhook-Delivery")
+      yield* text(page, "v1,…")
       yield* everyLook(at, "delivery")
+      yield* press(page, "As it was sent")
+      yield* text(page, '{"event":"')
+      yield* press(page, "Copy as curl")
 
       yield* press(page, "Event types")
       yield* text(page, `Taken by ${url}`)

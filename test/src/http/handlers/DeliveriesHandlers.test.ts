@@ -5,7 +5,7 @@ import { HttpApi, HttpApiBuilder } from "effect/http-api"
 import { randomUUID } from "node:crypto"
 import { DeliveriesApi } from "../../../../schemas/api/DeliveriesApi.ts"
 import { WebhooksApi } from "../../../../schemas/api/WebhooksApi.ts"
-import { DeliveryList } from "../../../../schemas/mail/Delivery.ts"
+import { DeliveryList, SentDelivery } from "../../../../schemas/mail/Delivery.ts"
 import { DeliveryStatistics } from "../../../../schemas/mail/DeliveryStatistics.ts"
 import { EventTypes } from "../../../../schemas/mail/EventCatalogue.ts"
 import { eventTypes, metadataFields, WebhookBody } from "../../../../schemas/mail/MailEvent.ts"
@@ -13,6 +13,7 @@ import { WebhookDetails } from "../../../../schemas/mail/Webhook.ts"
 import { ApiKeys } from "../../../../services/accounts/ApiKeys.ts"
 import { Database } from "../../../../services/platform/database/Database.ts"
 import { AccountDeliveries } from "../../../../services/webhooks/AccountDeliveries.ts"
+import { headersFor } from "../../../../services/webhooks/Signer.ts"
 import { DeliveryStats } from "../../../../services/webhooks/DeliveryStats.ts"
 import { authenticated, presented } from "../../../../src/http/auth/AccountAuth.ts"
 import { RejectionAudit } from "../../../../src/http/edge/RejectionAudit.ts"
@@ -110,6 +111,37 @@ layer(served, { excludeTestServices: true, timeout: "2 minutes" })("reads of web
         "not_found",
       ])
       assert.strictEqual((yield* get("/v1/webhook-stats")).status, 401)
+    }))
+
+  it.effect("a delivery has the request of its last attempt, with no signature and no secret", () =>
+    Effect.gen(function* () {
+      const { headers, hook } = yield* hooked
+      const { tasks: [task] } = yield* take([event(hook.accountId)])
+      const path = `/v1/webhook-deliveries/${task!.deliveryId}`
+      const before = Schema.decodeUnknownSync(SentDelivery)((yield* get(path, headers)).body)
+      assert.isNull(before.request)
+      yield* settle([resultOf(task!, yield* now)])
+      const read = yield* get(path, headers)
+      const { attempts, payload, request } = Schema.decodeUnknownSync(SentDelivery)(read.body)
+      assert.strictEqual(request!.url, hook.url)
+      assert.strictEqual(request!.body, task!.body)
+      assert.deepStrictEqual(JSON.parse(request!.body), payload)
+      const startedAt = Date.parse(attempts.at(-1)!.started_at)
+      const sent = headersFor({
+        deliveryId: task!.deliveryId,
+        eventType: task!.eventType,
+        attempt: 1,
+        timestampSeconds: Math.floor(startedAt / 1_000),
+        body: task!.body,
+        secrets: [task!.endpoint.secret],
+      })
+      const masked = { "X-Webhook-Signature": "…", "webhook-signature": "v1,…" }
+      assert.deepStrictEqual({ ...request!.headers }, { ...sent, ...masked })
+      assert.notInclude(JSON.stringify(read.body), task!.endpoint.secret)
+      assert.notProperty(
+        (yield* get(`/v1/webhooks/${hook.id}/deliveries/${task!.deliveryId}`, headers)).body,
+        "request",
+      )
     }))
 
   it.effect("one webhook is read without its secret, and is 404 to another account", () =>

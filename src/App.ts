@@ -76,6 +76,7 @@ import { authenticated, presented } from "./http/auth/AccountAuth.ts"
 import { DevKey } from "./http/dev/DevKey.ts"
 import * as DevIssuer from "./http/dev/DevIssuer.ts"
 import * as DevMailboxPages from "./http/dev/DevMailboxPage.ts"
+import * as DevConsole from "./http/dev/DevConsole.ts"
 import * as DevSignIn from "./http/dev/DevSignIn.ts"
 import * as Docs from "./http/docs/Docs.ts"
 import { Clients } from "./http/edge/Clients.ts"
@@ -237,7 +238,7 @@ const intake = (config: AppConfig) =>
 
 /** The embedded issuer and the developer pages, with DEMO only; people get to them by the key that is printed at start. */
 const devRoutes = (home: string, publicUrl: URL) =>
-  Layer.mergeAll(DevIssuer.layer(publicUrl), DevMailboxPages.layer(home), DevSignIn.layer(publicUrl))
+  Layer.mergeAll(DevIssuer.layer(publicUrl), DevMailboxPages.layer(home), DevSignIn.layer(publicUrl), DevConsole.layer)
 
 /** The sign-in page that a mailed link's page offers; null: the page can only say that the person must sign in. */
 const signInUrlOf = ({ demo, signInUrl }: AppConfig, publicUrl: URL): URL | null =>

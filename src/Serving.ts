@@ -9,6 +9,7 @@ import { addresses, app, prepare, publicUrlOf } from "./App.ts"
 import type { AppConfig } from "./AppConfig.ts"
 import { demoFile } from "./embedded/DemoDirectory.ts"
 import * as Home from "./embedded/Home.ts"
+import { devConsolePath } from "./http/dev/DevConsole.ts"
 import { DevKey } from "./http/dev/DevKey.ts"
 import { Server } from "./http/Server.ts"
 import type * as Places from "./BackingServices.ts"
@@ -40,7 +41,11 @@ const welcome = Effect.fnUntraced(function* (
   yield* say(`  reference     ${url}/v1/docs`)
   yield* say(`  home          ${places.home}`)
   if (config.demo && Option.isSome(devKey)) {
-    yield* say(`  dev mailbox   ${url}/dev/mailbox?key=${Redacted.value(devKey.value.key)}`)
+    const key = Redacted.value(devKey.value.key)
+    if (config.console !== "off") yield* say(`  console       ${url}${devConsolePath}?key=${key}`)
+    yield* say(`  dev mailbox   ${url}/dev/mailbox?key=${key}`)
+  } else if (config.console !== "off" && config.consoleIssuers.length > 0) {
+    yield* say(`  console       ${url}/console/`)
   }
   const demo = join(places.home, demoFile)
   if (config.demo && existsSync(demo)) yield* say(`  demo accounts ${demo}`)

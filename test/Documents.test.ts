@@ -3,7 +3,7 @@
  * comments of the code name; no comment cites a paper that is not in the tree.
  */
 import { assert, describe, it } from "@effect/vitest"
-import { existsSync, readdirSync, readFileSync } from "node:fs"
+import { existsSync, readdirSync, readFileSync, statSync } from "node:fs"
 import { dirname, join, normalize, relative } from "node:path"
 import { fileURLToPath } from "node:url"
 
@@ -74,6 +74,15 @@ describe("the documents", () => {
       assert.deepStrictEqual(pathsOf(read(name)).filter((path) => !existsSync(join(root, path))), [])
     })
   }
+})
+
+describe("README's pictures", () => {
+  const pictures = linksOf(read("README.md")).filter((target) => target.endsWith(".png"))
+
+  it("show a delivery, a review and the operator's first page, in at most 150 kB each", () => {
+    assert.lengthOf(pictures, 3)
+    for (const picture of pictures) assert.isAtMost(statSync(join(root, picture)).size, 150_000, picture)
+  })
 })
 
 describe("CHANGELOG.md", () => {

@@ -95,7 +95,7 @@ const SendSpan = ({ close, done }: Opened): JSX.Element => {
           <p role="status">
             {found.deliveries === 0
               ? "No dead letter of this span can be sent again."
-              : `${found.deliveries} dead letters will be sent again.`}
+              : `${found.deliveries} dead ${found.deliveries === 1 ? "letter" : "letters"} will be sent again.`}
           </p>
           <TextField
             action={action}

@@ -188,7 +188,9 @@ const Replay = ({ close, done, of }: Opened): JSX.Element => {
       <SelectField label="Ended within" value={hours} options={spans} onChange={(hours) => changed({ hours })} />
       {found === null ? null : (
         <p role="status">
-          {found.n === 0 ? "There is none in this span." : `${found.n} deliveries will be sent again.`}
+          {found.n === 0
+            ? "There is none in this span."
+            : `${found.n} ${found.n === 1 ? "delivery" : "deliveries"} will be sent again.`}
         </p>
       )}
     </Form>

@@ -51,6 +51,7 @@ layer(Layer.merge(staged(), Chromium.layer), { excludeTestServices: true, timeou
         yield* text(ada.page, "approved")
         const [approved] = (yield* reviewsOf(ada.page)).reviews
         assert.strictEqual(approved.state, "approved")
+        yield* everyLook(ada, "reviews-approved")
 
         // Abe decides on evidence that Ada's approval has replaced.
         yield* press(abe.page, "Approve")

@@ -62,6 +62,7 @@ layer(stage, { excludeTestServices: true, timeout: "4 minutes" })("a receiver th
       yield* heading(page, url)
       yield* press(page, "Send again…")
       yield* press(page, "Count")
+      yield* text(page, "1 delivery will be sent again.")
       yield* press(page, "Send 1 again")
       yield* text(page, "They are sent again, in the background.")
       yield* Effect.promise(() => page.waitForFunction(() => /✓ delivered/.test(document.body.innerText)))

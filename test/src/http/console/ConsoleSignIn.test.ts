@@ -1,16 +1,18 @@
 /** Sign-in to the console as a browser does it, at the demo's issuer: cookies, redirects, and what must be refused. */
 import { assert, describe, it, layer } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, Redacted } from "effect"
 import { Database } from "../../../../services/platform/database/Database.ts"
 import { demoIds } from "../../../../src/embedded/DemoDirectory.ts"
 import { demoIdentityIds } from "../../../../src/embedded/DemoIdentity.ts"
+import { DevKey } from "../../../../src/http/dev/DevKey.ts"
+import { Server } from "../../../../src/http/Server.ts"
 import { returnPath } from "../../../../src/http/console/ConsoleSignIn.ts"
 import { consoleCookie } from "../../../../src/http/auth/ConsoleAuth.ts"
 import { audited } from "../../../support/Audited.ts"
 import { codeOf } from "../../../support/Fixtures.ts"
 import { Logged } from "../../../support/TestManagement.ts"
 import { bearer } from "../../../support/TestTokens.ts"
-import { aal2, browser, chosen, ownPage, signedIn, signIn, staged, toIssuer } from "./ConsoleStage.ts"
+import { aal2, Browser, browser, chosen, ownPage, signedIn, signIn, staged, toIssuer } from "./ConsoleStage.ts"
 
 const name = "bailiwick_console"
 
@@ -56,6 +58,20 @@ layer(staged(), { excludeTestServices: true })("sign-in to the console", (it) =>
       const oz = yield* signedIn("Oz")
       assert.isTrue((yield* oz.visitor).operator)
       assert.strictEqual((yield* oz.ask("GET", "/v1/operations")).status, 200)
+    }))
+
+  it.effect("the address that the demo prints opens the console, whose sign-in then asks for no key", () =>
+    Effect.gen(function* () {
+      const { key } = yield* DevKey
+      const one = new Browser((yield* Server).url)
+      assert.strictEqual((yield* one.ask("GET", "/dev/console")).status, 401)
+      assert.strictEqual((yield* one.ask("GET", "/dev/console?key=other")).status, 401)
+      const entered = yield* one.ask("GET", `/dev/console?key=${Redacted.value(key)}`)
+      assert.deepStrictEqual([entered.status, entered.location], [303, "/dev/console"])
+      const opened = yield* one.ask("GET", "/dev/console")
+      assert.deepStrictEqual([opened.status, opened.location], [303, "/console/"])
+      yield* signIn(one, "Pat")
+      assert.isNotNull((yield* one.visitor).person)
     }))
 
   it.effect("without a session the console learns where to sign in, and nothing else", () =>

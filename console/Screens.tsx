@@ -46,6 +46,13 @@ export const screens: ReadonlyArray<Screen> = [
   },
   {
     part: "Operations",
+    menu: "Mails",
+    path: "/console/operations/mails",
+    sees: operator,
+    load: () => import("./screens/Mails.tsx"),
+  },
+  {
+    part: "Operations",
     menu: "Rejected messages",
     path: "/console/operations/rejects",
     sees: operator,

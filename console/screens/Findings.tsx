@@ -31,7 +31,7 @@ const pages: Readonly<Record<string, readonly [href: string, label: string]>> = 
   broker: ["/console/operations/bus", "Look at the bus"],
   intake: ["/console/operations/rejects", "Look at the messages"],
   installation: ["/console/operations/installation", "Look at the installation"],
-  mail: ["/console/operations/queues", "Look at the queues"],
+  mail: ["/console/operations/mails", "Look at the mails"],
   outbox: ["/console/operations/queues", "Look at the queues"],
   slack: ["/console/operations/queues", "Look at the queues"],
   streams: ["/console/operations/bus", "Look at the streams"],

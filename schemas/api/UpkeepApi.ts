@@ -4,6 +4,7 @@ import { ReasonBody } from "../identity/DecisionReason.ts"
 import { optionallyKeyed } from "../identity/IdempotencyKey.ts"
 import { InstallationState } from "../identity/InstallationView.ts"
 import { IntakeReject, IntakeRejectPage, intakeRejectQuery } from "../identity/IntakeRejectView.ts"
+import { OutgoingMail, OutgoingMailPage, outgoingMailQuery } from "../identity/MailView.ts"
 import { NotFound } from "../problems/HttpProblems.ts"
 import { receiptProblems } from "../problems/IdempotencyProblems.ts"
 import { InvalidState, RoleRequired } from "../problems/IdentityProblems.ts"
@@ -42,6 +43,25 @@ export class UpkeepApi extends HttpApiGroup.make("upkeep")
       success: IntakeReject,
       error: [NotFound, RoleRequired, InvalidState, ...receiptProblems],
     }).annotate(OpenApi.Summary, "Discard a message that could not be taken in, as an operator"),
+    HttpApiEndpoint.get("listOutgoingMails", "/v1/operations/mails", {
+      query: outgoingMailQuery,
+      success: OutgoingMailPage,
+      error: RoleRequired,
+    }).annotate(OpenApi.Summary, "Mails that have not been sent, newest first, with masked recipients, for operators"),
+    HttpApiEndpoint.post("retryOutgoingMail", "/v1/operations/mails/:mail_id/retry", {
+      params: { mail_id: Id },
+      headers: optionallyKeyed,
+      payload: ReasonBody,
+      success: OutgoingMail,
+      error: [NotFound, RoleRequired, InvalidState, ...receiptProblems],
+    }).annotate(OpenApi.Summary, "Try to send a mail again at once, as an operator"),
+    HttpApiEndpoint.post("forgetOutgoingMail", "/v1/operations/mails/:mail_id/forget", {
+      params: { mail_id: Id },
+      headers: optionallyKeyed,
+      payload: ReasonBody,
+      success: OutgoingMail,
+      error: [NotFound, RoleRequired, InvalidState, ...receiptProblems],
+    }).annotate(OpenApi.Summary, "Give a mail up for good, as an operator"),
   )
   .middleware(RequestValidation)
   .middleware(Managed)

@@ -9,6 +9,8 @@ import { OperatorAudit } from "../../services/operations/OperatorAudit.ts"
 import { BusStatus } from "../../services/operations/BusStatus.ts"
 import { OperatorInstallation } from "../../services/operations/OperatorInstallation.ts"
 import { OperatorKeys } from "../../services/operations/OperatorKeys.ts"
+import { OperatorMails } from "../../services/operations/OperatorMails.ts"
+import { MailUpkeep } from "../../services/platform/mail/MailUpkeep.ts"
 import { OperatorRejects } from "../../services/operations/OperatorRejects.ts"
 import { RejectUpkeep } from "../../services/platform/messaging/RejectUpkeep.ts"
 import { Queues } from "../../services/operations/Queues.ts"
@@ -78,6 +80,7 @@ const operating = ({ keyTransitionDeadline: deadlineMillis }: AppConfig) =>
     Queues.layer,
     BusStatus.layer,
     OperatorInstallation.layer,
+    OperatorMails.layer.pipe(Layer.provide(MailUpkeep.layer)),
     OperatorRejects.layer.pipe(Layer.provide(RejectUpkeep.layer)),
     OperatorAudit.layer.pipe(Layer.provide(AuditLog.layer)),
     OperatorKeys.layer.pipe(Layer.provide(KeyRotation.layer({ deadlineMillis })), Layer.provide(SigningKeys.layer)),

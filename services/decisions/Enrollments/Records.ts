@@ -6,7 +6,8 @@ import { Audit } from "../../platform/observability/Audit.ts"
 import { Timers } from "../../platform/database/Timers.ts"
 import { filedOf, type ReviewName, stamp } from "../../requests/PolicyReviews.ts"
 import { type RequestRow, timersOf } from "../../requests/RequestRows.ts"
-import { deliveryOf, type MailRow, masked, recipientOf } from "../Requests/InvitationDelivery.ts"
+import { masked } from "../../platform/mail/MailAddress.ts"
+import { deliveryOf, type MailRow, recipientOf } from "../Requests/InvitationDelivery.ts"
 
 /** Records a person's change of an invitation, and sets the invitation's timers. */
 export const recording = Effect.gen(function* () {

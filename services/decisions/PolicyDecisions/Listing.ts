@@ -9,7 +9,7 @@ import type { PersonId } from "../../../schemas/BrandedIds.ts"
 import { type PolicyReviews, PolicyReviewState } from "../../../schemas/identity/PolicyReview.ts"
 import { provenanceSince } from "../../people/FourEyes.ts"
 import { policyReviewColumns, type PolicyReviewRow, type Signature, stamp } from "../../requests/PolicyReviews.ts"
-import { masked } from "../Requests/InvitationDelivery.ts"
+import { masked } from "../../platform/mail/MailAddress.ts"
 
 export interface Page {
   readonly personId: PersonId

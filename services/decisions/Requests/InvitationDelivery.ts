@@ -1,4 +1,4 @@
-/** The delivery status of an invitation's mail, in the API's words, and its masked recipient. */
+/** The delivery status of an invitation's mail, in the API's words. */
 import type { MailDelivery } from "../../../schemas/identity/RequestBodies.ts"
 import { parse } from "../../platform/mail/MailAddress.ts"
 import type { RequestRow } from "../../requests/RequestRows.ts"
@@ -28,10 +28,3 @@ export const deliveryOf = (row: Pick<RequestRow, "fields" | "mail_id">, mail: Ma
     : "none",
   message_id: row.mail_id,
 })
-
-/** `j***@example.com`: the first character, and the domain where it is an address. */
-export const masked = (recipient: string): string => {
-  const [first = ""] = recipient
-  const address = parse(recipient)
-  return address === null ? `${first}***` : `${first}***@${address.domain}`
-}

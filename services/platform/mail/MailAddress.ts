@@ -30,3 +30,10 @@ const lower = (text: string) => text.replaceAll(/[A-Z]/g, (letter) => String.fro
 
 /** Whether two texts are the same address; neither has to be a valid one. */
 export const sameAddress = (a: string, b: string): boolean => lower(a) === lower(b)
+
+/** `j***@example.com`: the first character, and the domain where it is an address. */
+export const masked = (recipient: string): string => {
+  const [first = ""] = recipient
+  const address = parse(recipient)
+  return address === null ? `${first}***` : `${first}***@${address.domain}`
+}

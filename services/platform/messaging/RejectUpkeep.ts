@@ -57,10 +57,11 @@ export class RejectUpkeep extends Context.Service<RejectUpkeep, {
       const list: RejectUpkeep["Service"]["list"] = Effect.fn("RejectUpkeep.list")(function* (state, limit, afterId) {
         const after = afterId === undefined
           ? sql`true`
-          : sql`(received_at, id) < (select received_at, id from intake_rejects where id = ${afterId}::uuid)`
+          : sql`(r.received_at, r.id) < (select received_at, id from intake_rejects where id = ${afterId}::uuid)`
+        // A literal: only so can a plan for any parameters use the index of these states.
         const found = yield* sql<RejectRow>`
-          select ${columns} from intake_rejects where state = ${state} and state <> 'resolved' and ${after}
-          order by received_at desc, id desc limit ${limit + 1}`
+          select ${columns} from intake_rejects r where r.state = ${sql.literal(`'${state}'`)} and ${after}
+          order by r.received_at desc, r.id desc limit ${limit + 1}`
         const rejects = found.slice(0, limit)
         return { rejects, nextAfterId: found.length > limit ? rejects.at(-1)!.id : null }
       })

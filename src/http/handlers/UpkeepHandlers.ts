@@ -4,7 +4,9 @@ import { HttpApi, HttpApiBuilder } from "effect/http-api"
 import { UpkeepApi } from "../../../schemas/api/UpkeepApi.ts"
 import { InstallationState } from "../../../schemas/identity/InstallationView.ts"
 import { IntakeReject } from "../../../schemas/identity/IntakeRejectView.ts"
+import { OutgoingMail } from "../../../schemas/identity/MailView.ts"
 import { OperatorInstallation } from "../../../services/operations/OperatorInstallation.ts"
+import { OperatorMails } from "../../../services/operations/OperatorMails.ts"
 import { OperatorRejects } from "../../../services/operations/OperatorRejects.ts"
 import type { InstallationRow } from "../../../services/platform/database/Installation.ts"
 import { noteOf } from "../../doctor/InstallationCheck.ts"
@@ -40,6 +42,7 @@ export const upkeep = HttpApiBuilder.group(
   Effect.fn(function* (handlers) {
     const installation = yield* OperatorInstallation
     const rejects = yield* OperatorRejects
+    const mails = yield* OperatorMails
     return handlers.handleAll({
       installation: Effect.fnUntraced(function* () {
         const row = yield* installation.read((yield* personOf).personId).pipe(Effect.catchTag("SqlError", Effect.die))
@@ -69,6 +72,25 @@ export const upkeep = HttpApiBuilder.group(
         return yield* keyed(
           { principal, payload, status: 200, success: IntakeReject },
           rejects.discard({ personId, reason: payload.reason, rejectId: params.reject_id }),
+        )
+      }),
+      listOutgoingMails: Effect.fnUntraced(function* ({ query }) {
+        const { personId } = yield* personOf
+        const { state = "failed", ...page } = query
+        return yield* mails.list(personId, state, pageOf(page)).pipe(Effect.catchTag("SqlError", Effect.die))
+      }),
+      retryOutgoingMail: Effect.fnUntraced(function* ({ params, payload }) {
+        const { personId, principal } = yield* personOf
+        return yield* keyed(
+          { principal, payload, status: 200, success: OutgoingMail },
+          mails.retry({ personId, reason: payload.reason, mailId: params.mail_id }),
+        )
+      }),
+      forgetOutgoingMail: Effect.fnUntraced(function* ({ params, payload }) {
+        const { personId, principal } = yield* personOf
+        return yield* keyed(
+          { principal, payload, status: 200, success: OutgoingMail },
+          mails.forget({ personId, reason: payload.reason, mailId: params.mail_id }),
         )
       }),
     })

@@ -3,6 +3,7 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { randomUUID } from "node:crypto"
 import { Database } from "../../../../services/platform/database/Database.ts"
+import { outgoingMail } from "../../../support/TestMails.ts"
 import { intakeReject } from "../../../support/TestRejects.ts"
 import { reason } from "../../../support/Fixtures.ts"
 import { Chromium, everyLook, fill, heading, inConsole, press, text } from "./ConsoleBrowser.ts"
@@ -54,6 +55,29 @@ layer(stage, { excludeTestServices: true, timeout: "4 minutes" })("an operator's
       yield* text(at.page, "Every message was taken in.")
       const [row] = yield* sql`select state from intake_rejects where id = ${malformed}::uuid`
       assert.deepStrictEqual(row, { state: "resolved" })
+    }))
+
+  it.effect("tries a failed mail again, and gives another one up", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* Database
+      const first = yield* outgoingMail()
+      const at = yield* inConsole("Oz", {}, "/console/operations/mails")
+      yield* heading(at.page, "Mails")
+      yield* text(at.page, "a***@fern.example")
+      yield* text(at.page, "550 5.1.1 no such user")
+      yield* everyLook(at, "mails")
+      yield* press(at.page, "Try again…")
+      yield* fill(at.page, "Reason", reason)
+      yield* press(at.page, "Try again")
+      yield* text(at.page, "No mail has failed.")
+      const second = yield* outgoingMail()
+      yield* at.open("/console/operations/mails", "Mails")
+      yield* press(at.page, "Forget…")
+      yield* fill(at.page, "Reason", reason)
+      yield* press(at.page, "Forget")
+      yield* text(at.page, "No mail has failed.")
+      const rows = yield* sql`select id::text as id, state from mails where kind = 'test.kind' order by id`
+      assert.deepStrictEqual(rows, [{ id: first, state: "pending" }, { id: second, state: "dropped" }])
     }))
 
   it.effect("a sponsor has none of these pages", () =>

@@ -43,6 +43,7 @@ const shows = new Set([
   "operator.replayDeadLetters",
   "signing-keys.activateSigningKey",
   "upkeep.openInstallation",
+  "upkeep.retryOutgoingMail",
 ])
 
 /** Takes every role away from a person while `use` runs. */

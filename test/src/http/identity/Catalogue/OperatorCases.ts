@@ -2,6 +2,7 @@
 import { randomUUID } from "node:crypto"
 import { Clock, Effect } from "effect"
 import { Database } from "../../../../../services/platform/database/Database.ts"
+import { outgoingMail } from "../../../../support/TestMails.ts"
 import { intakeReject } from "../../../../support/TestRejects.ts"
 import { reason } from "../../../../support/Fixtures.ts"
 import { ask } from "../IdentityClient.ts"
@@ -33,6 +34,9 @@ const activeKey = (stage: IdentityStage) =>
 /** A message that waited for its account in vain. */
 const onReject = () =>
   Effect.map(intakeReject({ accountId: randomUUID() }), (reject_id) => ({ params: { reject_id }, body: { reason } }))
+
+/** A failed mail, of a kind that no process sends. */
+const onMail = () => Effect.map(outgoingMail(), (mail_id) => ({ params: { mail_id }, body: { reason } }))
 
 export const operator: ReadonlyArray<Case> = [
   { operation: "signing-keys.listSigningKeys", ...operates, asked: nothing },

@@ -1,0 +1,120 @@
+/** Mails that have not been sent: what the server said, another attempt, and the end of one. */
+import type { JSX } from "preact"
+import { ask } from "../contract/Ask.ts"
+import type { AnswerOf } from "../contract/EndpointTypes.ts"
+import { here, setQuery } from "../Location.ts"
+import { CopyCommand } from "../parts/CopyCommand.tsx"
+import { DialogButton } from "../parts/Dialog.tsx"
+import { Failure } from "../parts/Failure.tsx"
+import { SelectField } from "../parts/Form.tsx"
+import { Page } from "../parts/Page.tsx"
+import { ReasonForm } from "../parts/ReasonForm.tsx"
+import { Table } from "../parts/Table.tsx"
+import { filterOf, pageAfter } from "../parts/TextFilter.tsx"
+import { When } from "../parts/When.tsx"
+import { useResource } from "../Resource.ts"
+
+type Mail = AnswerOf<"listOutgoingMails">["items"][number]
+
+const Decide = ({ done, of }: { readonly of: Mail; readonly done: () => unknown }): JSX.Element =>
+  of.sending ? <span class="note">it is being sent</span> : (
+    <div class="actions">
+      <DialogButton name={`retry ${of.id}`} label="Try again…" title="Try to send a mail again">
+        {(close) => (
+          <ReasonForm
+            name={`retry ${of.id}`}
+            close={close}
+            done={done}
+            submit="Try again"
+            said="It is sent again."
+            write={(reason, key) =>
+              ask("retryOutgoingMail", { params: { mail_id: of.id }, payload: { reason } }, { key })}
+          >
+            <p>
+              {of.state === "unknown"
+                ? "An attempt ended without an answer, so the mail may arrive a second time."
+                : "The mail is due at once, and is tried as often as a new one."}
+            </p>
+          </ReasonForm>
+        )}
+      </DialogButton>
+      <DialogButton name={`forget ${of.id}`} label="Forget…" title="Give a mail up">
+        {(close) => (
+          <ReasonForm
+            name={`forget ${of.id}`}
+            close={close}
+            done={done}
+            submit="Forget"
+            kind="stop"
+            said="The mail is given up."
+            write={(reason, key) =>
+              ask("forgetOutgoingMail", { params: { mail_id: of.id }, payload: { reason } }, { key })}
+          >
+            <p>The mail is never sent, and is in no list and no finding any more.</p>
+          </ReasonForm>
+        )}
+      </DialogButton>
+    </div>
+  )
+
+const states = [["failed", "Failed"], ["unknown", "Outcome unknown"], ["pending", "Waiting"]] as const
+
+const none: Readonly<Record<string, string>> = {
+  failed: "No mail has failed.",
+  unknown: "The outcome of every mail is known.",
+  pending: "No mail waits.",
+}
+
+const Mails = (): JSX.Element => {
+  const state = filterOf("state") ?? "failed"
+  const mails = useResource(
+    `mails ${here.value.search}`,
+    (signal) => ask("listOutgoingMails", { query: { state, after_id: filterOf("after") } }, { signal }),
+  )
+  const found = mails.value.value
+  return (
+    <Page title="Mails">
+      <div class="filters">
+        <SelectField
+          label="Show"
+          value={state}
+          options={states}
+          onChange={(state) => setQuery({ state, after: undefined })}
+        />
+      </div>
+      <Failure of={mails.failure} retry={mails.reload} />
+      {found === undefined ? null : (
+        <Table
+          caption="Mails that have not been sent, newest first"
+          rows={found.items}
+          keyOf={({ id }) => id}
+          empty={none[state] ?? "There is no such mail."}
+          columns={[
+            {
+              head: "To",
+              cell: ({ kind, recipient }) => (
+                <>
+                  {recipient}
+                  <br />
+                  <span class="note">{kind}</span>
+                </>
+              ),
+            },
+            { head: "Last answer", cell: ({ last_error }) => last_error ?? <span class="note">none</span> },
+            { head: "Attempts", cell: ({ attempts }) => attempts },
+            { head: "Next attempt", cell: ({ next_attempt_at }) => <When at={next_attempt_at} never="none" /> },
+            { head: "Made", cell: ({ created_at }) => <When at={created_at} /> },
+            { head: "Decide", cell: (one) => <Decide of={one} done={mails.reload} /> },
+          ]}
+        />
+      )}
+      {found?.next_after_id == null ? null : (
+        <p>
+          <a href={pageAfter(found.next_after_id)}>Older mails</a>
+        </p>
+      )}
+      <CopyCommand command="doctor" />
+    </Page>
+  )
+}
+export default Mails

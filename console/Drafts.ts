@@ -5,6 +5,7 @@
  */
 import { type Signal, signal } from "@preact/signals"
 import { useEffect, useMemo } from "preact/hooks"
+import { embedded } from "./Location.ts"
 
 export interface Draft<A> {
   readonly value: Signal<A>
@@ -22,6 +23,8 @@ const mounted = new Map<string, () => Kept>()
 const place = (name: string) => `draft ${location.pathname} ${name}`
 
 const read = (name: string): Kept | null => {
+  // In a frame the browser may refuse its storage, and nothing is kept there: no sign-in leaves the page.
+  if (embedded) return null
   const text = sessionStorage.getItem(place(name))
   return text === null ? null : JSON.parse(text) as Kept
 }
@@ -38,7 +41,7 @@ export const waits = (name: string): boolean => read(name) !== null
 export const useDraft = <A extends object>(name: string, initial: A): Draft<A> => {
   const draft = useMemo((): Draft<A> => {
     const kept = read(name)
-    sessionStorage.removeItem(place(name))
+    if (!embedded) sessionStorage.removeItem(place(name))
     const value = signal(kept === null ? initial : kept.value as A)
     return {
       value,

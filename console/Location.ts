@@ -3,13 +3,24 @@ import { computed, signal } from "@preact/signals"
 
 const address = signal(location.href)
 
+/**
+ * Whether this page is in a frame of another origin (EMBED_ORIGINS). The document's address stays what it is there: no
+ * other address of the console may be framed, so that a frame that is loaded anew would be refused.
+ */
+export const embedded = location.pathname === "/console/embed"
+
 /** The address of the page. */
 export const here = computed(() => new URL(address.value))
 
 /** Goes to a page of the console. `replace`: the page before stays out of the history, as for filters. */
 export const go = (to: string, { replace = false } = {}): void => {
-  const url = new URL(to, location.href)
-  if (url.href === location.href) return
+  const url = new URL(to, address.value)
+  if (url.href === address.value) return
+  if (embedded) {
+    if (!replace) scrollTo(0, 0)
+    address.value = url.href
+    return
+  }
   if (replace) history.replaceState(null, "", url)
   else {
     history.pushState(null, "", url)
@@ -20,7 +31,7 @@ export const go = (to: string, { replace = false } = {}): void => {
 
 /** Sets and, by undefined or "", takes away parts of the query. */
 export const setQuery = (change: Readonly<Record<string, string | undefined>>): void => {
-  const url = new URL(location.href)
+  const url = new URL(address.value)
   for (const [name, value] of Object.entries(change)) {
     if (value === undefined || value === "") url.searchParams.delete(name)
     else url.searchParams.set(name, value)
@@ -67,6 +78,6 @@ const onClick = (event: MouseEvent): void => {
 export const followLinks = (): void => {
   document.addEventListener("click", onClick)
   addEventListener("popstate", () => {
-    address.value = location.href
+    if (!embedded) address.value = location.href
   })
 }

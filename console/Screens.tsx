@@ -15,6 +15,8 @@ export interface Screen {
   /** Its words in the navigation; a screen without is reached from another one. */
   readonly menu?: string
   readonly home?: true
+  /** Whether it is shown in a frame of another page as well. */
+  readonly embedded?: true
 }
 
 export const parts = ["Operations", "Decisions", "Mail", "You"] as const
@@ -123,12 +125,14 @@ export const screens: ReadonlyArray<Screen> = [
     menu: "Webhooks",
     path: "/console/webhooks",
     sees: account,
+    embedded: true,
     load: () => import("./screens/Webhooks.tsx"),
   },
   {
     part: "Mail",
     path: "/console/webhooks/:webhook_id",
     sees: account,
+    embedded: true,
     load: () => import("./screens/Webhook.tsx"),
   },
   {
@@ -136,12 +140,14 @@ export const screens: ReadonlyArray<Screen> = [
     menu: "Deliveries",
     path: "/console/deliveries",
     sees: account,
+    embedded: true,
     load: () => import("./screens/Deliveries.tsx"),
   },
   {
     part: "Mail",
     path: "/console/deliveries/:delivery_id",
     sees: account,
+    embedded: true,
     load: () => import("./screens/Delivery.tsx"),
   },
   {
@@ -149,6 +155,7 @@ export const screens: ReadonlyArray<Screen> = [
     menu: "Event types",
     path: "/console/event-types",
     sees: account,
+    embedded: true,
     load: () => import("./screens/EventCatalogue.tsx"),
   },
   {

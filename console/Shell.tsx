@@ -2,18 +2,20 @@
 import { computed, signal } from "@preact/signals"
 import type { ComponentType, JSX } from "preact"
 import { useEffect } from "preact/hooks"
-import { go, here, type Params, paramsOf } from "./Location.ts"
+import { embedded, go, here, type Params, paramsOf } from "./Location.ts"
 import { announce, Announcements } from "./parts/Announce.tsx"
 import { Failure } from "./parts/Failure.tsx"
 import { Page } from "./parts/Page.tsx"
 import { parts, type Screen, screens } from "./Screens.tsx"
 import { SignIn } from "./SignIn.tsx"
 import { StepUp } from "./StepUp.tsx"
-import { loadSession, readOnly, type Session, session, sessionFailure, signOut } from "./Visitor.ts"
+import { embedEnded, loadSession, readOnly, type Session, session, sessionFailure, signOut } from "./Visitor.ts"
 
 const seen = computed(() => {
   const one = session.value
-  return one === undefined ? [] : screens.filter(({ sees }) => one.session !== null && sees(one))
+  return one === undefined
+    ? []
+    : screens.filter((screen) => one.session !== null && screen.sees(one) && (!embedded || screen.embedded === true))
 })
 
 interface Found {
@@ -53,10 +55,10 @@ const NotFound = (): JSX.Element => (
 )
 
 const Current = (): JSX.Element | null => {
-  const home = /^\/console\/?$/.test(here.value.pathname)
+  const home = /^\/console\/?(embed)?$/.test(here.value.pathname)
   const { params, screen } = found.value ?? {}
   useEffect(() => {
-    const first = seen.value.find((one) => one.home)
+    const first = seen.value.find((one) => embedded || one.home)
     if (home && first !== undefined) go(first.path, { replace: true })
     else if (screen !== undefined && !loaded.value.has(screen.path)) void load(screen)
   }, [home, screen])
@@ -116,26 +118,34 @@ const Notes = ({ one }: { readonly one: Session }): JSX.Element => (
 
 const Brand = (): JSX.Element => {
   const { logo_url, name } = session.value?.brand ?? { logo_url: null, name: "Console" }
-  return (
-    <a class="brand" href="/console/">
+  const content = (
+    <>
       {logo_url === null ? null : <img src={logo_url} alt="" />}
       <span>{name}</span>
-    </a>
+    </>
   )
+  return embedded ? <span class="brand">{content}</span> : <a class="brand" href="/console/">{content}</a>
 }
 
+const Ended = (): JSX.Element => (
+  <Page title="This view has ended">
+    <p>Its link was used already, or its time is over. Load the page around it again.</p>
+  </Page>
+)
+
 export const Shell = (): JSX.Element => {
-  const one = session.value
+  const one = embedEnded.value ? undefined : session.value
   const signedIn = one !== undefined && one.session !== null
   return (
     <>
       <a class="skip" href="#main">Skip to the page</a>
       <header>
         <Brand />
-        {signedIn ? <Who one={one} /> : null}
+        {signedIn && !embedded ? <Who one={one} /> : null}
       </header>
       {signedIn ? <Navigation /> : null}
       <main id="main" tabIndex={-1}>
+        {embedEnded.value ? <Ended /> : null}
         <Failure of={sessionFailure} retry={loadSession} />
         {one === undefined ? null : signedIn
           ? (

@@ -5,11 +5,12 @@
 import { signal } from "@preact/signals"
 import type { JSX } from "preact"
 import type { Refused } from "./contract/Ask.ts"
+import { embedded } from "./Location.ts"
 import { keepDrafts } from "./Drafts.ts"
 import { Dialog } from "./parts/Dialog.tsx"
 import { asksSignIn, endsSession } from "./parts/Failure.tsx"
 import { onRefusal } from "./Resource.ts"
-import { loadSession, session, signInAddress } from "./Visitor.ts"
+import { embedEnded, loadSession, session, signInAddress } from "./Visitor.ts"
 
 const challenge = signal<Refused | null>(null)
 
@@ -17,7 +18,10 @@ const challenge = signal<Refused | null>(null)
 export const followRefusals = (): void => {
   onRefusal.see = (refused) => {
     if (asksSignIn(refused)) challenge.value = refused
-    else if (endsSession(refused)) void loadSession()
+    else if (endsSession(refused)) {
+      if (embedded) embedEnded.value = true
+      else void loadSession()
+    }
   }
 }
 

@@ -1,7 +1,8 @@
 /** The signed-in visitor, as `GET /v1/console/session` describes it, and who sees which screen. */
 import { computed, signal } from "@preact/signals"
-import { ask, type Refused } from "./contract/Ask.ts"
+import { ask, credential, type Refused } from "./contract/Ask.ts"
 import type { AnswerOf } from "./contract/EndpointTypes.ts"
+import { embedded } from "./Location.ts"
 import { forgetAll } from "./Resource.ts"
 
 export type Session = AnswerOf<"consoleSession">
@@ -9,6 +10,9 @@ export type Session = AnswerOf<"consoleSession">
 /** Undefined until the first answer. */
 export const session = signal<Session | undefined>(undefined)
 export const sessionFailure = signal<Refused | null>(null)
+
+/** Whether a page in a frame has no session, or no longer one. */
+export const embedEnded = signal(false)
 
 /** Whether the console may change anything (`CONSOLE=read`). */
 export const readOnly = computed(() => session.value?.mode === "read")
@@ -22,8 +26,26 @@ const tabs = new BroadcastChannel("console-session")
 const holderOf = (one: Session | undefined) =>
   one === undefined ? undefined : `${one.account?.id} ${one.person?.person_id}`
 
+/** Exchanges the link's token, once. The session lives in this page's memory, and ends with it. */
+const openEmbedded = async (): Promise<void> => {
+  const token = location.hash.slice(1)
+  if (token === "") {
+    embedEnded.value = true
+    return
+  }
+  history.replaceState(null, "", location.pathname)
+  try {
+    const opened = await ask("openEmbedSession", { payload: { token } })
+    credential.authorization = `Bearer ${opened.token}`
+    session.value = opened.session
+  } catch {
+    embedEnded.value = true
+  }
+}
+
 /** Asks anew for the visitor. Another one than before sees nothing of what the one before was shown. */
 export const loadSession = async (): Promise<void> => {
+  if (embedded) return openEmbedded()
   try {
     const next = await ask("consoleSession", {})
     if (holderOf(next) !== holderOf(session.value)) forgetAll()
@@ -37,6 +59,7 @@ export const loadSession = async (): Promise<void> => {
 /** Asks at the beginning, when another tab signed in or out, and when the tab is looked at again. */
 export const followSession = (): void => {
   void loadSession()
+  if (embedded) return
   tabs.addEventListener("message", () => void loadSession())
   document.addEventListener("visibilitychange", () => {
     if (document.visibilityState === "visible" && session.value !== undefined) void loadSession()

@@ -52,6 +52,7 @@ import listedEnrollments from "../migrations/0043_listed_enrollments.ts"
 import deadLettersOfAccount from "../migrations/0044_dead_letters_of_account.ts"
 import deliveryMinutes from "../migrations/0045_delivery_minutes.ts"
 import operatorLists from "../migrations/0048_operator_lists.ts"
+import embedLinks from "../migrations/0049_embed_links.ts"
 import { lock } from "../services/platform/database/AdvisoryLocks.ts"
 import { Database } from "../services/platform/database/Database.ts"
 import { isAway } from "../services/platform/database/Database/Awaited.ts"
@@ -104,6 +105,7 @@ const migrations: ReadonlyArray<Migrator.ResolvedMigration> = [
   [44, "dead_letters_of_account", Effect.succeed(deadLettersOfAccount)],
   [45, "delivery_minutes", Effect.succeed(deliveryMinutes)],
   [48, "operator_lists", Effect.succeed(operatorLists)],
+  [49, "embed_links", Effect.succeed(embedLinks)],
 ]
 
 /** The number of the newest migration. */
@@ -172,6 +174,7 @@ export const tables: ReadonlyArray<string> = [
   "recovery_codes",
   "credential_intents",
   "console_sessions",
+  "embed_links",
   "link_proofs",
   "rate_buckets",
   "access_reviews",

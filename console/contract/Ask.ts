@@ -32,6 +32,9 @@ export interface AskOptions {
   readonly key?: string
 }
 
+/** The Authorization header of every request; null at the console itself, whose cookie the browser sends. */
+export const credential: { authorization: string | null } = { authorization: null }
+
 interface AnyRequest {
   readonly params?: Readonly<Record<string, string>>
   readonly query?: Readonly<Record<string, string | number | boolean | undefined>>
@@ -64,6 +67,7 @@ export const ask = async <Name extends EndpointName>(
     method,
     headers: {
       accept: "application/json",
+      ...(credential.authorization === null ? {} : { authorization: credential.authorization }),
       ...(payload === undefined ? {} : { "content-type": "application/json" }),
       ...(key === undefined ? {} : { "idempotency-key": key }),
       ...Object.fromEntries(

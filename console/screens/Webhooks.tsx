@@ -5,6 +5,7 @@ import { useAction } from "../Action.ts"
 import { ask } from "../contract/Ask.ts"
 import type { AnswerOf, RequestOf } from "../contract/EndpointTypes.ts"
 import { useDraft } from "../Drafts.ts"
+import { embedded } from "../Location.ts"
 import { announce } from "../parts/Announce.tsx"
 import { Badge } from "../parts/Badge.tsx"
 import { ShownOnce } from "../parts/Copy.tsx"
@@ -87,9 +88,10 @@ const Webhooks = (): JSX.Element => {
     "webhooks",
     (signal) => ask("listWebhooks", { query: { include_paused: true } }, { signal }),
   )
-  const account = useResource("account", (signal) => ask("getAccount", {}, { signal }))
-  const done = async () => void await Promise.all([webhooks.reload(), account.reload()])
-  const quota = account.value.value?.webhooks
+  // A session in a frame reads nothing of the account beside its webhooks.
+  const account = embedded ? null : useResource("account", (signal) => ask("getAccount", {}, { signal }))
+  const done = async () => void await Promise.all([webhooks.reload(), account?.reload()])
+  const quota = account?.value.value?.webhooks
   return (
     <Page
       title="Webhooks"

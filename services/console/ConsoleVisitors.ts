@@ -33,6 +33,8 @@ const institutionsOf = (memberships: ReadonlyArray<Membership>): Visitor["instit
 }
 
 export class ConsoleVisitors extends Context.Service<ConsoleVisitors, {
+  /** An account as the console shows it; null where it is not active. */
+  readonly account: (accountId: string) => Effect.Effect<Visitor["account"]>
   /** The visitor of a session; `stranger` where neither its person nor its account is active any more. */
   readonly of: (session: ConsoleSession, origin: Origin) => Effect.Effect<Visitor, DependencyUnavailable>
 }>()("bailiwick/services/console/ConsoleVisitors") {
@@ -61,8 +63,7 @@ export class ConsoleVisitors extends Context.Service<ConsoleVisitors, {
         }
       }, Effect.catchTag("InvalidToken", () => Effect.succeed(null)))
 
-      const accountOf = Effect.fnUntraced(function* ({ accountId }: ConsoleSession) {
-        if (accountId === null) return null
+      const accountOf = Effect.fnUntraced(function* (accountId: string) {
         const [row] = yield* reads<{ email: string; name: string; plan: Plan; platform_admin: boolean }>`
           select email, name, plan, platform_admin from accounts
           where id = ${accountId}::uuid and status = 'active' and not removed`.pipe(Effect.orDie)
@@ -70,10 +71,10 @@ export class ConsoleVisitors extends Context.Service<ConsoleVisitors, {
       })
 
       const of = Effect.fn("ConsoleVisitors.of")(function* (session: ConsoleSession, origin: Origin) {
-        const account = yield* accountOf(session)
+        const account = session.accountId === null ? null : yield* accountOf(session.accountId)
         return { ...stranger, ...(yield* personOf(session, origin)), account }
       })
-      return ConsoleVisitors.of({ of })
+      return ConsoleVisitors.of({ of, account: accountOf })
     }),
   )
 }

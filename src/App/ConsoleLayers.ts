@@ -3,9 +3,11 @@ import { Effect, Layer } from "effect"
 import type { ConsoleIssuer } from "../../services/console/ConfiguredConsoleIssuer.ts"
 import { ConsoleSessions } from "../../services/console/ConsoleSessions.ts"
 import { ConsoleVisitors } from "../../services/console/ConsoleVisitors.ts"
+import { EmbedLinks } from "../../services/console/EmbedLinks.ts"
 import { OpenIdClient } from "../../services/console/OpenIdClient.ts"
 import type { AppConfig } from "../AppConfig.ts"
 import { ConsoleAuth } from "../http/auth/ConsoleAuth.ts"
+import { EmbedAuth } from "../http/auth/EmbedAuth.ts"
 import * as ConsoleAssets from "../http/console/ConsoleAssets.ts"
 import { buildConsole } from "../http/console/ConsoleBuild.ts"
 import * as ConsoleSignIn from "../http/console/ConsoleSignIn.ts"
@@ -27,6 +29,7 @@ export const consoleServices = (config: AppConfig, publicUrl: URL, embeddedIssue
   const issuers = config.demo ? [embedded(embeddedIssuer)] : config.consoleIssuers
   const mailIssuers = config.demo ? [embeddedIssuer] : config.mailIssuers.map(({ issuer }) => issuer)
   return ConsoleVisitors.layer.pipe(
+    Layer.provideMerge(EmbedLinks.layer),
     Layer.provideMerge(ConsoleSessions.layer(new Set(mailIssuers))),
     Layer.provideMerge(OpenIdClient.layer(issuers, publicUrl)),
   )
@@ -34,17 +37,17 @@ export const consoleServices = (config: AppConfig, publicUrl: URL, embeddedIssue
 
 /** Lets the APIs take the console's cookie; with `CONSOLE=off` they do not know it. */
 export const consoleAuth = ({ console: mode }: AppConfig, publicUrl: URL) =>
-  mode === "off" ? Layer.empty : ConsoleAuth.layer(publicUrl, mode)
+  mode === "off" ? Layer.empty : Layer.merge(ConsoleAuth.layer(publicUrl, mode), EmbedAuth.layer(mode))
 
 /** Handlers of the console's group. */
-export const consoleHandlersOf = (
-  { brand, console: mode, transfersEnabled: transfers }: AppConfig,
-  publicUrl: URL,
-) => consoleHandlers({ publicUrl, mode, transfers, brand })
+export const consoleHandlersOf = (config: AppConfig, publicUrl: URL) => {
+  const { brand, console: mode, embedOrigins, transfersEnabled: transfers } = config
+  return consoleHandlers({ publicUrl, mode, transfers, brand, embeds: mode !== "off" && embedOrigins.length > 0 })
+}
 
 /** The console's own paths; none with `CONSOLE=off`. */
-export const consoleRoutes = ({ console: mode }: AppConfig, publicUrl: URL) =>
-  mode === "off" ? Layer.empty : Layer.merge(ConsoleSignIn.layer(publicUrl), ConsoleAssets.layer)
+export const consoleRoutes = ({ console: mode, embedOrigins }: AppConfig, publicUrl: URL) =>
+  mode === "off" ? Layer.empty : Layer.merge(ConsoleSignIn.layer(publicUrl), ConsoleAssets.layer(embedOrigins))
 
 /** Builds the screens where their sources have changed; a request for them says why where that fails. */
 export const prepareConsole = ({ console: mode }: AppConfig) =>

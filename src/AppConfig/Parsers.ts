@@ -80,6 +80,15 @@ export const origin = (text: string): Parsed<string> =>
     return pathname === "/" && search + hash + username === "" ? Result.succeed(text) : fault("is more than an origin")
   })
 
+/** The origin of pages that may frame this program: https, or http on loopback; no wildcard. */
+export const frameOrigin = (text: string): Parsed<string> =>
+  Result.flatMap(origin(text), () => {
+    const { hostname, origin, protocol } = new URL(text)
+    if (!/^[a-z0-9.-]+$/.test(hostname)) return fault("is no plain host")
+    const loopback = hostname === "localhost" || hostname === "127.0.0.1"
+    return protocol === "https:" || loopback ? Result.succeed(origin) : fault("is neither https nor on loopback")
+  })
+
 /** One URL or several, separated by commas. */
 export const urls = (...schemes: ReadonlyArray<string>) => (text: string): Parsed<string> =>
   text.split(",").map((part) => url(...schemes)(part.trim())).find(Result.isFailure) ?? Result.succeed(text)

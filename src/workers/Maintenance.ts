@@ -4,6 +4,7 @@
  */
 import { Effect, Layer } from "effect"
 import { pruneConsoleSessions } from "../../services/console/ConsoleSessions.ts"
+import { pruneEmbedLinks } from "../../services/console/EmbedLinks.ts"
 import { NotificationRetention } from "../../services/notifications/NotificationRetention.ts"
 import { clientSessions } from "../../services/people/ClientSessions.ts"
 import { CredentialActions } from "../../services/people/CredentialActions.ts"
@@ -65,6 +66,7 @@ export const Maintenance = {
     yield* every("notifications", hour, retention.prune)
     yield* every("people retention", hour, people.prune)
     yield* every("console sessions", hour, pruneConsoleSessions)
+    yield* every("embed links", hour, pruneEmbedLinks)
     yield* every("credential actions", 600_000, actions.expire)
     yield* every("rejects", hour, rejects.prune)
     yield* every("delivery minutes", hour, stats.prune)

@@ -62,6 +62,7 @@ const wrong: Record<string, ReadonlyArray<string>> = {
     `[{"issuer":"https://i.example","client_id":"c","client_secret_file":"/nowhere/hunter2"}]`,
     `[{"issuer":"https://i.example","client_id":"c"},{"issuer":"https://i.example","client_id":"d"}]`,
   ],
+  EMBED_ORIGINS: ["https://*.example.com", "http://app.example.com", "https://app.example.com/path", "app"],
   BRAND_NAME: ["   ", "x".repeat(61), "Mail\u202e", "two\nlines"],
   BRAND_COLOR: ["blue", "#05a", "#0550ag", "0550ae"],
   BRAND_LOGO: ["/nowhere/hunter2.svg", here],

@@ -6,23 +6,33 @@ import { Effect, Layer, Predicate } from "effect"
 import { HttpServerRequest, type HttpServerResponse } from "effect/http"
 import { Authenticated, Credential, Presented, Principal, sessionCookie } from "../../../schemas/api/CredentialsApi.ts"
 import { CsrfRejected, InvalidCredentials, type RateLimited } from "../../../schemas/problems/HttpProblems.ts"
+import { embedTokenOf } from "../../../services/console/EmbedLinks.ts"
 import { Principals } from "../../../services/authentication/Principals.ts"
 import { type ConsoleAccess, ConsoleAuth } from "./ConsoleAuth.ts"
+import { type EmbedAccess, EmbedAuth } from "./EmbedAuth.ts"
 import { passesCsrf } from "./Csrf.ts"
 import { respond } from "../edge/ErrorMapping.ts"
 import type { Presenting } from "../edge/FastReads.ts"
 import { accepted, actsAs } from "../edge/RequestActor.ts"
 import { AccountLimits, type Accounts } from "./Limits.ts"
 
+interface Sessions {
+  readonly byConsole: ConsoleAccess
+  readonly byEmbed: EmbedAccess
+}
+
+const sessionsOf = Effect.all({ byConsole: ConsoleAuth, byEmbed: EmbedAuth })
+
 /**
  * The request's credential of this scheme, and the check whether a request with this credential may write. A request
  * with an Authorization header is judged by that header alone.
  */
-const present = Effect.fnUntraced(function* (scheme: "bearer" | "cookie", byConsole: ConsoleAccess) {
+const present = Effect.fnUntraced(function* (scheme: "bearer" | "cookie", { byConsole, byEmbed }: Sessions) {
   const request = yield* HttpServerRequest.HttpServerRequest
   const { cookies, headers } = request
   const authorization = headers["authorization"]
   if ((authorization === undefined) === (scheme === "bearer")) return yield* new InvalidCredentials()
+  if (byEmbed.covers(authorization)) return { credential: yield* byEmbed.credential(request), mayWrite: Effect.void }
   const own = byConsole.covers(request) ? yield* byConsole.credential(request) : null
   const credential = own ?? (yield* (yield* Principals).present({ authorization, cookie: cookies[sessionCookie] }))
   return { credential, mayWrite: own === null ? Effect.void : byConsole.mayWrite(request) }
@@ -58,17 +68,19 @@ export const authenticated = (publicUrl: URL) =>
     Effect.gen(function* () {
       const principals = yield* Principals
       const limits = yield* AccountLimits
-      const byConsole = yield* ConsoleAuth
+      const sessions = yield* sessionsOf
       const by = (scheme: "bearer" | "cookie") =>
         Effect.fnUntraced(function* <E>(next: Next<E, Principal>) {
           const { credential, mayWrite } = yield* Effect.provideService(
-            present(scheme, byConsole),
+            present(scheme, sessions),
             Principals,
             principals,
           )
           const principal = yield* recognise(principals, credential)
           if (scheme === "cookie") yield* guard(publicUrl)
           yield* mayWrite
+          const outside = yield* sessions.byEmbed.refusal(yield* HttpServerRequest.HttpServerRequest)
+          if (outside !== undefined) return yield* respond(outside)
           const beyond = yield* limits.count(principal.accountId, yield* HttpServerRequest.HttpServerRequest)
           if (beyond !== undefined) return yield* respond(beyond)
           return yield* Effect.provideService(next, Principal, principal)
@@ -83,11 +95,11 @@ export const presented = (publicUrl: URL) =>
     Effect.gen(function* () {
       const principals = yield* Principals
       const limits = yield* AccountLimits
-      const byConsole = yield* ConsoleAuth
+      const sessions = yield* sessionsOf
       const by = (scheme: "bearer" | "cookie") =>
         Effect.fnUntraced(function* <E>(next: Next<E, Credential>) {
           const { credential, mayWrite } = yield* Effect.provideService(
-            present(scheme, byConsole),
+            present(scheme, sessions),
             Principals,
             principals,
           )
@@ -96,6 +108,8 @@ export const presented = (publicUrl: URL) =>
             yield* guard(publicUrl)
             yield* mayWrite
           }
+          const outside = yield* sessions.byEmbed.refusal(yield* HttpServerRequest.HttpServerRequest)
+          if (outside !== undefined) return yield* respond(outside)
           const beyond = yield* limits.countFor(credential, yield* HttpServerRequest.HttpServerRequest)
           if (beyond !== undefined) return yield* respond(beyond)
           return yield* next.pipe(
@@ -126,22 +140,25 @@ export const answerAccount = <Asked extends Presenting>(
   ) => Effect.Effect<string, InvalidCredentials | { readonly _tag: string }>,
 ) =>
 (asked: Asked) =>
-  Effect.flatMap(principals.present({ authorization: asked.authorization, cookie: undefined }), (credential) => {
-    const { request } = asked
-    const answered = Effect.catch(
-      read(credential, asked),
-      (error): Effect.Effect<undefined, InvalidCredentials> => {
-        if (error._tag === "InvalidCredentials") {
-          limits.forget(credential)
-          return Effect.fail(error as InvalidCredentials)
-        }
-        limits.counted(request)
-        return Effect.succeed(undefined)
-      },
-    )
-    return Effect.flatMap(
-      limits.countFor(credential, request),
-      (beyond): Effect.Effect<string | undefined, InvalidCredentials | RateLimited> =>
-        beyond === undefined ? answered : Effect.fail(beyond),
-    )
-  })
+  // An embedded session takes the ordinary path, which knows where it may go.
+  embedTokenOf(asked.authorization) !== null
+    ? Effect.succeed(undefined)
+    : Effect.flatMap(principals.present({ authorization: asked.authorization, cookie: undefined }), (credential) => {
+      const { request } = asked
+      const answered = Effect.catch(
+        read(credential, asked),
+        (error): Effect.Effect<undefined, InvalidCredentials> => {
+          if (error._tag === "InvalidCredentials") {
+            limits.forget(credential)
+            return Effect.fail(error as InvalidCredentials)
+          }
+          limits.counted(request)
+          return Effect.succeed(undefined)
+        },
+      )
+      return Effect.flatMap(
+        limits.countFor(credential, request),
+        (beyond): Effect.Effect<string | undefined, InvalidCredentials | RateLimited> =>
+          beyond === undefined ? answered : Effect.fail(beyond),
+      )
+    })

@@ -9,7 +9,7 @@ import { createHash } from "node:crypto"
 import { DependencyUnavailable, NotFound } from "../../../schemas/problems/HttpProblems.ts"
 import { respond } from "../edge/ErrorMapping.ts"
 import { type ConsoleFile, type ConsoleFiles, consoleFiles, sourceHash } from "./ConsoleBuild.ts"
-import { assetHeaders, assetsPath, icon, shellHeaders } from "./ConsoleShell.ts"
+import { assetHeaders, assetsPath, embedHeaders, embedPath, icon, shellHeaders } from "./ConsoleShell.ts"
 
 const lookMillis = 1_000
 
@@ -72,10 +72,11 @@ const sent = (file: ConsoleFile, headers: Readonly<Record<string, string>>) =>
     return HttpServerResponse.uint8Array(body, { contentType: file.type, headers: { ...headers, ...encoding, etag } })
   })
 
-const shell = Effect.gen(function* () {
-  const files = yield* (yield* ConsoleAssets).newest
-  return yield* sent(files.get("index.html")!, shellHeaders)
-}).pipe(Effect.catchTag("DependencyUnavailable", respond))
+const shell = (headers: Readonly<Record<string, string>>) =>
+  Effect.gen(function* () {
+    const files = yield* (yield* ConsoleAssets).newest
+    return yield* sent(files.get("index.html")!, headers)
+  }).pipe(Effect.catchTag("DependencyUnavailable", respond))
 
 const asset = Effect.gen(function* () {
   const { url } = yield* HttpServerRequest.HttpServerRequest
@@ -89,13 +90,22 @@ const iconAnswer = Effect.sync(() =>
   HttpServerResponse.text(icon, { contentType: "image/svg+xml", headers: { "cache-control": "public, max-age=86400" } })
 )
 
-const routes = Layer.unwrap(Effect.gen(function* () {
-  const assets = yield* ConsoleAssets
-  return Layer.mergeAll(
-    HttpRouter.add("GET", "/console/*", Effect.provideService(shell, ConsoleAssets, assets)),
-    HttpRouter.add("GET", `${assetsPath}/*`, Effect.provideService(asset, ConsoleAssets, assets)),
-    HttpRouter.add("GET", `${assetsPath}/icon.svg`, iconAnswer),
-  )
-}))
+const routes = (embedOrigins: ReadonlyArray<string>) =>
+  Layer.unwrap(Effect.gen(function* () {
+    const assets = yield* ConsoleAssets
+    return Layer.mergeAll(
+      HttpRouter.add("GET", "/console/*", Effect.provideService(shell(shellHeaders), ConsoleAssets, assets)),
+      HttpRouter.add(
+        "GET",
+        embedPath,
+        embedOrigins.length === 0
+          ? respond(new NotFound({ detail: "No page may frame this installation: EMBED_ORIGINS" }))
+          : Effect.provideService(shell(embedHeaders(embedOrigins)), ConsoleAssets, assets),
+      ),
+      HttpRouter.add("GET", `${assetsPath}/*`, Effect.provideService(asset, ConsoleAssets, assets)),
+      HttpRouter.add("GET", `${assetsPath}/icon.svg`, iconAnswer),
+    )
+  }))
 
-export const layer = Layer.provide(routes, ConsoleAssets.layer)
+/** `embedOrigins` are the origins whose pages may frame `/console/embed`. */
+export const layer = (embedOrigins: ReadonlyArray<string>) => Layer.provide(routes(embedOrigins), ConsoleAssets.layer)

@@ -202,6 +202,13 @@ export const screens: ReadonlyArray<Screen> = [
   // You
   {
     part: "You",
+    menu: "My account",
+    path: "/console/account",
+    sees: person,
+    load: () => import("./screens/Account.tsx"),
+  },
+  {
+    part: "You",
     menu: "Your activity",
     path: "/console/activity",
     sees: person,

@@ -37,7 +37,7 @@ export const ShownOnce = ({ close, secret, what }: {
   readonly close: () => void
 }): JSX.Element => (
   <div class="once">
-    <p>Copy {what} now. It is not shown again.</p>
+    <p>Copy {what} now: this is shown once.</p>
     <p>
       <code class="secret">{secret}</code>
     </p>

@@ -35,15 +35,18 @@ export const Dialog = ({ children, close, open, title }: {
 export const readOnlyReason = "This console may only read (CONSOLE=read)."
 
 /** A button that opens a dialog with a form; the form begins anew each time, or with the draft that waits for it. */
-export const DialogButton = ({ children, kind = "", label, name, title }: {
+export const DialogButton = ({ children, kind = "", label, name, refused = null, title }: {
   /** The name of the form's draft. */
   readonly name: string
   readonly label: string
   readonly title: string
   readonly kind?: "" | "main" | "stop"
+  /** Why it would be refused: the button is off then. */
+  readonly refused?: string | null
   readonly children: (close: () => void) => ComponentChildren
 }): JSX.Element => {
   const open = useSignal(waits(name))
+  const reason = readOnly.value ? readOnlyReason : refused
   const close = () => {
     open.value = false
   }
@@ -52,8 +55,8 @@ export const DialogButton = ({ children, kind = "", label, name, title }: {
       <button
         type="button"
         class={kind}
-        disabled={readOnly.value}
-        title={readOnly.value ? readOnlyReason : undefined}
+        disabled={reason !== null}
+        title={reason ?? undefined}
         onClick={() => {
           open.value = true
         }}

@@ -42,7 +42,11 @@ export const ConsoleSession = Schema.Struct({
   mode: Schema.Literals(["read", "on"]),
   /** What this installation calls itself, and its logo (`BRAND_NAME`, `BRAND_LOGO`). */
   brand: Schema.Struct({ name: Schema.String, logo_url: Schema.NullOr(Schema.String) }),
-  features: Schema.Struct({ transfers: Schema.Boolean }),
+  features: Schema.Struct({
+    transfers: Schema.Boolean,
+    /** Passkeys can be registered by a page of this domain or of one below it. */
+    passkey_domain: Schema.String,
+  }),
   installation: Schema.Struct({ state: Schema.Literals(["open", "held"]) }),
   version: Schema.String,
 }).annotate({ identifier: "ConsoleSession" })

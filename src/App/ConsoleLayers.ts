@@ -13,6 +13,7 @@ import { buildConsole } from "../http/console/ConsoleBuild.ts"
 import * as ConsoleSignIn from "../http/console/ConsoleSignIn.ts"
 import { demoClientId } from "../http/dev/DevIssuer.ts"
 import { consoleHandlers } from "../http/handlers/ConsoleHandlers.ts"
+import { relyingPartyOf } from "./IdentityLayers.ts"
 
 /** The demo's only issuer, which signs in people and mail accounts alike. */
 const embedded = (issuer: string): ConsoleIssuer => ({
@@ -40,10 +41,15 @@ export const consoleAuth = ({ console: mode }: AppConfig, publicUrl: URL) =>
   mode === "off" ? Layer.empty : Layer.merge(ConsoleAuth.layer(publicUrl, mode), EmbedAuth.layer(mode))
 
 /** Handlers of the console's group. */
-export const consoleHandlersOf = (config: AppConfig, publicUrl: URL) => {
-  const { brand, console: mode, embedOrigins, transfersEnabled: transfers } = config
-  return consoleHandlers({ publicUrl, mode, transfers, brand, embeds: mode !== "off" && embedOrigins.length > 0 })
-}
+export const consoleHandlersOf = (config: AppConfig, publicUrl: URL) =>
+  consoleHandlers({
+    publicUrl,
+    mode: config.console,
+    transfers: config.transfersEnabled,
+    brand: config.brand,
+    embeds: config.console !== "off" && config.embedOrigins.length > 0,
+    passkeyDomain: relyingPartyOf(config, publicUrl).id,
+  })
 
 /** The console's own paths; none with `CONSOLE=off`. */
 export const consoleRoutes = ({ console: mode, embedOrigins }: AppConfig, publicUrl: URL) =>

@@ -58,9 +58,13 @@ import { websites } from "../http/handlers/WebsitesHandlers.ts"
 const provider = ({ identityProvider }: AppConfig) =>
   identityProvider === null ? embedded : registration(identityProvider)
 
-/** Services of a person's own account. Passkeys are made for PORTAL_URL, else for the origin of PUBLIC_URL. */
-const personal = ({ portalUrl }: AppConfig, publicUrl: string) =>
-  CredentialActions.layer(relyingPartyAt(new URL(portalUrl ?? publicUrl))).pipe(
+/** Passkeys are made for PORTAL_URL, else for the origin of PUBLIC_URL. */
+export const relyingPartyOf = ({ portalUrl }: AppConfig, publicUrl: URL) =>
+  relyingPartyAt(new URL(portalUrl ?? publicUrl), publicUrl)
+
+/** Services of a person's own account. */
+const personal = (config: AppConfig, publicUrl: string) =>
+  CredentialActions.layer(relyingPartyOf(config, new URL(publicUrl))).pipe(
     Layer.merge(People.layer),
     Layer.provideMerge(Layer.mergeAll(Authenticators.layer, Sessions.layer, SecurityEventFanout.layer())),
   )

@@ -7,11 +7,11 @@ import { createHash } from "node:crypto"
 import type { PersonId } from "../../../schemas/BrandedIds.ts"
 import type { RegistrationResponse } from "../../../schemas/identity/CredentialAction.ts"
 
-/** The relying party: the portal that people see. */
+/** The relying party: the portal that people see, or the console. */
 export interface RelyingParty {
   /** A domain: the credential is valid for it and its subdomains. */
   readonly id: string
-  /** The origins that serve the portal's pages. */
+  /** The origins that serve its pages. */
   readonly origins: ReadonlyArray<string>
 }
 
@@ -20,12 +20,25 @@ const library = () => import("@simplewebauthn/server")
 
 const loopback = new Set(["127.0.0.1", "[::1]", "localhost"])
 
-/** The portal at this URL. A browser accepts no IP address as a domain; for its own machine it accepts `localhost`. */
-export const relyingPartyAt = (portal: URL): RelyingParty => {
-  if (!loopback.has(portal.hostname)) return { id: portal.hostname, origins: [portal.origin] }
-  const local = new URL(portal.origin)
+/** The origins of a page at this URL: a loopback address is `localhost`, too. */
+const originsOf = (page: URL): ReadonlyArray<string> => {
+  if (!loopback.has(page.hostname)) return [page.origin]
+  const local = new URL(page.origin)
   local.hostname = "localhost"
-  return { id: "localhost", origins: [local.origin, portal.origin] }
+  return [local.origin, page.origin]
+}
+
+/**
+ * The portal at this URL. A browser accepts no IP address as a domain; for its own machine it accepts `localhost`.
+ * `own` serves the console, whose origin counts where browsers let it use the portal's domain.
+ */
+export const relyingPartyAt = (portal: URL, own: URL = portal): RelyingParty => {
+  const id = loopback.has(portal.hostname) ? "localhost" : portal.hostname
+  const also = originsOf(own).filter((origin) => {
+    const { hostname } = new URL(origin)
+    return hostname === id || hostname.endsWith(`.${id}`)
+  })
+  return { id, origins: [...new Set([...originsOf(portal), ...also])] }
 }
 
 /** EdDSA, ES256, RS256. */

@@ -32,6 +32,8 @@ export interface ConsoleOptions {
   readonly brand: BrandShape
   /** Whether pages of other origins may frame an account's webhooks. */
   readonly embeds: boolean
+  /** The domain that passkeys are made for. */
+  readonly passkeyDomain: string
 }
 
 const iso = (millis: number) => new Date(millis).toISOString()
@@ -52,7 +54,7 @@ const sessionView = (
 const actorOf = ({ account, person }: Pick<View, "account" | "person">) =>
   person !== null ? `person:${person.person_id}` : account === null ? null : `account:${account.id}`
 
-export const consoleHandlers = ({ brand, embeds, mode, publicUrl, transfers }: ConsoleOptions) =>
+export const consoleHandlers = ({ brand, embeds, mode, passkeyDomain, publicUrl, transfers }: ConsoleOptions) =>
   HttpApiBuilder.group(
     Api,
     "console",
@@ -79,7 +81,7 @@ export const consoleHandlers = ({ brand, embeds, mode, publicUrl, transfers }: C
           issuers,
           mode,
           brand: { name: brand.name, logo_url: brand.logo === null ? null : logoPath },
-          features: { transfers },
+          features: { transfers, passkey_domain: passkeyDomain },
           installation: { state },
           version: apiVersion,
         } satisfies View

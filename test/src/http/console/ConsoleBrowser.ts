@@ -18,6 +18,11 @@ export class Chromium extends Context.Service<Chromium, Chrome>()("bailiwick/tes
   static readonly layer = Layer.effect(Chromium, browser)
 }
 
+export interface AtConsoleOptions extends VisitorOptions {
+  /** The origin by which the browser reaches the console; the listener's own by default. */
+  readonly origin?: string
+}
+
 export interface AtConsole extends Visitor {
   readonly origin: string
   /** Every address that the browser asked for. */
@@ -76,13 +81,8 @@ export const fill = (page: Page, label: string, value: string) =>
     await field.type(value)
   })
 
-export interface ConsoleOptions extends VisitorOptions {
-  /** Where the browser reaches the program, when not at its own address. */
-  readonly origin?: string
-}
-
 /** A browser at the console, signed in by nobody yet. */
-export const atConsole = Effect.fnUntraced(function* (options: ConsoleOptions = {}) {
+export const atConsole = Effect.fnUntraced(function* (options: AtConsoleOptions = {}) {
   const origin = options.origin ?? (yield* Server).url
   const { cookie, key } = yield* DevKey
   const visiting = yield* visitor(yield* Chromium, options)
@@ -122,7 +122,7 @@ export const chooseAtIssuer = Effect.fnUntraced(function* (page: Page, who: stri
 })
 
 /** A browser in which somebody of the demo is signed in, by the pages alone. */
-export const inConsole = Effect.fnUntraced(function* (who: string, options: ConsoleOptions = {}, path = "/console/") {
+export const inConsole = Effect.fnUntraced(function* (who: string, options: AtConsoleOptions = {}, path = "/console/") {
   const at = yield* atConsole(options)
   yield* at.open(path, "Sign in")
   yield* press(at.page, "Sign in with the demo")

@@ -118,14 +118,18 @@ describe("the console's files", () => {
     const sizeOf = (name: string) => files.get(name)!.gzip.length
     assert.isAtMost(base.reduce((sum, name) => sum + sizeOf(name), 0), 45_000)
     for (const name of files.keys()) if (!base.includes(name)) assert.isAtMost(sizeOf(name), 25_000, name)
+    // The browser's part of WebAuthn is in the file of the account's screen alone.
+    const withPasskeys = [...files].filter(([, { raw }]) => new TextDecoder().decode(raw).includes("attestationObject"))
+    assert.deepStrictEqual(withPasskeys.map(([name]) => name.replace(/-[A-Z0-9]{8}/, "")), ["Account.js"])
   })
 
   it("nothing of them knows of Effect or of another origin", async () => {
     const files = await consoleFiles(await sourceHash())
     const texts = [...files.values()].map(({ raw }) => new TextDecoder().decode(raw))
     const addresses = texts.flatMap((one) => one.match(/https?:\/\/[\w.-]+/g) ?? [])
-    // Preact names the namespaces of markup.
-    assert.deepStrictEqual([...new Set(addresses)].filter((one) => one !== "http://www.w3.org"), [])
+    // Preact names the namespaces of markup, and a warning of @simplewebauthn/browser its page.
+    const named = ["http://www.w3.org", "https://simplewebauthn.dev"]
+    assert.deepStrictEqual([...new Set(addresses)].filter((one) => !named.includes(one)), [])
     assert.isFalse(texts.some((one) => /effect\/|Schema\.Struct/.test(one)))
   })
 

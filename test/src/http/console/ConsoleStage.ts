@@ -9,11 +9,14 @@ import { DevKey } from "../../../../src/http/dev/DevKey.ts"
 import { Server } from "../../../../src/http/Server.ts"
 import { management } from "../../../support/TestManagement.ts"
 
-/** The app on a port of its own, which PUBLIC_URL names: the console asks its issuer, the embedded one, over HTTP. */
-export const staged = (more: Readonly<Record<string, string>> = {}) =>
+/**
+ * The app on a port of its own, which PUBLIC_URL names under this host: the console asks its issuer, the embedded one,
+ * over HTTP.
+ */
+export const staged = (more: Readonly<Record<string, string>> = {}, host = "127.0.0.1") =>
   Layer.unwrap(Effect.map(
     Effect.orDie(freePort()),
-    (port) => management({ PORT: String(port), PUBLIC_URL: `http://127.0.0.1:${port}`, ...more }),
+    (port) => management({ PORT: String(port), PUBLIC_URL: `http://${host}:${port}`, ...more }),
   ))
 
 export interface Reply {

@@ -106,6 +106,25 @@ export const screens: ReadonlyArray<Screen> = [
   },
   {
     part: "Decisions",
+    menu: "Institutions",
+    path: "/console/institutions",
+    sees: person,
+    load: () => import("./screens/Institutions.tsx"),
+  },
+  {
+    part: "Decisions",
+    path: "/console/institutions/:institution_id",
+    sees: person,
+    load: () => import("./screens/Institution.tsx"),
+  },
+  {
+    part: "Decisions",
+    path: "/console/projects/:project_id",
+    sees: person,
+    load: () => import("./screens/Project.tsx"),
+  },
+  {
+    part: "Decisions",
     menu: "My requests",
     path: "/console/requests",
     sees: person,

@@ -102,3 +102,7 @@ export const decider: Sees = (one) => one.institutions.some(({ roles }) => roles
 export const member: Sees = (one) => one.institutions.length > 0
 /** A person who owns a project. */
 export const owner: Sees = (one) => one.projects.length > 0
+
+/** The visitor's effective roles in an institution. */
+export const rolesIn = (institution_id: string): ReadonlySet<string> =>
+  new Set(session.value?.institutions.find((one) => one.institution_id === institution_id)?.roles)

@@ -51,8 +51,9 @@ import consoleSessions from "../migrations/0042_console_sessions.ts"
 import listedEnrollments from "../migrations/0043_listed_enrollments.ts"
 import deadLettersOfAccount from "../migrations/0044_dead_letters_of_account.ts"
 import deliveryMinutes from "../migrations/0045_delivery_minutes.ts"
-import operatorLists from "../migrations/0048_operator_lists.ts"
-import embedLinks from "../migrations/0049_embed_links.ts"
+import listedLaunches from "../migrations/0046_listed_launches.ts"
+import operatorLists from "../migrations/0047_operator_lists.ts"
+import embedLinks from "../migrations/0048_embed_links.ts"
 import { lock } from "../services/platform/database/AdvisoryLocks.ts"
 import { Database } from "../services/platform/database/Database.ts"
 import { isAway } from "../services/platform/database/Database/Awaited.ts"
@@ -104,8 +105,9 @@ const migrations: ReadonlyArray<Migrator.ResolvedMigration> = [
   [43, "listed_enrollments", Effect.succeed(listedEnrollments)],
   [44, "dead_letters_of_account", Effect.succeed(deadLettersOfAccount)],
   [45, "delivery_minutes", Effect.succeed(deliveryMinutes)],
-  [48, "operator_lists", Effect.succeed(operatorLists)],
-  [49, "embed_links", Effect.succeed(embedLinks)],
+  [46, "listed_launches", Effect.succeed(listedLaunches)],
+  [47, "operator_lists", Effect.succeed(operatorLists)],
+  [48, "embed_links", Effect.succeed(embedLinks)],
 ]
 
 /** The number of the newest migration. */

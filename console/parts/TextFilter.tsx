@@ -28,9 +28,9 @@ export const TextFilter = ({ label, name, placeholder }: {
 /** What the address says of a filter; undefined where it says nothing. */
 export const filterOf = (name: string): string | undefined => here.value.searchParams.get(name) || undefined
 
-/** The address of the next page of a list. */
-export const pageAfter = (after: string): string => {
+/** The address of the next page of a list. `name`: where it stands in the address, on a page with several lists. */
+export const pageAfter = (after: string, name = "after"): string => {
   const url = new URL(here.value)
-  url.searchParams.set("after", after)
+  url.searchParams.set(name, after)
   return url.pathname + url.search
 }

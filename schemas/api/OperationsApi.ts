@@ -4,11 +4,12 @@ import { HttpApi, HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api
 import { ProjectId, ProviderJobId } from "../BrandedIds.ts"
 import { optionallyKeyed } from "../identity/IdempotencyKey.ts"
 import { Diagnostics, Job, Jobs, OperationsSummary } from "../identity/Operation.ts"
+import { limitOr } from "../identity/ListPage.ts"
 import { DecisionReason, ReasonBody } from "../identity/DecisionReason.ts"
 import { NotFound } from "../problems/HttpProblems.ts"
 import { receiptProblems } from "../problems/IdempotencyProblems.ts"
 import { InvalidState, OutcomeUnknown, RoleRequired } from "../problems/IdentityProblems.ts"
-import { Text } from "../Validation/Scalars.ts"
+import { QueryUuid, Text } from "../Validation/Scalars.ts"
 import { RequestValidation, SecretRequest, strictBody } from "./RequestValidation.ts"
 import { Managed } from "./ManagementApi.ts"
 
@@ -36,8 +37,12 @@ export class OperationsApi extends HttpApiGroup.make("operations")
       success: Diagnostics,
       error: [NotFound, RoleRequired],
     }).annotate(OpenApi.Summary, "Diagnostics of one project"),
-    HttpApiEndpoint.get("listJobs", "/v1/jobs", { success: Jobs, error: RoleRequired })
-      .annotate(OpenApi.Summary, "The newest 100 jobs, for operators"),
+    HttpApiEndpoint.get("listJobs", "/v1/jobs", {
+      /** `after_id`: the last job of the page before; older ones follow. */
+      query: { limit: limitOr(100), after_id: Schema.optionalKey(QueryUuid) },
+      success: Jobs,
+      error: RoleRequired,
+    }).annotate(OpenApi.Summary, "Jobs, the newest first, for operators"),
     HttpApiEndpoint.post("reconcileJob", "/v1/jobs/:job_id/reconcile", {
       params: job,
       headers: optionallyKeyed,

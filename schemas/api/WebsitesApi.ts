@@ -6,18 +6,22 @@ import { keyed } from "../identity/IdempotencyKey.ts"
 import {
   LaunchCreate,
   LaunchProposal,
+  ListedOwners,
   ListedProjects,
   OwnerChange,
   Project,
+  ProjectLaunches,
   ProjectOwners,
   Transition,
   Website,
   WebsiteRegistration,
   WithdrawnWebsite,
 } from "../identity/Project.ts"
+import { ProjectEvents } from "../identity/ProjectEvent.ts"
 import { receiptProblems } from "../problems/IdempotencyProblems.ts"
 import * as Problems from "../problems/IdentityProblems.ts"
 import { ForeignId } from "../Wire.ts"
+import { QueryUuid } from "../Validation/Scalars.ts"
 import { RequestValidation, strictBody } from "./RequestValidation.ts"
 import { Managed } from "./ManagementApi.ts"
 
@@ -76,6 +80,33 @@ export class WebsitesApi extends HttpApiGroup.make("websites")
         Problems.LaunchUrlUnverified,
       ],
     }).annotate(OpenApi.Summary, "Propose to launch a project, as an active owner"),
+    HttpApiEndpoint.get("listLaunchProposals", "/v1/projects/:project_id/launch-proposals", {
+      params: project,
+      query: { limit: page.limit, after_id: Schema.optionalKey(QueryUuid) },
+      success: ProjectLaunches,
+      error: Problems.roleProblems,
+    }).annotate(
+      OpenApi.Summary,
+      "The project's launch proposals, newest first, as an owner, Sponsor, administrator or operator",
+    ),
+    HttpApiEndpoint.get("listProjectOwners", "/v1/projects/:project_id/owners", {
+      params: project,
+      query: page,
+      success: ListedOwners,
+      error: Problems.roleProblems,
+    }).annotate(
+      OpenApi.Summary,
+      "The project's owners, former ones included, by person, as an owner, Sponsor, administrator or operator",
+    ),
+    HttpApiEndpoint.get("listProjectEvents", "/v1/projects/:project_id/events", {
+      params: project,
+      query: { limit: page.limit, after_id: Schema.optionalKey(QueryUuid) },
+      success: ProjectEvents,
+      error: Problems.roleProblems,
+    }).annotate(
+      OpenApi.Summary,
+      "The project's lifecycle events, decoded, newest first, as an owner or an operator of its institution",
+    ),
     HttpApiEndpoint.post("changeProjectOwner", "/v1/projects/:project_id/owners", {
       params: project,
       headers: keyed,

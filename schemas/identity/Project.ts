@@ -177,6 +177,15 @@ export const ProjectLaunch = Schema.Struct({ ...LaunchProposal.fields, ...decide
   .annotate({ identifier: "ProjectLaunch" })
 export type ProjectLaunch = typeof ProjectLaunch.Type
 
+export const ProjectLaunches = Schema.Struct({ items: Schema.Array(ProjectLaunch) })
+  .annotate({ identifier: "ProjectLaunches" })
+export type ProjectLaunches = typeof ProjectLaunches.Type
+
+export const ListedOwners = Schema.Struct({ items: ProjectOwners.fields.owners }).annotate({
+  identifier: "ListedOwners",
+})
+export type ListedOwners = typeof ListedOwners.Type
+
 const unlessUser = "Null for a caller who only has Access to the project."
 
 export const Project = Schema.Struct({

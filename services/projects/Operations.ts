@@ -14,7 +14,13 @@ import { readDiagnostics } from "./Operations/ReadDiagnostics.ts"
 import { summarizeJobs } from "./Operations/SummarizeJobs.ts"
 import { type JobRow, viewOf } from "./ProviderJobs/Rows.ts"
 
-const newest = 100
+/** At most `limit` jobs after the job `afterId`; null: from the newest. */
+export interface JobPage {
+  readonly limit: number
+  readonly afterId: string | null
+}
+
+const newest: JobPage = { limit: 100, afterId: null }
 
 export class Operations extends Context.Service<Operations, {
   /**
@@ -23,8 +29,11 @@ export class Operations extends Context.Service<Operations, {
    * person may also read the diagnostics of a failed job.
    */
   readonly summary: (personId: PersonId) => Effect.Effect<OperationsSummary, SqlError.SqlError>
-  /** The newest 100 jobs; RoleRequired unless the person is an operator. */
-  readonly jobs: (personId: PersonId) => Effect.Effect<ReadonlyArray<Job>, RoleRequired | SqlError.SqlError>
+  /** Jobs older than `afterId`, newest first; RoleRequired unless the person is an operator. */
+  readonly jobs: (
+    personId: PersonId,
+    page?: JobPage,
+  ) => Effect.Effect<ReadonlyArray<Job>, RoleRequired | SqlError.SqlError>
   readonly diagnostics: (personId: PersonId) => Effect.Effect<Diagnostics, RoleRequired | SqlError.SqlError>
   /**
    * Diagnostics of one project: for its active owner, and for an operator with an active membership in its institution.
@@ -45,10 +54,11 @@ export class Operations extends Context.Service<Operations, {
         if (!(yield* roles.isOperator(personId, "none"))) return yield* roleRequired("an active operator")
       })
 
-      const jobs = Effect.fn("Operations.jobs")(function* (personId: PersonId) {
+      const jobs = Effect.fn("Operations.jobs")(function* (personId: PersonId, page = newest) {
         yield* mustOperate(personId)
         const rows = yield* sql<JobRow>`
-          select * from provider_jobs order by id desc limit ${newest}`
+          select * from provider_jobs where ${page.afterId}::uuid is null or id < ${page.afterId}::uuid
+          order by id desc limit ${page.limit}`
         return rows.map(viewOf)
       })
 

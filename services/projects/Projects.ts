@@ -9,6 +9,7 @@ import { Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
 import type { InstitutionId, PersonId, ProjectId } from "../../schemas/BrandedIds.ts"
 import type * as Wire from "../../schemas/identity/Project.ts"
+import type { ProjectEvents } from "../../schemas/identity/ProjectEvent.ts"
 import type { NotFound } from "../../schemas/problems/HttpProblems.ts"
 import type * as Problems from "../../schemas/problems/IdentityProblems.ts"
 import type { HTTPValidationError } from "../../schemas/Validation.ts"
@@ -20,6 +21,7 @@ import { changeOwner } from "./Projects/ChangeOwner.ts"
 import { declineProposal } from "./Projects/DeclineProposal.ts"
 import { reading } from "./Projects/ProjectReading.ts"
 import { launches } from "./Projects/Launches.ts"
+import { projectLists, type ProjectPage } from "./Projects/ProjectLists.ts"
 import { proposeLaunch } from "./Projects/ProposeLaunch.ts"
 import { registerWebsite } from "./Projects/RegisterWebsite.ts"
 import { withdrawProject } from "./Projects/WithdrawProject.ts"
@@ -51,6 +53,12 @@ export class Projects extends Context.Service<Projects, {
       readonly afterId: string | null
     },
   ) => Effect.Effect<Wire.ListedProjects, RoleFault | SqlError.SqlError>
+  /** Launch proposals, newest first; for an active owner, an operator, a Sponsor or an effective administrator. */
+  readonly launches: (page: ProjectPage) => Effect.Effect<Wire.ProjectLaunches, RoleFault | SqlError.SqlError>
+  /** Owners by person, former ones included; for the same. */
+  readonly owners: (page: ProjectPage) => Effect.Effect<Wire.ListedOwners, RoleFault | SqlError.SqlError>
+  /** Lifecycle events, newest first; for an active owner, and for an operator with an active membership there. */
+  readonly events: (page: ProjectPage) => Effect.Effect<ProjectEvents, RoleFault | SqlError.SqlError>
   /** By a Sponsor or an effective administrator. */
   readonly register: (
     asked: Wire.WebsiteRegistration & { readonly personId: PersonId; readonly institutionId: InstitutionId },
@@ -121,6 +129,7 @@ export class Projects extends Context.Service<Projects, {
       const approve = yield* approveRegistration
       const { list, read } = yield* reading
       return Projects.of({
+        ...(yield* projectLists),
         read,
         list,
         register: yield* registerWebsite,

@@ -114,16 +114,20 @@ const registrationOf = (row: ReadRequest): Wire.ProjectRegistration => {
   }
 }
 
-const shownLaunchOf = (row: ReadRequest): Wire.ProjectLaunch => {
+export const shownLaunchOf = (row: ReadRequest): Wire.ProjectLaunch => {
   const { decided, request, review } = readOf(row)
   return { ...launchOf(request, review), ...decided }
 }
+
+/** Owners whose times are as PostgreSQL's JSON has them. */
+export const ownersOf = (rows: Wire.ProjectOwners["owners"]): Wire.ProjectOwners["owners"] =>
+  rows.map((owner) => ({ ...owner, since: stampOrNull(owner.since) }))
 
 /** A project with the decisions about it; without these for a caller who only has Access. */
 export const projectOf = (project: ReadRow, beside: Beside | null): Wire.Project =>
   beside === null ? { ...listedOf(project), held_reason: null, registration: null, owners: null, launches: null } : {
     ...listedOf(project),
     registration: beside.registration === null ? null : registrationOf(beside.registration),
-    owners: (beside.owners ?? []).map((owner) => ({ ...owner, since: stampOrNull(owner.since) })),
+    owners: ownersOf(beside.owners ?? []),
     launches: (beside.launches ?? []).map(shownLaunchOf),
   }

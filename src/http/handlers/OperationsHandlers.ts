@@ -28,8 +28,11 @@ export const operations = HttpApiBuilder.group(
           Effect.catchTag("SqlError", Effect.die),
         )
       }),
-      listJobs: Effect.fnUntraced(function* () {
-        return { items: yield* work.jobs((yield* personOf).personId).pipe(Effect.catchTag("SqlError", Effect.die)) }
+      listJobs: Effect.fnUntraced(function* ({ query }) {
+        const page = { limit: Number(query.limit), afterId: query.after_id ?? null }
+        return {
+          items: yield* work.jobs((yield* personOf).personId, page).pipe(Effect.catchTag("SqlError", Effect.die)),
+        }
       }),
       reconcileJob: Effect.fnUntraced(function* ({ params, payload }) {
         const { personId, principal } = yield* personOf

@@ -9,6 +9,13 @@ import { personIn } from "../auth/PersonAuth.ts"
 
 const Api = HttpApi.make("bailiwick").add(WebsitesApi)
 
+interface Query {
+  readonly limit: string
+  readonly after_id?: string
+}
+
+const pageOf = ({ after_id, limit }: Query) => ({ limit: Number(limit), afterId: after_id ?? null })
+
 export const websites = HttpApiBuilder.group(
   Api,
   "websites",
@@ -24,8 +31,7 @@ export const websites = HttpApiBuilder.group(
       }),
       listProjects: Effect.fnUntraced(function* ({ params, query }) {
         const { personId } = yield* personIn
-        const page = { limit: Number(query.limit), afterId: query.after_id ?? null }
-        return yield* projects.list({ ...page, personId, institutionId: params.institution_id }).pipe(
+        return yield* projects.list({ ...pageOf(query), personId, institutionId: params.institution_id }).pipe(
           Effect.catchTag("SqlError", Effect.die),
         )
       }),
@@ -45,6 +51,24 @@ export const websites = HttpApiBuilder.group(
         return yield* keyed(
           { principal, payload, status: 201, success: LaunchProposal },
           projects.proposeLaunch({ ...payload, personId, projectId: params.project_id }),
+        )
+      }),
+      listLaunchProposals: Effect.fnUntraced(function* ({ params, query }) {
+        const { personId } = yield* personIn
+        return yield* projects.launches({ ...pageOf(query), personId, projectId: params.project_id }).pipe(
+          Effect.catchTag("SqlError", Effect.die),
+        )
+      }),
+      listProjectOwners: Effect.fnUntraced(function* ({ params, query }) {
+        const { personId } = yield* personIn
+        return yield* projects.owners({ ...pageOf(query), personId, projectId: params.project_id }).pipe(
+          Effect.catchTag("SqlError", Effect.die),
+        )
+      }),
+      listProjectEvents: Effect.fnUntraced(function* ({ params, query }) {
+        const { personId } = yield* personIn
+        return yield* projects.events({ ...pageOf(query), personId, projectId: params.project_id }).pipe(
+          Effect.catchTag("SqlError", Effect.die),
         )
       }),
       changeProjectOwner: Effect.fnUntraced(function* ({ params, payload }) {

@@ -40,6 +40,17 @@ const reading = row("not_found", {
   administrator_not_effective: "early suspended",
   role_required: "member",
 })
+/** What they read of a project, and its owners do. */
+const decided = row("not_found", {
+  ok: "sponsor sponsor2 administrator administrator2 operator owner owner2",
+  administrator_not_effective: "early suspended",
+  role_required: "member",
+})
+/** What an owner of a project reads, and an operator who belongs to its institution. */
+const diagnosing = row("not_found", {
+  ok: "owner owner2",
+  role_required: "sponsor sponsor2 administrator administrator2 member early suspended operator",
+})
 /** Of a website's registration, which `sponsor` wrote. */
 const policy = row("not_found", {
   ok: "administrator administrator2",
@@ -95,11 +106,9 @@ const table: Readonly<Record<string, Row>> = {
   "institutions.listMembers": reading,
   "institutions.listEnrollments": reading,
   "institutions.listAccess": reading,
-  "websites.getProject": row("not_found", {
-    ok: "sponsor sponsor2 administrator administrator2 operator owner owner2",
-    administrator_not_effective: "early suspended",
-    role_required: "member",
-  }),
+  "websites.getProject": decided,
+  "websites.listLaunchProposals": decided,
+  "websites.listProjectOwners": decided,
   "websites.withdrawWebsite": row("not_found", {
     ok: "administrator administrator2 owner",
     administrator_not_effective: "early suspended",
@@ -138,10 +147,8 @@ const table: Readonly<Record<string, Row>> = {
     administrator_not_effective: "early suspended",
     role_required: "sponsor sponsor2 member operator owner owner2",
   }),
-  "operations.projectDiagnostics": row("not_found", {
-    ok: "owner owner2",
-    role_required: "sponsor sponsor2 administrator administrator2 member early suspended operator",
-  }),
+  "operations.projectDiagnostics": diagnosing,
+  "websites.listProjectEvents": diagnosing,
   "operations.operationsDiagnostics": operating,
   "operations.listJobs": operating,
   "operator.doctor": operating,

@@ -96,6 +96,27 @@ export const projects: ReadonlyArray<Case> = [
     asked: (stage) => Effect.succeed({ params: onProject(stage) }),
   },
   {
+    operation: "websites.listLaunchProposals",
+    by: "owner",
+    second: "sponsor",
+    status: 200,
+    asked: (stage) => Effect.succeed({ params: onProject(stage), query: "?limit=2" }),
+  },
+  {
+    operation: "websites.listProjectOwners",
+    by: "owner",
+    second: "sponsor",
+    status: 200,
+    asked: (stage) => Effect.succeed({ params: onProject(stage), query: "?limit=2" }),
+  },
+  {
+    operation: "websites.listProjectEvents",
+    by: "owner",
+    second: "owner2",
+    status: 200,
+    asked: (stage) => Effect.succeed({ params: onProject(stage), query: "?limit=2" }),
+  },
+  {
     operation: "websites.proposeLaunch",
     by: "owner",
     second: "owner2",
@@ -118,7 +139,7 @@ export const projects: ReadonlyArray<Case> = [
     asked: (stage) => Effect.succeed({ params: onProject(stage) }),
   },
   { operation: "operations.operationsDiagnostics", ...operates, asked: () => Effect.succeed({}) },
-  { operation: "operations.listJobs", ...operates, asked: () => Effect.succeed({}) },
+  { operation: "operations.listJobs", ...operates, asked: () => Effect.succeed({ query: "?limit=2" }) },
   { operation: "operator.doctor", ...operates, asked: () => Effect.succeed({}) },
   { operation: "operator.listDeadLetters", ...operates, asked: () => Effect.succeed({ query: "?limit=2" }) },
   {

@@ -1,0 +1,90 @@
+/** One institution: its members, invitations, websites, and who has Access to what. */
+import type { JSX } from "preact"
+import { ask } from "../contract/Ask.ts"
+import type { AnswerOf } from "../contract/EndpointTypes.ts"
+import type { Params } from "../Location.ts"
+import { Badge } from "../parts/Badge.tsx"
+import { Failure } from "../parts/Failure.tsx"
+import { Page } from "../parts/Page.tsx"
+import { When } from "../parts/When.tsx"
+import { useResource } from "../Resource.ts"
+import { session } from "../Visitor.ts"
+import { AccessList } from "./Institution/AccessList.tsx"
+import { Invitations } from "./Institution/Invitations.tsx"
+import { Members } from "./Institution/Members.tsx"
+import { Websites } from "./Institution/Websites.tsx"
+
+type OneInstitution = AnswerOf<"getInstitution">
+
+const Facts = ({ of }: { readonly of: OneInstitution }): JSX.Element => (
+  <dl>
+    <div>
+      <dt>State</dt>
+      <dd>
+        <Badge tone={of.status === "active" ? "good" : "warn"}>{of.status}</Badge>
+      </dd>
+    </div>
+    <div>
+      <dt>Verified domains</dt>
+      <dd>{of.verified_domains.length === 0 ? "none" : of.verified_domains.join(", ")}</dd>
+    </div>
+    <div>
+      <dt>Your roles</dt>
+      <dd>{of.memberships.map(({ role }) => role).join(", ") || "none"}</dd>
+    </div>
+    <div>
+      <dt>Since</dt>
+      <dd>
+        <When at={of.created_at} exact />
+      </dd>
+    </div>
+    <div>
+      <dt>Id</dt>
+      <dd>
+        <code>{of.institution_id}</code>
+      </dd>
+    </div>
+  </dl>
+)
+
+/** What a Sponsor, an effective administrator and an operator read. */
+const Decided = ({ of }: { readonly of: OneInstitution }): JSX.Element => {
+  const decides = of.memberships.some(({ effective, role }) => effective && role !== "member")
+  if (!decides && session.value?.operator !== true) {
+    return (
+      <p class="note">
+        Members, invitations, websites and Access are shown to Sponsors and administrators of the institution.
+      </p>
+    )
+  }
+  const shown = { institution: of.institution_id, decides }
+  return (
+    <>
+      <Members {...shown} />
+      <Invitations {...shown} />
+      <Websites {...shown} />
+      <AccessList {...shown} />
+    </>
+  )
+}
+
+const Institution = ({ params }: { readonly params: Params }): JSX.Element => {
+  const institution_id = params["institution_id"]!
+  const institution = useResource(
+    `institution ${institution_id}`,
+    (signal) => ask("getInstitution", { params: { institution_id } }, { signal }),
+  )
+  const found = institution.value.value
+  return (
+    <Page title={found?.name ?? "Institution"} up={["/console/institutions", "Institutions"]}>
+      <Failure of={institution.failure} retry={institution.reload} />
+      {found === undefined ? null : (
+        <>
+          <Facts of={found} />
+          <Decided of={found} />
+        </>
+      )}
+    </Page>
+  )
+}
+export default Institution

@@ -1,0 +1,86 @@
+/** Every Access of an institution: person, project, role, version, and the review of that version. */
+import type { JSX } from "preact"
+import { ask } from "../../contract/Ask.ts"
+import { Badge } from "../../parts/Badge.tsx"
+import { Failure } from "../../parts/Failure.tsx"
+import { lastOf, NextPage, pageSize } from "../../parts/NextPage.tsx"
+import { Table } from "../../parts/Table.tsx"
+import { filterOf } from "../../parts/TextFilter.tsx"
+import { When } from "../../parts/When.tsx"
+import { useResource } from "../../Resource.ts"
+import type { Shown } from "./Members.tsx"
+
+/** The names of the institution's first hundred projects; the id of any other one. */
+const useProjectNames = (institution_id: string): (id: string) => string => {
+  const projects = useResource(
+    `project names ${institution_id}`,
+    (signal) => ask("listProjects", { params: { institution_id }, query: { limit: "100" } }, { signal }),
+  )
+  const known = new Map(projects.value.value?.items.map(({ name, project_id }) => [project_id as string, name]))
+  return (id) => known.get(id) ?? id
+}
+
+export const AccessList = ({ decides, institution }: Shown): JSX.Element => {
+  const after_id = filterOf("access")
+  const access = useResource(
+    `access ${institution} ${after_id}`,
+    (signal) =>
+      ask("listAccess", {
+        params: { institution_id: institution },
+        query: { after_id, limit: String(pageSize) },
+      }, { signal }),
+  )
+  const projects = useProjectNames(institution)
+  const found = access.value.value?.items
+  return (
+    <section aria-labelledby="access">
+      <div class="head">
+        <h2 id="access">Access</h2>
+        {!decides ? null : (
+          <a class="button" href={`/console/reviews?institution=${encodeURIComponent(institution)}`}>
+            Access reviews
+          </a>
+        )}
+      </div>
+      <Failure of={access.failure} retry={access.reload} />
+      {found === undefined ? null : (
+        <>
+          <Table
+            caption="Access of people to projects"
+            rows={found}
+            keyOf={({ access_id }) => access_id}
+            empty="No person has Access to a project yet."
+            columns={[
+              { head: "Person", cell: ({ display_name, person_id }) => display_name ?? person_id },
+              {
+                head: "Project",
+                cell: ({ project_id }) => <a href={`/console/projects/${project_id}`}>{projects(project_id)}</a>,
+              },
+              { head: "Role", cell: ({ role }) => role },
+              {
+                head: "State",
+                cell: ({ state }) => <Badge tone={state === "active" ? "good" : "off"}>{state}</Badge>,
+              },
+              {
+                head: "Version",
+                cell: ({ access_version, granted_at }) => (
+                  <>
+                    {access_version}, <When at={granted_at} />
+                  </>
+                ),
+              },
+              {
+                head: "Review",
+                cell: ({ review }) =>
+                  review === null
+                    ? <Badge tone="off">none</Badge>
+                    : <Badge tone={review.state === "approved" ? "good" : "wait"}>{review.state}</Badge>,
+              },
+            ]}
+          />
+          <NextPage last={lastOf(found, ({ access_id }) => access_id)} name="access" words="Access" />
+        </>
+      )}
+    </section>
+  )
+}

@@ -1,0 +1,207 @@
+/**
+ * Institutions and projects at the console, in real Chromium: a person is invited and the invitation withdrawn, a project is
+ * looked at as its Sponsor and as a person with Access, and ids of another institution are answered as unknown ones.
+ */
+import { assert, layer } from "@effect/vitest"
+import { Effect, Layer } from "effect"
+import { randomUUID } from "node:crypto"
+import type { Page } from "puppeteer-core"
+import { demoIdentityIds } from "../../../../src/embedded/DemoIdentity.ts"
+import { institution, member, person, project } from "../../../support/TestIdentity.ts"
+import {
+  type AtConsole,
+  atConsole,
+  chooseAtIssuer,
+  Chromium,
+  everyLook,
+  fill,
+  heading,
+  press,
+  text,
+} from "./ConsoleBrowser.ts"
+import { aal2, staged } from "./ConsoleStage.ts"
+
+const fern = `/console/institutions/${demoIdentityIds.fern}`
+const portal = `/console/projects/${demoIdentityIds.fernPortal}`
+
+/** Signs a person in with a second factor, as decisions ask for, and waits for the page. */
+const signedIn = Effect.fnUntraced(function* (who: string, path: string, title: string) {
+  const at = yield* atConsole()
+  yield* at.open(path, "Sign in")
+  yield* press(at.page, "Sign in with the demo")
+  yield* chooseAtIssuer(at.page, who, aal2)
+  yield* heading(at.page, title)
+  return at
+})
+
+/** A browser that was refused an old version: it reports the answer, which is none of the page's faults. */
+const refused = (at: AtConsole): AtConsole => ({
+  ...at,
+  complaints: at.complaints.filter((one) => !one.includes("status of 409")),
+})
+
+/** Asks the API within the page, as the console does: status and body, without what names the request. */
+const asked = (page: Page, path: string, method = "GET", body: unknown = null) =>
+  Effect.promise(() =>
+    page.evaluate(
+      async (path: string, method: string, body: unknown) => {
+        const response = await fetch(path, {
+          method,
+          headers: { "content-type": "application/json", "idempotency-key": crypto.randomUUID() },
+          body: body === null ? null : JSON.stringify(body),
+        })
+        const { audit_id: _audit, instance: _path, request_id: _id, ...rest } = await response.json()
+        return { status: response.status, rest }
+      },
+      path,
+      method,
+      body,
+    )
+  )
+
+layer(Layer.merge(staged(), Chromium.layer), { excludeTestServices: true, timeout: "4 minutes" })(
+  "institutions at the console",
+  (it) => {
+    it.effect("Sam invites a person to Fern, and withdraws the invitation", () =>
+      Effect.gen(function* () {
+        const sam = yield* signedIn("Sam", "/console/institutions", "Institutions")
+        const { page } = sam
+        yield* text(page, "Projects that you own")
+        yield* everyLook(sam, "institutions")
+        yield* press(page, "Fern")
+        yield* heading(page, "Fern")
+        yield* text(page, "There is no invitation yet.")
+        yield* press(page, "Invite…")
+        yield* fill(page, "Their email address", "new@fern.example")
+        yield* fill(page, "Reason", "joins the team on Monday")
+        yield* everyLook(sam, "institution-invite")
+        yield* press(page, "Ask for the invitation")
+        yield* text(page, "waits for its review")
+        yield* text(page, "joins the team on Monday")
+        assert.isFalse(
+          yield* Effect.promise(() => page.evaluate(() => document.body.innerText.includes("new@fern.example"))),
+        )
+        yield* everyLook(sam, "institution")
+        yield* press(page, "Withdraw…")
+        yield* fill(page, "Reason", "the team is complete")
+        yield* press(page, "Withdraw the invitation")
+        yield* text(page, "has ended")
+        const { rest: { items } } = yield* asked(page, `/v1/institutions/${demoIdentityIds.fern}/enrollments`)
+        assert.deepStrictEqual(items.map(({ state }: { state: string }) => state), ["revoked"])
+      }))
+
+    it.effect("Sam asks for a change of a membership, and registers a website that appears with its state", () =>
+      Effect.gen(function* () {
+        const sam = yield* signedIn("Sam", fern, "Fern")
+        yield* press(sam.page, "Change…")
+        yield* fill(sam.page, "Reason", "is away for half a year")
+        yield* everyLook(sam, "institution-change")
+        yield* press(sam.page, "Ask for this change")
+        yield* text(sam.page, "A Sponsor and an administrator decide.")
+        yield* press(sam.page, "Register a website…")
+        yield* fill(sam.page, "Name", "Fern Garden")
+        yield* fill(sam.page, "Address of the website", "https://garden.fern.example")
+        yield* fill(sam.page, "Redirect URIs", "https://garden.fern.example/callback")
+        yield* fill(sam.page, "Reason", "a garden for the guests")
+        yield* everyLook(sam, "institution-register")
+        yield* press(sam.page, "Register the website")
+        yield* press(sam.page, "Fern Garden", "a")
+        yield* heading(sam.page, "Fern Garden")
+        yield* text(sam.page, "waits for its review: “a garden for the guests”")
+        yield* text(sam.page, "No launch was proposed yet.")
+        yield* press(sam.page, "Propose a launch…")
+        yield* fill(sam.page, "Reason", "the garden is open")
+        yield* press(sam.page, "Propose the launch")
+        yield* text(sam.page, "An administrator decides on the launch.")
+        yield* everyLook(sam, "project-proposed")
+      }))
+
+    it.effect("Sam proposes a service grant that Ada approves, and withdraws the project in the version on screen", () =>
+      Effect.gen(function* () {
+        const sam = yield* signedIn("Sam", portal, "Fern Portal")
+        yield* text(sam.page, "No product follows the project yet.")
+        yield* press(sam.page, "access granted")
+        yield* text(sam.page, "secevent/lifecycle/event-type/access-granted")
+        yield* press(sam.page, "Propose a grant…")
+        yield* fill(sam.page, "Client id of the service", "fern-mirror")
+        yield* fill(sam.page, "Reason", "the mirror follows us")
+        yield* everyLook(sam, "project-grant")
+        yield* press(sam.page, "Propose the grant")
+        yield* text(sam.page, "waits for an administrator")
+        yield* everyLook(sam, "project")
+
+        // Sam opens the end of the project, and Ada changes it meanwhile.
+        yield* press(sam.page, "Withdraw…")
+        yield* fill(sam.page, "Name of the project", "Fern Portal")
+        yield* fill(sam.page, "Reason", "the portal has ended")
+        const ada = yield* signedIn("Ada", portal, "Fern Portal")
+        yield* press(ada.page, "Approve…")
+        yield* fill(ada.page, "Reason", "looked at it myself")
+        yield* press(ada.page, "Approve")
+        yield* text(ada.page, "approved by you")
+        yield* press(ada.page, "Add an owner…")
+        yield* fill(ada.page, "Reason", "two look after it")
+        yield* everyLook(ada, "project-owner")
+        yield* press(ada.page, "Make this person an owner")
+        yield* text(ada.page, "Remove…")
+
+        yield* press(sam.page, "Withdraw it for good")
+        yield* text(sam.page, "The project has changed since you opened this.")
+        yield* everyLook(refused(sam), "project-changed")
+        yield* press(sam.page, "Cancel")
+        yield* press(sam.page, "Withdraw…")
+        yield* fill(sam.page, "Name of the project", "Fern Portal")
+        yield* fill(sam.page, "Reason", "the portal has ended")
+        yield* press(sam.page, "Withdraw it for good")
+        yield* text(sam.page, "Nothing leads back")
+        yield* everyLook(refused(sam), "project-withdrawn")
+      }))
+
+    it.effect("a person with Access sees the project without its decisions, and nothing of the institution", () =>
+      Effect.gen(function* () {
+        const pat = yield* signedIn("Pat", portal, "Fern Portal")
+        yield* text(pat.page, "Redirect URIs")
+        const shown = yield* Effect.promise(() => pat.page.evaluate(() => document.body.innerText))
+        for (const hidden of ["Owners", "Launches", "Service grants", "Withdraw…"]) assert.notInclude(shown, hidden)
+        yield* pat.open("/console/institutions", "Institutions")
+        yield* text(pat.page, "You belong to no institution yet.")
+        yield* pat.open(fern, "Institution")
+        yield* text(pat.page, "There is no such thing, or it is not yours.")
+      }))
+
+    it.effect("ids of another institution are answered as unknown ones", () =>
+      Effect.gen(function* () {
+        const moss = yield* institution({ name: "Moss" })
+        const mo = yield* person()
+        yield* member(moss, mo, "administrator")
+        const site = yield* project(moss, { name: "Moss Site" })
+        const sam = yield* signedIn("Sam", "/console/institutions", "Institutions")
+        for (
+          const [path, foreign] of [
+            ["/v1/institutions/:id", moss],
+            ["/v1/institutions/:id/members", moss],
+            ["/v1/institutions/:id/enrollments", moss],
+            ["/v1/institutions/:id/projects", moss],
+            ["/v1/institutions/:id/access", moss],
+            ["/v1/projects/:id", site],
+            ["/v1/projects/:id/launch-proposals", site],
+            ["/v1/projects/:id/owners", site],
+            ["/v1/projects/:id/events", site],
+            ["/v1/projects/:id/lifecycle-service-grants", site],
+            ["/v1/projects/:id/operations/diagnostics", site],
+          ] as const
+        ) {
+          const theirs = yield* asked(sam.page, path.replace(":id", foreign))
+          const unknown = yield* asked(sam.page, path.replace(":id", randomUUID()))
+          assert.strictEqual(theirs.status, 404, path)
+          assert.deepStrictEqual(theirs, unknown, path)
+        }
+        for (const path of [`/console/institutions/${moss}`, `/console/projects/${site}`]) {
+          yield* sam.open(path)
+          yield* text(sam.page, "There is no such thing, or it is not yours.")
+          const shown = yield* Effect.promise(() => sam.page.evaluate(() => document.body.innerText))
+          assert.notInclude(shown, "Moss", path)
+        }
+      }))
+  },
+)

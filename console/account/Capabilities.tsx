@@ -5,6 +5,7 @@ import { Table } from "../parts/Table.tsx"
 import { When } from "../parts/When.tsx"
 import { session, signInAddress } from "../Visitor.ts"
 import { type Capability, reasons } from "./Authenticators.tsx"
+import { withoutPasskeys } from "./RegisterPasskey.tsx"
 
 const words: Readonly<Record<Capability["kind"], string>> = {
   "passkey.register": "Register a passkey",
@@ -17,16 +18,20 @@ const words: Readonly<Record<Capability["kind"], string>> = {
   "sessions.revoke_others": "End all other sessions",
 }
 
-const Readiness = ({ of: { available, satisfied, unavailable_reason: reason } }: {
-  readonly of: Capability
-}): JSX.Element => {
-  if (available) {
-    return <Badge tone={satisfied ? "good" : "wait"}>{satisfied ? "possible" : "after a fresh sign-in"}</Badge>
+/** Why a change cannot be made, in words; null: it can. */
+const refusalOf = ({ kind, unavailable_reason: reason }: Capability): string | null => {
+  const here = kind === "passkey.register" ? withoutPasskeys() : null
+  return here ?? (reason === null ? null : reasons[reason] ?? reason)
+}
+
+const Readiness = ({ of }: { readonly of: Capability }): JSX.Element => {
+  const refusal = refusalOf(of)
+  if (refusal === null) {
+    return <Badge tone={of.satisfied ? "good" : "wait"}>{of.satisfied ? "possible" : "after a fresh sign-in"}</Badge>
   }
   return (
     <>
-      <Badge tone="off">not possible</Badge>
-      {reason === null ? null : <span class="note">{reasons[reason] ?? reason}</span>}
+      <Badge tone="off">not possible</Badge> <span class="note">{refusal}</span>
     </>
   )
 }

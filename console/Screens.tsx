@@ -76,6 +76,13 @@ export const screens: ReadonlyArray<Screen> = [
   },
   {
     part: "Operations",
+    menu: "Rollouts",
+    path: "/console/operations/rollouts",
+    sees: operator,
+    load: () => import("./screens/Rollouts.tsx"),
+  },
+  {
+    part: "Operations",
     menu: "Signing keys",
     path: "/console/operations/signing-keys",
     sees: operator,

@@ -14,6 +14,7 @@ import { OperationsApi } from "./OperationsApi.ts"
 import { OperatorApi } from "./OperatorApi.ts"
 import { PoliciesApi } from "./PoliciesApi.ts"
 import { RequestsApi } from "./RequestsApi.ts"
+import { RolloutsApi } from "./RolloutsApi.ts"
 import { ServiceGrantsApi } from "./ServiceGrantsApi.ts"
 import { SigningKeysApi } from "./SigningKeysApi.ts"
 import { StreamPollApi } from "./StreamPollApi.ts"
@@ -30,7 +31,7 @@ export const apiVersion = "0.2.0"
 /** The contract where domain transfers are off: their paths do not exist, whatever a request sends. */
 export class ApiWithoutTransfers extends HttpApi.make("bailiwick")
   .add(SystemApi, AccountApi, ApiKeysApi, WebhooksApi, DeliveriesApi, NotificationsApi)
-  .add(MeApi, AccessReviewsApi, ServiceGrantsApi, OperationsApi, OperatorApi, SigningKeysApi, UpkeepApi)
+  .add(MeApi, AccessReviewsApi, ServiceGrantsApi, OperationsApi, OperatorApi, SigningKeysApi, UpkeepApi, RolloutsApi)
   .add(RequestsApi, InstitutionsApi, EnrollmentsApi, WebsitesApi, PoliciesApi)
   .add(ConsoleApi)
   .add(LifecycleApi, LifecycleKeysApi, StreamsApi, StreamPollApi, StreamDiscoveryApi)

@@ -13,6 +13,7 @@ import { OperatorMails } from "../../services/operations/OperatorMails.ts"
 import { MailUpkeep } from "../../services/platform/mail/MailUpkeep.ts"
 import { OperatorRejects } from "../../services/operations/OperatorRejects.ts"
 import { RejectUpkeep } from "../../services/platform/messaging/RejectUpkeep.ts"
+import { OperatorRollouts } from "../../services/operations/OperatorRollouts.ts"
 import { Queues } from "../../services/operations/Queues.ts"
 import { AuditLog } from "../../services/platform/observability/AuditLog.ts"
 import { PolicyReviews } from "../../services/requests/PolicyReviews.ts"
@@ -39,6 +40,7 @@ import { registration } from "../../services/projects/IdentityProvider/ClientReg
 import { Operations } from "../../services/projects/Operations.ts"
 import { Projects } from "../../services/projects/Projects.ts"
 import { ProviderJobs } from "../../services/projects/ProviderJobs.ts"
+import { Rollouts } from "../../services/projects/Rollouts.ts"
 import { ReviewedJobs } from "../../services/projects/ReviewedJobs.ts"
 import type { AppConfig } from "../AppConfig.ts"
 import { accessReviews } from "../http/handlers/AccessReviewsHandlers.ts"
@@ -50,6 +52,7 @@ import { operator } from "../http/handlers/OperatorHandlers.ts"
 import { ApprovalMaxAge } from "../http/auth/PersonAuth.ts"
 import { policies } from "../http/handlers/PoliciesHandlers.ts"
 import { requests } from "../http/handlers/RequestsHandlers.ts"
+import { rollouts } from "../http/handlers/RolloutsHandlers.ts"
 import { serviceGrants } from "../http/handlers/ServiceGrantsHandlers.ts"
 import { signingKeys } from "../http/handlers/SigningKeysHandlers.ts"
 import { upkeep } from "../http/handlers/UpkeepHandlers.ts"
@@ -84,6 +87,7 @@ const operating = ({ keyTransitionDeadline: deadlineMillis }: AppConfig) =>
     Queues.layer,
     BusStatus.layer,
     OperatorInstallation.layer,
+    OperatorRollouts.layer.pipe(Layer.provide(Rollouts.layer), Layer.provide(PolicyReviews.layer)),
     OperatorMails.layer.pipe(Layer.provide(MailUpkeep.layer)),
     OperatorRejects.layer.pipe(Layer.provide(RejectUpkeep.layer)),
     OperatorAudit.layer.pipe(Layer.provide(AuditLog.layer)),
@@ -123,6 +127,7 @@ export const identityHandlers = ({ managementApprovalMaxAge: millis }: AppConfig
     operator,
     signingKeys,
     upkeep,
+    rollouts,
     requests,
     enrollments,
     institutions,

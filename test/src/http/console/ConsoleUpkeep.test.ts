@@ -80,6 +80,31 @@ layer(stage, { excludeTestServices: true, timeout: "4 minutes" })("an operator's
       assert.deepStrictEqual(rows, [{ id: first, state: "pending" }, { id: second, state: "dropped" }])
     }))
 
+  it.effect("holds the rollout of a project, and releases it", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* Database
+      const [{ id }] = (yield* sql<{ id: string }>`
+        select id from projects where state <> 'withdrawn' order by id limit 1`) as [{ id: string }]
+      const at = yield* inConsole("Oz", {}, "/console/operations/rollouts")
+      yield* heading(at.page, "Rollouts")
+      yield* text(at.page, "No rollout is held.")
+      yield* press(at.page, "Hold a rollout…")
+      yield* fill(at.page, "Id of the project", id)
+      yield* fill(at.page, "Reason", reason)
+      yield* everyLook(at, "rollouts-hold")
+      yield* press(at.page, "Hold")
+      yield* text(at.page, "Release…")
+      yield* everyLook(at, "rollouts")
+      yield* press(at.page, "Release…")
+      yield* fill(at.page, "Reason", reason)
+      yield* press(at.page, "Release")
+      yield* text(at.page, "No rollout is held.")
+      const records = yield* sql`
+        select action, details ->> 'reason' as reason from audit_records
+        where action like 'rollout.%' and outcome = 'done' order by id`
+      assert.deepStrictEqual(records, [{ action: "rollout.hold", reason }, { action: "rollout.release", reason }])
+    }))
+
   it.effect("a sponsor has none of these pages", () =>
     Effect.gen(function* () {
       const at = yield* inConsole("Sam", {}, "/console/operations/installation")

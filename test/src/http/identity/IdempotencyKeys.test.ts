@@ -43,6 +43,7 @@ const shows = new Set([
   "operator.replayDeadLetters",
   "signing-keys.activateSigningKey",
   "upkeep.openInstallation",
+  "rollouts.decideRollout",
   "upkeep.retryOutgoingMail",
 ])
 

@@ -162,6 +162,8 @@ const table: Readonly<Record<string, Row>> = {
   "operator.replayDeadLetter": operating,
   "upkeep.installation": operating,
   "upkeep.openInstallation": operating,
+  "rollouts.listRollouts": operating,
+  "rollouts.decideRollout": operating,
   "upkeep.listOutgoingMails": operating,
   "upkeep.retryOutgoingMail": operating,
   "upkeep.forgetOutgoingMail": operating,

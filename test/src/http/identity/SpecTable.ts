@@ -39,6 +39,7 @@ export const extras = [
   "/v1/operations/signing-keys/activate",
   "/v1/operations/signing-keys/{kid}/compromise",
   "/v1/operations/installation/open",
+  "/v1/operations/rollouts/{project_id}",
   "/v1/operations/mails/{mail_id}/retry",
   "/v1/operations/mails/{mail_id}/forget",
   "/v1/operations/intake-rejects/{reject_id}/retry",

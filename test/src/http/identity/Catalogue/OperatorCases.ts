@@ -5,6 +5,7 @@ import { Database } from "../../../../../services/platform/database/Database.ts"
 import { outgoingMail } from "../../../../support/TestMails.ts"
 import { intakeReject } from "../../../../support/TestRejects.ts"
 import { reason } from "../../../../support/Fixtures.ts"
+import { project } from "../../../../support/TestIdentity.ts"
 import { ask } from "../IdentityClient.ts"
 import type { IdentityStage } from "../IdentityStage.ts"
 import type { Asked, Case } from "./Case.ts"
@@ -54,6 +55,16 @@ export const operator: ReadonlyArray<Case> = [
   { operation: "upkeep.installation", ...operates, asked: nothing },
   // Of an open installation: while it is held, other operations of the catalogue would be refused.
   { operation: "upkeep.openInstallation", ...operates, asked: () => Effect.succeed({ body: { reason } }) },
+  { operation: "rollouts.listRollouts", ...operates, asked: () => Effect.succeed({ query: "?limit=1" }) },
+  {
+    operation: "rollouts.decideRollout",
+    ...operates,
+    asked: (stage) =>
+      Effect.map(
+        project(stage.institution),
+        (project_id) => ({ params: { project_id }, body: { action: "hold", reason } }),
+      ),
+  },
   {
     operation: "upkeep.listIntakeRejects",
     ...operates,

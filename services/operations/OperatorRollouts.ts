@@ -1,0 +1,77 @@
+/** Rollouts for operators: which are held or have failed, and holding, failing and releasing one (docs/requests.md). */
+import { Context, Effect, Layer } from "effect"
+import type { SqlError } from "effect/sql"
+import { type PersonId, ProjectId } from "../../schemas/BrandedIds.ts"
+import type { HeldRollouts, RolloutStanding } from "../../schemas/identity/RolloutView.ts"
+import type { NotFound } from "../../schemas/problems/HttpProblems.ts"
+import type { InvalidState, RoleRequired } from "../../schemas/problems/IdentityProblems.ts"
+import { Database } from "../platform/database/Database.ts"
+import type { InTransaction } from "../platform/database/UnitOfWork.ts"
+import { CurrentOperator } from "../platform/observability/CurrentOperator.ts"
+import { type RolloutAction, Rollouts } from "../projects/Rollouts.ts"
+import type { AskedPage } from "./OperatorAudit.ts"
+import { mustOperate } from "./OperatorRole.ts"
+
+interface Asked {
+  readonly personId: PersonId
+  readonly projectId: string
+  readonly action: RolloutAction
+  readonly reason: string
+}
+
+type Refused = RoleRequired | SqlError.SqlError
+
+export class OperatorRollouts extends Context.Service<OperatorRollouts, {
+  /** Projects whose rollout is held or has failed, ascending by id. */
+  readonly list: (personId: PersonId, page: AskedPage) => Effect.Effect<HeldRollouts, Refused>
+  /** Holds, fails or releases; InvalidState where the project is withdrawn. */
+  readonly set: (
+    asked: Asked,
+  ) => Effect.Effect<RolloutStanding, InvalidState | NotFound | Refused, InTransaction>
+}>()("bailiwick/services/operations/OperatorRollouts") {
+  static readonly layer = Layer.effect(
+    OperatorRollouts,
+    Effect.gen(function* () {
+      const { sql } = yield* Database
+      const operating = yield* mustOperate
+      const rollouts = yield* Rollouts
+
+      const list: OperatorRollouts["Service"]["list"] = Effect.fn("OperatorRollouts.list")(
+        function* (personId, { afterId, limit }) {
+          yield* operating(personId)
+          const found = yield* sql<HeldRollouts["items"][number]>`
+            select p.id as project_id, p.name, p.website, p.environment, p.institution_id, i.name as institution_name,
+              p.rollout, p.state, p.revision::int as version
+            from projects p left join institutions i on i.id = p.institution_id
+            where p.rollout is not null and not p.removed and ${
+            afterId === undefined ? sql`true` : sql`p.id > ${afterId}`
+          }
+            order by p.id limit ${limit + 1}`
+          const items = found.slice(0, limit)
+          return { items, next_after_id: found.length > limit ? items.at(-1)!.project_id : null }
+        },
+      )
+
+      const set: OperatorRollouts["Service"]["set"] = Effect.fn("OperatorRollouts.set")(
+        function* ({ action, personId, projectId, reason }) {
+          yield* operating(personId, "share")
+          const id = ProjectId.make(projectId)
+          const done = yield* Effect.provideService(
+            rollouts.set(id, action, reason),
+            CurrentOperator,
+            `person:${personId}`,
+          )
+          if (done !== null) {
+            const { jobId, rollout, state, version } = done
+            return { ...{ project_id: id, rollout, state, version }, job_id: jobId, changed: true }
+          }
+          const [row] = yield* sql<Pick<RolloutStanding, "rollout" | "state" | "version">>`
+            select rollout, state, revision::int as version from projects where id = ${id}`
+          return { project_id: id, ...row!, job_id: null, changed: false }
+        },
+      )
+
+      return OperatorRollouts.of({ list, set })
+    }),
+  )
+}

@@ -72,4 +72,7 @@ export const operator: ReadonlyArray<Case> = [
   },
   { operation: "upkeep.retryIntakeReject", ...operates, asked: onReject },
   { operation: "upkeep.discardIntakeReject", ...operates, asked: onReject },
+  { operation: "upkeep.listOutgoingMails", ...operates, asked: () => Effect.succeed({ query: "?limit=1" }) },
+  { operation: "upkeep.retryOutgoingMail", ...operates, asked: onMail },
+  { operation: "upkeep.forgetOutgoingMail", ...operates, asked: onMail },
 ]

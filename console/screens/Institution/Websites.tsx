@@ -114,7 +114,7 @@ const Fields = ({ action, draft, institution }: {
         lines={3}
         name="redirect_uris"
         required={false}
-        hint="One a line, at most 16; https, or http://localhost in staging."
+        hint="One a line, at most 16, each https; staging also takes http on localhost."
         value={redirects}
         onInput={(redirects) => draft.set({ redirects })}
       />

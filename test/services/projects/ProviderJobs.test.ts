@@ -182,6 +182,18 @@ layer(over(embedded), { excludeTestServices: true })("ProviderJobs", (it) => {
       const { ambiguous } = yield* operations.projectDiagnostics(oz, portal)
       assert.deepStrictEqual(ambiguous.map(({ allowed_actions }) => allowed_actions), [["reconcile"]])
     }))
+
+  it.effect("jobs are read a page at a time, each once, the newest first", () =>
+    Effect.gen(function* () {
+      const { oz, portal } = yield* fixture
+      for (let n = 0; n < 3; n++) yield* add(portal, "client.create", true)
+      const { jobs } = yield* Operations
+      const all = yield* jobs(oz)
+      const newest = yield* jobs(oz, { limit: 2, afterId: null })
+      const older = yield* jobs(oz, { limit: 100, afterId: newest.at(-1)!.job_id })
+      assert.strictEqual(newest.length, 2)
+      assert.deepStrictEqual([...newest, ...older], [...all])
+    }))
 })
 
 layer(Layer.empty, { excludeTestServices: true })("ProviderJobs at a real provider", (it) => {

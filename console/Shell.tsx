@@ -117,7 +117,7 @@ const Notes = ({ one }: { readonly one: Session }): JSX.Element => (
 )
 
 const Brand = (): JSX.Element => {
-  const { logo_url, name } = session.value?.brand ?? { logo_url: null, name: "Console" }
+  const { logo_url, name } = session.value?.brand ?? { logo_url: null, name: embedded ? "" : "Console" }
   const content = (
     <>
       {logo_url === null ? null : <img src={logo_url} alt="" />}

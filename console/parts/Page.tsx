@@ -22,7 +22,7 @@ export const Page = ({ actions, children, title, up }: PageProps): JSX.Element =
     first = false
   }, [])
   useLayoutEffect(() => {
-    document.title = `${title} – ${brandName.value}`
+    document.title = [title, brandName.value].filter((part) => part !== "").join(" – ")
   }, [title, brandName.value])
   return (
     <>

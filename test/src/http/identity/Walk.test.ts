@@ -163,6 +163,7 @@ layer(management({ MANAGEMENT_READ_RATE: "100000", MANAGEMENT_WRITE_RATE: "10000
     "institutions.listInstitutions",
     "institutions.listMembers",
     "institutions.listAccess",
+    "rollouts.listRollouts",
   ])
 
   it.effect(

@@ -47,12 +47,13 @@ const record = `
  * time. `Signer.headersFor` made it.
  */
 const request = `
-  case when json_array_length(x.attempts) = 0 then null else json_build_object('url', x.endpoint_url, 'headers',
-    json_build_object('content-type', 'application/json', 'User-Agent', '${userAgent}', 'X-Webhook-Signature', '…',
-      'X-Webhook-Event', x.event_type, 'X-Webhook-Delivery', x.id, 'X-Webhook-Attempt', x.attempts->-1->>'attempt',
-      'webhook-id', x.id, 'webhook-timestamp',
-      floor(extract(epoch from (x.attempts->-1->>'started_at')::timestamptz))::bigint::text,
-      'webhook-signature', 'v1,…'), 'body', x.body) end as request`
+  case when json_array_length(x.attempts) > 0 then (select row_to_json(r) from (select x.endpoint_url as url, (
+    select row_to_json(h) from (select 'application/json' as "content-type", '${userAgent}' as "User-Agent",
+      '…' as "X-Webhook-Signature", x.event_type as "X-Webhook-Event", x.id as "X-Webhook-Delivery",
+      x.attempts->-1->>'attempt' as "X-Webhook-Attempt", x.id as "webhook-id",
+      floor(extract(epoch from (x.attempts->-1->>'started_at')::timestamptz))::bigint::text as "webhook-timestamp",
+      'v1,…' as "webhook-signature") h
+  ) as headers, x.body) r) end as request`
 
 const columns = "id, webhook_id, event_type, status, response_status, attempt, next_retry_at, created_at"
 const letterColumns =

@@ -7,7 +7,7 @@ import { Effect, Schema } from "effect"
 import { randomUUID } from "node:crypto"
 import { connect } from "node:net"
 import { ApiKeyView } from "../../schemas/mail/ApiKey.ts"
-import { DeliveryPage, FullDeliveryRecord } from "../../schemas/mail/Delivery.ts"
+import { DeliveryPage, SentDelivery } from "../../schemas/mail/Delivery.ts"
 import { NotificationList } from "../../schemas/mail/Notification.ts"
 import { DomainTransfer } from "../../schemas/mail/Transfer.ts"
 import { WebhookView } from "../../schemas/mail/Webhook.ts"
@@ -144,7 +144,7 @@ describe("hot reads", () => {
       const reads: ReadonlyArray<readonly [string, Schema.Codec<unknown, unknown>]> = [
         [page, DeliveryPage],
         [`${page}?status=retrying`, DeliveryPage],
-        [`/v1/webhook-deliveries/${delivery.id}`, FullDeliveryRecord],
+        [`/v1/webhook-deliveries/${delivery.id}`, SentDelivery],
         ["/v1/api-keys/", Schema.Array(ApiKeyView)],
         ["/v1/webhooks/?include_paused=true", Schema.Array(WebhookView)],
         ["/v1/webhooks/", Schema.Array(WebhookView)],

@@ -144,7 +144,8 @@ layer(served, { excludeTestServices: true, timeout: "2 minutes" })("/transfers/a
         assert.notMatch(text, /<script|<img|<style|<iframe| on\w+=| style=/i)
         assert.strictEqual(
           headers.get("content-security-policy"),
-          "default-src 'none'; style-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'",
+          "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; frame-ancestors 'none'; " +
+            "base-uri 'none'",
         )
         assert.strictEqual(headers.get("referrer-policy"), "no-referrer")
         assert.strictEqual(headers.get("cache-control"), "no-store")

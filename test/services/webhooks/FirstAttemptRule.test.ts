@@ -145,7 +145,7 @@ const readsOf = Effect.fnUntraced(function* ({ all, hook }: Side, left: Readonly
     where webhook_id = ${hook.id}::uuid order by delivery_id`
   return [...texts, ...letters.map(({ text }) => text)].map((text) =>
     all.reduce((text, { id }, i) => text.replaceAll(id, `delivery ${i}`), text.replaceAll(hook.id, "webhook"))
-      .replaceAll(/"email_id":"e\d+"/g, "email_id").replaceAll(/"next_retry_at":"[^"]+"/g, "next_retry_at")
+      .replaceAll(/\\?"email_id\\?":\\?"e\d+\\?"/g, "email_id").replaceAll(/"next_retry_at":"[^"]+"/g, "next_retry_at")
   )
 })
 

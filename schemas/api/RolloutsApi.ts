@@ -1,11 +1,11 @@
 /** Rollouts that an operator holds, fails and releases (docs/api/identity.md; extras). */
 import { HttpApi, HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
+import { ProjectId } from "../BrandedIds.ts"
 import { optionallyKeyed } from "../identity/IdempotencyKey.ts"
 import { heldRolloutQuery, HeldRollouts, RolloutDecision, RolloutStanding } from "../identity/RolloutView.ts"
 import { NotFound } from "../problems/HttpProblems.ts"
 import { receiptProblems } from "../problems/IdempotencyProblems.ts"
 import { InvalidState, RoleRequired } from "../problems/IdentityProblems.ts"
-import { Id } from "../Wire.ts"
 import { Managed } from "./ManagementApi.ts"
 import { RequestValidation, strictBody } from "./RequestValidation.ts"
 
@@ -17,7 +17,7 @@ export class RolloutsApi extends HttpApiGroup.make("rollouts")
       error: RoleRequired,
     }).annotate(OpenApi.Summary, "Projects whose rollout is held or has failed, ascending by id, for operators"),
     HttpApiEndpoint.post("decideRollout", "/v1/operations/rollouts/:project_id", {
-      params: { project_id: Id },
+      params: { project_id: ProjectId },
       headers: optionallyKeyed,
       payload: RolloutDecision,
       success: RolloutStanding,

@@ -1,5 +1,6 @@
 /** Rollouts that are held or have failed, as operators see and decide them (docs/api/identity.md). */
 import { Schema } from "effect"
+import { InstitutionId, ProjectId } from "../BrandedIds.ts"
 import { ForeignId, Id } from "../Wire.ts"
 import { nextAfterId } from "./AuditView.ts"
 import { DecisionReason } from "./DecisionReason.ts"
@@ -9,11 +10,11 @@ import { limitOr } from "./ListPage.ts"
 const orNull = Schema.NullOr
 
 export const HeldRollout = Schema.Struct({
-  project_id: Id,
+  project_id: ProjectId,
   name: Schema.String,
   website: Schema.String,
   environment: Environment,
-  institution_id: Id,
+  institution_id: InstitutionId,
   institution_name: orNull(Schema.String),
   /** `hold`: nothing new is activated. `fail`: the client is disabled, too. */
   rollout: Schema.Literals(["hold", "fail"]),
@@ -36,7 +37,7 @@ export const RolloutDecision = Schema.Struct({
 }).annotate({ identifier: "RolloutDecision" })
 
 export const RolloutStanding = Schema.Struct({
-  project_id: Id,
+  project_id: ProjectId,
   rollout: orNull(Schema.Literals(["hold", "fail"])),
   state: ProjectState,
   version: Schema.Int,

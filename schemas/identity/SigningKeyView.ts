@@ -1,7 +1,7 @@
 /** The keys that sign lifecycle messages, as operators see and move them (docs/api/identity.md). */
 import { Schema } from "effect"
 import { BodyBooleanOr } from "../Validation/Scalars.ts"
-import { AskedTime, Id, Timestamp } from "../Wire.ts"
+import { AskedTime, Timestamp } from "../Wire.ts"
 import { DecisionReason } from "./DecisionReason.ts"
 
 /** A transition from the active key to the next one. */
@@ -17,7 +17,7 @@ const KeyTransition = Schema.Struct({
   /** Projects that still have to switch. */
   left: Schema.Int,
   /** Some of the projects that wait for a consumer, and the consumers that have not acknowledged. */
-  waiting: Schema.Array(Schema.Struct({ project_id: Id, consumers: Schema.Array(Schema.String) })),
+  waiting: Schema.Array(Schema.Struct({ project_id: Schema.String, consumers: Schema.Array(Schema.String) })),
 }).annotate({ identifier: "KeyTransition" })
 
 export const SigningKeyRing = Schema.Struct({

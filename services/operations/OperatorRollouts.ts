@@ -14,7 +14,7 @@ import { mustOperate } from "./OperatorRole.ts"
 
 interface Asked {
   readonly personId: PersonId
-  readonly projectId: string
+  readonly projectId: ProjectId
   readonly action: RolloutAction
   readonly reason: string
 }
@@ -55,19 +55,18 @@ export class OperatorRollouts extends Context.Service<OperatorRollouts, {
       const set: OperatorRollouts["Service"]["set"] = Effect.fn("OperatorRollouts.set")(
         function* ({ action, personId, projectId, reason }) {
           yield* operating(personId, "share")
-          const id = ProjectId.make(projectId)
           const done = yield* Effect.provideService(
-            rollouts.set(id, action, reason),
+            rollouts.set(projectId, action, reason),
             CurrentOperator,
             `person:${personId}`,
           )
           if (done !== null) {
             const { jobId, rollout, state, version } = done
-            return { ...{ project_id: id, rollout, state, version }, job_id: jobId, changed: true }
+            return { ...{ project_id: projectId, rollout, state, version }, job_id: jobId, changed: true }
           }
           const [row] = yield* sql<Pick<RolloutStanding, "rollout" | "state" | "version">>`
-            select rollout, state, revision::int as version from projects where id = ${id}`
-          return { project_id: id, ...row!, job_id: null, changed: false }
+            select rollout, state, revision::int as version from projects where id = ${projectId}`
+          return { project_id: projectId, ...row!, job_id: null, changed: false }
         },
       )
 

@@ -114,7 +114,7 @@ const Delete = ({ close, of }: Opened): JSX.Element => {
   )
 }
 
-/** Sends a sample of one type, whatever the webhook takes. */
+/** Sends a sample of one event type, also of one that the webhook does not take. */
 const Test = ({ close, done, of }: Opened): JSX.Element => {
   const action = useAction()
   const types = useResource("event types", (signal) => ask("listEventTypes", {}, { signal }))

@@ -24,7 +24,7 @@ const actions = "/v1/me/credential-actions"
 /** Browsers let no IP address be the domain of a passkey: people of this machine come by `localhost`. */
 const origin = Effect.map(Server, ({ url }) => `http://localhost:${new URL(url).port}`)
 
-/** Signs somebody in at their account, with a device that answers for its owner. */
+/** Signs a person in at their account, with a virtual authenticator that confirms by itself. */
 const atAccount = Effect.fnUntraced(function* (who: string, level: string) {
   const at = yield* atConsole({ origin: yield* origin })
   yield* Effect.promise(async () => {

@@ -11,7 +11,7 @@ import { visitor } from "../../../support/Browser.ts"
 import { Chromium, pictured } from "./ConsoleBrowser.ts"
 import { type Browser, browser, ownPage, signedIn, staged } from "./ConsoleStage.ts"
 
-/** A site of somebody else's, whose page frames the address of its query. */
+/** A site of another origin, whose page frames the address in its query. */
 const site = Effect.acquireRelease(
   Effect.promise(() =>
     new Promise<{ readonly origin: string; readonly close: () => void }>((resolve) => {

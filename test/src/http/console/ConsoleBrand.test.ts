@@ -5,7 +5,7 @@ import { mkdtempSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { shadesOf } from "../../../../services/platform/Brand.ts"
-import { Chromium, everyLook, inConsole } from "./ConsoleBrowser.ts"
+import { Chromium, everyLook, heading, inConsole } from "./ConsoleBrowser.ts"
 import { browser, staged } from "./ConsoleStage.ts"
 
 const svg = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 10 10"><script>alert(1)</script><circle r="5"/></svg>`
@@ -45,7 +45,13 @@ layer(
   it.effect("shows them at the console, in its colour, in every look", () =>
     Effect.gen(function* () {
       const at = yield* inConsole("Alice", {}, "/console/webhooks")
-      yield* Effect.promise(() => at.page.waitForSelector(".brand img"))
+      yield* heading(at.page, "Webhooks")
+      // The title is set after the page is painted, the logo loads after that.
+      yield* Effect.promise(() =>
+        at.page.waitForFunction(
+          () => document.title !== "Console" && document.querySelector<HTMLImageElement>(".brand img")?.complete,
+        )
+      )
       const shown = yield* Effect.promise(() =>
         at.page.evaluate(() => ({
           name: document.querySelector(".brand")?.textContent,

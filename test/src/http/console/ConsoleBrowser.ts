@@ -61,7 +61,7 @@ export const press = (page: Page, words: string, of = "button, a, summary, label
 export const text = (page: Page, words: string) =>
   Effect.promise(() => page.waitForFunction((words: string) => document.body.innerText.includes(words), {}, words))
 
-/** Types into the field with this label, in the open dialog where there is one. */
+/** Types into the field with this label, in the open dialog where there is one, once it stays in its place. */
 export const fill = (page: Page, label: string, value: string) =>
   Effect.promise(async () => {
     const handle = await page.waitForFunction(
@@ -73,11 +73,8 @@ export const fill = (page: Page, label: string, value: string) =>
       {},
       label,
     )
-    const field = handle.asElement() as unknown as {
-      click(options: { count: number }): Promise<void>
-      type(text: string): Promise<void>
-    }
-    await field.click({ count: 3 })
+    const field = handle.asElement() as ElementHandle<Element>
+    await field.asLocator().click({ count: 3 })
     await field.type(value)
   })
 

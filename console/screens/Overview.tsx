@@ -16,18 +16,17 @@ const rate = new Intl.NumberFormat("en", { maximumFractionDigits: 1 })
 const hour = 3_600_000
 
 const summary = (items: Minutes, at: number) => {
-  let [delivered, failed, dead, recent, millis, slowest] = [0, 0, 0, 0, 0, 0]
+  let [delivered, failed, dead, recent, slowest] = [0, 0, 0, 0, 0]
   for (const one of items) {
     const all = one.delivered + one.failed + one.dead_letter
     delivered += one.delivered
     failed += one.failed
     dead += one.dead_letter
-    millis += one.ms_average * all
     slowest = Math.max(slowest, one.ms_max)
     if (Date.parse(one.minute) > at - hour) recent += all
   }
   const all = delivered + failed + dead
-  return { all, dead, recent, slowest, succeeded: delivered / all, average: Math.round(millis / all) }
+  return { all, dead, recent, slowest, succeeded: delivered / all }
 }
 
 const Fact = ({ children, name }: { readonly name: string; readonly children: ComponentChildren }): JSX.Element => (
@@ -41,7 +40,7 @@ const Attempts = (): JSX.Element => {
   const stats = useResource("webhook stats", (signal) => ask("webhookStats", { query: {} }, { signal }))
   useRefresh(stats, 30)
   const found = stats.value.value
-  const { all, average, dead, recent, slowest, succeeded } = summary(found?.items ?? [], now.value)
+  const { all, dead, recent, slowest, succeeded } = summary(found?.items ?? [], now.value)
   return (
     <section aria-labelledby="attempts">
       <h2 id="attempts">Deliveries of the last day</h2>
@@ -58,7 +57,8 @@ const Attempts = (): JSX.Element => {
               <Fact name="Succeeded">{share.format(succeeded)}</Fact>
               <Fact name="Attempts">{count.format(all)}</Fact>
               <Fact name="A minute, of late">{rate.format(recent / 60)}</Fact>
-              <Fact name="Average time">{count.format(average)} ms</Fact>
+              <Fact name="Half took at most">{count.format(found.ms_p50 ?? 0)} ms</Fact>
+              <Fact name="99 of 100 at most">{count.format(found.ms_p99 ?? 0)} ms</Fact>
               <Fact name="Slowest">{count.format(slowest)} ms</Fact>
               <Fact name="Failed for good">{count.format(dead)}</Fact>
             </dl>

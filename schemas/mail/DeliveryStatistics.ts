@@ -15,6 +15,10 @@ export const DeliveryStatistics = Schema.Struct({
   items: Schema.Array(DeliveryMinute).annotate({
     description: "Oldest first; minutes without an attempt are left out. A page spans a day at most",
   }),
+  ms_p50: Schema.NullOr(Schema.Int).annotate({
+    description: "Half of the page's attempts took at most so many milliseconds, to within a factor of two",
+  }),
+  ms_p99: Schema.NullOr(Schema.Int).annotate({ description: "The same of 99 of 100 attempts" }),
   next_since: Schema.NullOr(Timestamp).annotate({
     description: "The `since` of the next page; null on the last page",
   }),

@@ -36,18 +36,19 @@ const compactMinutes = (sql: PgClient.PgClient) =>
       select ctid from delivery_minutes where not folded limit ${batch}
     ), removed as (
       delete from delivery_minutes c using uncompacted u where c.ctid = u.ctid
-      returning c.webhook_id, c.minute, c.outcome, c.n, c.ms_sum, c.ms_max
+      returning c.webhook_id, c.minute, c.outcome, c.ms_octave, c.n, c.ms_sum, c.ms_max
     ), keys as (
-      select distinct webhook_id, minute, outcome from removed
+      select distinct webhook_id, minute, outcome, ms_octave from removed
     ), replaced as (
       delete from delivery_minutes c using keys k
-      where c.webhook_id = k.webhook_id and c.minute = k.minute and c.outcome = k.outcome and c.folded
-      returning c.webhook_id, c.minute, c.outcome, c.n, c.ms_sum, c.ms_max
+      where c.webhook_id = k.webhook_id and c.minute = k.minute and c.outcome = k.outcome
+        and c.ms_octave is not distinct from k.ms_octave and c.folded
+      returning c.webhook_id, c.minute, c.outcome, c.ms_octave, c.n, c.ms_sum, c.ms_max
     ), compacted as (
-      insert into delivery_minutes (webhook_id, minute, outcome, n, ms_sum, ms_max, folded)
-      select webhook_id, minute, outcome, sum(n), sum(ms_sum), max(ms_max), true from (
+      insert into delivery_minutes (webhook_id, minute, outcome, ms_octave, n, ms_sum, ms_max, folded)
+      select webhook_id, minute, outcome, ms_octave, sum(n), sum(ms_sum), max(ms_max), true from (
         select * from removed union all select * from replaced
-      ) a group by 1, 2, 3
+      ) a group by 1, 2, 3, 4
     )
     select count(*)::int as n from removed`
 

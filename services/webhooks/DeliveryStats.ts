@@ -9,6 +9,7 @@ import type { DeliveryStatistics } from "../../schemas/mail/DeliveryStatistics.t
 import { WebhookNotFound } from "../../schemas/problems/WebhookProblems.ts"
 import { isUuid } from "../../schemas/Wire.ts"
 import { Database } from "../platform/database/Database.ts"
+import { type Octave, octaveOf, withinOf } from "./Settlement/Octave.ts"
 
 const minuteMillis = 60_000
 const dayMillis = 24 * 60 * minuteMillis
@@ -26,6 +27,8 @@ export interface StatsSpan {
 
 interface Row {
   readonly hooks: number
+  /** The page's attempts by duration, the shortest first. */
+  readonly octaves: ReadonlyArray<Octave>
   /** Null where there is no attempt in the page. */
   readonly minute: Date | null
   readonly delivered: number
@@ -67,21 +70,29 @@ export class DeliveryStats extends Context.Service<DeliveryStats, {
           with hooks as materialized (
             select id from webhooks where account_id = ${accountId}::uuid and deleted_at is null
               and (${webhookId}::uuid is null or id = ${webhookId}::uuid)
+          ), attempts as materialized (
+            select m.* from hooks h join delivery_minutes m on m.webhook_id = h.id
+            where m.minute >= ${new Date(since)} and m.minute < ${new Date(end)}
           )
-          select (select count(*)::int from hooks) as hooks, page.* from (select) always left join lateral (
+          select (select count(*)::int from hooks) as hooks, (
+            select coalesce(jsonb_agg(jsonb_build_object('n', o.n, 'ms', o.ms) order by o.ms), '[]') from (
+              select sum(n) as n, sum(ms_sum) / sum(n) as ms from attempts
+              group by coalesce(ms_octave, ${sql.literal(octaveOf("(ms_sum / n)::integer"))})
+            ) o
+          ) as octaves, page.* from (select) always left join lateral (
             select m.minute, coalesce(sum(m.n) filter (where m.outcome = 'delivered'), 0)::float8 as delivered,
               coalesce(sum(m.n) filter (where m.outcome = 'failed'), 0)::float8 as failed,
               coalesce(sum(m.n) filter (where m.outcome = 'dead_letter'), 0)::float8 as dead_letter,
               round(sum(m.ms_sum) / sum(m.n))::float8 as ms_average, max(m.ms_max) as ms_max
-            from hooks h join delivery_minutes m on m.webhook_id = h.id
-            where m.minute >= ${new Date(since)} and m.minute < ${new Date(end)}
-            group by m.minute
+            from attempts m group by m.minute
           ) page on true order by page.minute`
-        const items = rows.flatMap(({ hooks: _, minute, ...row }) =>
+        const items = rows.flatMap(({ hooks: _hooks, octaves: _octaves, minute, ...row }) =>
           minute === null ? [] : [{ minute: minute.toISOString(), ...row }]
         )
         const next_since = end < until ? stamp(end) : null
-        return { hooks: rows[0]!.hooks, statistics: { items, next_since } }
+        const { hooks, octaves } = rows[0]!
+        const statistics = { items, ms_p50: withinOf(octaves, 0.5), ms_p99: withinOf(octaves, 0.99), next_since }
+        return { hooks, statistics }
       }, Effect.orDie)
 
       const prune = Effect.gen(function* () {

@@ -10,6 +10,7 @@ import { arrayOf } from "../Deliveries/PgArray.ts"
 import { lockClaims } from "../Deliveries/RowLocks.ts"
 import type { Result } from "../Sender/Task.ts"
 import { assertAllUpdated } from "./AssertAllUpdated.ts"
+import { octaveOf } from "./Octave.ts"
 
 const compare = (a: Result, b: Result): number => a.task.deliveryId < b.task.deliveryId ? -1 : 1
 
@@ -77,9 +78,10 @@ const ended = Effect.fnUntraced(function* (
       ) c cross join lateral (values ('delivered', 1), (c.was, -1)) s(status, sign)
     ), by_minute as (
       -- Adds the attempts to their minutes, for statistics.
-      insert into delivery_minutes (webhook_id, minute, outcome, n, ms_sum, ms_max)
-      select webhook_id, date_trunc('minute', started, 'UTC'), 'delivered', count(*), sum(took), max(took)
-      from ended group by 1, 2
+      insert into delivery_minutes (webhook_id, minute, outcome, ms_octave, n, ms_sum, ms_max)
+      select webhook_id, date_trunc('minute', started, 'UTC'), 'delivered', ${sql.literal(octaveOf("took"))},
+        count(*), sum(took), max(took)
+      from ended group by 1, 2, 4
     )
     select count(*)::int as n, (select count(*)::int from updated) as updated,
       case when count(*) < ${sorted.length}::int then array_agg(id::text) end as ids

@@ -11,6 +11,7 @@ import { attemptsOf } from "../Deliveries/Attempts.ts"
 import { lockClaims, lockQueueStates } from "../Deliveries/RowLocks.ts"
 import { dayOf } from "../Deliveries/UuidDay.ts"
 import { assertAllUpdated } from "./AssertAllUpdated.ts"
+import { octaveOf } from "./Octave.ts"
 import type { Decision, Next } from "./SettlementDecision.ts"
 
 /** A settled delivery. */
@@ -63,10 +64,10 @@ const deadLetterRows = (sql: PgClient.PgClient, now: number) =>
 /** Rows of `delivery_minutes`; a released claim is no attempt. */
 const minuteRows = (sql: PgClient.PgClient) =>
   sql.literal(`
-      insert into delivery_minutes (webhook_id, minute, outcome, n, ms_sum, ms_max)
+      insert into delivery_minutes (webhook_id, minute, outcome, ms_octave, n, ms_sum, ms_max)
       select webhook_id, date_trunc('minute', started, 'UTC'),
-        case next when 'dead' then 'dead_letter' else 'failed' end, count(*), sum(took), max(took)
-      from fenced where next <> 'released' group by 1, 2, 3`)
+        case next when 'dead' then 'dead_letter' else 'failed' end, ${octaveOf("took")}, count(*), sum(took), max(took)
+      from fenced where next <> 'released' group by 1, 2, 3, 4`)
 
 /**
  * Settles decisions of which none is `delivered`, made at `now` (milliseconds), in the current transaction or a new

@@ -25,7 +25,7 @@ const attempts = Effect.gen(function* () {
   const { tasks } = yield* take(Array.from({ length: 7 }, () => event(accountId)))
   const [a, b, c, d, e, f, g] = tasks
   yield* settle([resultOf(a!, noon, { durationMs: 10 }), resultOf(b!, noon + 59_999, { durationMs: 30 })])
-  yield* settle([resultOf(c!, noon + 1_000, { durationMs: 50 })])
+  yield* settle([resultOf(c!, noon + 1_000, { durationMs: 12 })])
   yield* settle([
     { ...failed(d!, noon), durationMs: 90 },
     { ...failed(e!, noon), durationMs: 10 },
@@ -49,6 +49,8 @@ layer(Layer.provideMerge(DeliveryStats.layer, Layer.fresh(fixture())))("attempts
       )
       assert.deepStrictEqual(first.items.map(({ minute }) => Date.parse(minute)), [noon, noon + minute])
       assert.deepStrictEqual([first.items[0]!.ms_max, first.items[1]!.ms_max, first.items[1]!.ms_average], [90, 7, 7])
+      // Of 7, 7, 10, 10, 12, 30 and 90 ms: the average of those from 8 to 15 ms, and the slowest.
+      assert.deepStrictEqual([first.ms_p50, first.ms_p99], [11, 90])
       assert.isNull(first.next_since)
       const { sql } = yield* Database
       const rows = Effect.map(
@@ -70,7 +72,7 @@ layer(Layer.provideMerge(DeliveryStats.layer, Layer.fresh(fixture())))("attempts
       const { hook } = yield* attempts
       const other = yield* account({ plan: "business" })
       const service = yield* DeliveryStats
-      assert.deepStrictEqual(yield* ofAccount(other), { items: [], next_since: null })
+      assert.deepStrictEqual(yield* ofAccount(other), { items: [], ms_p50: null, ms_p99: null, next_since: null })
       for (const id of [hook.id, randomUUID(), "none"]) {
         assert.strictEqual(yield* tagOf(service.ofWebhook(other, id, {})), "WebhookNotFound", id)
       }

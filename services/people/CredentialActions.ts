@@ -40,6 +40,7 @@ import { refusing } from "./CredentialActions/RefuseProof.ts"
 import { capabilitiesOf, freshnessOf } from "./CredentialActions/Rules.ts"
 import { starting } from "./CredentialActions/StartAction.ts"
 
+export { loadFor } from "./Authenticators/Webauthn.ts"
 export { wellFormed } from "./CredentialActions/Challenges.ts"
 export { ProofRejected } from "./CredentialActions/Effected.ts"
 

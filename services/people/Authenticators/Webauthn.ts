@@ -5,7 +5,7 @@
 import { Effect } from "effect"
 import { createHash } from "node:crypto"
 import type { PersonId } from "../../../schemas/BrandedIds.ts"
-import type { RegistrationResponse } from "../../../schemas/identity/CredentialAction.ts"
+import type { ProofType, RegistrationResponse } from "../../../schemas/identity/CredentialAction.ts"
 
 /** The relying party: the portal that people see, or the console. */
 export interface RelyingParty {
@@ -17,6 +17,13 @@ export interface RelyingParty {
 
 /** Loaded at the first registration: it is a fifth of the code that a start reads, and takes 20 MB of memory. */
 const library = () => import("@simplewebauthn/server")
+
+/**
+ * Loads what a challenge or proof of this type needs. It is to run before a transaction begins: on a busy machine the
+ * first load takes seconds, and PostgreSQL ends a transaction that is idle for five.
+ */
+export const loadFor = (proof: ProofType): Effect.Effect<void> =>
+  proof === "webauthn.create" ? Effect.asVoid(Effect.promise(library)) : Effect.void
 
 const loopback = new Set(["127.0.0.1", "[::1]", "localhost"])
 

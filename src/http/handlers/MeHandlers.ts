@@ -3,9 +3,9 @@ import { Effect, Layer } from "effect"
 import { HttpServerResponse } from "effect/http"
 import { HttpApi, HttpApiBuilder } from "effect/http-api"
 import { MeApi } from "../../../schemas/api/MeApi.ts"
-import { FinishedAction, StartedAction } from "../../../schemas/identity/CredentialAction.ts"
+import { actionTable, FinishedAction, StartedAction } from "../../../schemas/identity/CredentialAction.ts"
 import { Authenticators, viewOf } from "../../../services/people/Authenticators.ts"
-import { CredentialActions, ProofRejected, wellFormed } from "../../../services/people/CredentialActions.ts"
+import { CredentialActions, loadFor, ProofRejected, wellFormed } from "../../../services/people/CredentialActions.ts"
 import { People } from "../../../services/people/People.ts"
 import { Sessions } from "../../../services/people/Sessions.ts"
 import { SessionActivity } from "../../../services/people/SessionActivity.ts"
@@ -55,6 +55,7 @@ export const me = HttpApiBuilder.group(
       startCredentialAction: Effect.fnUntraced(function* ({ headers, payload }) {
         const caller = yield* personOf
         yield* wellFormed(payload)
+        yield* loadFor(actionTable[payload.kind].proof)
         return yield* keyed(
           { principal: caller.principal, payload, status: 201, success: StartedAction, keep: withoutSecrets },
           actions.start(caller, payload, headers["x-portal-binding"]),
@@ -62,6 +63,7 @@ export const me = HttpApiBuilder.group(
       }),
       completeCredentialAction: Effect.fnUntraced(function* ({ headers, params, payload }) {
         const caller = yield* personOf
+        yield* loadFor(payload.proof.type)
         // Products hear of an ended session only where it has a row: write pending session rows first.
         yield* sightings.settle(caller.personId)
         return yield* keyed(

@@ -6,7 +6,6 @@
 import { Effect, Schema } from "effect"
 import { execFileSync } from "node:child_process"
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs"
-import { tmpdir } from "node:os"
 import { delimiter, join } from "node:path"
 import process from "node:process"
 import { brotliDecompressSync } from "node:zlib"
@@ -65,8 +64,10 @@ const packaged = (): Binary => {
 /** On a busy machine a browser takes long to start, and to show a page. */
 const patienceMillis = 120_000
 
-const launch = async () => {
-  const profile = mkdtempSync(join(tmpdir(), "bailiwick-browser-"))
+/** Launches a browser that the run's teardown ends, and whose data it deletes with the run's folder. */
+const launch = async (): Promise<Browser> => {
+  const run = inject("runFolder")
+  const profile = mkdtempSync(join(run, "browser-"))
   const { env, file } = installed() ?? packaged()
   const browser = await puppeteer.launch({
     executablePath: file,
@@ -77,25 +78,30 @@ const launch = async () => {
     env: { PATH: process.env["PATH"], HOME: profile, LANG: "en_GB.UTF-8", TZ: "UTC", ...env },
     timeout: patienceMillis,
   })
-  // The run's teardown ends the browser of a test that was killed.
   const pid = browser.process()?.pid
   if (pid === undefined) throw new Error("it has no process")
-  const record = join(inject("runFolder"), "processes", String(pid))
-  mkdirSync(join(record, ".."), { recursive: true })
-  writeFileSync(record, (await Effect.runPromise(startOf(pid))) ?? "")
-  return { browser, profile, record }
+  const processes = join(run, "processes")
+  mkdirSync(processes, { recursive: true })
+  writeFileSync(join(processes, String(pid)), (await Effect.runPromise(startOf(pid))) ?? "")
+  return browser
 }
 
-/** A browser; closed, with all its data, when the scope closes. */
-export const browser = Effect.acquireRelease(
-  Effect.tryPromise({ try: launch, catch: (cause) => new BrowserError({ message: `no browser: ${cause}` }) }),
-  ({ browser, profile, record }) =>
-    Effect.promise(async () => {
-      await browser.close()
-      rmSync(record, { force: true })
-      rmSync(profile, { recursive: true, force: true, maxRetries: 5 })
-    }),
-).pipe(Effect.map(({ browser }): Browser => browser))
+let launched: Promise<Browser> | null = null
+
+/**
+ * The browser of this process, in which each visitor has a context of its own: a launch for every test file took a
+ * second or two of a core.
+ */
+export const browser = Effect.tryPromise({
+  try: async () => {
+    if (launched === null || !(await launched).connected) launched = launch()
+    return await launched
+  },
+  catch: (cause) => {
+    launched = null
+    return new BrowserError({ message: `no browser: ${cause}` })
+  },
+})
 
 export const phone: Viewport = { width: 360, height: 740, isMobile: true, hasTouch: true, deviceScaleFactor: 2 }
 export const desktop: Viewport = { width: 1280, height: 800 }
@@ -130,7 +136,11 @@ export const visitor = Effect.fnUntraced(
       const documents = new Set<string>()
       page.on("request", (request) => request.isNavigationRequest() && documents.add(request.url()))
       page.on("pageerror", (error) => complaints.push(`page error: ${error}`))
-      page.on("requestfailed", (request) => complaints.push(`failed: ${request.url()} ${request.failure()?.errorText}`))
+      page.on("requestfailed", (request) => {
+        const { errorText } = request.failure() ?? {}
+        // A page ends the requests of what it leaves, which is no fault.
+        if (errorText !== "net::ERR_ABORTED") complaints.push(`failed: ${request.url()} ${errorText}`)
+      })
       const cdp = await page.createCDPSession()
       cdp.on("Log.entryAdded", ({ entry: { level, source, text, url } }) => {
         const ownAnswer = source === "network" && url !== undefined && documents.has(url)

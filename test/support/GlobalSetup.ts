@@ -60,7 +60,8 @@ const start = Effect.gen(function* () {
     Effect.sync(() => mkdtempSync(join(tmpdir(), "bailiwick-test-run-"))),
     (folder) =>
       clearPrograms(folder).pipe(
-        Effect.andThen(Effect.sync(() => rmSync(folder, { recursive: true, force: true }))),
+        // The helpers of an ended browser may still write for a moment.
+        Effect.andThen(Effect.sync(() => rmSync(folder, { recursive: true, force: true, maxRetries: 5 }))),
       ),
   )
   const home = yield* Home.open(folder)

@@ -2,15 +2,11 @@
 import type { JSX } from "preact"
 import { ask } from "../contract/Ask.ts"
 import type { AnswerOf } from "../contract/EndpointTypes.ts"
-import { here, setQuery } from "../Location.ts"
-import { CopyCommand } from "../parts/CopyCommand.tsx"
-import { DialogButton } from "../parts/Dialog.tsx"
-import { Failure } from "../parts/Failure.tsx"
-import { SelectField } from "../parts/Form.tsx"
-import { Page } from "../parts/Page.tsx"
-import { ReasonForm } from "../parts/ReasonForm.tsx"
+import { here } from "../Location.ts"
+import { ReasonDialog } from "../parts/ReasonDialog.tsx"
+import { StatePage } from "../parts/StatePage.tsx"
 import { Table } from "../parts/Table.tsx"
-import { filterOf, pageAfter } from "../parts/TextFilter.tsx"
+import { filterOf } from "../parts/TextFilter.tsx"
 import { When } from "../parts/When.tsx"
 import { useResource } from "../Resource.ts"
 
@@ -25,43 +21,35 @@ const Message = ({ of }: { readonly of: Reject }): JSX.Element => (
 
 const Decide = ({ done, of }: { readonly of: Reject; readonly done: () => unknown }): JSX.Element => (
   <div class="actions">
-    {of.retryable
-      ? (
-        <DialogButton name={`retry ${of.id}`} label="Wait again…" title="Wait for the account once more">
-          {(close) => (
-            <ReasonForm
-              name={`retry ${of.id}`}
-              close={close}
-              done={done}
-              submit="Wait again"
-              said="It waits for its account for seven days more."
-              write={(reason, key) =>
-                ask("retryIntakeReject", { params: { reject_id: of.id }, payload: { reason } }, { key })}
-            >
-              <p>
-                The message is taken in as soon as the account <code>{of.account_id}</code> is known.
-              </p>
-            </ReasonForm>
-          )}
-        </DialogButton>
-      )
-      : null}
-    <DialogButton name={`discard ${of.id}`} label="Discard…" title="Discard a message">
-      {(close) => (
-        <ReasonForm
-          name={`discard ${of.id}`}
-          close={close}
-          done={done}
-          submit="Discard"
-          kind="stop"
-          said="The message is discarded."
-          write={(reason, key) =>
-            ask("discardIntakeReject", { params: { reject_id: of.id }, payload: { reason } }, { key })}
-        >
-          <p>The message is in no list and no finding any more. This cannot be taken back.</p>
-        </ReasonForm>
-      )}
-    </DialogButton>
+    {!of.retryable ? null : (
+      <ReasonDialog
+        name={`retry ${of.id}`}
+        label="Wait again…"
+        title="Wait for the account once more"
+        done={done}
+        submit="Wait again"
+        said="It waits for its account for seven days more."
+        write={(reason, key) =>
+          ask("retryIntakeReject", { params: { reject_id: of.id }, payload: { reason } }, { key })}
+      >
+        <p>
+          The message is taken in as soon as the account <code>{of.account_id}</code> is known.
+        </p>
+      </ReasonDialog>
+    )}
+    <ReasonDialog
+      name={`discard ${of.id}`}
+      label="Discard…"
+      title="Discard a message"
+      done={done}
+      submit="Discard"
+      kind="stop"
+      said="The message is discarded."
+      write={(reason, key) =>
+        ask("discardIntakeReject", { params: { reject_id: of.id }, payload: { reason } }, { key })}
+    >
+      <p>The message is in no list and no finding any more. This cannot be taken back.</p>
+    </ReasonDialog>
   </div>
 )
 
@@ -73,22 +61,12 @@ const IntakeRejects = (): JSX.Element => {
     `intake rejects ${here.value.search}`,
     (signal) => ask("listIntakeRejects", { query: { state, after_id: filterOf("after") } }, { signal }),
   )
-  const found = rejects.value.value
   return (
-    <Page title="Rejected messages">
-      <div class="filters">
-        <SelectField
-          label="Show"
-          value={state}
-          options={states}
-          onChange={(state) => setQuery({ state, after: undefined })}
-        />
-      </div>
-      <Failure of={rejects.failure} retry={rejects.reload} />
-      {found === undefined ? null : (
+    <StatePage title="Rejected messages" list={rejects} state={state} states={states} older="Older messages">
+      {({ items }) => (
         <Table
           caption="Messages that could not be taken in, newest first"
-          rows={found.items}
+          rows={items}
           keyOf={({ id }) => id}
           empty={state === "waiting" ? "No message waits for its account." : "Every message was taken in."}
           columns={[
@@ -134,13 +112,7 @@ const IntakeRejects = (): JSX.Element => {
           ]}
         />
       )}
-      {found?.next_after_id == null ? null : (
-        <p>
-          <a href={pageAfter(found.next_after_id)}>Older messages</a>
-        </p>
-      )}
-      <CopyCommand command="doctor" />
-    </Page>
+    </StatePage>
   )
 }
 export default IntakeRejects

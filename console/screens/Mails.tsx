@@ -2,15 +2,11 @@
 import type { JSX } from "preact"
 import { ask } from "../contract/Ask.ts"
 import type { AnswerOf } from "../contract/EndpointTypes.ts"
-import { here, setQuery } from "../Location.ts"
-import { CopyCommand } from "../parts/CopyCommand.tsx"
-import { DialogButton } from "../parts/Dialog.tsx"
-import { Failure } from "../parts/Failure.tsx"
-import { SelectField } from "../parts/Form.tsx"
-import { Page } from "../parts/Page.tsx"
-import { ReasonForm } from "../parts/ReasonForm.tsx"
+import { here } from "../Location.ts"
+import { ReasonDialog } from "../parts/ReasonDialog.tsx"
+import { StatePage } from "../parts/StatePage.tsx"
 import { Table } from "../parts/Table.tsx"
-import { filterOf, pageAfter } from "../parts/TextFilter.tsx"
+import { filterOf } from "../parts/TextFilter.tsx"
 import { When } from "../parts/When.tsx"
 import { useResource } from "../Resource.ts"
 
@@ -19,41 +15,33 @@ type Mail = AnswerOf<"listOutgoingMails">["items"][number]
 const Decide = ({ done, of }: { readonly of: Mail; readonly done: () => unknown }): JSX.Element =>
   of.sending ? <span class="note">it is being sent</span> : (
     <div class="actions">
-      <DialogButton name={`retry ${of.id}`} label="Try again…" title="Try to send a mail again">
-        {(close) => (
-          <ReasonForm
-            name={`retry ${of.id}`}
-            close={close}
-            done={done}
-            submit="Try again"
-            said="It is sent again."
-            write={(reason, key) =>
-              ask("retryOutgoingMail", { params: { mail_id: of.id }, payload: { reason } }, { key })}
-          >
-            <p>
-              {of.state === "unknown"
-                ? "An attempt ended without an answer, so the mail may arrive a second time."
-                : "The mail is due at once, and is tried as often as a new one."}
-            </p>
-          </ReasonForm>
-        )}
-      </DialogButton>
-      <DialogButton name={`forget ${of.id}`} label="Forget…" title="Give a mail up">
-        {(close) => (
-          <ReasonForm
-            name={`forget ${of.id}`}
-            close={close}
-            done={done}
-            submit="Forget"
-            kind="stop"
-            said="The mail is given up."
-            write={(reason, key) =>
-              ask("forgetOutgoingMail", { params: { mail_id: of.id }, payload: { reason } }, { key })}
-          >
-            <p>The mail is never sent, and is in no list and no finding any more.</p>
-          </ReasonForm>
-        )}
-      </DialogButton>
+      <ReasonDialog
+        name={`retry ${of.id}`}
+        label="Try again…"
+        title="Try to send a mail again"
+        done={done}
+        submit="Try again"
+        said="It is sent again."
+        write={(reason, key) => ask("retryOutgoingMail", { params: { mail_id: of.id }, payload: { reason } }, { key })}
+      >
+        <p>
+          {of.state === "unknown"
+            ? "An attempt ended without an answer, so the mail may arrive a second time."
+            : "The mail is due at once, and is tried as often as a new one."}
+        </p>
+      </ReasonDialog>
+      <ReasonDialog
+        name={`forget ${of.id}`}
+        label="Forget…"
+        title="Give a mail up"
+        done={done}
+        submit="Forget"
+        kind="stop"
+        said="The mail is given up."
+        write={(reason, key) => ask("forgetOutgoingMail", { params: { mail_id: of.id }, payload: { reason } }, { key })}
+      >
+        <p>The mail is never sent, and is in no list and no finding any more.</p>
+      </ReasonDialog>
     </div>
   )
 
@@ -71,22 +59,12 @@ const Mails = (): JSX.Element => {
     `mails ${here.value.search}`,
     (signal) => ask("listOutgoingMails", { query: { state, after_id: filterOf("after") } }, { signal }),
   )
-  const found = mails.value.value
   return (
-    <Page title="Mails">
-      <div class="filters">
-        <SelectField
-          label="Show"
-          value={state}
-          options={states}
-          onChange={(state) => setQuery({ state, after: undefined })}
-        />
-      </div>
-      <Failure of={mails.failure} retry={mails.reload} />
-      {found === undefined ? null : (
+    <StatePage title="Mails" list={mails} state={state} states={states} older="Older mails">
+      {({ items }) => (
         <Table
           caption="Mails that have not been sent, newest first"
-          rows={found.items}
+          rows={items}
           keyOf={({ id }) => id}
           empty={none[state] ?? "There is no such mail."}
           columns={[
@@ -108,13 +86,7 @@ const Mails = (): JSX.Element => {
           ]}
         />
       )}
-      {found?.next_after_id == null ? null : (
-        <p>
-          <a href={pageAfter(found.next_after_id)}>Older mails</a>
-        </p>
-      )}
-      <CopyCommand command="doctor" />
-    </Page>
+    </StatePage>
   )
 }
 export default Mails

@@ -7,6 +7,7 @@ import { type Draft, useDraft } from "../../Drafts.ts"
 import { DialogButton } from "../../parts/Dialog.tsx"
 import { Failure } from "../../parts/Failure.tsx"
 import { CheckField, SelectField, TextField } from "../../parts/Form.tsx"
+import { MemberField } from "../../parts/MemberField.tsx"
 import { lastOf, NextPage, pageSize } from "../../parts/NextPage.tsx"
 import { heldReason, ProjectState } from "../../parts/ProjectState.tsx"
 import { ReasonForm } from "../../parts/ReasonForm.tsx"
@@ -33,32 +34,6 @@ const scopes = ["openid", "profile", "email"] as const
 const lines = (text: string): ReadonlyArray<string> =>
   text.split("\n").map((line) => line.trim()).filter((line) => line !== "")
 
-const Owner = ({ draft, institution }: { readonly draft: Draft<Typed>; readonly institution: string }): JSX.Element => {
-  const members = useResource(
-    `owners to choose ${institution}`,
-    (signal) => ask("listMembers", { params: { institution_id: institution }, query: { limit: "100" } }, { signal }),
-  )
-  const me = session.value?.person?.person_id ?? ""
-  const others =
-    members.value.value?.items.filter(({ memberships, person_id }) =>
-      person_id !== me && memberships.some(({ effective }) => effective)
-    ) ?? []
-  return (
-    <>
-      <Failure of={members.failure} retry={members.reload} />
-      <SelectField
-        label="Owner"
-        value={draft.value.value.owner_person_id}
-        options={[
-          [me, "You"],
-          ...others.map(({ display_name, person_id }) => [person_id, display_name ?? person_id] as const),
-        ]}
-        onChange={(owner_person_id) => draft.set({ owner_person_id })}
-      />
-    </>
-  )
-}
-
 const Scopes = ({ draft }: { readonly draft: Draft<Typed> }): JSX.Element => {
   const chosen = draft.value.value.scopes
   return (
@@ -82,7 +57,8 @@ const Fields = ({ action, draft, institution }: {
   readonly draft: Draft<Typed>
   readonly institution: string
 }): JSX.Element => {
-  const { environment, name, redirects, website } = draft.value.value
+  const { environment, name, owner_person_id, redirects, website } = draft.value.value
+  const me = session.value?.person?.person_id ?? ""
   return (
     <>
       <TextField
@@ -101,7 +77,14 @@ const Fields = ({ action, draft, institution }: {
         value={website}
         onInput={(website) => draft.set({ website })}
       />
-      <Owner draft={draft} institution={institution} />
+      <MemberField
+        first={[[me, "You"]]}
+        institution={institution}
+        label="Owner"
+        value={owner_person_id}
+        without={new Set([me])}
+        onChange={(owner_person_id) => draft.set({ owner_person_id })}
+      />
       <SelectField
         label="Environment"
         value={environment}

@@ -5,13 +5,11 @@ import { useDraft } from "../../Drafts.ts"
 import { useNames } from "../../Names.ts"
 import { Badge } from "../../parts/Badge.tsx"
 import { DialogButton } from "../../parts/Dialog.tsx"
-import { Failure } from "../../parts/Failure.tsx"
-import { SelectField } from "../../parts/Form.tsx"
+import { MemberField } from "../../parts/MemberField.tsx"
 import type { Project } from "../../parts/ProjectState.tsx"
 import { ReasonForm } from "../../parts/ReasonForm.tsx"
 import { Table } from "../../parts/Table.tsx"
 import { When } from "../../parts/When.tsx"
-import { useResource } from "../../Resource.ts"
 
 type Owner = NonNullable<Project["owners"]>[number]
 
@@ -32,17 +30,9 @@ interface Opened {
 
 const Add = ({ close, done, of, owners }: Opened & { readonly owners: ReadonlyArray<Owner> }): JSX.Element => {
   const { institution_id, project_id } = of
-  const members = useResource(
-    `members to choose ${institution_id}`,
-    (signal) => ask("listMembers", { params: { institution_id }, query: { limit: "100" } }, { signal }),
-  )
   const own = new Set(owners.filter(({ active }) => active).map(({ person_id }) => person_id))
-  const others =
-    members.value.value?.items.filter(({ memberships, person_id }) =>
-      !own.has(person_id) && memberships.some(({ effective }) => effective)
-    ) ?? []
   const draft = useDraft("owner chosen", { person_id: "" })
-  const person_id = draft.value.value.person_id || others[0]?.person_id || ""
+  const { person_id } = draft.value.value
   return (
     <ReasonForm
       name="owner"
@@ -54,17 +44,14 @@ const Add = ({ close, done, of, owners }: Opened & { readonly owners: ReadonlyAr
       write={(reason, key) =>
         ask("changeProjectOwner", { params: { project_id }, payload: { person_id, active: true, reason } }, { key })}
     >
-      <Failure of={members.failure} retry={members.reload} />
-      {members.value.value !== undefined && others.length === 0
-        ? <p class="note">Every member of the institution is an owner already.</p>
-        : (
-          <SelectField
-            label="Member of the institution"
-            value={person_id}
-            options={others.map(({ display_name, person_id }) => [person_id, display_name ?? person_id] as const)}
-            onChange={(person_id) => draft.set({ person_id })}
-          />
-        )}
+      <MemberField
+        first={[["", "Choose a member"]]}
+        institution={institution_id}
+        label="Member of the institution"
+        value={person_id}
+        without={own}
+        onChange={(person_id) => draft.set({ person_id })}
+      />
     </ReasonForm>
   )
 }

@@ -3,18 +3,16 @@ import type { JSX } from "preact"
 import { ask } from "../../contract/Ask.ts"
 import type { AnswerOf } from "../../contract/EndpointTypes.ts"
 import { Badge, type Tone } from "../../parts/Badge.tsx"
-import { DialogButton } from "../../parts/Dialog.tsx"
 import { Failure } from "../../parts/Failure.tsx"
 import type { Project } from "../../parts/ProjectState.tsx"
-import { ReasonForm } from "../../parts/ReasonForm.tsx"
 import { Table } from "../../parts/Table.tsx"
 import { When } from "../../parts/When.tsx"
 import { useResource } from "../../Resource.ts"
+import { type Job, JobActions } from "./JobActions.tsx"
 
 type Diagnostics = AnswerOf<"projectDiagnostics">
 type Lag = Diagnostics["lifecycle_lag"][number]
 type Stream = Diagnostics["lifecycle_streams"][number]
-type Job = Diagnostics["failed"][number]
 
 const millis = (time: number | null): string => time === null ? "none yet" : `${Math.round(time)} ms`
 
@@ -85,33 +83,6 @@ const StreamTable = ({ of }: { readonly of: ReadonlyArray<Stream> }): JSX.Elemen
   />
 )
 
-const JobAction = ({ done, job }: { readonly job: Job; readonly done: () => unknown }): JSX.Element => {
-  const finds = job.state === "ambiguous"
-  const words = finds ? "Ask the provider" : "Send again"
-  const { job_id } = job
-  return (
-    <DialogButton name={`job ${job_id}`} label={`${words}…`} title={`${words}: ${job.kind.replaceAll("_", " ")}`}>
-      {(close) => (
-        <ReasonForm
-          name={`job ${job_id}`}
-          close={close}
-          done={done}
-          submit={words}
-          said="The job goes on."
-          write={(reason, key) =>
-            ask(finds ? "reconcileJob" : "retryJob", { params: { job_id }, payload: { reason } }, { key })}
-        >
-          <p>
-            {finds
-              ? "The provider is asked, by the saved reference, for the outcome of the write."
-              : "The write that failed is sent to the provider again."}
-          </p>
-        </ReasonForm>
-      )}
-    </DialogButton>
-  )
-}
-
 const JobTable = ({ done, of, operator }: {
   readonly of: ReadonlyArray<Job>
   readonly operator: boolean
@@ -135,7 +106,7 @@ const JobTable = ({ done, of, operator }: {
       { head: "Changed", cell: ({ updated_at }) => <When at={updated_at} /> },
       {
         head: "To do",
-        cell: (job) => operator ? <JobAction done={done} job={job} /> : <span class="note">an operator decides</span>,
+        cell: (job) => operator ? <JobActions done={done} job={job} /> : <span class="note">an operator decides</span>,
       },
     ]}
   />

@@ -11,6 +11,7 @@ import { institution, member, person, project } from "../../../support/TestIdent
 import {
   type AtConsole,
   atConsole,
+  choose,
   chooseAtIssuer,
   Chromium,
   everyLook,
@@ -140,6 +141,7 @@ layer(Layer.merge(staged(), Chromium.layer), { excludeTestServices: true, timeou
         yield* press(ada.page, "Approve")
         yield* text(ada.page, "approved by you")
         yield* press(ada.page, "Add an owner…")
+        yield* choose(ada.page, "Member of the institution", "Ada")
         yield* fill(ada.page, "Reason", "two look after it")
         yield* everyLook(ada, "project-owner")
         yield* press(ada.page, "Make this person an owner")

@@ -21,8 +21,8 @@ const prettily = (): Logger.Logger<unknown, void> => {
   const escaped = (part: unknown) => typeof part === "string" ? printable(part) : part
   return Logger.make(({ cause, fiber, message, ...rest }) => {
     const [first, ...more] = Array.isArray(message) ? message : [message]
-    const told = cause.reasons.length === 0 ? [] : [Cause.pretty(cause).split("\n").map(printable).join("\n")]
-    pretty.log({ ...rest, fiber, cause: Cause.empty, message: [escaped(first), ...told, ...more.map(escaped)] })
+    const causes = cause.reasons.length === 0 ? [] : [Cause.pretty(cause).split("\n").map(printable).join("\n")]
+    pretty.log({ ...rest, fiber, cause: Cause.empty, message: [escaped(first), ...causes, ...more.map(escaped)] })
   })
 }
 

@@ -94,7 +94,7 @@ const ofComposite = (issue: SchemaIssue.Composite, at: Location): ReadonlyArray<
   const unknown = issue.issues.filter(last)
   const ordered = [...known, ...unknown.slice(0, maxUnknown)]
   const wanted = isScalar(issue.ast) || known[0]?._tag === "Filter" ? ordered.slice(0, 1) : ordered
-  const told = wanted.flatMap((child) => {
+  const faults = wanted.flatMap((child) => {
     const type = child._tag === "Pointer" && issue.ast._tag === "Objects"
       ? issue.ast.propertySignatures.find((property) => property.name === child.path[0])?.type
       : undefined
@@ -102,7 +102,7 @@ const ofComposite = (issue: SchemaIssue.Composite, at: Location): ReadonlyArray<
     const echo = inner.echo && !(missed ? holdsSecret(issue.ast) : type !== undefined && holdsSecret(type))
     return walk(child, { ...inner, echo })
   })
-  return unknown.length > maxUnknown ? [...told, ...moreUnknown(issue, at)] : told
+  return unknown.length > maxUnknown ? [...faults, ...moreUnknown(issue, at)] : faults
 }
 
 const ofUnion = (issue: SchemaIssue.AnyOf, at: Location): ReadonlyArray<Fault> => {

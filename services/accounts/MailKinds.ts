@@ -9,7 +9,7 @@
 import { Effect } from "effect"
 import { Subject } from "../../schemas/bus/Subject.ts"
 import * as Feed from "../../schemas/mail/MailDirectory.ts"
-import type { Kind, Told } from "../directory/Directory.ts"
+import type { DirectoryRow, Kind } from "../directory/Directory.ts"
 import { WakeUps } from "../platform/messaging/WakeUps.ts"
 import { lock } from "../platform/database/AdvisoryLocks.ts"
 import { Database } from "../platform/database/Database.ts"
@@ -40,7 +40,7 @@ export const mailKinds = Effect.gen(function* () {
       from (select id from domains where id = any(${domainIds}::uuid[]) order by id for update) held
       where d.id = held.id`
 
-  const lockCredentials = Effect.fnUntraced(function* (lines: ReadonlyArray<Told>) {
+  const lockCredentials = Effect.fnUntraced(function* (lines: ReadonlyArray<DirectoryRow>) {
     const known = yield* sql<{ domain_id: string }>`
       select distinct domain_id::text from smtp_credentials
       where id = any(${lines.map(({ id }) => id)}::uuid[]) and domain_id is not null`

@@ -25,7 +25,7 @@ import { aloneIn, linesOf, type Read, runsOf } from "./BatchPlanner.ts"
 import { upsert } from "./Upsert.ts"
 
 export { LineRefused } from "./Kind.ts"
-export type { Guard, History, Kind, Told, Trust } from "./Kind.ts"
+export type { DirectoryRow, Guard, History, Kind, Trust } from "./Kind.ts"
 export type { Reason, Rejection } from "./Lines.ts"
 
 export type LineResult =

@@ -6,7 +6,7 @@ import type { InTransaction } from "../platform/database/UnitOfWork.ts"
 export type ColumnType = "uuid" | "text" | "text[]" | "integer" | "boolean" | "timestamptz"
 
 /** A line's id and fields; `fields` is null for a removal. */
-export interface Told {
+export interface DirectoryRow {
   readonly id: string
   readonly fields: Readonly<Record<string, unknown>> | null
 }
@@ -20,11 +20,11 @@ export class LineRefused extends Data.TaggedError("LineRefused")<{ readonly deta
  */
 export interface History {
   /** Locks the rows that these lines refer to, which come before the lines' own rows in the order of locks. */
-  readonly lock?: (lines: ReadonlyArray<Told>) => Effect.Effect<void, SqlError.SqlError>
+  readonly lock?: (lines: ReadonlyArray<DirectoryRow>) => Effect.Effect<void, SqlError.SqlError>
   /**
    * Ids of lines that may touch several projects, each of which gets a transaction of its own. A guess, without locks.
    */
-  readonly several?: (lines: ReadonlyArray<Told>) => Effect.Effect<ReadonlySet<string>, SqlError.SqlError>
+  readonly several?: (lines: ReadonlyArray<DirectoryRow>) => Effect.Effect<ReadonlySet<string>, SqlError.SqlError>
   /**
    * Runs in the transaction after each line that was written, with the row before (null: unknown) and after, as JSON.
    */
@@ -74,7 +74,7 @@ export interface Kind {
    */
   readonly set?: Readonly<Record<string, string>>
   /** For a kind without a history: locks the rows that come before the rows of these lines in the order of locks. */
-  readonly lock?: (lines: ReadonlyArray<Told>) => Effect.Effect<void, SqlError.SqlError>
+  readonly lock?: (lines: ReadonlyArray<DirectoryRow>) => Effect.Effect<void, SqlError.SqlError>
   /** Each version has an effect of its own (`set`, `after`), so two versions of one id never share a transaction. */
   readonly traced?: boolean
   /** Runs in the same transaction, after the rows of these ids and of all earlier kinds of the batch were written. */

@@ -7,10 +7,10 @@ import { DirectoryEnvelope } from "../../schemas/bus/DirectoryMessages.ts"
 import { FeedId } from "../../schemas/mail/MailDirectory.ts"
 import { ForeignId } from "../../schemas/Wire.ts"
 import { fieldsAtFault, parseText } from "../platform/messaging/BoundedJson.ts"
-import type { Kind, Told } from "./Kind.ts"
+import type { DirectoryRow, Kind } from "./Kind.ts"
 
 /** A line that may be applied. */
-export interface Line extends Told {
+export interface Line extends DirectoryRow {
   readonly kind: Kind
   readonly version: number
 }

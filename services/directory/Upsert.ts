@@ -2,7 +2,7 @@
 import type { PgClient } from "@effect/sql-pg"
 import { Effect } from "effect"
 import type { SqlError } from "effect/sql"
-import type { Guard, Kind, Told } from "./Kind.ts"
+import type { DirectoryRow, Guard, Kind } from "./Kind.ts"
 import type { Line } from "./Lines.ts"
 
 const common = { version: "bigint", removed: "boolean" } as const
@@ -13,7 +13,7 @@ interface Written {
   readonly row: unknown
 }
 
-const recordOf = (kind: Kind, { fields, id, version }: Told & { readonly version: number }) => ({
+const recordOf = (kind: Kind, { fields, id, version }: DirectoryRow & { readonly version: number }) => ({
   ...kind.defaults,
   ...fields,
   id,

@@ -13,7 +13,7 @@ export interface Change {
   readonly value: Json
 }
 
-export interface Told {
+export interface AppendedEvent {
   readonly kind: FactKind
   readonly subId: Json
   readonly payload: Json
@@ -42,7 +42,7 @@ export const accountKey = ({ issuer, subject }: { readonly issuer: string; reado
 const set = (key: string, value: Json): ReadonlyArray<Change> => [{ key, value }]
 
 /** The changes of one event, in order. */
-export const changesOf = ({ kind, payload, subId }: Told): ReadonlyArray<Change> => {
+export const changesOf = ({ kind, payload, subId }: AppendedEvent): ReadonlyArray<Change> => {
   const user = userOf(subId)
   const at = member(payload, "event_timestamp") ?? null
   const text = (...path: ReadonlyArray<string>) => String(member(payload, ...path))

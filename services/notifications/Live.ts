@@ -14,7 +14,7 @@ import { Principals, type Sent } from "../authentication/Principals.ts"
 import { WakeUps } from "../platform/messaging/WakeUps.ts"
 import { Database } from "../platform/database/Database.ts"
 import { changes } from "./Live/ChangeFeed.ts"
-import { greeting, heartbeat, positionOf, told } from "./Live/Events.ts"
+import { batchOf, greeting, heartbeat, positionOf } from "./Live/Events.ts"
 import { LiveClient, type Outlets } from "./Live/LiveClient.ts"
 import { inboxesTopic } from "./Notifications.ts"
 
@@ -76,7 +76,7 @@ export class Live extends Context.Service<Live, {
         for (const [i, change] of found) {
           const [first] = asked[i]!
           const since = first!.epoch === null ? null : { epoch: first!.epoch, version: first!.since }
-          const { bytes, more, position } = told(change, since, first!.owed, page)
+          const { bytes, more, position } = batchOf(change, since, first!.owed, page)
           for (const outlet of asked[i]!) {
             outlet.epoch = position.epoch
             outlet.since = position.version

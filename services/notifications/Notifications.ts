@@ -58,17 +58,17 @@ export class Notifications extends Context.Service<Notifications, {
       const addSlack = slackMessages(sql, wakeUps)
 
       /** Stores entries; returns those that are new, which alone go out by the other channels. */
-      const keep = Effect.fnUntraced(function* (told: ReadonlyArray<Entry & Ways>, now: Date) {
-        const shown = told.filter(({ web }) => web)
+      const keep = Effect.fnUntraced(function* (list: ReadonlyArray<Entry & Ways>, now: Date) {
+        const shown = list.filter(({ web }) => web)
         if (shown.length > 0) yield* afterCommit(sql, wakeUps.notify(inboxesTopic))
-        if (told.every(({ key }) => key === null)) {
+        if (list.every(({ key }) => key === null)) {
           const at = now.toISOString()
-          yield* write(sql, entries, told.map((entry) => ({ ...entry, now: at })))
-          return told
+          yield* write(sql, entries, list.map((entry) => ({ ...entry, now: at })))
+          return list
         }
         const versions = yield* raise(sql, shown.map(({ notice }) => notice.accountId))
-        const fresh = yield* store(sql, told, versions, now)
-        return told.filter(({ id }) => fresh.has(id))
+        const fresh = yield* store(sql, list, versions, now)
+        return list.filter(({ id }) => fresh.has(id))
       })
 
       const reach = (accountIds: ReadonlyArray<string>) =>
@@ -79,7 +79,7 @@ export class Notifications extends Context.Service<Notifications, {
         const now = yield* Clock.currentTimeMillis
         const said = merged(notices, now)
         const ids = yield* (yield* Ids).batch(said.length)
-        const told = said.flatMap(({ count, key, notice }, i) => {
+        const reaching = said.flatMap(({ count, key, notice }, i) => {
           const known = reach.get(notice.accountId)
           const account = known?.active === true ? known : undefined
           const on = (channel: Channel) =>
@@ -95,7 +95,7 @@ export class Notifications extends Context.Service<Notifications, {
           }
           return entry.web || entry.email !== null || entry.slack ? [entry] : []
         })
-        const anew = yield* keep(told, new Date(now))
+        const anew = yield* keep(reaching, new Date(now))
         const created_at = new Date(now).toISOString()
         yield* outbox.add(...anew.map(({ id, notice }) => ({
           stream: "NOTIFICATIONS" as const,

@@ -75,12 +75,12 @@ export const clientSessions = Effect.gen(function* () {
   })
 
   const next = Effect.fnUntraced(function* (args: Left, cursor: unknown) {
-    const told = Effect.gen(function* () {
+    const batch = Effect.gen(function* () {
       const { facts, last } = yield* news(args, typeof cursor === "string" ? cursor : args.after)
       yield* positions.append(...facts)
       return { done: facts.length, next: last === null ? null : { cursor: last } }
     })
-    return yield* Effect.provideService(runOnce(told), Database, database)
+    return yield* Effect.provideService(runOnce(batch), Database, database)
   })
 
   return { end, worker: worker(endedJob, next) }

@@ -27,8 +27,8 @@ export interface Seat {
  * Suspends or ends a membership during recovery, as was decided in the lost time. A membership that is not known here
  * is inserted in that state, lest the directory bring it back. Returns whether anything changed.
  */
-export const endMembership = Effect.fnUntraced(function* (sql: PgClient.PgClient, told: MembershipDecided) {
-  const { id, institution_id, person_id, role, state } = told
+export const endMembership = Effect.fnUntraced(function* (sql: PgClient.PgClient, decided: MembershipDecided) {
+  const { id, institution_id, person_id, role, state } = decided
   if (state !== "suspended" && state !== "ended") return false
   const now = new Date(yield* Clock.currentTimeMillis)
   const [row] = yield* sql<{ changed: boolean }>`

@@ -104,10 +104,10 @@ export const peopleKinds = Effect.gen(function* () {
           fresh: { operator: false, status: "suspended" },
         },
         several: Effect.fnUntraced(function* (lines) {
-          const told = lines.map(({ fields, id }) => ({ id, ...fields }))
+          const read = lines.map(({ fields, id }) => ({ id, ...fields }))
           const rows = yield* sql<{ id: string }>`
             select line.id
-            from jsonb_to_recordset(${sql.json(told)}) as line (id text, issuer text, subject text, status text)
+            from jsonb_to_recordset(${sql.json(read)}) as line (id text, issuer text, subject text, status text)
             left join people p on p.id = line.id and p.issuer is not null
             where (p.removed, p.issuer, p.subject, p.status) is distinct from
                 (false, line.issuer, line.subject, line.status)

@@ -96,8 +96,8 @@ export class PersonEventFanout extends Context.Service<PersonEventFanout, {
 
         const next = Effect.fnUntraced(function* ({ at, cursor: first, ...change }: Args, cursor: unknown) {
           const from = typeof cursor === "string" ? cursor : first
-          const told = some(change, at, from, { atOnce: limits.chunk, chunk: limits.chunk })
-          const { done, last } = yield* Effect.provideService(runOnce(told), Database, database)
+          const batch = some(change, at, from, { atOnce: limits.chunk, chunk: limits.chunk })
+          const { done, last } = yield* Effect.provideService(runOnce(batch), Database, database)
           return { done, next: last === null ? null : { cursor: last } }
         })
 

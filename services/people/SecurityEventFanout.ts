@@ -115,8 +115,8 @@ export class SecurityEventFanout extends Context.Service<SecurityEventFanout, {
 
         const next = Effect.fnUntraced(function* (args: Args, cursor: unknown) {
           const from = typeof cursor === "string" ? cursor : args.cursor
-          const told = tellSome({ ...args, cursor: from }, { atOnce: limits.chunk, chunk: limits.chunk })
-          const { ids, last } = yield* Effect.provideService(runOnce(told), Database, database)
+          const batch = tellSome({ ...args, cursor: from }, { atOnce: limits.chunk, chunk: limits.chunk })
+          const { ids, last } = yield* Effect.provideService(runOnce(batch), Database, database)
           return { done: ids.length, next: last === null ? null : { cursor: last } }
         })
 

@@ -59,11 +59,11 @@ const watch = Effect.gen(function* () {
         ...history,
         changed: Effect.fnUntraced(function* (beforeJson, afterJson, now) {
           const [before, after] = [rowOf(beforeJson), rowOf(afterJson)!]
-          const told = history.changed?.(beforeJson, afterJson, now) ?? Effect.void
-          if (before === null || !stands(before)) return yield* told
+          const passOn = history.changed?.(beforeJson, afterJson, now) ?? Effect.void
+          if (before === null || !stands(before)) return yield* passOn
           if (stands(after)) {
             if (clientOf(before) !== clientOf(after)) yield* updateClient(after)
-            return yield* told
+            return yield* passOn
           }
           const ending = {
             projectId: after.id,
@@ -73,7 +73,7 @@ const watch = Effect.gen(function* () {
             reason: "withdrawn by the directory",
           }
           yield* end(ending)
-          yield* told
+          yield* passOn
           yield* positions.append(...(yield* sessions(ending)))
         }),
       },

@@ -7,7 +7,7 @@ import { Effect, Schema } from "effect"
 import { InstitutionId, PersonId, ProjectId } from "../../schemas/BrandedIds.ts"
 import * as Feed from "../../schemas/identity/IdentityDirectory.ts"
 import type { FactKind } from "../../schemas/identity/FactKinds.ts"
-import type { Kind, Told } from "../directory/Directory.ts"
+import type { DirectoryRow, Kind } from "../directory/Directory.ts"
 import { EventLog, type Fact } from "../lifecycle/EventLog.ts"
 import { persons } from "../people/PersonAudience.ts"
 import { Database } from "../platform/database/Database.ts"
@@ -50,7 +50,7 @@ const newsOf = (before: ProjectRow | null, after: ProjectRow): ReadonlyArray<Fac
   return is === "launched" ? [...begins, "project-launched"] : begins
 }
 
-const named = (lines: ReadonlyArray<Told>, field: string) =>
+const named = (lines: ReadonlyArray<DirectoryRow>, field: string) =>
   lines.flatMap(({ fields }) => fields === null ? [] : [String(fields[field])])
 
 /** SQL that keeps a decided column. `held`: a condition under which the column counts as decided in any case. */

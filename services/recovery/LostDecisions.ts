@@ -32,14 +32,14 @@ export const toldDecision = (text: string): Decision | "other" | null => {
 /**
  * The key of a decision's object: a membership that was lost and decided again has several ids, so its members name it.
  */
-const aboutOf = (told: Decision) =>
-  told.kind === "institution_membership"
-    ? [told.kind, told.institution_id, told.person_id, told.role].join("\n")
-    : [told.kind, told.id].join("\n")
+const aboutOf = (decision: Decision) =>
+  decision.kind === "institution_membership"
+    ? [decision.kind, decision.institution_id, decision.person_id, decision.role].join("\n")
+    : [decision.kind, decision.id].join("\n")
 
-const isLater = (told: Decision, known: Decision | undefined) =>
-  told.kind !== "institution_membership" || known?.kind !== "institution_membership" ||
-  told.decided_at >= known.decided_at
+const isLater = (decision: Decision, known: Decision | undefined) =>
+  decision.kind !== "institution_membership" || known?.kind !== "institution_membership" ||
+  decision.decided_at >= known.decided_at
 
 export const lostDecisions = Effect.gen(function* () {
   const database = yield* Database
@@ -49,42 +49,42 @@ export const lostDecisions = Effect.gen(function* () {
 
   /** The last decision about each object since `sinceMillis`, and the number of unreadable messages. */
   const read = Effect.fn("LostDecisions.read")(function* (sinceMillis: number) {
-    const told = new Map<string, Decision>()
+    const newest = new Map<string, Decision>()
     let unreadable = 0
     yield* bus.history("DIRECTORY", sinceMillis, (messages) =>
       Effect.sync(() => {
         for (const { data } of messages) {
           const decision = toldDecision(new TextDecoder().decode(data))
           if (decision === null) unreadable++
-          else if (decision !== "other" && isLater(decision, told.get(aboutOf(decision)))) {
-            told.set(aboutOf(decision), decision)
+          else if (decision !== "other" && isLater(decision, newest.get(aboutOf(decision)))) {
+            newest.set(aboutOf(decision), decision)
           }
         }
       }))
-    return { decisions: [...told.values()], unreadable }
+    return { decisions: [...newest.values()], unreadable }
   })
 
-  const one = (told: Decision): Effect.Effect<boolean, SqlError.SqlError> => {
-    switch (told.kind) {
+  const one = (decision: Decision): Effect.Effect<boolean, SqlError.SqlError> => {
+    switch (decision.kind) {
       case "api_key":
-        return endKey(sql, told.id)
+        return endKey(sql, decision.id)
       case "institution_membership":
-        return endMembership(sql, told)
+        return endMembership(sql, decision)
       case "authenticator":
-        return dropAuthenticator(sql, told.id)
+        return dropAuthenticator(sql, decision.id)
     }
   }
 
   /** Ends again what a decision had ended; returns whether it was there. */
-  const reapply = Effect.fn("LostDecisions.reapply")((told: Decision) =>
+  const reapply = Effect.fn("LostDecisions.reapply")((decision: Decision) =>
     run(Effect.gen(function* () {
-      if (!(yield* one(told))) return false
+      if (!(yield* one(decision))) return false
       yield* audit.append({
         action: "recovery.reapplied",
         actor: "system",
         outcome: "done",
-        details: { kind: told.kind },
-        subject: `${told.kind.replaceAll("_", "-")}:${told.id}`,
+        details: { kind: decision.kind },
+        subject: `${decision.kind.replaceAll("_", "-")}:${decision.id}`,
       })
       return true
     })).pipe(Effect.provideService(Database, database))

@@ -11,10 +11,9 @@ import { type FactKind, factKinds } from "../../schemas/identity/FactKinds.ts"
 import { Uuid } from "../../schemas/Wire.ts"
 import { Bus, type PastMessage } from "../platform/messaging/Bus.ts"
 import { Database } from "../platform/database/Database.ts"
-import { changesOf } from "../lifecycle/StateProjection.ts"
+import { type AppendedEvent, changesOf } from "../lifecycle/StateProjection.ts"
 import type { LostPlace } from "./MissingMessages.ts"
 
-type Told = Parameters<typeof changesOf>[0]
 type Value = ReturnType<typeof changesOf>[number]["value"]
 
 /** One key of a project's state as the lost history left it, and the event that last changed it. */
@@ -22,7 +21,7 @@ export interface LostChange {
   readonly projectId: ProjectId
   readonly key: string
   readonly value: Value
-  readonly event: Told & { readonly id: string }
+  readonly event: AppendedEvent & { readonly id: string }
 }
 
 export interface Lost {
@@ -66,10 +65,10 @@ const kinds = new Map<string, FactKind>(
 const claimed = (token: string) => {
   try {
     const claims = Option.getOrNull(claimsOf(decodeJwt(token)))
-    const [told] = Object.entries(claims?.events ?? {})
-    const kind = kinds.get(told?.[0] ?? "")
-    if (claims === null || told === undefined || kind === undefined || !claims.aud.startsWith(audience)) return null
-    const { lifecycle, ...payload } = told[1]
+    const [entry] = Object.entries(claims?.events ?? {})
+    const kind = kinds.get(entry?.[0] ?? "")
+    if (claims === null || entry === undefined || kind === undefined || !claims.aud.startsWith(audience)) return null
+    const { lifecycle, ...payload } = entry[1]
     const place = Option.getOrNull(placeOf(lifecycle))
     if (place === null) return null
     const projectId = ProjectId.make(claims.aud.slice(audience.length))
@@ -130,13 +129,13 @@ export const lostHistory = Effect.gen(function* () {
       messages: ReadonlyArray<PastMessage>,
     ): Effect.fn.Return<void, SqlError.SqlError> {
       const texts = messages.map(({ data }) => new TextDecoder().decode(data))
-      const told = texts.flatMap((token) => {
+      const read = texts.flatMap((token) => {
         const claims = claimed(token)
         if (claims === null) unverifiable++
         return claims === null ? [] : [{ ...claims, token }]
       })
-      const unknown = yield* unknownOf(told.map(({ id }) => id))
-      for (const { token, ...event } of told.filter(({ id }) => unknown.has(id))) {
+      const unknown = yield* unknownOf(read.map(({ id }) => id))
+      for (const { token, ...event } of read.filter(({ id }) => unknown.has(id))) {
         if (!(yield* verified(token))) {
           unverifiable++
           continue

@@ -81,8 +81,8 @@ export const missingMessages = Effect.gen(function* () {
     const found: Array<MissingMessages> = []
     for (const { known, n } of yield* withoutPredecessor(open)) {
       const place = open[n]!
-      const told = histories.get(nameOf(place))!.map(({ position }) => position)
-      const before = told.reduce((most, at) => at < place.position ? Math.max(most, at) : most, Number(known))
+      const kept = histories.get(nameOf(place))!.map(({ position }) => position)
+      const before = kept.reduce((most, at) => at < place.position ? Math.max(most, at) : most, Number(known))
       const last = place.position - 1
       const { epoch, position, projectId } = place
       found.push({

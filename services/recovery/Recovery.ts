@@ -20,7 +20,12 @@ import {
   type MissingMessages,
   readInstallation,
 } from "../platform/database/Installation.ts"
-import { lostTransfers, lostTransfersLayer, type ToldTransfer, toldTransfer } from "../transfers/TransferRecovery.ts"
+import {
+  lostTransfers,
+  lostTransfersLayer,
+  type PublishedTransfer,
+  publishedTransfer,
+} from "../transfers/TransferRecovery.ts"
 import { ensureEpoch, settleEpoch } from "../lifecycle/Epochs.ts"
 import { lostDecisions } from "./LostDecisions.ts"
 import { lostHistory } from "./LostHistory.ts"
@@ -101,8 +106,8 @@ export class Recovery extends Context.Service<Recovery, {
         const known = streams[stream]
         if (known !== undefined) return known === created
         if (Date.parse(created) <= since) return true
-        const told = yield* sql`select from outbox where stream = ${stream} and published_at is not null limit 1`
-        return told.length === 0
+        const sent = yield* sql`select from outbox where stream = ${stream} and published_at is not null limit 1`
+        return sent.length === 0
       })
 
       /** Begins an epoch after `epoch`, which the lost history already used: two histories must not share an epoch. */
@@ -138,18 +143,18 @@ export class Recovery extends Context.Service<Recovery, {
           if (yield* decisions.reapply(decision)) reapplied++
           yield* faultPoint("recovery.reapplied")
         }
-        const told = new Map<string, ToldTransfer>()
+        const published = new Map<string, PublishedTransfer>()
         let { unreadable } = decided
         yield* bus.history("TRANSFERS", since, (messages) =>
           Effect.sync(() => {
             for (const { data } of messages) {
-              const transfer = toldTransfer(new TextDecoder().decode(data))
+              const transfer = publishedTransfer(new TextDecoder().decode(data))
               if (transfer === null) unreadable++
-              else told.set(transfer.id, transfer)
+              else published.set(transfer.id, transfer)
             }
           }))
         let unknown = 0
-        for (const transfer of told.values()) {
+        for (const transfer of published.values()) {
           const became = yield* transfers.redecide(transfer)
           if (became === "redecided") reapplied++
           if (became !== "unknown") continue

@@ -26,7 +26,7 @@ const longerMillis = 3_600_000
 const chunk = 100
 
 /** The members of a message on TRANSFERS that recovery needs. */
-const Told = Schema.Struct({
+const TransferMessage = Schema.Struct({
   id: Uuid,
   domain_id: Uuid,
   status: TransferStatus,
@@ -34,11 +34,11 @@ const Told = Schema.Struct({
   /** The reason for the status; missing in messages of older versions. */
   event: Schema.optionalKey(Schema.String),
 })
-export type ToldTransfer = typeof Told.Type
-const decode = Schema.decodeUnknownOption(Schema.fromJsonString(Told))
+export type PublishedTransfer = typeof TransferMessage.Type
+const decode = Schema.decodeUnknownOption(Schema.fromJsonString(TransferMessage))
 
 /** Reads a message of the stream; null if it is not one of a transfer. */
-export const toldTransfer = (text: string): ToldTransfer | null => Option.getOrNull(decode(text))
+export const publishedTransfer = (text: string): PublishedTransfer | null => Option.getOrNull(decode(text))
 
 const endings = {
   completed: "completed",
@@ -121,8 +121,8 @@ export const lostTransfers = Effect.gen(function* () {
    * or a later one; `unknown`: the database does not have the transfer. A completed transfer gets the DKIM key of its
    * acceptance; if the database has lost that key's private part, the domain keeps its old key.
    */
-  const redecide = Effect.fn("LostTransfers.redecide")(function* (told: ToldTransfer) {
-    const { event: reason, id, status, target_org_id } = told
+  const redecide = Effect.fn("LostTransfers.redecide")(function* (published: PublishedTransfer) {
+    const { event: reason, id, status, target_org_id } = published
     const found = yield* locked(id)
     if (found === null) return (yield* byId(id)) === null ? "unknown" : "known"
     if (!isEnding(status)) return "known" as const

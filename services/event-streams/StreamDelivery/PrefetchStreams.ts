@@ -6,7 +6,7 @@ import type { PgClient } from "@effect/sql-pg"
 import { Clock, Effect } from "effect"
 import { Database } from "../../platform/database/Database.ts"
 import type { OwnKind } from "../Streams/ControlMessages.ts"
-import type { OwnMessage, Told } from "./Reader.ts"
+import type { OwnMessage, RecordedEvent } from "./Reader.ts"
 import { servedOf, type ServedRow, servedStreams, type StreamRecord } from "./StreamRecord.ts"
 
 const ownAtOnce = 100
@@ -19,7 +19,7 @@ export interface Opened {
   readonly at: number
   readonly own: ReadonlyArray<OwnMessage>
   /** Null for a stream that leaves something out. Where there are `openingMessages`, there may be more. */
-  readonly messages: ReadonlyArray<Told> | null
+  readonly messages: ReadonlyArray<RecordedEvent> | null
 }
 
 /** A stream and the claim that it is held by. */
@@ -51,7 +51,7 @@ interface OwnJson {
   readonly after_position: number | null
 }
 
-interface ToldJson {
+interface RecordedJson {
   readonly id: string
   readonly position: number
   readonly message: string
@@ -65,7 +65,7 @@ const ownOf = ({ after_epoch: epoch, after_position: position, ...own }: OwnJson
   after: epoch === null || position === null ? null : { epoch, position },
 })
 
-const toldOf = ({ decided_at, id, message, position, signed_at, traceparent }: ToldJson): Told => ({
+const recordedOf = ({ decided_at, id, message, position, signed_at, traceparent }: RecordedJson): RecordedEvent => ({
   id,
   message,
   position,
@@ -88,7 +88,7 @@ export const openings = Effect.gen(function* () {
   return Effect.fnUntraced(function* (held: ReadonlyArray<Held>, ifSomething: boolean) {
     const now = new Date(yield* Clock.currentTimeMillis)
     const rows = yield* reads<
-      ServedRow & { readonly own: ReadonlyArray<OwnJson> | null; readonly messages: ReadonlyArray<ToldJson> | null }
+      ServedRow & { readonly own: ReadonlyArray<OwnJson> | null; readonly messages: ReadonlyArray<RecordedJson> | null }
     >`
       select ${columns(now)}, (
         select json_agg(json_build_object('id', o.id, 'kind', o.kind, 'message', o.message,
@@ -118,7 +118,7 @@ export const openings = Effect.gen(function* () {
       served: servedOf(row),
       at: now.getTime(),
       own: own?.map(ownOf) ?? [],
-      messages: messages?.map(toldOf) ?? null,
+      messages: messages?.map(recordedOf) ?? null,
     }]))
   })
 })

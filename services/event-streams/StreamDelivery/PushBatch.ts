@@ -13,7 +13,7 @@ import type { OwnKind } from "../Streams/ControlMessages.ts"
 import { filtered, filterOf } from "../Streams/StreamSubjects.ts"
 import { type HeldUp, orderedBy, type PushState } from "./PushState.ts"
 import { type Opened, openingMessages } from "./PrefetchStreams.ts"
-import { isDue, type OwnMessage, reader, type Told } from "./Reader.ts"
+import { isDue, type OwnMessage, reader, type RecordedEvent } from "./Reader.ts"
 import type { StreamRecord } from "./StreamRecord.ts"
 
 const pageEvents = 100
@@ -91,7 +91,7 @@ export const agendas = Effect.gen(function* () {
       : { messages: ready, signed: served.signed }
     const more = messages.length === (ready === null ? pageEvents : openingMessages)
     const upTo = more ? messages.at(-1)!.position : Math.max(served.position, signed)
-    const events = messages.map((told): Item => ({ ...told, kind: "event", order: null }))
+    const events = messages.map((recorded): Item => ({ ...recorded, kind: "event", order: null }))
     return { items: merged(events, own, served.epoch, served.position, upTo), upTo, more } satisfies PushBatch
   })
 
@@ -147,16 +147,20 @@ export const agendas = Effect.gen(function* () {
       else course.hold(key, { ...held, position: end, notBefore: unsigned === undefined ? 0 : now + unsignedMillis })
     }
     const order = { key, subject: held.subject }
-    return messages.map((told, i): Item => ({
-      ...told,
+    return messages.map((recorded, i): Item => ({
+      ...recorded,
       kind: "event",
       order,
       again: { heldFrom: i < messages.length - 1 ? messages[i + 1]!.position : end },
     }))
   })
 
-  const ordered = (messages: ReadonlyArray<Told>, subjects: ReadonlyMap<number, Subject>) =>
-    messages.map((told): Item => ({ ...told, kind: "event", order: orderedBy(subjects.get(told.position)!) }))
+  const ordered = (messages: ReadonlyArray<RecordedEvent>, subjects: ReadonlyMap<number, Subject>) =>
+    messages.map((recorded): Item => ({
+      ...recorded,
+      kind: "event",
+      order: orderedBy(subjects.get(recorded.position)!),
+    }))
 
   const bySubject = Effect.fnUntraced(
     function* (served: StreamRecord, course: PushState, own: ReadonlyArray<OwnMessage>) {

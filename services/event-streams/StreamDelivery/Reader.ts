@@ -42,7 +42,7 @@ export interface Stretch {
   readonly atEnd: boolean
 }
 
-export interface Told {
+export interface RecordedEvent {
   readonly position: number
   readonly id: string
   readonly message: string
@@ -55,17 +55,17 @@ export interface Told {
  * (Keys/Moving).
  */
 export interface Signed {
-  readonly messages: ReadonlyArray<Told>
+  readonly messages: ReadonlyArray<RecordedEvent>
   readonly signed: number
 }
 
-interface ToldRow extends Omit<Travelled, "jti"> {
+interface RecordedRow extends Omit<Travelled, "jti"> {
   readonly position: bigint
   readonly id: string
   readonly message: string
 }
 
-type SignedRow = { readonly signed: bigint } & (ToldRow | { readonly position: null })
+type SignedRow = { readonly signed: bigint } & (RecordedRow | { readonly position: null })
 
 interface EventRow {
   readonly position: bigint
@@ -74,7 +74,7 @@ interface EventRow {
   readonly settled: boolean
 }
 
-const toldOf = ({ id, message, position, ...times }: ToldRow): Told => ({
+const recordedOf = ({ id, message, position, ...times }: RecordedRow): RecordedEvent => ({
   id,
   message,
   position: Number(position),
@@ -130,7 +130,7 @@ export const reader = Effect.gen(function* () {
   })
 
   const signedOf = (rows: ReadonlyArray<SignedRow>): Signed => ({
-    messages: rows.flatMap((row) => row.position === null ? [] : [toldOf(row)]),
+    messages: rows.flatMap((row) => row.position === null ? [] : [recordedOf(row)]),
     signed: Number(rows[0]?.signed ?? 0),
   })
 

@@ -67,12 +67,12 @@ export const streamStatus = Effect.fnUntraced(function* (publicUrl: URL) {
     function* (streamId: string, status: StreamStatus, { by, claim, reason, untold = false }: StatusChange) {
       const projectId = yield* own.projectOf(streamId)
       if (projectId === null) return false
-      const told = by === "receiver" || untold
+      const announcement = by === "receiver" || untold
         ? null
         : yield* own.sign(streamId, projectId, "stream-updated", reason === null ? { status } : { status, reason })
       const now = new Date(yield* Clock.currentTimeMillis)
       return yield* sql.withTransaction(Effect.gen(function* () {
-        if (told !== null && !(yield* own.isSound(told))) return null
+        if (announcement !== null && !(yield* own.isSound(announcement))) return null
         const row = yield* lock(streamId)
         if (row === null || claim !== undefined && row.claim !== claim) return false
         if (by === "transmitter" && (row.status === status || row.status === "disabled")) return false
@@ -91,10 +91,10 @@ export const streamStatus = Effect.fnUntraced(function* (publicUrl: URL) {
         yield* sql`
           delete from lifecycle_stream_messages
           where stream_id = ${streamId}::uuid and kind = 'stream-updated' and delivered_at is null`
-        if (told !== null) {
+        if (announcement !== null) {
           yield* sql`
             insert into lifecycle_stream_messages (id, stream_id, kind, message, created_at)
-            values (${told.id}::uuid, ${streamId}::uuid, 'stream-updated', ${told.message}, ${now})`
+            values (${announcement.id}::uuid, ${streamId}::uuid, 'stream-updated', ${announcement.message}, ${now})`
         }
         if (by === "transmitter") {
           yield* audit.append({

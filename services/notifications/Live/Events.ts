@@ -43,7 +43,7 @@ interface Event {
   readonly members: string
 }
 
-export interface Told {
+export interface EventBatch {
   readonly bytes: Uint8Array
   /** The client's position after it has read these bytes. */
   readonly position: Position
@@ -55,11 +55,11 @@ export interface Told {
  * The events of a change for a client at `since` (null: a new client without a position); the change was read with
  * pages of `page` rows. `owed`: send the counts in any case.
  */
-export const told = (change: Change, since: Position | null, owed: boolean, page: number): Told => {
+export const batchOf = (change: Change, since: Position | null, owed: boolean, page: number): EventBatch => {
   const { epoch, read_all_at, read_all_version, rows, total, unread, version } = change
   const now = { epoch, version }
   const counts: Event = { version, name: "counts", members: "" }
-  const write = (events: ReadonlyArray<Event>, position: Position, more: boolean): Told => {
+  const write = (events: ReadonlyArray<Event>, position: Position, more: boolean): EventBatch => {
     const text = events.map((event) =>
       `id: ${epoch}.${event.version}\nevent: ${event.name}\ndata: {${event.members}"total":${total},"unread":${unread}}\n\n`
     ).join("")

@@ -28,7 +28,7 @@ export class Readiness extends Context.Service<Readiness, {
       Effect.gen(function* () {
         const { sql } = yield* Database
         const bus = yield* Bus
-        const told = Effect.provideContext(note, yield* Effect.context<R>())
+        const readNote = Effect.provideContext(note, yield* Effect.context<R>())
         // Asked on the plain pool: on the multiplexed one the probe would queue behind other reads.
         const missing = sql<{ n: number }>`
           select count(*)::int as n from unnest(${[...tables]}::text[]) t(name) where to_regclass(t.name) is null`.pipe(
@@ -42,7 +42,7 @@ export class Readiness extends Context.Service<Readiness, {
             schema: lacking === 0 ? "ok" : "fail",
             event_bus: yield* bus.status,
           }
-          const text = yield* told
+          const text = yield* readNote
           const noted = text === null ? {} : { note: text }
           if (lacking !== 0) return { status: "not_ready", checks, ...noted }
           return { status: checks.event_bus === "ok" ? "ready" : "degraded", checks, ...noted }

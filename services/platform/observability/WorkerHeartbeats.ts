@@ -61,11 +61,11 @@ export const WorkerHeartbeats = {
     Layer.effectDiscard(Effect.gen(function* () {
       const names = yield* Names
       // Loops may end before this layer: all loops that were written as running are written as stopped.
-      const told = new Set<string>()
+      const known = new Set<string>()
       const seen = (stopped: boolean) =>
         Effect.suspend(() => {
-          if (!stopped) names.forEach((name) => told.add(name))
-          return write(instance, [...told].sort(), stopped)
+          if (!stopped) names.forEach((name) => known.add(name))
+          return write(instance, [...known].sort(), stopped)
         }).pipe(
           Effect.catchCause((cause) => Effect.logDebug("sightings of workers were not written", cause)),
         )

@@ -116,11 +116,11 @@ const floor = <E>(judge: Judge, refusal: (faults: ReadonlyArray<Fault>) => E) =>
   })
 
 /** The most faults and characters in `detail`. */
-const told = { faults: 10, characters: 1_000 }
+const most = { faults: 10, characters: 1_000 }
 
 /** `body.delivery.method: Input should be 'a' or 'b'; body.description: …` */
 const inWords = (faults: ReadonlyArray<Fault>): string =>
-  faults.slice(0, told.faults).map(({ loc, msg }) => `${loc.join(".")}: ${msg}`).join("; ").slice(0, told.characters)
+  faults.slice(0, most.faults).map(({ loc, msg }) => `${loc.join(".")}: ${msg}`).join("; ").slice(0, most.characters)
 
 /** Addresses are checked only where the program has `Outbound` to call them with. */
 const judged: Effect.Effect<Judge> = Effect.map(

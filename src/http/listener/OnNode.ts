@@ -54,15 +54,15 @@ const comesThrough = (http: Server, host: string, port: number): Effect.Effect<b
   Effect.callback<boolean | null>((resume) => {
     const address = host === "0.0.0.0" ? "127.0.0.1" : host === "::" ? "::1" : host
     const probe = connect({ host: address, port })
-    const told = (through: boolean | null) => {
+    const ended = (through: boolean | null) => {
       http.off("connection", seen)
       probe.destroy()
       resume(Effect.succeed(through))
     }
-    const seen = () => told(true)
+    const seen = () => ended(true)
     http.on("connection", seen)
-    probe.once("error", () => told(null))
-    const late = setTimeout(() => told(false), probePatience)
+    probe.once("error", () => ended(null))
+    const late = setTimeout(() => ended(false), probePatience)
     return Effect.sync(() => clearTimeout(late))
   })
 

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as fc from "fast-check"
 import type { Change } from "../../../services/notifications/Live/Change.ts"
-import { beginning, type Position, positionOf, told } from "../../../services/notifications/Live/Events.ts"
+import { batchOf, beginning, type Position, positionOf } from "../../../services/notifications/Live/Events.ts"
 
 const epoch = "abc123"
 const decoder = new TextDecoder()
@@ -56,7 +56,7 @@ describe("pages of changes", () => {
           assert.isAtMost(turns, 61)
           // The statement gives no answer where the reader is up to date and owed no counts.
           if (!owed && position.version === version) break
-          const answer = told(change(position.version), position, owed, page)
+          const answer = batchOf(change(position.version), position, owed, page)
           said.push(...parse(answer.bytes))
           position = answer.position
           if (!answer.more) break
@@ -79,7 +79,10 @@ describe("pages of changes", () => {
   it("end with a page that is exactly full", () => {
     const rows = [{ version: 4, body: "{}" }, { version: 5, body: "{}" }]
     const change = { epoch, version: 5, total: 2, unread: 2, read_all_version: 0, read_all_at: null, rows }
-    assert.deepInclude(told(change, { epoch, version: 3 }, false, 2), { more: false, position: { epoch, version: 5 } })
+    assert.deepInclude(batchOf(change, { epoch, version: 3 }, false, 2), {
+      more: false,
+      position: { epoch, version: 5 },
+    })
   })
 
   it("carry positions that are read back, and any other text is refused", () => {

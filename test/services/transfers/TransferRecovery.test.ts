@@ -1,7 +1,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { Database } from "../../../services/platform/database/Database.ts"
-import { lostTransfers, lostTransfersLayer, toldTransfer } from "../../../services/transfers/TransferRecovery.ts"
+import { lostTransfers, lostTransfersLayer, publishedTransfer } from "../../../services/transfers/TransferRecovery.ts"
 import { Transfers } from "../../../services/transfers/Transfers.ts"
 import { day, hour, noon } from "../../support/Fixtures.ts"
 import {
@@ -32,7 +32,7 @@ const pair = Effect.gen(function* () {
 
 /** The last published message about a domain's transfer. */
 const lastTold = Effect.fnUntraced(function* (domainId: string) {
-  return toldTransfer((yield* published(domainId)).at(-1)!.payload)!
+  return publishedTransfer((yield* published(domainId)).at(-1)!.payload)!
 })
 
 /** Writes a transfer's row back, as a restored backup has it. */
@@ -149,7 +149,7 @@ layer(Layer.provideMerge(lostTransfersLayer, fixture()), { excludeTestServices: 
         assert.strictEqual((yield* found(transfer.id)).status, "pending")
         const unknown = { ...told, id: command().commandId, status: "completed" as const }
         assert.strictEqual(yield* redecide(unknown), "unknown")
-        assert.isNull(toldTransfer("nothing of ours"))
+        assert.isNull(publishedTransfer("nothing of ours"))
       }).pipe(timed))
 
     it.effect("invalid links are mailed again, once, and an accepted transfer can be stopped for an hour longer", () =>

@@ -4,7 +4,7 @@
  */
 import { Effect, Layer, References } from "effect"
 import { InstitutionId, PersonId, ProjectId } from "../../schemas/BrandedIds.ts"
-import { EventLog, type Fact } from "../../services/lifecycle/EventLog.ts"
+import { EventLog, type NewLifecycleEvent } from "../../services/lifecycle/EventLog.ts"
 import { WakeUps } from "../../services/platform/messaging/WakeUps.ts"
 import { Database } from "../../services/platform/database/Database.ts"
 import { runOnce } from "../../services/platform/database/UnitOfWork.ts"
@@ -44,7 +44,7 @@ export const fill = (projects: number) =>
     yield* sql`analyze`
   })
 
-const personOf = (k: number): NonNullable<Fact["person"]> => ({
+const personOf = (k: number): NonNullable<NewLifecycleEvent["person"]> => ({
   id: PersonId.make(`person-${k}`),
   issuer: "https://id.example",
   subject: `person-${k}`,
@@ -60,7 +60,7 @@ const access = (project: number, k: number, version: number) => ({
 const reason = (code: string) => ({ reason_admin: { en: `${code}_BY_ADMINISTRATOR` } })
 
 /** The first event about person `k` in a project. */
-export const granted = (project: number, k: number): Fact => ({
+export const granted = (project: number, k: number): NewLifecycleEvent => ({
   kind: "access-granted",
   projectId: projectId(project),
   institutionId,
@@ -73,7 +73,7 @@ export const granted = (project: number, k: number): Fact => ({
  * Event `n` of a project's history: a person gets Access, another role, and then loses the Access or is disabled; last,
  * the sessions end.
  */
-export const lived = (project: number, n: number): Fact => {
+export const lived = (project: number, n: number): NewLifecycleEvent => {
   const k = Math.floor(n / 4)
   const first = granted(project, k)
   const leaves = k % 2 === 0
@@ -108,7 +108,7 @@ export const silent = Layer.succeed(WakeUps, {
 })
 
 /** Appends `count` events, `together` of them a transaction. */
-export const tell = (count: number, together: number, factOf: (n: number) => Fact) =>
+export const tell = (count: number, together: number, factOf: (n: number) => NewLifecycleEvent) =>
   Effect.gen(function* () {
     const positions = yield* EventLog
     for (let from = 0; from < count; from += together) {

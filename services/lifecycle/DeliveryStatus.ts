@@ -45,10 +45,10 @@ export const attemptsOf = (where: string) =>
   left join lifecycle_consumers c on c.project_id = t.project_id and c.consumer = t.consumer
   where ${where} group by t.project_id, t.epoch, t.position`
 
-/** The columns of `factsOf` in a row. */
-export interface FactRow {
+/** The columns of `deliveryColumns` in a row. */
+export interface DeliveryRow {
   /** The event's id; null where no event was appended yet. */
-  readonly told: string | null
+  readonly queued_event_id: string | null
   readonly queued_at: Date | null
   readonly delivered_at: Date | null
   /** Null where every push was taken. */
@@ -63,8 +63,8 @@ export interface FactRow {
  * SQL of lateral joins over the event of alias `e` (epoch, position, project_id; may be absent), and of the columns
  * that `deliveryOf` and `acknowledgementOf` read.
  */
-export const factsOf = (sql: PgClient.PgClient) => ({
-  columns: sql.literal(`e.id::text as told, e.created_at as queued_at, had.delivered_at,
+export const deliveryColumns = (sql: PgClient.PgClient) => ({
+  columns: sql.literal(`e.id::text as queued_event_id, e.created_at as queued_at, had.delivered_at,
     to_jsonb(tried) as attempted, done.acknowledged_at,
     done.acknowledged_epoch, done.acknowledged_position, done.installed_version as acknowledged_version`),
   joins: sql.literal(`left join lateral (
@@ -129,10 +129,10 @@ const reachedBy = (
 const earliestFirst = (one: Reached, other: Reached) => one.at.getTime() - other.at.getTime()
 
 /**
- * Answers what `factsOf` asks, for many events of few projects at once: the consumers are read once and searched in
+ * Answers what `deliveryColumns` asks, for many events of few projects at once: the consumers are read once and searched in
  * memory.
  */
-export const factsAmong = (
+export const deliveriesAmong = (
   consumers: ReadonlyArray<Consumer>,
   given: ReadonlyArray<Given>,
   attempted: ReadonlyArray<Attempted & Stood>,
@@ -174,23 +174,23 @@ const stateOf = (delivered: boolean, attempted: Attempted | null): Delivery["sta
   return attempted.unanswered ? "ambiguous" : "failed"
 }
 
-export const deliveryOf = ({ attempted, delivered_at, queued_at, told }: FactRow): Delivery => {
-  if (told === null) return undelivered
+export const deliveryOf = ({ attempted, delivered_at, queued_at, queued_event_id }: DeliveryRow): Delivery => {
+  if (queued_event_id === null) return undelivered
   const times = [delivered_at?.getTime() ?? [], attempted === null ? [] : Date.parse(attempted.last_attempt_at)].flat()
   return {
     state: stateOf(delivered_at !== null, attempted),
-    event_id: told,
+    event_id: queued_event_id,
     queued_at: queued_at?.toISOString() ?? null,
     last_attempt_at: times.length === 0 ? null : new Date(Math.max(...times)).toISOString(),
     attempts: (attempted?.attempts ?? 0) + (delivered_at === null ? 0 : 1),
   }
 }
 
-export const acknowledgementOf = (row: FactRow, installedVersion: string | null): Acknowledgement => {
-  const { acknowledged_at, acknowledged_epoch, acknowledged_position, acknowledged_version, told } = row
+export const acknowledgementOf = (row: DeliveryRow, installedVersion: string | null): Acknowledgement => {
+  const { acknowledged_at, acknowledged_epoch, acknowledged_position, acknowledged_version, queued_event_id } = row
   if (acknowledged_at === null || acknowledged_epoch === null || acknowledged_position === null) {
     return {
-      state: told === null ? "none" : "pending",
+      state: queued_event_id === null ? "none" : "pending",
       installed_version: installedVersion,
       cursor: null,
       acknowledged_at: null,

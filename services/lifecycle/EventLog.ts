@@ -35,7 +35,7 @@ import { accountKey, changesOf } from "./StateProjection.ts"
 type Json = string | number | boolean | null | ReadonlyArray<Json> | { readonly [key: string]: Json }
 
 /** An event to append: a change that a project's products must know. */
-export interface Fact {
+export interface NewLifecycleEvent {
   readonly kind: FactKind
   readonly projectId: ProjectId
   readonly institutionId: InstitutionId
@@ -65,7 +65,7 @@ interface Placed {
 
 const opaque = (id: string) => ({ format: "opaque", id })
 
-const subIdOf = ({ institutionId, kind, person, projectId, session }: Fact): Json => {
+const subIdOf = ({ institutionId, kind, person, projectId, session }: NewLifecycleEvent): Json => {
   const user = person === undefined ? null : { format: "iss_sub", iss: person.issuer, sub: person.subject }
   if (user !== null && session !== undefined) return { format: "complex", user, session: opaque(session) }
   if (factKinds[kind].about === "person") return user ?? opaque(projectId)
@@ -92,7 +92,7 @@ export class EventLog extends Context.Service<EventLog, {
    * (`txn`).
    */
   readonly append: (
-    ...facts: ReadonlyArray<Fact>
+    ...events: ReadonlyArray<NewLifecycleEvent>
   ) => Effect.Effect<ReadonlyArray<string>, SqlError.SqlError, UnitOfWork>
   /** Whether the state of a project says that a person's account is disabled. */
   readonly toldDisabled: (
@@ -227,32 +227,32 @@ export class EventLog extends Context.Service<EventLog, {
         yield* afterCommit(sql, wakeUps.notify(lifecycleTopic, projects))
       })
 
-      const append = Effect.fn("Positions.append")(function* (...facts: ReadonlyArray<Fact>) {
-        if (facts.length === 0) return []
-        const [txn, ...ids] = yield* (yield* Ids).batch(facts.length + 1)
+      const append = Effect.fn("Positions.append")(function* (...events: ReadonlyArray<NewLifecycleEvent>) {
+        if (events.length === 0) return []
+        const [txn, ...ids] = yield* (yield* Ids).batch(events.length + 1)
         const millis = yield* Clock.currentTimeMillis
         const traceparent = yield* traceparentNow
-        const events = facts.map((fact, i): Placed => {
-          const subId = subIdOf(fact)
+        const placed = events.map((event, i): Placed => {
+          const subId = subIdOf(event)
           const payload: Json = {
             event_timestamp: Math.floor(millis / 1000),
-            initiating_entity: fact.initiatedBy,
-            ...fact.payload,
+            initiating_entity: event.initiatedBy,
+            ...event.payload,
           }
           return {
             id: ids[i]!,
-            projectId: fact.projectId,
-            kind: fact.kind,
+            projectId: event.projectId,
+            kind: event.kind,
             txn: txn!,
-            personId: fact.person?.id ?? null,
+            personId: event.person?.id ?? null,
             subId,
             payload,
-            bodyDigest: digestOf({ sub_id: subId, events: { [factKinds[fact.kind].uri]: payload } }),
+            bodyDigest: digestOf({ sub_id: subId, events: { [factKinds[event.kind].uri]: payload } }),
             at: new Date(millis),
             traceparent,
           }
         })
-        yield* either({ transaction: last("lifecycle", events, place), fencedWrite: placeFenced(events) })
+        yield* either({ transaction: last("lifecycle", placed, place), fencedWrite: placeFenced(placed) })
         return ids
       })
 

@@ -72,11 +72,11 @@ export class OperatorKeys extends Context.Service<OperatorKeys, {
     Effect.gen(function* () {
       const operating = yield* mustOperate
       const rotation = yield* KeyRotation
-      const standing = Effect.map(rotation.list, viewOf)
+      const ring = Effect.map(rotation.list, viewOf)
 
       const list: OperatorKeys["Service"]["list"] = Effect.fn("OperatorKeys.list")(function* (personId) {
         yield* operating(personId)
-        return yield* standing
+        return yield* ring
       })
 
       /** Runs a change as the operator; a refusal is InvalidState. */
@@ -93,7 +93,7 @@ export class OperatorKeys extends Context.Service<OperatorKeys, {
             ({ message: detail }) => Effect.fail(new InvalidState({ detail, state, allowed })),
           ),
         )
-        return yield* standing
+        return yield* ring
       })
 
       const announce: OperatorKeys["Service"]["announce"] = Effect.fn("OperatorKeys.announce")(

@@ -6,7 +6,7 @@
 import { Clock, Effect } from "effect"
 import type { SqlError } from "effect/sql"
 import type { InstitutionId, PersonId, ProjectId } from "../../schemas/BrandedIds.ts"
-import { EventLog, type Fact } from "../lifecycle/EventLog.ts"
+import { EventLog, type NewLifecycleEvent } from "../lifecycle/EventLog.ts"
 import { Database } from "../platform/database/Database.ts"
 import { type JobKind, Jobs, worker } from "../platform/messaging/Jobs.ts"
 import { runOnce } from "../platform/database/UnitOfWork.ts"
@@ -16,7 +16,7 @@ interface Ending {
   readonly institutionId: InstitutionId
   /** The reason's code in the product's event. */
   readonly reason: string
-  readonly initiatedBy: Fact["initiatedBy"]
+  readonly initiatedBy: NewLifecycleEvent["initiatedBy"]
 }
 
 interface Ended extends Ending {
@@ -46,7 +46,7 @@ export const clientSessions = Effect.gen(function* () {
       from access a join people p on p.id = a.person_id and p.issuer is not null
       where a.project_id = ${projectId} and a.person_id > ${after} and a.state = 'active' and not a.removed
       order by a.person_id limit ${toldAtOnce}`
-    const facts = people.map(({ id, issuer, subject }): Fact => ({
+    const events = people.map(({ id, issuer, subject }): NewLifecycleEvent => ({
       kind: "session-revoked",
       projectId,
       institutionId,
@@ -54,13 +54,13 @@ export const clientSessions = Effect.gen(function* () {
       payload: { reason_admin: { en: reason } },
       initiatedBy,
     }))
-    return { facts, last: people.length < toldAtOnce ? null : people.at(-1)!.name }
+    return { events, last: people.length < toldAtOnce ? null : people.at(-1)!.name }
   })
 
   /** Ends the sessions in the current transaction; returns the events that the transaction has to append. */
   const end = Effect.fnUntraced(function* (
     { clientId, ...ending }: Ended,
-  ): Effect.fn.Return<ReadonlyArray<Fact>, SqlError.SqlError> {
+  ): Effect.fn.Return<ReadonlyArray<NewLifecycleEvent>, SqlError.SqlError> {
     const now = new Date(yield* Clock.currentTimeMillis)
     if (clientId !== null) {
       yield* sql`update sessions set revoked_at = ${now} where client_id = ${clientId} and revoked_at is null`
@@ -69,16 +69,16 @@ export const clientSessions = Effect.gen(function* () {
         insert into client_floors (client_id, before) values (${clientId}, ${now})
         on conflict (client_id) do update set before = greatest(client_floors.before, excluded.before)`
     }
-    const { facts, last } = yield* news(ending, "")
+    const { events, last } = yield* news(ending, "")
     if (last !== null) yield* jobs.add(endedJob, { ...ending, after: last })
-    return facts
+    return events
   })
 
   const next = Effect.fnUntraced(function* (args: Left, cursor: unknown) {
     const batch = Effect.gen(function* () {
-      const { facts, last } = yield* news(args, typeof cursor === "string" ? cursor : args.after)
-      yield* positions.append(...facts)
-      return { done: facts.length, next: last === null ? null : { cursor: last } }
+      const { events, last } = yield* news(args, typeof cursor === "string" ? cursor : args.after)
+      yield* positions.append(...events)
+      return { done: events.length, next: last === null ? null : { cursor: last } }
     })
     return yield* Effect.provideService(runOnce(batch), Database, database)
   })

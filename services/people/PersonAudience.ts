@@ -8,7 +8,7 @@ import type { Effect } from "effect"
 import type { SqlError } from "effect/sql"
 import type { InstitutionId, PersonId, ProjectId } from "../../schemas/BrandedIds.ts"
 import type { PersonStatus } from "../../schemas/identity/IdentityDirectory.ts"
-import type { Fact } from "../lifecycle/EventLog.ts"
+import type { NewLifecycleEvent } from "../lifecycle/EventLog.ts"
 import { idIn } from "../platform/database/IdIn.ts"
 
 /** A person, as a product knows it. */
@@ -48,7 +48,7 @@ export const some = (audience: ReadonlyArray<Audience>, cursor: string, { atOnce
 
 const hearsForMillis = 90 * 86_400_000
 
-export const personOf = ({ canonical, issuer, subject }: Person): NonNullable<Fact["person"]> => ({
+export const personOf = ({ canonical, issuer, subject }: Person): NonNullable<NewLifecycleEvent["person"]> => ({
   id: canonical,
   issuer,
   subject,

@@ -6,7 +6,7 @@
 import { Clock, Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
 import type { PersonId } from "../../schemas/BrandedIds.ts"
-import { EventLog, type Fact } from "../lifecycle/EventLog.ts"
+import { EventLog, type NewLifecycleEvent } from "../lifecycle/EventLog.ts"
 import { Database } from "../platform/database/Database.ts"
 import { type JobKind, Jobs, type JobWorker, worker } from "../platform/messaging/Jobs.ts"
 import { type InTransaction, runOnce } from "../platform/database/UnitOfWork.ts"
@@ -46,22 +46,22 @@ const newsJob: JobKind<Args> = { kind: "people.news" }
 const codes = { "account-purged": "REMOVED", "account-disabled": "DISABLED", "account-enabled": "ENABLED" } as const
 const reason = (what: string) => ({ reason_admin: { en: `PERSON_${what}_BY_DIRECTORY` } })
 
-const factsOf = ({ personId, renamed, standing }: PersonChange, hearer: Audience) => {
+const eventsOf = ({ personId, renamed, standing }: PersonChange, hearer: Audience) => {
   const about = { projectId: hearer.projectId, institutionId: hearer.institutionId, initiatedBy: "system" as const }
-  const facts: Array<Fact> = []
+  const events: Array<NewLifecycleEvent> = []
   // Sessions of the old identity belong to no person any more.
   if (renamed !== null && hearer.id === personId) {
     const payload = reason("IDENTITY_CHANGED")
     const previous = { format: "iss_sub", iss: renamed.was.issuer, sub: renamed.was.subject }
     const id = hearer.canonical
-    facts.push(
+    events.push(
       { ...about, kind: "session-revoked", person: { id, ...renamed.was }, payload },
       { ...about, kind: "identity-linked", person: { id, ...renamed.is }, payload: { ...payload, previous } },
     )
   }
   const kind = standingOf(hearer) ?? "account-enabled"
-  if (standing) facts.push({ ...about, kind, person: personOf(hearer), payload: reason(codes[kind]) })
-  return facts
+  if (standing) events.push({ ...about, kind, person: personOf(hearer), payload: reason(codes[kind]) })
+  return events
 }
 
 export class PersonEventFanout extends Context.Service<PersonEventFanout, {
@@ -84,7 +84,7 @@ export class PersonEventFanout extends Context.Service<PersonEventFanout, {
           const known = yield* people.lock([change.personId])
           if (known.length === 0) return { done: 0, last: null }
           const { last, now } = someOf(yield* people.audienceOf(change.personId, at), cursor, most)
-          yield* positions.append(...now.flatMap((hearer) => factsOf(change, hearer)))
+          yield* positions.append(...now.flatMap((hearer) => eventsOf(change, hearer)))
           return { done: now.length, last }
         })
 

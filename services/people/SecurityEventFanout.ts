@@ -7,7 +7,7 @@ import { Clock, Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
 import type { PersonId } from "../../schemas/BrandedIds.ts"
 import type { CredentialType } from "../../schemas/identity/CredentialAction.ts"
-import { EventLog, type Fact } from "../lifecycle/EventLog.ts"
+import { EventLog, type NewLifecycleEvent } from "../lifecycle/EventLog.ts"
 import { Database } from "../platform/database/Database.ts"
 import { type JobKind, Jobs, type JobWorker, worker } from "../platform/messaging/Jobs.ts"
 import { type InTransaction, runOnce } from "../platform/database/UnitOfWork.ts"
@@ -25,7 +25,7 @@ export type Happening =
   /** `sid`: the issuer's name of the session, which is how products know it. */
   | { readonly kind: "session-revoked"; readonly sid: string }
 
-const factOf = (happening: Happening): Pick<Fact, "kind" | "payload" | "session"> => {
+const eventOf = (happening: Happening): Pick<NewLifecycleEvent, "kind" | "payload" | "session"> => {
   if (happening.kind === "session-revoked") return { kind: happening.kind, session: happening.sid }
   if (happening.kind === "recovery-information-changed") return { kind: happening.kind }
   const { aaguid, changeType, credentialType, kind } = happening
@@ -92,8 +92,8 @@ export class SecurityEventFanout extends Context.Service<SecurityEventFanout, {
           const most = { atOnce: Math.min(atOnce, room), chunk: Math.min(chunk, room) }
           const { last, now } = some(yield* audienceOf(args.personId, args.at), args.cursor, most)
           const ids = yield* positions.append(...args.happenings.flatMap((happening) =>
-            now.map((hearer): Fact => ({
-              ...factOf(happening),
+            now.map((hearer): NewLifecycleEvent => ({
+              ...eventOf(happening),
               projectId: hearer.projectId,
               institutionId: hearer.institutionId,
               person: personOf(hearer),
@@ -104,12 +104,16 @@ export class SecurityEventFanout extends Context.Service<SecurityEventFanout, {
         })
 
         const tell = Effect.fn("Tellings.tell")(function* (personId: PersonId, happenings: ReadonlyArray<Happening>) {
-          if (happenings.length === 0) return []
+          if (happenings.length === 0) {
+            return []
+          }
           const first = happenings.slice(0, events)
           const args = { personId, happenings: first, cursor: "", at: yield* Clock.currentTimeMillis }
           const { ids, last } = yield* tellSome(args, limits)
           yield* later(personId, happenings.slice(events))
-          if (last !== null) yield* jobs.add(tellingsJob, { ...args, cursor: last })
+          if (last !== null) {
+            yield* jobs.add(tellingsJob, { ...args, cursor: last })
+          }
           return ids
         })
 

@@ -6,7 +6,7 @@
 import type { PgClient } from "@effect/sql-pg"
 import { Effect } from "effect"
 import type { InstitutionId, PersonId, ProjectId } from "../../schemas/BrandedIds.ts"
-import type { EventLog, Fact } from "../lifecycle/EventLog.ts"
+import type { EventLog, NewLifecycleEvent } from "../lifecycle/EventLog.ts"
 import type { Person } from "../people/PersonAudience.ts"
 
 interface OwnerEvent extends Pick<Person, "id" | "issuer" | "subject"> {
@@ -17,7 +17,7 @@ interface OwnerEvent extends Pick<Person, "id" | "issuer" | "subject"> {
   readonly madeBy: PersonId | null
 }
 
-const eventOf = ({ active, id, institutionId, issuer, madeBy, projectId, subject }: OwnerEvent): Fact => ({
+const eventOf = ({ active, id, institutionId, issuer, madeBy, projectId, subject }: OwnerEvent): NewLifecycleEvent => ({
   kind: "project-owner-changed",
   projectId,
   institutionId,

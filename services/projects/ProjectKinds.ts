@@ -8,7 +8,7 @@ import { InstitutionId, PersonId, ProjectId } from "../../schemas/BrandedIds.ts"
 import * as Feed from "../../schemas/identity/IdentityDirectory.ts"
 import type { FactKind } from "../../schemas/identity/FactKinds.ts"
 import type { DirectoryRow, Kind } from "../directory/Directory.ts"
-import { EventLog, type Fact } from "../lifecycle/EventLog.ts"
+import { EventLog, type NewLifecycleEvent } from "../lifecycle/EventLog.ts"
 import { persons } from "../people/PersonAudience.ts"
 import { Database } from "../platform/database/Database.ts"
 import { owners } from "./Owners.ts"
@@ -106,13 +106,13 @@ export const projectKinds = Effect.gen(function* () {
           const [before, after] = [projectOf(beforeJson), projectOf(afterJson)!]
           const institutionId = after.institution_id
           if (institutionId === null) return
-          const facts = newsOf(before, after).map((kind): Fact => ({
+          const events = newsOf(before, after).map((kind): NewLifecycleEvent => ({
             kind,
             projectId: after.id,
             institutionId,
             initiatedBy: "system",
           }))
-          yield* positions.append(...facts)
+          yield* positions.append(...events)
         }),
       },
       after: (ids) => Effect.andThen(link(ids), appendMissing("project_id", ids)),

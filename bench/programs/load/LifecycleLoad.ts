@@ -13,7 +13,7 @@ import { decodeJwt } from "jose"
 import process from "node:process"
 import { createInterface } from "node:readline"
 import { Agent, request } from "undici"
-import { EventLog, type Fact } from "../../../services/lifecycle/EventLog.ts"
+import { EventLog, type NewLifecycleEvent } from "../../../services/lifecycle/EventLog.ts"
 import { WakeUps } from "../../../services/platform/messaging/WakeUps.ts"
 import { Bus } from "../../../services/platform/messaging/Bus.ts"
 import { publishOn } from "../../../services/platform/messaging/Bus/Publisher.ts"
@@ -69,7 +69,7 @@ const post = async (body: string) => {
   if (response.statusCode !== 202) throw new Error(`answered ${response.statusCode}`)
 }
 
-const publish = async (nc: NatsConnection, { kind, projectId }: Fact, data: string) => {
+const publish = async (nc: NatsConnection, { kind, projectId }: NewLifecycleEvent, data: string) => {
   const outcome = await publishOn(nc, { subject: `lifecycle.v1.${projectId}.${kind}`, data }, 10_000)
   if (Result.isFailure(outcome)) throw new Error(outcome.failure.detail)
 }
@@ -93,7 +93,7 @@ const opened = async ({ bare, databaseUrl, natsUrl, ownerUrl }: Open) => {
   const stream = await subscriber(nc)
   let committed = new Map<string, number>()
 
-  const decide = (fact: Fact) =>
+  const decide = (fact: NewLifecycleEvent) =>
     Effect.gen(function* () {
       const { sql } = yield* Database
       const positions = yield* EventLog
@@ -104,7 +104,7 @@ const opened = async ({ bare, databaseUrl, natsUrl, ownerUrl }: Open) => {
       }))
     })
 
-  const decided = async (fact: Fact, pushed: boolean) => {
+  const decided = async (fact: NewLifecycleEvent, pushed: boolean) => {
     const jti = await runtime.runPromise(decide(fact))
     if (!bare) return
     const text = JSON.stringify({ jti, ...fact })

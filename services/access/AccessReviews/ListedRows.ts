@@ -17,11 +17,11 @@ export interface ListedRow extends ReviewRow {
   /** Drift: the product's event state differs from this Access. */
   readonly drift: boolean
   readonly installed_version: string | null
-  /** The event of the decision, and its position in the project `told_in`; null where there is none yet. */
-  readonly told: string | null
-  readonly told_in: ProjectId | null
-  readonly told_epoch: number | null
-  readonly told_position: bigint | null
+  /** The event of the decision, and its position in the project `queued_in`; null where there is none yet. */
+  readonly queued_event_id: string | null
+  readonly queued_in: ProjectId | null
+  readonly queued_epoch: number | null
+  readonly queued_position: bigint | null
   readonly queued_at: Date | null
   /** The position of the Access's current grant Event; null where that is not known. */
   readonly granted_in: ProjectId | null
@@ -41,7 +41,7 @@ export interface Beside {
 }
 
 const attempts = attemptsOf(
-  "(t.project_id, t.epoch, t.position) in (select told_in, told_epoch, told_position from reviews)",
+  "(t.project_id, t.epoch, t.position) in (select queued_in, queued_epoch, queued_position from reviews)",
 )
 
 /** All rows of the list at `now`, newest review first. */
@@ -62,8 +62,8 @@ export const listedRows = (sql: PgClient.PgClient, institutionId: InstitutionId,
       group by r.person_id
     ), reviews as materialized (
       select r.*, case when a.removed then 'revoked' else a.state end as access_state,
-        a.access_version as current_version, l.installed_version, e.id::text as told, e.project_id as told_in,
-        e.epoch as told_epoch, e.position as told_position, e.created_at as queued_at, g.project_id as granted_in,
+        a.access_version as current_version, l.installed_version, e.id::text as queued_event_id, e.project_id as queued_in,
+        e.epoch as queued_epoch, e.position as queued_position, e.created_at as queued_at, g.project_id as granted_in,
         g.epoch as granted_epoch, g.position as granted_position,
         r.proposed_by in (select person_id from sponsors) as sponsor_current,
         coalesce(m.ended, false) as membership_ended, d.key is not null as drift
@@ -90,10 +90,10 @@ export const listedRows = (sql: PgClient.PgClient, institutionId: InstitutionId,
       select c.project_id, c.delivered_epoch, c.delivered_position, c.delivered_at, c.acknowledged_epoch,
         c.acknowledged_position, c.acknowledged_at, c.installed_version
       from lifecycle_consumers c
-      where c.project_id in (select told_in from reviews union select granted_in from reviews)
+      where c.project_id in (select queued_in from reviews union select granted_in from reviews)
     ), given as (
       select n.project_id, n.epoch, n.position, n.given_at from lifecycle_given n
-      where (n.project_id, n.epoch, n.position) in (select told_in, told_epoch, told_position from reviews)
+      where (n.project_id, n.epoch, n.position) in (select queued_in, queued_epoch, queued_position from reviews)
     ), attempted as (
       ${sql.literal(attempts)}
     ), besides as (
@@ -106,8 +106,8 @@ export const listedRows = (sql: PgClient.PgClient, institutionId: InstitutionId,
     )
     select beside, ${
     sql.literal(reviewColumns)
-  }, access_state, current_version, installed_version, told, told_in, told_epoch,
-      told_position, queued_at, granted_in, granted_epoch, granted_position, sponsor_current, membership_ended,
+  }, access_state, current_version, installed_version, queued_event_id, queued_in, queued_epoch,
+      queued_position, queued_at, granted_in, granted_epoch, granted_position, sponsor_current, membership_ended,
       drift
     from besides full join reviews r on false
     order by r.proposed_at desc, r.id desc`

@@ -6,7 +6,13 @@
 import { Clock, Effect } from "effect"
 import type { InstitutionId, PersonId, ProjectId } from "../../../schemas/BrandedIds.ts"
 import type { Candidate, Review, ValidityReason } from "../../../schemas/identity/AccessReview.ts"
-import { acknowledgementOf, deliveryOf, type FactRow, factsAmong, type Stood } from "../../lifecycle/DeliveryStatus.ts"
+import {
+  acknowledgementOf,
+  deliveriesAmong,
+  deliveryOf,
+  type DeliveryRow,
+  type Stood,
+} from "../../lifecycle/DeliveryStatus.ts"
 import { lacking, needs, Roles } from "../../people/Roles.ts"
 import { Database } from "../../platform/database/Database.ts"
 import { counted } from "../../platform/MapSizes.ts"
@@ -31,17 +37,17 @@ const stood = (project: ProjectId | null, epoch: number | null, position: bigint
     ? null
     : { project_id: project, epoch, position: Number(position) }
 
-const viewOf = (row: ListedRow, among: ReturnType<typeof factsAmong>, now: number): Review => {
+const viewOf = (row: ListedRow, among: ReturnType<typeof deliveriesAmong>, now: number): Review => {
   const { acknowledged, attempted, delivered } = among
   const reasons = reasonsOf(row, now)
   const proposedAt = row.proposed_at.toISOString()
   // Member by member: the spread of another object costs more than all the rest of a view.
   const { access, evidence_digest, grant_event, institution_id, sponsor_decision } = identityOf(row, proposedAt)
-  const event = stood(row.told_in, row.told_epoch, row.told_position)
+  const event = stood(row.queued_in, row.queued_epoch, row.queued_position)
   const grant = stood(row.granted_in, row.granted_epoch, row.granted_position)
   const done = event === null ? undefined : acknowledged(event)
-  const facts: FactRow = {
-    told: row.told,
+  const delivery: DeliveryRow = {
+    queued_event_id: row.queued_event_id,
     queued_at: row.queued_at,
     delivered_at: event === null ? null : delivered(event),
     attempted: event === null ? null : attempted(event),
@@ -65,8 +71,8 @@ const viewOf = (row: ListedRow, among: ReturnType<typeof factsAmong>, now: numbe
     proposed_at: proposedAt,
     sponsor_reason: row.sponsor_reason,
     decision: { state: row.state, at: (row.revoked_at ?? row.approved_at)?.toISOString() ?? proposedAt },
-    delivery: deliveryOf(facts),
-    acknowledgement: acknowledgementOf(facts, row.installed_version),
+    delivery: deliveryOf(delivery),
+    acknowledgement: acknowledgementOf(delivery, row.installed_version),
     effective_access: {
       state: observed === null ? "unknown" : row.access_state === "active" ? "effective" : "not_effective",
       observed_at: observed?.toISOString() ?? null,
@@ -117,14 +123,14 @@ export const listing = Effect.gen(function* () {
     const found = yield* listedRows(sql, institutionId, new Date(now))
     const beside = found.find(({ beside }) => beside !== null)!.beside!
     const { attempted, candidates, consumers, given, seen }: Beside = JSON.parse(beside)
-    const facts = factsAmong(consumers, given, attempted)
+    const deliveries = deliveriesAmong(consumers, given, attempted)
     const listed = found.filter((row) => row.beside === null)
     const list = {
       seen,
       from: now,
       until: untilOf(listed, now),
       ...written(institutionId, {
-        reviews: listed.map((row) => viewOf(row, facts, now)),
+        reviews: listed.map((row) => viewOf(row, deliveries, now)),
         candidates: candidates.map((row) => candidateOf(row, refusal)),
       }),
     }

@@ -9,7 +9,7 @@ import { answerTo, fence, load, newRow, unchanged } from "../../platform/databas
 import { Ids } from "../../platform/Ids.ts"
 import { accessAt, activeAt } from "./LockActiveAccess.ts"
 import { decisionDigest, evidence } from "./Evidence.ts"
-import { type Holder, lapses, placeOf } from "./ReviewExpiry.ts"
+import { type Holder, lapses, replacedReview } from "./ReviewExpiry.ts"
 import { recording, recordingExpiry } from "./Records.ts"
 import { receiptOf, type ReviewRow } from "./Rows.ts"
 
@@ -37,7 +37,7 @@ const decide = Effect.fnUntraced(function* (
         "grant_event_id out.",
     })
   }
-  const expired = yield* placeOf(loaded, now)
+  const expired = yield* replacedReview(loaded, now)
   const decided = {
     id: ids[0],
     decision_id: ids[1],

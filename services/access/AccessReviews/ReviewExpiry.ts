@@ -28,6 +28,12 @@ export const expiredAt = (sql: PgClient.PgClient, now: Date) =>
   sql`coalesce(approved_at > ${new Date(now.getTime() - approvalMillis)},
     proposed_at > ${new Date(now.getTime() - proposalMillis)}) is false`
 
+/** SQL of whether a review was proposed or approved at a moment, of its columns; at most one of an Access version was. */
+export const effectiveReviewAt = (sql: PgClient.PgClient, at: Date) =>
+  sql`(proposed_at <= ${at} and (revoked_at > ${at}) is not false
+    and case when approved_at <= ${at} then approved_at > ${new Date(at.getTime() - approvalMillis)}
+      else proposed_at > ${new Date(at.getTime() - proposalMillis)} end)`
+
 /**
  * The proposed or approved review of an Access version, of which there is at most one; all null where there is none.
  */
@@ -38,7 +44,7 @@ export interface Holder extends Dated {
 }
 
 /** The id of the expired review that a new one replaces, null where there is none; fails where a review is in force. */
-export const placeOf = Effect.fnUntraced(function* (holder: Holder, now: Date) {
+export const replacedReview = Effect.fnUntraced(function* (holder: Holder, now: Date) {
   const { id, state } = holder
   if (id === null || isExpired(holder, now.getTime())) return id
   const until = new Date(endOf(holder)).toISOString()

@@ -4,7 +4,7 @@ import { EventLog } from "../../lifecycle/EventLog.ts"
 import { Database } from "../../platform/database/Database.ts"
 import { fence, newRow } from "../../platform/database/FencedCommand.ts"
 import { insertion, write } from "../../platform/database/UnitOfWork.ts"
-import { factsOf } from "./VersionEvents.ts"
+import { eventsOfVersion } from "./VersionEvents.ts"
 import { type AccessDecision, type Holder, versionColumns, versionOf } from "./VersionRows.ts"
 
 export const granting = Effect.gen(function* () {
@@ -30,8 +30,8 @@ export const granting = Effect.gen(function* () {
   return Effect.fn("AccessVersions.grant")(function* (decision: AccessDecision, holder: Holder) {
     const { accessId, madeBy, projectId } = decision
     const person = { ...holder, canonical: holder.id, status: "active", removed: false } as const
-    const standing = (yield* positions.toldDisabled(projectId, holder)) ? "account-enabled" : null
-    const [eventId] = yield* positions.append(...factsOf(accessId, null, decision, person, madeBy, standing))
+    const statusEvent = (yield* positions.toldDisabled(projectId, holder)) ? "account-enabled" : null
+    const [eventId] = yield* positions.append(...eventsOfVersion(accessId, null, decision, person, madeBy, statusEvent))
     const row = versionOf(accessId, 1, decision, decision, eventId!, yield* Clock.currentTimeMillis)
     const { access_id, digest, event_id: _, ...made } = row
     yield* fence(sql, entered({ ...made, id: access_id, state_decided: true, updated_at: made.created_at }))

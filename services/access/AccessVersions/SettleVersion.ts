@@ -4,7 +4,7 @@ import type { AccessId } from "../../../schemas/BrandedIds.ts"
 import { EventLog } from "../../lifecycle/EventLog.ts"
 import { type Person, persons, standingOf } from "../../people/PersonAudience.ts"
 import { Database } from "../../platform/database/Database.ts"
-import { factsOf, kindOf } from "./VersionEvents.ts"
+import { eventsOfVersion, kindOf } from "./VersionEvents.ts"
 import { type Grant, type Last, type Makers, moved, same, versionColumns, versionOf } from "./VersionRows.ts"
 
 const ofFeed: Makers = { madeBy: null, approvedBy: [] }
@@ -23,10 +23,10 @@ export const settling = Effect.gen(function* () {
    * not let in a person who may not sign in; enabled where the project's state still says disabled, since the
    * project did not hear of the person meanwhile (after 90 days without Access).
    */
-  const standingFor = Effect.fnUntraced(function* (last: Last | null, next: Grant, person: Person) {
+  const statusEventFor = Effect.fnUntraced(function* (last: Last | null, next: Grant, person: Person) {
     if (kindOf(last, next) !== "access-granted") return null
-    const standing = standingOf(person)
-    if (standing !== null) return standing
+    const statusEvent = standingOf(person)
+    if (statusEvent !== null) return statusEvent
     return (yield* positions.toldDisabled(next.projectId, person)) ? "account-enabled" : null
   })
 
@@ -38,8 +38,10 @@ export const settling = Effect.gen(function* () {
     makers: Makers,
   ) {
     const accessVersion = (last?.accessVersion ?? 0) + 1
-    const standing = yield* standingFor(last, next, person)
-    const [eventId] = yield* positions.append(...factsOf(accessId, last, next, person, makers.madeBy, standing))
+    const statusEvent = yield* statusEventFor(last, next, person)
+    const [eventId] = yield* positions.append(
+      ...eventsOfVersion(accessId, last, next, person, makers.madeBy, statusEvent),
+    )
     const row = versionOf(accessId, accessVersion, next, makers, eventId!, yield* Clock.currentTimeMillis)
     yield* sql`
       with version as (

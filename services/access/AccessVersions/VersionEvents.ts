@@ -1,7 +1,7 @@
 /** The events of a new version of an Access. */
 import type { AccessId, PersonId } from "../../../schemas/BrandedIds.ts"
 import type { FactKind } from "../../../schemas/identity/FactKinds.ts"
-import type { Fact } from "../../lifecycle/EventLog.ts"
+import type { NewLifecycleEvent } from "../../lifecycle/EventLog.ts"
 import { type Person, personOf } from "../../people/PersonAudience.ts"
 import type { Grant, Last } from "./VersionRows.ts"
 
@@ -15,15 +15,15 @@ export const kindOf = (last: Last | null, next: Grant) =>
   next.state === "revoked" ? "access-revoked" : last?.state === "active" ? "token-claims-change" : "access-granted"
 
 /**
- * The events of a new version, the grant Event first; `standing`: the event for the person's status, where one is due.
+ * The events of a new version, the grant Event first; `statusEvent`: the event for the person's status, where one is due.
  */
-export const factsOf = (
+export const eventsOfVersion = (
   accessId: AccessId,
   last: Last | null,
   next: Grant,
   person: Person,
   madeBy: PersonId | null,
-  standing: FactKind | null,
+  statusEvent: FactKind | null,
 ) => {
   const kind = kindOf(last, next)
   const access = {
@@ -33,7 +33,7 @@ export const factsOf = (
     role: next.role,
   }
   const reason = { reason_admin: { en: `${codes[kind]}_BY_${madeBy === null ? "DIRECTORY" : "ADMINISTRATOR"}` } }
-  const tell = (kind: FactKind, payload: NonNullable<Fact["payload"]> = {}): Fact => ({
+  const eventOf = (kind: FactKind, payload: NonNullable<NewLifecycleEvent["payload"]> = {}): NewLifecycleEvent => ({
     kind,
     projectId: next.projectId,
     institutionId: next.institutionId,
@@ -43,8 +43,8 @@ export const factsOf = (
   })
   // A revoked Access also ends the person's sessions there.
   return [
-    tell(kind, kind === "token-claims-change" ? { access, claims: { role: next.role } } : { access }),
-    ...(kind === "access-revoked" && last?.state === "active" ? [tell("session-revoked")] : []),
-    ...(standing === null ? [] : [tell(standing)]),
+    eventOf(kind, kind === "token-claims-change" ? { access, claims: { role: next.role } } : { access }),
+    ...(kind === "access-revoked" && last?.state === "active" ? [eventOf("session-revoked")] : []),
+    ...(statusEvent === null ? [] : [eventOf(statusEvent)]),
   ]
 }

@@ -5,7 +5,7 @@ import type { Statement } from "effect/sql"
 import type { InstitutionId, PersonId, ProjectId, ServiceGrantId } from "../../../schemas/BrandedIds.ts"
 import { NotFound } from "../../../schemas/problems/HttpProblems.ts"
 import { isUuid } from "../../../schemas/Wire.ts"
-import { factsOf } from "../../lifecycle/DeliveryStatus.ts"
+import { deliveryColumns } from "../../lifecycle/DeliveryStatus.ts"
 import { type GrantRow, type ProjectRow, viewOf } from "./GrantRows.ts"
 
 /** The caller of a command, and its grant. */
@@ -23,7 +23,7 @@ export interface LiveGrant extends GrantRow {
 
 /** `isKnown`: whether tokens of an issuer are accepted. */
 export const grantReads = (sql: PgClient.PgClient, isKnown: (issuer: string) => boolean) => {
-  const facts = factsOf(sql)
+  const delivery = deliveryColumns(sql)
   const columns = sql.literal(`g.id::text as id, g.project_id, g.service_id, g.service_issuer, g.capabilities,
     g.environment, g.state, g.revision, g.reason, g.proposed_by, g.proposed_at, g.approved_by, g.approved_at,
     g.approval_event_id::text as decision_event_id, g.revoked_by, g.revoked_at, g.expires_at`)
@@ -32,7 +32,7 @@ export const grantReads = (sql: PgClient.PgClient, isKnown: (issuer: string) => 
   const views = Effect.fnUntraced(function* (where: Statement.Fragment) {
     const now = yield* Clock.currentTimeMillis
     const rows = yield* sql<Parameters<typeof viewOf>[0]>`
-      select ${columns}, ${facts.columns}, p.installed_version,
+      select ${columns}, ${delivery.columns}, p.installed_version,
         (p.removed or p.state = 'withdrawn' or p.environment <> g.environment) as dead,
         exists (
           select from lifecycle_streams t
@@ -40,7 +40,7 @@ export const grantReads = (sql: PgClient.PgClient, isKnown: (issuer: string) => 
             and t.delivery = 'push' and t.status = 'enabled') as pushed
       from service_grants g join projects p on p.id = g.project_id
       left join lifecycle_told e on e.id = g.approval_event_id
-      ${facts.joins}
+      ${delivery.joins}
       where ${where}`
     return rows.map((row) => viewOf(row, isKnown(row.service_issuer), now))
   })

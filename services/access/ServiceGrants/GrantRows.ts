@@ -1,7 +1,7 @@
 /** The row of a service grant, and its view for the API. */
 import { Effect } from "effect"
 import type { InstitutionId, PersonId, ProjectId, ServiceGrantId } from "../../../schemas/BrandedIds.ts"
-import { acknowledgementOf, deliveryOf, type FactRow } from "../../lifecycle/DeliveryStatus.ts"
+import { acknowledgementOf, deliveryOf, type DeliveryRow } from "../../lifecycle/DeliveryStatus.ts"
 import { EnvironmentMismatch, InvalidState } from "../../../schemas/problems/IdentityProblems.ts"
 import type { Capability, GrantRead, ServiceGrantState } from "../../../schemas/identity/ServiceGrant.ts"
 import { HTTPValidationError } from "../../../schemas/Validation.ts"
@@ -64,7 +64,7 @@ const iso = (at: Date | null) => at?.toISOString() ?? null
 
 /** `known`: whether tokens of the service's issuer are accepted. */
 export const viewOf = (
-  row: GrantRow & FactRow & {
+  row: GrantRow & DeliveryRow & {
     readonly installed_version: string | null
     /** Whether the project is gone, or in another environment than the grant's. */
     readonly dead: boolean
@@ -93,8 +93,12 @@ export const viewOf = (
     revoked_at: iso(row.revoked_at),
     expires_at: iso(row.expires_at),
     // The event was queued by the deciding transaction itself, whose own row of it is written last.
-    delivery: deliveryOf({ ...row, told: row.decision_event_id, queued_at: row.revoked_at ?? row.approved_at }),
-    acknowledgement: acknowledgementOf({ ...row, told: row.decision_event_id }, row.installed_version),
+    delivery: deliveryOf({
+      ...row,
+      queued_event_id: row.decision_event_id,
+      queued_at: row.revoked_at ?? row.approved_at,
+    }),
+    acknowledgement: acknowledgementOf({ ...row, queued_event_id: row.decision_event_id }, row.installed_version),
     // The grant is checked at each delivery, so an approved grant is effective wherever deliveries are possible.
     effective: state === "approved" && !row.dead && (known || row.pushed) ? "effective" : "not_effective",
   }

@@ -10,7 +10,7 @@ import type { PushState } from "./PushState.ts"
 /** Steps of a lease: it is renewed at its half, by a statement of at most one step, and cut off at the last one. */
 const steps = 6
 
-/** Runs until the scope ends; returns a function that sends a message of a course, with null where it was cut off. */
+/** Runs until the scope ends; returns a function that sends a message of a session, with null where it was cut off. */
 export const keeping = Effect.fnUntraced(function* (leaseMillis: number) {
   const { sql } = yield* Database
   const under = new Map<PushState, AbortController>()
@@ -20,7 +20,7 @@ export const keeping = Effect.fnUntraced(function* (leaseMillis: number) {
     [...under.keys()].filter(({ leaseUntil }) => leaseUntil - now <= millis)
 
   const cutOff = Effect.map(Clock.currentTimeMillis, (now) => {
-    for (const course of endingWithin(step, now)) under.get(course)?.abort()
+    for (const session of endingWithin(step, now)) under.get(session)?.abort()
   })
 
   const renew = Effect.gen(function* () {
@@ -33,9 +33,9 @@ export const keeping = Effect.fnUntraced(function* (leaseMillis: number) {
       from unnest(${due.map(({ id }) => id)}::uuid[], ${due.map(({ claim }) => String(claim))}::bigint[]) r(id, claim)
       where t.id = r.id and t.claim = r.claim returning t.id::text as id`
     const ours = new Set(kept.map(({ id }) => id))
-    for (const course of due) {
-      if (ours.has(course.id)) course.leaseUntil = Math.max(course.leaseUntil, until)
-      else under.get(course)?.abort()
+    for (const session of due) {
+      if (ours.has(session.id)) session.leaseUntil = Math.max(session.leaseUntil, until)
+      else under.get(session)?.abort()
     }
   })
 
@@ -49,13 +49,13 @@ export const keeping = Effect.fnUntraced(function* (leaseMillis: number) {
     Effect.forkScoped,
   )
 
-  return <A>(course: PushState, send: (signal: AbortSignal) => Promise<A>): Effect.Effect<A | null> =>
+  return <A>(session: PushState, send: (signal: AbortSignal) => Promise<A>): Effect.Effect<A | null> =>
     Effect.suspend(() => {
       const controller = new AbortController()
-      under.set(course, controller)
+      under.set(session, controller)
       return Effect.promise(() => send(controller.signal)).pipe(
         Effect.map((outcome) => controller.signal.aborted ? null : outcome),
-        Effect.ensuring(Effect.sync(() => void under.delete(course))),
+        Effect.ensuring(Effect.sync(() => void under.delete(session))),
       )
     })
 })

@@ -73,16 +73,16 @@ export const agendas = Effect.gen(function* () {
 
   const whole = Effect.fnUntraced(function* (
     served: StreamRecord,
-    course: PushState,
+    session: PushState,
     own: ReadonlyArray<OwnMessage>,
     ready: Opened["messages"],
   ) {
-    course.held.clear()
+    session.held.clear()
     if (served.reached !== null) {
       // Until now the stream left something out: held-up events come again, with all events after them.
       yield* sql`
         with own as (
-          update lifecycle_streams set reached = null where id = ${course.id}::uuid and claim = ${course.claim} returning id
+          update lifecycle_streams set reached = null where id = ${session.id}::uuid and claim = ${session.claim} returning id
         )
         delete from lifecycle_stream_failing f using own where f.stream_id = own.id`
     }
@@ -96,7 +96,7 @@ export const agendas = Effect.gen(function* () {
   })
 
   /** Loads the held-up subjects as they were last settled. */
-  const loadHeld = Effect.fnUntraced(function* (course: PushState, served: StreamRecord) {
+  const loadHeld = Effect.fnUntraced(function* (session: PushState, served: StreamRecord) {
     const rows = yield* sql<{
       readonly subject_digest: string
       readonly subject: unknown
@@ -107,9 +107,9 @@ export const agendas = Effect.gen(function* () {
     }>`
       select subject_digest, subject, position, attempts, not_before, last_error from lifecycle_stream_failing
       where stream_id = ${served.id}::uuid and epoch = ${served.epoch}`
-    course.held.clear()
+    session.held.clear()
     for (const row of rows) {
-      course.held.set(row.subject_digest, {
+      session.held.set(row.subject_digest, {
         subject: row.subject,
         position: Number(row.position),
         attempts: row.attempts,
@@ -124,7 +124,7 @@ export const agendas = Effect.gen(function* () {
    * has none.
    */
   const retried = Effect.fnUntraced(function* (
-    course: PushState,
+    session: PushState,
     served: StreamRecord,
     [key, held]: [string, HeldUp],
     now: number,
@@ -143,8 +143,8 @@ export const agendas = Effect.gen(function* () {
     const unsigned = positions.find((position) => position > signed)
     const end = unsigned ?? (rows.length < retriesOfSubject ? null : Number(rows.at(-1)!.position) + 1)
     if (messages.length === 0) {
-      if (end === null) course.release(key)
-      else course.hold(key, { ...held, position: end, notBefore: unsigned === undefined ? 0 : now + unsignedMillis })
+      if (end === null) session.release(key)
+      else session.hold(key, { ...held, position: end, notBefore: unsigned === undefined ? 0 : now + unsignedMillis })
     }
     const order = { key, subject: held.subject }
     return messages.map((recorded, i): Item => ({
@@ -163,12 +163,12 @@ export const agendas = Effect.gen(function* () {
     }))
 
   const bySubject = Effect.fnUntraced(
-    function* (served: StreamRecord, course: PushState, own: ReadonlyArray<OwnMessage>) {
-      yield* loadHeld(course, served)
+    function* (served: StreamRecord, session: PushState, own: ReadonlyArray<OwnMessage>) {
+      yield* loadHeld(session, served)
       const now = yield* Clock.currentTimeMillis
       const from = served.reached ?? served.position
-      const due = [...course.held].filter(([, { notBefore }]) => notBefore <= now)
-      const again = yield* Effect.forEach(due, (one) => retried(course, served, one, now))
+      const due = [...session.held].filter(([, { notBefore }]) => notBefore <= now)
+      const again = yield* Effect.forEach(due, (one) => retried(session, served, one, now))
       const stretch = yield* choose(served, from, pageEvents)
       const subjects = new Map(stretch.chosen.map(({ position, subId }) => [position, subId]))
       const { messages, signed } = subjects.size === 0
@@ -181,7 +181,7 @@ export const agendas = Effect.gen(function* () {
   )
 
   /** `opened`: messages that were read together with the stream, if any. */
-  return Effect.fnUntraced(function* (served: StreamRecord, course: PushState, opened: Opened | null) {
+  return Effect.fnUntraced(function* (served: StreamRecord, session: PushState, opened: Opened | null) {
     const own = opened?.own ?? (served.own_waiting ? yield* ownOf(served.id) : [])
     if (served.status !== "enabled") {
       const items = own.filter(({ after }) => after === null).map(ownItem)
@@ -189,7 +189,7 @@ export const agendas = Effect.gen(function* () {
       return stopped
     }
     return yield* filtered(served)
-      ? bySubject(served, course, own)
-      : whole(served, course, own, opened?.messages ?? null)
+      ? bySubject(served, session, own)
+      : whole(served, session, own, opened?.messages ?? null)
   })
 })

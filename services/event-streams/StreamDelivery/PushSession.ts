@@ -76,9 +76,9 @@ export const runs = Effect.fnUntraced(function* (publicUrl: URL, patience: Retry
     }
 
   /** Posts one item. Null: the POST was cut off, since another process may have the claim by now. */
-  const post = Effect.fnUntraced(function* (course: PushState, served: StreamRecord, { message }: Item) {
+  const post = Effect.fnUntraced(function* (session: PushState, served: StreamRecord, { message }: Item) {
     yield* faultPoint("push.before")
-    const outcome = yield* kept(course, (signal) =>
+    const outcome = yield* kept(session, (signal) =>
       outbound.post({
         signal,
         url: served.endpoint_url ?? "",
@@ -100,53 +100,56 @@ export const runs = Effect.fnUntraced(function* (publicUrl: URL, patience: Retry
   })
 
   /** Settles what is not settled yet and releases the claim. */
-  const giveBack = (course: PushState, served: StreamRecord, dueInMillis = 0): Effect.Effect<Next, SqlError.SqlError> =>
-    Effect.as(settle(course, served, { dueInMillis }), "over")
+  const giveBack = (
+    session: PushState,
+    served: StreamRecord,
+    dueInMillis = 0,
+  ): Effect.Effect<Next, SqlError.SqlError> => Effect.as(settle(session, served, { dueInMillis }), "over")
 
-  const pause = Effect.fnUntraced(function* (course: PushState, served: StreamRecord, reason: string): Step {
-    const paused = yield* setStatus(served.id, "paused", { by: "transmitter", reason, claim: course.claim })
+  const pause = Effect.fnUntraced(function* (session: PushState, served: StreamRecord, reason: string): Step {
+    const paused = yield* setStatus(served.id, "paused", { by: "transmitter", reason, claim: session.claim })
     // The message that the stream was paused has a count of failures of its own.
-    if (paused) course.forgive()
-    return yield* giveBack(course, served)
+    if (paused) session.forgive()
+    return yield* giveBack(session, served)
   })
 
-  const pauseSilently = Effect.fnUntraced(function* (course: PushState, served: StreamRecord): Step {
-    const change = { by: "transmitter", reason: "grant_not_standing", untold: true, claim: course.claim } as const
+  const pauseSilently = Effect.fnUntraced(function* (session: PushState, served: StreamRecord): Step {
+    const change = { by: "transmitter", reason: "grant_not_standing", untold: true, claim: session.claim } as const
     yield* setStatus(served.id, "paused", change)
     yield* sql`
       delete from lifecycle_stream_messages
       where stream_id = ${served.id}::uuid and delivered_at is null and after_epoch is null`
-    course.forgive()
-    return yield* giveBack(course, served)
+    session.forgive()
+    return yield* giveBack(session, served)
   })
 
   /** Whether the next POST may begin; a stream that was read just now is not checked again. */
-  const checkBeforePost = Effect.fnUntraced(function* (course: PushState, served: StreamRecord, readAt: number): Step {
+  const checkBeforePost = Effect.fnUntraced(function* (session: PushState, served: StreamRecord, readAt: number): Step {
     const now = yield* Clock.currentTimeMillis
-    if (course.leaseUntil - now < room && !(yield* settle(course, served, keep))) return "over"
+    if (session.leaseUntil - now < room && !(yield* settle(session, served, keep))) return "over"
     if (now - readAt < justNowMillis) return "next"
-    const standing = yield* check(course.id)
-    if (standing === null || standing.claim !== course.claim) return "over"
-    const same = standing.granted && !standing.stale && standing.status === served.status &&
-      standing.updated_at.getTime() === served.updated_at.getTime()
+    const checked = yield* check(session.id)
+    if (checked === null || checked.claim !== session.claim) return "over"
+    const same = checked.granted && !checked.stale && checked.status === served.status &&
+      checked.updated_at.getTime() === served.updated_at.getTime()
     return same ? "next" : "again"
   })
 
-  const taken = Effect.fnUntraced(function* (course: PushState, served: StreamRecord, item: Item): Step {
+  const taken = Effect.fnUntraced(function* (session: PushState, served: StreamRecord, item: Item): Step {
     const now = yield* Clock.currentTimeMillis
-    course.succeeded(served.status !== "enabled", now)
-    if (item.kind !== "event") course.toldOwn(item.id, item.kind)
-    else if (item.order === null) course.reached = course.delivered = item.position
-    else if (item.again === undefined) course.reached = item.position
-    else if (item.again.heldFrom === null) course.release(item.order.key)
-    else course.advance(item.order.key, item.again.heldFrom)
-    if (item.order !== null) course.given.push(item.position)
+    session.succeeded(served.status !== "enabled", now)
+    if (item.kind !== "event") session.finishOwn(item.id, item.kind)
+    else if (item.order === null) session.reached = session.delivered = item.position
+    else if (item.again === undefined) session.reached = item.position
+    else if (item.again.heldFrom === null) session.release(item.order.key)
+    else session.advance(item.order.key, item.again.heldFrom)
+    if (item.order !== null) session.given.push(item.position)
     if (item.travelled !== undefined) {
-      course.took.push(now - item.travelled.signed_at.getTime())
+      session.took.push(now - item.travelled.signed_at.getTime())
       yield* measureDelivered("push", [item.travelled], now)
     }
-    if (course.unsettled < unsettledAtMost && now - course.unsettledSince < settleMillis) return "next"
-    const held = yield* settle(course, served, keep)
+    if (session.unsettled < unsettledAtMost && now - session.unsettledSince < settleMillis) return "next"
+    const held = yield* settle(session, served, keep)
     yield* faultPoint("push.settled")
     return held ? "next" : "over"
   })
@@ -155,44 +158,44 @@ export const runs = Effect.fnUntraced(function* (publicUrl: URL, patience: Retry
     failures >= patience.failuresInARow || failingSince !== null && now - failingSince >= patience.silentMillis
 
   /** Holds up the subject of an item that was not taken. */
-  const holdUp = (course: PushState, { again, order, position }: Item, error: string, now: number) => {
+  const holdUp = (session: PushState, { again, order, position }: Item, error: string, now: number) => {
     if (order === null) return
-    const attempts = (course.held.get(order.key)?.attempts ?? 0) + 1
+    const attempts = (session.held.get(order.key)?.attempts ?? 0) + 1
     const notBefore = now + delayAfter(patience, attempts)
-    course.hold(order.key, { subject: order.subject, position, attempts, notBefore, error })
-    if (again === undefined) course.reached = position
+    session.hold(order.key, { subject: order.subject, position, attempts, notBefore, error })
+    if (again === undefined) session.reached = position
   }
 
   const handleFailure = Effect.fnUntraced(
-    function* (course: PushState, served: StreamRecord, item: Item, error: string): Step {
+    function* (session: PushState, served: StreamRecord, item: Item, error: string): Step {
       const now = yield* Clock.currentTimeMillis
-      course.failed(error, now)
+      session.failed(error, now)
       if (served.status !== "enabled") {
-        if (course.failures >= patience.partingTries) course.toldOwn(item.id, "stream-updated")
-        return yield* giveBack(course, served, delayAfter(patience, course.failures))
+        if (session.failures >= patience.partingTries) session.finishOwn(item.id, "stream-updated")
+        return yield* giveBack(session, served, delayAfter(patience, session.failures))
       }
-      holdUp(course, item, error, now)
-      if (isBroken(course, now)) return yield* pause(course, served, "not_answering")
-      const waits = item.order === null || course.misses >= missesInARow || course.held.size > heldAtMost
-      return waits ? yield* giveBack(course, served, delayAfter(patience, course.failures)) : "next"
+      holdUp(session, item, error, now)
+      if (isBroken(session, now)) return yield* pause(session, served, "not_answering")
+      const waits = item.order === null || session.misses >= missesInARow || session.held.size > heldAtMost
+      return waits ? yield* giveBack(session, served, delayAfter(patience, session.failures)) : "next"
     },
   )
 
-  const handle = Effect.fnUntraced(function* (course: PushState, served: StreamRecord, item: Item): Step {
-    const verdict = yield* post(course, served, item)
+  const handle = Effect.fnUntraced(function* (session: PushState, served: StreamRecord, item: Item): Step {
+    const verdict = yield* post(session, served, item)
     if (verdict === null) return "over"
-    if (verdict._tag === "delivered") return yield* taken(course, served, item)
-    if (item.kind === "event") course.miss(item.position, missOf(verdict), yield* Clock.currentTimeMillis)
-    if (verdict._tag === "failed") return yield* handleFailure(course, served, item, verdict.reason)
+    if (verdict._tag === "delivered") return yield* taken(session, served, item)
+    if (item.kind === "event") session.miss(item.position, missOf(verdict), yield* Clock.currentTimeMillis)
+    if (verdict._tag === "failed") return yield* handleFailure(session, served, item, verdict.reason)
     const { code, said } = verdict.refusal
     if (served.status === "enabled" && code === "invalid_key") {
-      course.error = said
-      return yield* pause(course, served, "invalid_key")
+      session.error = said
+      return yield* pause(session, served, "invalid_key")
     }
-    if (item.kind === "event") return yield* handleFailure(course, served, item, said)
+    if (item.kind === "event") return yield* handleFailure(session, served, item, said)
     // A refused message about the stream itself is not tried again: the receiver would refuse it again.
-    course.own.push(item.id)
-    course.error = said
+    session.own.push(item.id)
+    session.error = said
     return "next"
   })
 
@@ -200,24 +203,24 @@ export const runs = Effect.fnUntraced(function* (publicUrl: URL, patience: Retry
     order !== null && (again === undefined ? held.has(order.key) : failed.has(order.key))
 
   const through = Effect.fnUntraced(
-    function* (course: PushState, served: StreamRecord, { items, upTo }: PushBatch, readAt: number): Step {
+    function* (session: PushState, served: StreamRecord, { items, upTo }: PushBatch, readAt: number): Step {
       const failed = new Set<string>()
       let asOf = readAt
       for (const item of items) {
-        if (isSubjectHeld(course, item, failed)) {
-          if (item.again === undefined) course.reached = item.position
+        if (isSubjectHeld(session, item, failed)) {
+          if (item.again === undefined) session.reached = item.position
           continue
         }
-        const may = yield* checkBeforePost(course, served, asOf)
+        const may = yield* checkBeforePost(session, served, asOf)
         if (may !== "next") return may
         asOf = -Infinity
-        const before = course.failures
+        const before = session.failures
         // A stop waits a moment for the receiver's answer, so that a delivered message is not sent again.
-        const next = yield* soonDone(handle(course, served, item), stopTime)
+        const next = yield* soonDone(handle(session, served, item), stopTime)
         if (next !== "next") return next
-        if (course.failures > before && item.order !== null) failed.add(item.order.key)
+        if (session.failures > before && item.order !== null) failed.add(item.order.key)
       }
-      if (served.status === "enabled" && upTo > (served.reached ?? served.position)) course.reached = upTo
+      if (served.status === "enabled" && upTo > (served.reached ?? served.position)) session.reached = upTo
       return "again"
     },
   )
@@ -228,7 +231,7 @@ export const runs = Effect.fnUntraced(function* (publicUrl: URL, patience: Retry
    */
   return Effect.fnUntraced(function* (claimed: Claimed, opened: Opened | null, waiting: Effect.Effect<Opened | null>) {
     const started = yield* Clock.currentTimeMillis
-    const course = new PushState(claimed)
+    const session = new PushState(claimed)
     let last: StreamRecord | null = null
     let ready = opened
     /** The claim, or `waiting`, said that there is something to do, and nothing was found since. */
@@ -237,31 +240,31 @@ export const runs = Effect.fnUntraced(function* (publicUrl: URL, patience: Retry
       for (;;) {
         const readAt = ready?.at ?? (yield* Clock.currentTimeMillis)
         const served: StreamRecord | null = ready?.served ??
-          (yield* read(sql`t.id = ${course.id}::uuid and t.claim = ${course.claim}`))
+          (yield* read(sql`t.id = ${session.id}::uuid and t.claim = ${session.claim}`))
         if (served === null) return
         last = served
-        if (!served.granted) return yield* pauseSilently(course, served)
+        if (!served.granted) return yield* pauseSilently(session, served)
         if (served.stale && served.status === "enabled") {
-          yield* pause(course, served, "epoch_changed")
+          yield* pause(session, served, "epoch_changed")
           return
         }
-        const agenda = yield* agendaOf(served, course, ready)
+        const agenda = yield* agendaOf(served, session, ready)
         ready = null
-        const next = yield* through(course, served, agenda, readAt)
+        const next = yield* through(session, served, agenda, readAt)
         if (next === "over") return
         const now = yield* Clock.currentTimeMillis
         idle &&= agenda.items.length === 0 && agenda.upTo <= (served.reached ?? served.position) &&
-          course.changed.size === 0
+          session.changed.size === 0
         if (idle || now - started > runMillis) {
-          yield* giveBack(course, served, idle ? idleMillis : 0)
+          yield* giveBack(session, served, idle ? idleMillis : 0)
           return
         }
-        if (!(yield* settle(course, served, keep))) return
+        if (!(yield* settle(session, served, keep))) return
         if (agenda.more) continue
         ready = yield* waiting
         idle = true
         if (ready !== null) continue
-        yield* giveBack(course, served)
+        yield* giveBack(session, served)
         return
       }
     })
@@ -271,7 +274,7 @@ export const runs = Effect.fnUntraced(function* (publicUrl: URL, patience: Retry
       (cause) =>
         last === null
           ? Effect.void
-          : Effect.ignore(giveBack(course, last, Cause.hasInterruptsOnly(cause) ? 0 : idleMillis)),
+          : Effect.ignore(giveBack(session, last, Cause.hasInterruptsOnly(cause) ? 0 : idleMillis)),
     )
   })
 })

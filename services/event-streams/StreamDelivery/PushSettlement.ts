@@ -1,6 +1,6 @@
 /**
- * Writes the state of a course, fenced by its claim: the stream's position, held-up subjects, own messages that are
- * done, and failures. A course whose claim no longer holds changes nothing.
+ * Writes the state of a session, fenced by its claim: the stream's position, held-up subjects, own messages that are
+ * done, and failures. A session whose claim no longer holds changes nothing.
  */
 import { Clock, Effect } from "effect"
 import type { ProjectId } from "../../../schemas/BrandedIds.ts"
@@ -116,10 +116,10 @@ export const settlements = Effect.gen(function* () {
 
   const writeTogether = yield* together(write, { most: 200, lingerMillis })
 
-  const writeHeld = Effect.fnUntraced(function* (course: PushState, { epoch }: StreamRecord) {
+  const writeHeld = Effect.fnUntraced(function* (session: PushState, { epoch }: StreamRecord) {
     const [held, gone] = [[] as Array<object>, [] as Array<string>]
-    for (const key of course.changed) {
-      const one = course.held.get(key)
+    for (const key of session.changed) {
+      const one = session.held.get(key)
       if (one === undefined) gone.push(key)
       else {
         held.push({
@@ -136,13 +136,13 @@ export const settlements = Effect.gen(function* () {
     if (gone.length > 0) {
       yield* sql`
         delete from lifecycle_stream_failing
-        where stream_id = ${course.id}::uuid and subject_digest = any(${gone}::text[])`
+        where stream_id = ${session.id}::uuid and subject_digest = any(${gone}::text[])`
     }
     if (held.length > 0) {
       yield* sql`
         insert into lifecycle_stream_failing (stream_id, subject_digest, subject, epoch, position, attempts, not_before,
           last_error)
-        select ${course.id}::uuid, subject_digest, subject, epoch, position, attempts, not_before, last_error
+        select ${session.id}::uuid, subject_digest, subject, epoch, position, attempts, not_before, last_error
         from jsonb_to_recordset(${sql.json(held)}) r(subject_digest text, subject jsonb, epoch integer, position bigint,
           attempts integer, not_before timestamptz, last_error text)
         on conflict (stream_id, subject_digest) do update
@@ -151,52 +151,52 @@ export const settlements = Effect.gen(function* () {
     }
   })
 
-  const rowOf = (course: PushState, served: StreamRecord, ending: Ending, now: number): Row => {
+  const rowOf = (session: PushState, served: StreamRecord, ending: Ending, now: number): Row => {
     const kept = "leaseMillis" in ending
-    const reached = course.reached ?? served.reached ?? served.position
+    const reached = session.reached ?? served.reached ?? served.position
     return {
-      id: course.id,
-      claim: String(course.claim),
+      id: session.id,
+      claim: String(session.claim),
       epoch: served.epoch,
       project_id: served.project_id,
       consumer: served.consumer,
-      moved: course.reached !== null || course.changed.size > 0,
-      position: course.placeFrom(reached),
-      reached: course.held.size === 0 ? null : reached,
-      attempts: course.failures,
-      failing_since: course.failingSince === null ? null : new Date(course.failingSince).toISOString(),
-      last_error: course.error,
-      verified: course.verified,
+      moved: session.reached !== null || session.changed.size > 0,
+      position: session.settledPosition(reached),
+      reached: session.held.size === 0 ? null : reached,
+      attempts: session.failures,
+      failing_since: session.failingSince === null ? null : new Date(session.failingSince).toISOString(),
+      last_error: session.error,
+      verified: session.verified,
       kept,
-      until: new Date(untilOf(course, ending, now)).toISOString(),
-      own: course.own,
-      delivered: course.delivered,
-      given: course.given,
-      took: countsOf(course.took),
-      missed: [...course.missed.values()],
+      until: new Date(untilOf(session, ending, now)).toISOString(),
+      own: session.own,
+      delivered: session.delivered,
+      given: session.given,
+      took: countsOf(session.took),
+      missed: [...session.missed.values()],
     }
   }
 
-  /** Settles a course and resets what was settled; returns whether the claim held. */
-  return Effect.fnUntraced(function* (course: PushState, served: StreamRecord, ending: Ending) {
+  /** Settles a session and resets what was settled; returns whether the claim held. */
+  return Effect.fnUntraced(function* (session: PushState, served: StreamRecord, ending: Ending) {
     const now = yield* Clock.currentTimeMillis
-    const row = rowOf(course, served, ending, now)
-    const settled = yield* course.changed.size === 0
+    const row = rowOf(session, served, ending, now)
+    const settled = yield* session.changed.size === 0
       ? writeTogether(row)
       : sql.withTransaction(Effect.gen(function* () {
         const [fenced = false] = yield* write([row])
-        if (fenced) yield* writeHeld(course, served)
+        if (fenced) yield* writeHeld(session, served)
         return fenced
       }))
-    if (row.kept) course.leaseUntil = Date.parse(row.until)
-    course.own = []
-    course.changed.clear()
-    course.delivered = null
-    course.given = []
-    course.took = []
-    course.missed.clear()
-    course.verified = false
-    course.unsettled = 0
+    if (row.kept) session.leaseUntil = Date.parse(row.until)
+    session.own = []
+    session.changed.clear()
+    session.delivered = null
+    session.given = []
+    session.took = []
+    session.missed.clear()
+    session.verified = false
+    session.unsettled = 0
     return settled
   })
 })

@@ -7,7 +7,7 @@ import type { Subject } from "../../../schemas/identity/SubjectIds.ts"
 import { canonical } from "../../platform/security/CanonicalJson.ts"
 import type { OwnKind } from "../Streams/ControlMessages.ts"
 
-/** The claimed row's columns with which a course begins. */
+/** The claimed row's columns with which a session begins. */
 export interface Claimed {
   readonly id: string
   readonly claim: bigint
@@ -119,7 +119,7 @@ export class PushState {
     })
   }
 
-  toldOwn(id: string, kind: OwnKind): void {
+  finishOwn(id: string, kind: OwnKind): void {
     this.own.push(id)
     if (kind === "verification") this.verified = true
   }
@@ -141,7 +141,7 @@ export class PushState {
   }
 
   /** The stream's position: before the first event that is held up. */
-  placeFrom(reached: number): number {
+  settledPosition(reached: number): number {
     return Math.min(reached, ...[...this.held.values()].map(({ position }) => position - 1))
   }
 }

@@ -10,11 +10,11 @@ const most = 200
 
 /** Reads a stream's status, many streams in one statement; null where the stream is gone. Runs until the scope ends. */
 export const checks = Effect.gen(function* () {
-  const { standings } = yield* servedStreams
+  const { statuses } = yield* servedStreams
   return yield* together(
     (ids: ReadonlyArray<string>) =>
-      Effect.map(standings([...new Set(ids)]), (found) => {
-        const known = new Map(found.map((standing) => [standing.id, standing]))
+      Effect.map(statuses([...new Set(ids)]), (found) => {
+        const known = new Map(found.map((status) => [status.id, status]))
         return ids.map((id) => known.get(id) ?? null)
       }),
     { most, lingerMillis: 0 },

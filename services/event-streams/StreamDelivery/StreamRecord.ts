@@ -12,7 +12,7 @@ import { grants } from "../../lifecycle/GrantCheck.ts"
 import type { Wanted } from "../Streams/StreamSubjects.ts"
 
 /** The columns that are checked again before each POST. */
-export interface Standing {
+export interface CheckedStream {
   readonly id: string
   readonly status: StreamStatus
   readonly claim: bigint | null
@@ -23,7 +23,7 @@ export interface Standing {
   readonly stale: boolean
 }
 
-export interface StreamRecord extends Standing, Wanted {
+export interface StreamRecord extends CheckedStream, Wanted {
   readonly project_id: ProjectId
   /** The receiver, as `lifecycle_consumers` names it. */
   readonly consumer: string
@@ -58,7 +58,7 @@ export const servedStreams = Effect.gen(function* () {
   const { reads, sql } = yield* Database
   const { stands } = yield* grants
 
-  const standing = (now: Date) =>
+  const status = (now: Date) =>
     sql`t.id::text as id, t.status, t.claim, t.updated_at, coalesce(h.epoch, t.epoch) <> t.epoch as stale,
       coalesce((
         select bool_or(${stands("stream.manage", now)}) and bool_or(${stands("events.read", now)})
@@ -68,7 +68,7 @@ export const servedStreams = Effect.gen(function* () {
 
   /** SQL of a row's columns, over the alias `t` and the aliases of `joins`. */
   const columns = (now: Date) =>
-    sql`${standing(now)}, t.project_id, t.service_issuer || ' ' || t.service_id as consumer, t.delivery, t.endpoint_url,
+    sql`${status(now)}, t.project_id, t.service_issuer || ' ' || t.service_id as consumer, t.delivery, t.endpoint_url,
       t.authorization_header, t.vault_kid, t.epoch, t.position, t.reached, t.events_requested,
       coalesce(s.position, 0) as signed,
       exists (
@@ -90,12 +90,12 @@ export const servedStreams = Effect.gen(function* () {
   })
 
   /** The status of these streams, in one statement, in no order. */
-  const standings = Effect.fnUntraced(function* (ids: ReadonlyArray<string>) {
+  const statuses = Effect.fnUntraced(function* (ids: ReadonlyArray<string>) {
     const now = new Date(yield* Clock.currentTimeMillis)
-    return yield* reads<Standing>`
-      select ${standing(now)} from unnest(${[...ids]}::uuid[]) i(id) join lifecycle_streams t on t.id = i.id
+    return yield* reads<CheckedStream>`
+      select ${status(now)} from unnest(${[...ids]}::uuid[]) i(id) join lifecycle_streams t on t.id = i.id
       left join lifecycle_heads h on h.project_id = t.project_id`
   })
 
-  return { columns, joins, read, standings }
+  return { columns, joins, read, statuses }
 })

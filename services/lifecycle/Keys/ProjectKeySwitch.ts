@@ -10,7 +10,7 @@ import { Clock, Effect } from "effect"
 import type { InstitutionId, ProjectId } from "../../../schemas/BrandedIds.ts"
 import { Database } from "../../platform/database/Database.ts"
 import { runOnce } from "../../platform/database/UnitOfWork.ts"
-import { EventLog, type Fact } from "../EventLog.ts"
+import { EventLog, type NewLifecycleEvent } from "../EventLog.ts"
 import { waitingFor } from "./UnacknowledgedConsumers.ts"
 
 /** Heads that one transaction locks at most. */
@@ -73,10 +73,10 @@ export const moving = Effect.gen(function* () {
     (rows) => new Map(rows.map(({ kid, next }) => [kid, next])),
   )
 
-  const factOf = (
+  const eventOf = (
     { institution_id, project_id, removed }: Standing,
-    payload: NonNullable<Fact["payload"]>,
-  ): ReadonlyArray<Fact> =>
+    payload: NonNullable<NewLifecycleEvent["payload"]>,
+  ): ReadonlyArray<NewLifecycleEvent> =>
     institution_id === null || removed ? [] : [{
       kind: "key-transition",
       projectId: project_id,
@@ -193,7 +193,7 @@ export const moving = Effect.gen(function* () {
         r(project_id text, news_id bigint, epoch integer, position bigint)
       where p.project_id = r.project_id`
     yield* positions.append(...rows.flatMap((row) =>
-      factOf(row, {
+      eventOf(row, {
         next: next.get(row.lost ? row.refuge : row.kid)!,
         ...(row.compromised === null ? {} : { compromised: row.compromised }),
         ...(row.not_before === null ? {} : { not_before: Math.floor(row.not_before.getTime() / 1000) }),
@@ -226,7 +226,7 @@ export const moving = Effect.gen(function* () {
       places,
       going.flatMap(({ project_id, waits }) => waits.map((consumer) => ({ project_id, consumer }))),
     )
-    yield* positions.append(...going.flatMap((row) => factOf(row, { next })))
+    yield* positions.append(...going.flatMap((row) => eventOf(row, { next })))
     return going.length
   })
 

@@ -6,7 +6,7 @@
 import { Clock, Effect } from "effect"
 import type { PersonId } from "../../../schemas/BrandedIds.ts"
 import type { RequestRow } from "../../requests/RequestRows.ts"
-import { EventLog, type Fact } from "../../lifecycle/EventLog.ts"
+import { EventLog, type NewLifecycleEvent } from "../../lifecycle/EventLog.ts"
 import { Database } from "../../platform/database/Database.ts"
 import { type JobKind, Jobs, worker } from "../../platform/messaging/Jobs.ts"
 import { runOnce } from "../../platform/database/UnitOfWork.ts"
@@ -32,7 +32,7 @@ interface Args extends Pair {
 
 const linksJob: JobKind<Args> = { kind: "people.links" }
 
-const factOf = ({ author, linked, others, own }: Pair, hearer: Audience): Fact => {
+const eventOf = ({ author, linked, others, own }: Pair, hearer: Audience): NewLifecycleEvent => {
   const { issuer, subject } = others.includes(hearer.id) ? own : linked
   return {
     kind: "identity-linked",
@@ -62,7 +62,7 @@ export const linkNews = Effect.fnUntraced(function* (limits: NewsLimits = newsLi
 
   const tellSome = Effect.fnUntraced(function* (args: Args, most: NewsLimits) {
     const { last, now } = some(yield* audienceOf(args.author, args.at), args.cursor, most)
-    return { ids: yield* positions.append(...now.map((hearer) => factOf(args, hearer))), last }
+    return { ids: yield* positions.append(...now.map((hearer) => eventOf(args, hearer))), last }
   })
 
   /** Appends the events in the current transaction, after the merge; returns the id of the first. */

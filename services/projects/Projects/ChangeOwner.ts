@@ -57,7 +57,7 @@ export const changeOwner = Effect.gen(function* () {
       if (active && (about.status !== "active" || about.canonical !== about.id)) return yield* ownerNotActive(person_id)
       if (is === active) return yield* ownersOf(projectId, project.revision)
       if (active) yield* mustBeOpen(sql)
-      if (!active && !list.some(({ person_id, standing }) => standing && person_id !== about.id)) {
+      if (!active && !list.some(({ effective, person_id }) => effective && person_id !== about.id)) {
         return yield* new LastOwner({
           detail:
             `Person ${about.id} is the last active owner of project ${projectId}: make another person an owner first.`,

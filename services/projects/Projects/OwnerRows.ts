@@ -26,11 +26,11 @@ export const ownerRows = (sql: PgClient.PgClient) => ({
     return row!.id
   }),
 
-  /** The present and former owners of a project; `standing`: whether the ownership is effective. */
+  /** The present and former owners of a project; `effective`: whether the ownership is effective. */
   list: (projectId: ProjectId) =>
-    sql<{ person_id: PersonId; active: boolean; since: Date | null; standing: boolean }>`
+    sql<{ person_id: PersonId; active: boolean; since: Date | null; effective: boolean }>`
       select o.person_id, o.active, o.since,
-        o.active and p.status = 'active' and not p.removed and p.merged_into is null as standing
+        o.active and p.status = 'active' and not p.removed and p.merged_into is null as effective
       from project_owners o join people p on p.id = o.person_id
       where o.project_id = ${projectId} and not o.removed order by o.person_id collate "C"`,
 })

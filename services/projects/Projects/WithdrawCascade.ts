@@ -6,7 +6,7 @@ import { Effect } from "effect"
 import type { SqlError } from "effect/sql"
 import type { InstitutionId, PersonId, ProjectId } from "../../../schemas/BrandedIds.ts"
 import { ServiceGrants } from "../../access/ServiceGrants.ts"
-import type { Fact } from "../../lifecycle/EventLog.ts"
+import type { NewLifecycleEvent } from "../../lifecycle/EventLog.ts"
 import { clientSessions } from "../../people/ClientSessions.ts"
 import { Database } from "../../platform/database/Database.ts"
 import { jobQueue } from "../ProviderJobs/Queue.ts"
@@ -43,7 +43,7 @@ export const endings = Effect.gen(function* () {
   /** Ends the sessions; returns their events, to be appended after the withdrawal's own. */
   const sessions = (
     { clientId, institutionId, personId, projectId }: Ending,
-  ): Effect.Effect<ReadonlyArray<Fact>, SqlError.SqlError> =>
+  ): Effect.Effect<ReadonlyArray<NewLifecycleEvent>, SqlError.SqlError> =>
     endSessions({
       projectId,
       institutionId,

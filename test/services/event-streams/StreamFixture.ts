@@ -10,7 +10,7 @@ import type { Way } from "../../../services/lifecycle/LatencyMetrics.ts"
 import { type Polling, StreamDelivery } from "../../../services/event-streams/StreamDelivery.ts"
 import { type RetryPolicy, StreamPush } from "../../../services/event-streams/StreamPush.ts"
 import { Streams } from "../../../services/event-streams/Streams.ts"
-import { EventLog, type Fact } from "../../../services/lifecycle/EventLog.ts"
+import { EventLog, type NewLifecycleEvent } from "../../../services/lifecycle/EventLog.ts"
 import { genesis } from "../../../services/platform/security/CanonicalJson.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { Outbound } from "../../../services/platform/Outbound.ts"
@@ -77,14 +77,14 @@ export const tellAll = Effect.fnUntraced(function* (
   kind: FactKind = "session-revoked",
 ) {
   const { append } = yield* EventLog
-  const facts = subjects.map((subject): Fact => ({
+  const events = subjects.map((subject): NewLifecycleEvent => ({
     kind,
     projectId,
     institutionId,
     initiatedBy: "system",
     person: { id: PersonId.make(subject), issuer, subject },
   }))
-  const ids = yield* run(append(...facts))
+  const ids = yield* run(append(...events))
   yield* signAll
   return ids
 })

@@ -3,7 +3,7 @@ import { Data, Effect, Layer, Random } from "effect"
 import { createHash } from "node:crypto"
 import { InstitutionId, PersonId, ProjectId } from "../../../schemas/BrandedIds.ts"
 import { type FactKind, factKinds } from "../../../schemas/identity/FactKinds.ts"
-import { EventLog, type Fact } from "../../../services/lifecycle/EventLog.ts"
+import { EventLog, type NewLifecycleEvent } from "../../../services/lifecycle/EventLog.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { runOnce } from "../../../services/platform/database/UnitOfWork.ts"
 import { ground as floor } from "../../support/TestAccounts.ts"
@@ -54,7 +54,7 @@ const history = Effect.fnUntraced(function* (project: string) {
   return yield* sql<Event>`select * from lifecycle_events where project_id = ${project} order by epoch, position`
 })
 
-const fact = (project: string, n = 0): Fact => ({
+const fact = (project: string, n = 0): NewLifecycleEvent => ({
   kind: "access-granted",
   projectId: ProjectId.make(project),
   institutionId: InstitutionId.make("i1"),

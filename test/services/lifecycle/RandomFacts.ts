@@ -4,7 +4,7 @@
  */
 import { type InstitutionId, PersonId, type ProjectId } from "../../../schemas/BrandedIds.ts"
 import { type FactKind, factKinds } from "../../../schemas/identity/FactKinds.ts"
-import type { Fact } from "../../../services/lifecycle/EventLog.ts"
+import type { NewLifecycleEvent } from "../../../services/lifecycle/EventLog.ts"
 
 export const kinds = Object.keys(factKinds) as ReadonlyArray<FactKind>
 
@@ -37,7 +37,7 @@ const names = [
 
 const iss = ([iss, sub]: readonly [string, string]) => ({ format: "iss_sub", iss, sub })
 
-type Said = Pick<Fact, "payload" | "session">
+type Said = Pick<NewLifecycleEvent, "payload" | "session">
 
 const accessOf = (dice: Dice, more: object = {}): Said => ({
   payload: {
@@ -108,7 +108,7 @@ export const factOf = (
   dice: Dice,
   kind: FactKind,
   { institution, project }: { readonly institution: InstitutionId; readonly project: ProjectId },
-): Fact => {
+): NewLifecycleEvent => {
   const [issuer, subject] = dice.one(names)
   const about = factKinds[kind].about
   return {
@@ -125,4 +125,4 @@ export const factOf = (
 export const anyFact = (
   dice: Dice,
   about: { readonly institution: InstitutionId; readonly project: ProjectId },
-): Fact => factOf(dice, dice.one(kinds), about)
+): NewLifecycleEvent => factOf(dice, dice.one(kinds), about)

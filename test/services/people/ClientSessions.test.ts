@@ -41,7 +41,7 @@ layer(identity, { excludeTestServices: true, timeout: "2 minutes" })("ClientSess
         reason: "PROJECT_WITHDRAWN",
         initiatedBy: "admin",
       } as const
-      yield* run(Effect.flatMap(end(ending), (facts) => append(...facts)))
+      yield* run(Effect.flatMap(end(ending), (events) => append(...events)))
       assert.lengthOf(yield* told, toldAtOnce)
       yield* jobs.work([worker])
       assert.lengthOf(yield* told, 2 * toldAtOnce)

@@ -126,6 +126,12 @@ export const screens: ReadonlyArray<Screen> = [
   },
   {
     part: "Decisions",
+    path: "/console/institutions/:institution_id/access/:access_id",
+    sees: person,
+    load: () => import("./screens/AccessExplanation.tsx"),
+  },
+  {
+    part: "Decisions",
     path: "/console/projects/:project_id",
     sees: person,
     load: () => import("./screens/Project.tsx"),

@@ -55,6 +55,7 @@ import listedLaunches from "../migrations/0046_listed_launches.ts"
 import operatorLists from "../migrations/0047_operator_lists.ts"
 import embedLinks from "../migrations/0048_embed_links.ts"
 import octavesOfAttempts from "../migrations/0061_octaves_of_attempts.ts"
+import pastAccess from "../migrations/0080_past_access.ts"
 import { lock } from "../services/platform/database/AdvisoryLocks.ts"
 import { Database } from "../services/platform/database/Database.ts"
 import { isAway } from "../services/platform/database/Database/Awaited.ts"
@@ -110,6 +111,7 @@ const migrations: ReadonlyArray<Migrator.ResolvedMigration> = [
   [47, "operator_lists", Effect.succeed(operatorLists)],
   [48, "embed_links", Effect.succeed(embedLinks)],
   [61, "octaves_of_attempts", Effect.succeed(octavesOfAttempts)],
+  [80, "past_access", Effect.succeed(pastAccess)],
 ]
 
 /** The number of the newest migration. */

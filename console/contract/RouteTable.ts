@@ -40,6 +40,7 @@ export const routes: RouteTable = {
   deleteWebhook: ["DELETE", "/v1/webhooks/:webhook_id"],
   discardIntakeReject: ["POST", "/v1/operations/intake-rejects/:reject_id/discard"],
   doctor: ["GET", "/v1/operations/doctor"],
+  explainAccess: ["GET", "/v1/institutions/:institution_id/access/:access_id/explain"],
   forceTransfer: ["POST", "/v1/admin/domain-transfers/:domain_id"],
   forgetOutgoingMail: ["POST", "/v1/operations/mails/:mail_id/forget"],
   freshness: ["GET", "/v1/me/freshness"],

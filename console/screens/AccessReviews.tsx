@@ -9,8 +9,9 @@ import { ask } from "../contract/Ask.ts"
 import type { AnswerOf } from "../contract/EndpointTypes.ts"
 import { setQuery } from "../Location.ts"
 import { useNames } from "../Names.ts"
-import { Badge, type Tone } from "../parts/Badge.tsx"
+import { Badge } from "../parts/Badge.tsx"
 import { DialogButton } from "../parts/Dialog.tsx"
+import { acknowledged, decided, delivered, effective, StateBadge } from "../parts/StateBadge.tsx"
 import { Failure } from "../parts/Failure.tsx"
 import { SelectField } from "../parts/Form.tsx"
 import { Page } from "../parts/Page.tsx"
@@ -26,32 +27,6 @@ type Review = List["reviews"][number]
 type Candidate = List["candidates"][number]
 type Name = (id: string) => string
 
-/** A state of one of the facts in the words of the page. */
-type States = Readonly<Record<string, readonly [tone: Tone, words: string]>>
-
-const decided: States = {
-  proposed: ["wait", "proposed"],
-  approved: ["good", "approved"],
-  revoked: ["off", "revoked"],
-}
-const delivered: States = {
-  none: ["off", "nothing to deliver"],
-  queued: ["wait", "queued"],
-  delivered: ["good", "delivered"],
-  failed: ["bad", "failed"],
-  ambiguous: ["warn", "unknown"],
-}
-const acknowledged: States = {
-  none: ["off", "not asked for"],
-  pending: ["wait", "waits"],
-  acknowledged: ["good", "acknowledged"],
-  rejected: ["bad", "rejected"],
-}
-const effective: States = {
-  effective: ["good", "in effect"],
-  not_effective: ["off", "not in effect"],
-  unknown: ["warn", "unknown"],
-}
 const reasons: Readonly<Record<string, string>> = {
   access_version_superseded: "the Access has a newer version",
   access_not_active: "the Access is not active",
@@ -59,25 +34,6 @@ const reasons: Readonly<Record<string, string>> = {
   membership_ended: "a membership has ended",
   review_expired: "it has expired",
   review_revoked: "it was revoked",
-}
-
-const Fact = ({ at = null, of, states }: {
-  readonly of: string
-  readonly states: States
-  readonly at?: string | null
-}): JSX.Element => {
-  const [tone, words] = states[of] ?? ["warn", of]
-  return (
-    <>
-      <Badge tone={tone}>{words}</Badge>
-      {at === null ? null : (
-        <>
-          {" "}
-          <When at={at} />
-        </>
-      )}
-    </>
-  )
 }
 
 interface Opened {
@@ -206,22 +162,22 @@ const ReviewTable = ({ done, list, names }: Listed): JSX.Element => (
           </>
         ),
       },
-      { head: "Decided", cell: ({ decision }) => <Fact of={decision.state} states={decided} at={decision.at} /> },
+      { head: "Decided", cell: ({ decision }) => <StateBadge of={decision.state} states={decided} at={decision.at} /> },
       {
         head: "Delivered",
-        cell: ({ delivery }) => <Fact of={delivery.state} states={delivered} at={delivery.last_attempt_at} />,
+        cell: ({ delivery }) => <StateBadge of={delivery.state} states={delivered} at={delivery.last_attempt_at} />,
       },
       {
         head: "Acknowledged",
         cell: ({ acknowledgement }) => (
-          <Fact of={acknowledgement.state} states={acknowledged} at={acknowledgement.acknowledged_at} />
+          <StateBadge of={acknowledgement.state} states={acknowledged} at={acknowledgement.acknowledged_at} />
         ),
       },
       {
         head: "In effect",
         cell: ({ effective_access: { drift, observed_at, state } }) => (
           <>
-            <Fact of={state} states={effective} at={observed_at} />
+            <StateBadge of={state} states={effective} at={observed_at} />
             {drift ? <Badge tone="bad">drift</Badge> : null}
           </>
         ),

@@ -1,7 +1,8 @@
 /** Institutions, their members, invitations and Access, and people's names (docs/api/identity.md; extras). */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
-import { InstitutionId } from "../BrandedIds.ts"
+import { AccessId, InstitutionId } from "../BrandedIds.ts"
+import { AccessExplanation } from "../identity/AccessExplanation.ts"
 import {
   Institution,
   InstitutionAccess,
@@ -14,7 +15,7 @@ import { limitOr } from "../identity/ListPage.ts"
 import { NotFound } from "../problems/HttpProblems.ts"
 import { roleProblems, RoleRequired } from "../problems/IdentityProblems.ts"
 import { QueryUuid } from "../Validation/Scalars.ts"
-import { ForeignId } from "../Wire.ts"
+import { AskedTime, ForeignId } from "../Wire.ts"
 import { Managed } from "./ManagementApi.ts"
 import { RequestValidation } from "./RequestValidation.ts"
 
@@ -51,12 +52,25 @@ export class InstitutionsApi extends HttpApiGroup.make("institutions")
     }).annotate(OpenApi.Summary, "Invitations, newest first, as a Sponsor, administrator or operator"),
     HttpApiEndpoint.get("listAccess", `${path}/access`, {
       params,
-      query: page,
+      query: {
+        ...page,
+        at: Schema.optionalKey(AskedTime.annotate({
+          description: "A past time: the Access that was active then, with its version and review of that time",
+        })),
+      },
       success: InstitutionAccess,
       error: roleProblems,
     }).annotate(
       OpenApi.Summary,
       "Every Access with its current version and its review, ascending by id, as a Sponsor, administrator or operator",
+    ),
+    HttpApiEndpoint.get("explainAccess", `${path}/access/:access_id/explain`, {
+      params: { ...params, access_id: AccessId },
+      success: AccessExplanation,
+      error: roleProblems,
+    }).annotate(
+      OpenApi.Summary,
+      "Why a person has, or had, an Access: who asked and who signed, every version with its event, every review",
     ),
     HttpApiEndpoint.get("listPersonNames", "/v1/people", {
       query: {

@@ -59,7 +59,9 @@ export type InstitutionEnrollments = typeof InstitutionEnrollments.Type
 
 export const ListedAccess = Schema.Struct({
   access_id: AccessId,
-  access_version: Schema.Int.annotate({ description: "The current version: the `access_version` of a proposal" }),
+  access_version: Schema.Int.annotate({
+    description: "The current version, the `access_version` of a proposal; with `at` the version of that time",
+  }),
   project_id: ProjectId,
   person_id: PersonId,
   display_name: orNull(Schema.String),

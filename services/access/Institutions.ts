@@ -4,7 +4,8 @@
  */
 import { Clock, Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
-import type { AccessReviewId, InstitutionId, PersonId } from "../../schemas/BrandedIds.ts"
+import type { AccessId, AccessReviewId, InstitutionId, PersonId } from "../../schemas/BrandedIds.ts"
+import type { AccessExplanation } from "../../schemas/identity/AccessExplanation.ts"
 import type * as Wire from "../../schemas/identity/Institution.ts"
 import { NotFound } from "../../schemas/problems/HttpProblems.ts"
 import type {
@@ -13,10 +14,13 @@ import type {
   NotCurrentSponsor,
   RoleRequired,
 } from "../../schemas/problems/IdentityProblems.ts"
+import { HTTPValidationError } from "../../schemas/Validation.ts"
 import { institutionReader, isOperator } from "../people/InstitutionReader.ts"
 import { effectiveAt, type Held, heldIn } from "../people/Roles.ts"
 import { Database } from "../platform/database/Database.ts"
+import { explaining } from "./AccessExplanations.ts"
 import { expiredAt } from "./AccessReviews/ReviewExpiry.ts"
+import { pastAccess } from "./PastAccess.ts"
 
 type RoleFault = NotFound | AdministratorNotEffective | MembershipNotActive | NotCurrentSponsor | RoleRequired
 
@@ -24,6 +28,11 @@ type RoleFault = NotFound | AdministratorNotEffective | MembershipNotActive | No
 export interface ListPage {
   readonly limit: number
   readonly afterId: string | null
+}
+
+/** `at`: milliseconds since the epoch. */
+export interface AccessPage extends ListPage {
+  readonly at?: number | undefined
 }
 
 interface InstitutionRow {
@@ -88,17 +97,26 @@ export class Institutions extends Context.Service<Institutions, {
     institutionId: InstitutionId,
     page: ListPage,
   ) => Effect.Effect<Wire.InstitutionMembers, RoleFault | SqlError.SqlError>
-  /** By Access, revoked ones included; for the same. */
+  /**
+   * By Access, revoked ones included; for the same. With `at`, the Access that was
+   * active then, with its version and review of that moment.
+   */
   readonly access: (
     personId: PersonId,
     institutionId: InstitutionId,
-    page: ListPage,
-  ) => Effect.Effect<Wire.InstitutionAccess, RoleFault | SqlError.SqlError>
+    page: AccessPage,
+  ) => Effect.Effect<Wire.InstitutionAccess, RoleFault | HTTPValidationError | SqlError.SqlError>
+  /** Why a person has, or had, an Access; for the same. NotFound where it never belonged to the institution. */
+  readonly explain: (
+    personId: PersonId,
+    institutionId: InstitutionId,
+    accessId: AccessId,
+  ) => Effect.Effect<AccessExplanation, RoleFault | SqlError.SqlError>
 }>()("bailiwick/services/access/Institutions") {
   static readonly layer = Layer.effect(
     Institutions,
     Effect.gen(function* () {
-      return Institutions.of({ ...(yield* seen), ...(yield* decided) })
+      return Institutions.of({ ...(yield* seen), ...(yield* decided), explain: yield* explaining })
     }),
   )
 }
@@ -165,9 +183,16 @@ const decided = Effect.gen(function* () {
   )
 
   const access = Effect.fn("Institutions.access")(
-    function* (personId: PersonId, institutionId: InstitutionId, { afterId, limit }: ListPage) {
+    function* (personId: PersonId, institutionId: InstitutionId, { afterId, at, limit }: AccessPage) {
       yield* mayRead(personId, institutionId)
       const now = new Date(yield* Clock.currentTimeMillis)
+      if (at !== undefined) {
+        if (at > now.getTime()) {
+          return yield* HTTPValidationError.at(["query", "at"], "datetime_past", "Input should be in the past")
+        }
+        const past = yield* reads<AccessRow>`${pastAccess(reads, institutionId, { at: new Date(at), limit, afterId })}`
+        return { items: past.map(accessOf) }
+      }
       const rows = yield* reads<AccessRow>`
         select page.id as access_id, page.access_version, page.project_id, page.person_id, p.display_name, page.role,
           page.state, v.created_at as granted_at, v.event_id::text as grant_event_id, r.review_id, r.review_state

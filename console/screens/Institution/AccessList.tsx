@@ -1,6 +1,10 @@
-/** Every Access of an institution: person, project, role, version, and the review of that version. */
+/**
+ * Every Access of an institution: person, project, role, version, and the review of that version; now, or as it was at a
+ * past time.
+ */
 import type { JSX } from "preact"
 import { ask } from "../../contract/Ask.ts"
+import { setQuery } from "../../Location.ts"
 import { Badge } from "../../parts/Badge.tsx"
 import { Failure } from "../../parts/Failure.tsx"
 import { lastOf, NextPage, pageSize } from "../../parts/NextPage.tsx"
@@ -20,14 +24,35 @@ const useProjectNames = (institution_id: string): (id: string) => string => {
   return (id) => known.get(id) ?? id
 }
 
+/** The chosen past time, in the address as UTC and in the field as the visitor's own time. */
+const AsOf = (): JSX.Element => {
+  const at = filterOf("at")
+  const millis = Date.parse(at ?? "")
+  const own = Number.isNaN(millis) ? "" : new Date(millis - new Date(millis).getTimezoneOffset() * 60_000).toISOString()
+  return (
+    <div class="filters">
+      <div class="field">
+        <label for="as-of">As of</label>
+        <input
+          id="as-of"
+          type="datetime-local"
+          value={own.slice(0, 16)}
+          onChange={({ currentTarget: { value } }) =>
+            setQuery({ at: value === "" ? undefined : new Date(value).toISOString(), access: undefined })}
+        />
+      </div>
+    </div>
+  )
+}
+
 export const AccessList = ({ decides, institution }: Shown): JSX.Element => {
-  const after_id = filterOf("access")
+  const [after_id, at] = [filterOf("access"), filterOf("at")]
   const access = useResource(
-    `access ${institution} ${after_id}`,
+    `access ${institution} ${after_id} ${at}`,
     (signal) =>
       ask("listAccess", {
         params: { institution_id: institution },
-        query: { after_id, limit: String(pageSize) },
+        query: { after_id, at, limit: String(pageSize) },
       }, { signal }),
   )
   const projects = useProjectNames(institution)
@@ -42,6 +67,7 @@ export const AccessList = ({ decides, institution }: Shown): JSX.Element => {
           </a>
         )}
       </div>
+      <AsOf />
       <Failure of={access.failure} retry={access.reload} />
       {found === undefined ? null : (
         <>
@@ -49,9 +75,14 @@ export const AccessList = ({ decides, institution }: Shown): JSX.Element => {
             caption="Access of people to projects"
             rows={found}
             keyOf={({ access_id }) => access_id}
-            empty="No person has Access to a project yet."
+            empty={at === undefined ? "No person has Access to a project yet." : "No person had Access then."}
             columns={[
-              { head: "Person", cell: ({ display_name, person_id }) => display_name ?? person_id },
+              {
+                head: "Person",
+                cell: ({ access_id, display_name, person_id }) => (
+                  <a href={`/console/institutions/${institution}/access/${access_id}`}>{display_name ?? person_id}</a>
+                ),
+              },
               {
                 head: "Project",
                 cell: ({ project_id }) => <a href={`/console/projects/${project_id}`}>{projects(project_id)}</a>,

@@ -46,7 +46,14 @@ export const institutions = HttpApiBuilder.group(
       }),
       listAccess: Effect.fnUntraced(function* ({ params, query }) {
         const { personId } = yield* personIn
-        return yield* service.access(personId, params.institution_id, pageOf(query)).pipe(
+        const at = query.at === undefined ? {} : { at: Date.parse(query.at.toUpperCase()) }
+        return yield* service.access(personId, params.institution_id, { ...pageOf(query), ...at }).pipe(
+          Effect.catchTag("SqlError", Effect.die),
+        )
+      }),
+      explainAccess: Effect.fnUntraced(function* ({ params }) {
+        const { personId } = yield* personIn
+        return yield* service.explain(personId, params.institution_id, params.access_id).pipe(
           Effect.catchTag("SqlError", Effect.die),
         )
       }),

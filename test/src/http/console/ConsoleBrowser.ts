@@ -105,7 +105,8 @@ export const atConsole = Effect.fnUntraced(function* (options: AtConsoleOptions 
   const visiting = yield* visitor(yield* Chromium, options)
   const { page } = visiting
   const asked: Array<string> = []
-  page.on("request", (request) => asked.push(request.url()))
+  // Chromium draws the picker of a date field from a data: address of its own.
+  page.on("request", (request) => request.url().startsWith("data:") || asked.push(request.url()))
   yield* Effect.promise(() =>
     page.browserContext().setCookie({
       name: cookie.name,

@@ -171,6 +171,20 @@ layer(Layer.merge(staged(), Chromium.layer), { excludeTestServices: true, timeou
         yield* text(pat.page, "There is no such thing, or it is not yours.")
       }))
 
+    it.effect("Sam reads why Pat has Access, and that nobody had it before there was any", () =>
+      Effect.gen(function* () {
+        const sam = yield* signedIn("Sam", fern, "Fern")
+        yield* press(sam.page, "Pat", "table a")
+        yield* heading(sam.page, "Access of Pat")
+        yield* text(sam.page, "in effect")
+        yield* text(sam.page, "the directory granted this Access")
+        yield* everyLook(sam, "access-explanation")
+        yield* sam.open(`${fern}/access/${randomUUID()}`, "Access")
+        yield* text(sam.page, "There is no such thing, or it is not yours.")
+        yield* sam.open(`${fern}?at=2001-01-01T00:00:00.000Z`, "Fern")
+        yield* text(sam.page, "No person had Access then.")
+      }))
+
     it.effect("ids of another institution are answered as unknown ones", () =>
       Effect.gen(function* () {
         const moss = yield* institution({ name: "Moss" })
@@ -185,6 +199,7 @@ layer(Layer.merge(staged(), Chromium.layer), { excludeTestServices: true, timeou
             ["/v1/institutions/:id/enrollments", moss],
             ["/v1/institutions/:id/projects", moss],
             ["/v1/institutions/:id/access", moss],
+            [`/v1/institutions/:id/access/${demoIdentityIds.patAccess}/explain`, moss],
             ["/v1/projects/:id", site],
             ["/v1/projects/:id/launch-proposals", site],
             ["/v1/projects/:id/owners", site],

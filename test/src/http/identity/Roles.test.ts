@@ -106,6 +106,7 @@ const table: Readonly<Record<string, Row>> = {
   "institutions.listMembers": reading,
   "institutions.listEnrollments": reading,
   "institutions.listAccess": reading,
+  "institutions.explainAccess": reading,
   "websites.getProject": decided,
   "websites.listLaunchProposals": decided,
   "websites.listProjectOwners": decided,

@@ -68,7 +68,15 @@ export const institutions: ReadonlyArray<Case> = [
   reading("getInstitution"),
   reading("listMembers", "?limit=2"),
   reading("listEnrollments", "?limit=2"),
-  reading("listAccess", "?limit=2"),
+  reading("listAccess", "?limit=2&at=2026-01-01T00:00:00Z"),
+  {
+    operation: "institutions.explainAccess",
+    by: "sponsor",
+    second: "operator",
+    status: 200,
+    asked: (stage) =>
+      Effect.map(proposal(stage), ({ access_id }) => ({ params: { ...inInstitution(stage), access_id } })),
+  },
   {
     operation: "access-grant-reviews.listAccessGrantReviews",
     by: "sponsor",

@@ -1,0 +1,39 @@
+/**
+ * The Access of an institution at a past moment, from the versions of each Access, which are kept for ever and never
+ * change, and from the dates of the reviews.
+ */
+import type { PgClient } from "@effect/sql-pg"
+import type { InstitutionId } from "../../schemas/BrandedIds.ts"
+import { effectiveReviewAt } from "./AccessReviews/ReviewExpiry.ts"
+
+/** A page of the Access that was active at `at`, ascending after the Access `afterId`. */
+export interface PastPage {
+  readonly at: Date
+  readonly limit: number
+  readonly afterId: string | null
+}
+
+/** SQL of the page: of each Access the version of that moment, where that one grants. */
+export const pastAccess = (
+  sql: PgClient.PgClient,
+  institutionId: InstitutionId,
+  { afterId, at, limit }: PastPage,
+) =>
+  sql`
+    select v.access_id, v.access_version, v.project_id, v.person_id, p.display_name, v.role, v.state,
+      v.created_at as granted_at, v.event_id::text as grant_event_id, r.review_id, r.review_state
+    from (
+      select * from access_versions v
+      where v.institution_id = ${institutionId} and v.access_id > ${afterId ?? ""} and v.created_at <= ${at}
+        and v.state = 'active' and not exists (
+          select from access_versions n
+          where n.access_id = v.access_id and n.access_version > v.access_version and n.created_at <= ${at})
+      order by v.access_id limit ${limit}
+    ) v
+    left join people p on p.id = v.person_id and not p.removed
+    left join lateral (
+      select id::text as review_id, case when approved_at <= ${at} then 'approved' else 'proposed' end as review_state
+      from access_reviews
+      where access_id = v.access_id and access_version = v.access_version and ${effectiveReviewAt(sql, at)}
+    ) r on true
+    order by v.access_id`

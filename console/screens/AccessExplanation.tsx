@@ -37,7 +37,7 @@ const named = (ids: ReadonlyArray<string>, names: Name): string => ids.map(names
 const InEffect = ({ of }: { readonly of: Explanation["effective"] }): JSX.Element => (
   <p>
     <StateBadge of={of.state} states={effective} />
-    {of.blocked_by.length === 0 ? null : <>since {of.blocked_by.map((one) => blocks[one]).join(", and ")}</>}
+    {of.blocked_by.length === 0 ? null : ` because ${of.blocked_by.map((one) => blocks[one]).join(", and ")}`}
     {of.drift ? <Badge tone="bad">the product's state differs</Badge> : null}
   </p>
 )
@@ -45,7 +45,7 @@ const InEffect = ({ of }: { readonly of: Explanation["effective"] }): JSX.Elemen
 const Asked = ({ names, of }: { readonly of: Explanation["request"]; readonly names: Name }): JSX.Element => (
   <section aria-labelledby="asked">
     <h2 id="asked">Who asked, and who signed</h2>
-    {of === null ? <p class="note">Nobody asked here: the directory granted this Access.</p> : (
+    {of === null ? <p class="note">No request was made here: the directory granted this Access.</p> : (
       <ol class="steps">
         <li class="past">
           <strong>{names(of.person_id)}</strong> asked, <When at={of.requested_at} exact />
@@ -77,6 +77,10 @@ const Versions = ({ names, of }: { readonly of: Explanation["versions"]; readonl
         { head: "Version", cell: ({ access_version }) => access_version },
         { head: "Since", cell: ({ created_at }) => <When at={created_at} exact /> },
         { head: "State", cell: ({ state }) => <Badge tone={state === "active" ? "good" : "off"}>{state}</Badge> },
+        {
+          head: "Project",
+          cell: ({ project_id }) => <a href={`/console/projects/${project_id}`}>{project_id}</a>,
+        },
         { head: "Role", cell: ({ role }) => role },
         {
           head: "By",

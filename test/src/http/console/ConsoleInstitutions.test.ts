@@ -176,7 +176,7 @@ layer(Layer.merge(staged(), Chromium.layer), { excludeTestServices: true, timeou
         const sam = yield* signedIn("Sam", fern, "Fern")
         yield* press(sam.page, "Pat", "table a")
         yield* heading(sam.page, "Access of Pat")
-        yield* text(sam.page, "in effect")
+        yield* text(sam.page, "not in effect because the project is withdrawn")
         yield* text(sam.page, "the directory granted this Access")
         yield* everyLook(sam, "access-explanation")
         yield* sam.open(`${fern}/access/${randomUUID()}`, "Access")

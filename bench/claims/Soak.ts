@@ -146,6 +146,7 @@ const metronomes = (names: ReadonlyArray<string>): Effect.Effect<
 export const soaking: Claim = {
   name: "soak",
   title: "Staying up: memory, pauses and timers",
+  once: true,
   measure: (run) =>
     Effect.gen(function* () {
       const minutes = run.quick ? 2 : numberOf("SOAK_MINUTES", 30)

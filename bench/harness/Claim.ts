@@ -25,5 +25,7 @@ export interface Run {
 export interface Claim {
   readonly name: string
   readonly title: string
+  /** It is measured once, whatever the number of rounds. */
+  readonly once?: true
   readonly measure: (run: Run) => Effect.Effect<Finding, BenchError, Scope.Scope>
 }

@@ -77,6 +77,10 @@ const launch = async (): Promise<Browser> => {
     args: ["--no-sandbox", "--disable-dev-shm-usage", "--no-zygote", "--disable-gpu"],
     env: { PATH: process.env["PATH"], HOME: profile, LANG: "en_GB.UTF-8", TZ: "UTC", ...env },
     timeout: patienceMillis,
+    // With a listener of puppeteer's, the signal by which Vitest ends a worker would close the browser and no more.
+    handleSIGHUP: false,
+    handleSIGINT: false,
+    handleSIGTERM: false,
   })
   const pid = browser.process()?.pid
   if (pid === undefined) throw new Error("it has no process")

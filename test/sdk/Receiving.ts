@@ -2,18 +2,13 @@
  * A product with its own database that receives by a stream of the test transmitter (KitOrigin.ts).
  */
 import { DatabaseSync } from "node:sqlite"
-import { afterEach, assert } from "vitest"
+import { assert, onTestFinished } from "vitest"
 import * as Ledger from "../../sdk/Ledger.ts"
 import { type Notice, type ReceiveOptions, receiver } from "../../sdk/Receive.ts"
 import type { Store } from "../../sdk/Store.ts"
 import { sqliteStore } from "../../sdk/stores/Sqlite.ts"
 import { origin, streamId, watched } from "./KitOrigin.ts"
 import { issuer, now, projectId } from "./Tokens.ts"
-
-const ends: Array<() => void | Promise<void>> = []
-afterEach(async () => {
-  for (const end of ends.splice(0).reverse()) await end()
-})
 
 /** A product with its own database; each `start` stands for a new process. */
 export const product = async (at: Awaited<ReturnType<typeof origin>>) => {
@@ -48,7 +43,7 @@ export const product = async (at: Awaited<ReturnType<typeof origin>>) => {
       watch.changed()
       await going
     }
-    ends.push(end)
+    onTestFinished(end)
     return {
       ...one,
       ...{ end, notices },
@@ -64,7 +59,7 @@ export const product = async (at: Awaited<ReturnType<typeof origin>>) => {
 
 export const scene = async () => {
   const at = await origin()
-  ends.push(() => at.end())
+  onTestFinished(() => at.end())
   return { at, own: await product(at) }
 }
 

@@ -45,7 +45,7 @@ export interface Asked {
 }
 
 /** How a result is answered. `keep` makes the receipt's body where that must hold less than the answer. */
-export interface Told<A> {
+export interface AnswerForm<A> {
   readonly status: number | ((result: A) => number)
   readonly encode: (result: A) => string
   readonly keep?: (result: A) => string
@@ -89,7 +89,7 @@ export class Idempotency extends Context.Service<Idempotency, {
    */
   readonly run: <A, E, R>(
     asked: Asked,
-    told: Told<A>,
+    form: AnswerForm<A>,
     command: Effect.Effect<A, E, R>,
   ) => Effect.Effect<
     Answer,
@@ -103,7 +103,7 @@ export class Idempotency extends Context.Service<Idempotency, {
    */
   readonly fenced: <A, E, R, F = never>(
     asked: Asked & Partial<Fenced<F>>,
-    told: Told<A>,
+    form: AnswerForm<A>,
     command: Effect.Effect<A, E, R>,
   ) => Effect.Effect<
     Answer,
@@ -116,7 +116,7 @@ export class Idempotency extends Context.Service<Idempotency, {
    */
   readonly runAfter: <A, E, R, E2, R2>(
     asked: Asked,
-    told: Told<A>,
+    form: AnswerForm<A>,
     asking: Effect.Effect<Effect.Effect<A, E, R>, E2, R2>,
   ) => Effect.Effect<
     Answer,
@@ -215,7 +215,7 @@ export class Idempotency extends Context.Service<Idempotency, {
             : Effect.fail(new NotAdmitted(new Known(row as unknown as Kept))),
       })
 
-      const done = <A>({ encode, keep, status }: Told<A>, result: A) => ({
+      const done = <A>({ encode, keep, status }: AnswerForm<A>, result: A) => ({
         answer: {
           status: typeof status === "number" ? status : status(result),
           body: encode(result),
@@ -226,28 +226,28 @@ export class Idempotency extends Context.Service<Idempotency, {
 
       const once = Effect.fnUntraced(function* <A, E, R>(
         asked: Asked,
-        told: Told<A>,
+        form: AnswerForm<A>,
         command: Effect.Effect<A, E, R>,
         waited: number,
       ) {
         if (!(yield* open(asked, waited))) return (yield* receipt(asked)) ?? (yield* inProgress)
         yield* faultPoint("decision.opened")
-        const { answer, kept } = done(told, yield* command)
+        const { answer, kept } = done(form, yield* command)
         yield* write(sql, closing, [{ asked, status: answer.status, kept }])
         return answer
       })
 
-      const committed = <A, E, R>(asked: Asked, told: Told<A>, command: Effect.Effect<A, E, R>, waited = 0) => {
+      const committed = <A, E, R>(asked: Asked, form: AnswerForm<A>, command: Effect.Effect<A, E, R>, waited = 0) => {
         const work = asked.key === null
-          ? Effect.map(command, (result) => done(told, result).answer)
-          : once(asked, told, command, waited)
+          ? Effect.map(command, (result) => done(form, result).answer)
+          : once(asked, form, command, waited)
         return Effect.provideService(run(work, { faults: "decision" }), Database, database)
       }
 
-      const runKeyed: Idempotency["Service"]["run"] = (asked, told, command) =>
+      const runKeyed: Idempotency["Service"]["run"] = (asked, form, command) =>
         asked.key === null
-          ? committed(asked, told, command)
-          : alone(asked, (waited) => committed(asked, told, command, waited))
+          ? committed(asked, form, command)
+          : alone(asked, (waited) => committed(asked, form, command, waited))
 
       /** A fence that inserts the receipt; of two requests with one key the second misses it, and begins anew. */
       const received = (asked: Asked, { status }: Answer, body: string, now: Date) => {
@@ -263,10 +263,10 @@ export class Idempotency extends Context.Service<Idempotency, {
 
       const fencedOnce = Effect.fnUntraced(function* <A, E, R>(
         asked: Asked,
-        told: Told<A>,
+        form: AnswerForm<A>,
         command: Effect.Effect<A, E, R>,
       ) {
-        const { answer, kept } = done(told, yield* command)
+        const { answer, kept } = done(form, yield* command)
         if (asked.key === null) return answer
         yield* fence(sql, received(asked, answer, kept, new Date(yield* Clock.currentTimeMillis)))
         return answer
@@ -274,7 +274,7 @@ export class Idempotency extends Context.Service<Idempotency, {
 
       const runFenced = <A, E, R, F = never>(
         asked: Asked & Partial<Fenced<F>>,
-        told: Told<A>,
+        form: AnswerForm<A>,
         command: Effect.Effect<A, E, R>,
       ): Effect.Effect<
         Answer,
@@ -287,7 +287,7 @@ export class Idempotency extends Context.Service<Idempotency, {
             ? new IdempotencyInProgress({ retry_after: 1 })
             : asked.refused?.(error) ?? null
         const all = asked.key === null ? admissions : [...admissions, unreceived(asked)]
-        const decided = fenced(sql, { admissions: all, refused, turn }, fencedOnce(asked, told, command)).pipe(
+        const decided = fenced(sql, { admissions: all, refused, turn }, fencedOnce(asked, form, command)).pipe(
           Effect.tap(() => faultPoint("decision.committed")),
           Effect.provideService(Database, database),
         )
@@ -310,9 +310,9 @@ export class Idempotency extends Context.Service<Idempotency, {
         )
       }
 
-      const runAfter: Idempotency["Service"]["runAfter"] = (asked, told, asking) => {
+      const runAfter: Idempotency["Service"]["runAfter"] = (asked, form, asking) => {
         const answer = (waited: number) =>
-          Effect.flatMap(sqlDies(asking), (command) => committed(asked, told, command, waited))
+          Effect.flatMap(sqlDies(asking), (command) => committed(asked, form, command, waited))
         if (asked.key === null) return answer(0)
         return alone(asked, (waited) =>
           Effect.flatMap(

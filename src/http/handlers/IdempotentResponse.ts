@@ -8,7 +8,12 @@
 import { Effect, Schema } from "effect"
 import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { type Fenced, NotAdmitted } from "../../../services/platform/database/FencedCommand.ts"
-import { type Answer, type Asked, Idempotency, type Told } from "../../../services/platform/security/Idempotency.ts"
+import {
+  type Answer,
+  type AnswerForm,
+  type Asked,
+  Idempotency,
+} from "../../../services/platform/security/Idempotency.ts"
 import * as Routes from "../edge/Routes.ts"
 import { Presumption } from "../auth/Presumption.ts"
 
@@ -43,7 +48,7 @@ const asked = Effect.fnUntraced(function* <A, I>(how: IdempotentResponse<A, I>) 
   } satisfies Asked
 })
 
-const told = <A, I>({ keep, status, success }: IdempotentResponse<A, I>): Told<A> => {
+const formOf = <A, I>({ keep, status, success }: IdempotentResponse<A, I>): AnswerForm<A> => {
   const encode = Schema.encodeSync(success)
   const text = (result: A) => JSON.stringify(encode(result))
   return { status, encode: text, ...(keep === undefined ? {} : { keep: (result: A) => text(keep(result)) }) }
@@ -62,7 +67,7 @@ const responseOf = <A, I>(how: IdempotentResponse<A, I>, answer: Answer) =>
 /** Runs `command` in one transaction with its receipt; nothing else may run `command`. */
 export const keyed = Effect.fnUntraced(
   function* <A, I, E, R>(how: IdempotentResponse<A, I>, command: Effect.Effect<A, E, R>) {
-    return responseOf(how, yield* (yield* Idempotency).run(yield* asked(how), told(how), command))
+    return responseOf(how, yield* (yield* Idempotency).run(yield* asked(how), formOf(how), command))
   },
 )
 
@@ -81,7 +86,7 @@ export const keyedFenced = Effect.fnUntraced(function* <A, I, E, R, F = never>(
   const presumed = yield* Presumption
   const admissions = presumed === null ? [] : [presumed.admission]
   const request = { ...(yield* asked(how)), ...(turn === undefined ? {} : { turn }), refused, admissions }
-  const answered = (yield* Idempotency).fenced(request, told(how), command)
+  const answered = (yield* Idempotency).fenced(request, formOf(how), command)
   // `byCommand` in ManagementAuth.ts, which presumed the caller, handles this defect.
   return responseOf(how, yield* Effect.catchTag(answered, "NotAdmitted", (refusal) => Effect.die(answerOf(refusal))))
 })
@@ -94,5 +99,5 @@ export const keyedAfter = Effect.fnUntraced(function* <A, I, E, R, E2, R2>(
   how: IdempotentResponse<A, I>,
   asking: Effect.Effect<Effect.Effect<A, E, R>, E2, R2>,
 ) {
-  return responseOf(how, yield* (yield* Idempotency).runAfter(yield* asked(how), told(how), asking))
+  return responseOf(how, yield* (yield* Idempotency).runAfter(yield* asked(how), formOf(how), asking))
 })

@@ -18,7 +18,7 @@ import { type Fixture, fixture, on, propose, revoke, services } from "./ReviewFi
 
 const all = Layer.provideMerge(vault, services)
 
-const told = { status: 200, encode: (receipt: GrantReceipt) => JSON.stringify(receipt) }
+const form = { status: 200, encode: (receipt: GrantReceipt) => JSON.stringify(receipt) }
 
 /** Runs a decision as the API does, in a process of its own; gives its outcome. */
 const decided = <E extends { readonly _tag: string }, R>(
@@ -28,7 +28,7 @@ const decided = <E extends { readonly _tag: string }, R>(
 ) =>
   Effect.provide(Idempotency, Layer.fresh(Idempotency.layer), { local: true }).pipe(
     Effect.flatMap(({ fenced }) =>
-      tagOf(fenced({ principal: "person:one", method: "POST", path, key, body: null }, told, command))
+      tagOf(fenced({ principal: "person:one", method: "POST", path, key, body: null }, form, command))
     ),
   )
 

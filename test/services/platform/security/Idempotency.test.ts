@@ -6,7 +6,7 @@ import { TestClock } from "effect/testing"
 import { randomUUID } from "node:crypto"
 import { NotFound } from "../../../../schemas/problems/HttpProblems.ts"
 import { Audit } from "../../../../services/platform/observability/Audit.ts"
-import { type Asked, Idempotency, type Told } from "../../../../services/platform/security/Idempotency.ts"
+import { type AnswerForm, type Asked, Idempotency } from "../../../../services/platform/security/Idempotency.ts"
 import { Database } from "../../../../services/platform/database/Database.ts"
 import { tagOf } from "../../../support/Fixtures.ts"
 import { counting as statementsOf } from "../../../support/Statements.ts"
@@ -19,7 +19,7 @@ const services = Layer.merge(Idempotency.layer, Audit.layer).pipe(
   Layer.provideMerge(TestDatabase.layer),
 )
 
-const told: Told<{ readonly n: number }> = { status: 201, encode: (result) => JSON.stringify(result) }
+const form: AnswerForm<{ readonly n: number }> = { status: 201, encode: (result) => JSON.stringify(result) }
 
 const asked = (more: Partial<Asked> = {}): Asked => ({
   principal: `person:${randomUUID()}`,
@@ -58,7 +58,7 @@ layer(services, { excludeTestServices: true })("Idempotency", (it) => {
       const command = (n: number) => Effect.andThen(Deferred.await(begun), endings[n % endings.length]!)
       const fibers = yield* Effect.forEach(
         requests,
-        (request, n) => Effect.forkChild(Effect.exit(run(request, told, command(n))), { startImmediately: true }),
+        (request, n) => Effect.forkChild(Effect.exit(run(request, form, command(n))), { startImmediately: true }),
       )
       assert.strictEqual(yield* inFlight, requests.length)
       yield* Effect.forEach(fibers.slice(100), (fiber) => Fiber.interrupt(fiber), { concurrency: "unbounded" })
@@ -72,10 +72,10 @@ layer(services, { excludeTestServices: true })("Idempotency", (it) => {
       const { run } = yield* Idempotency
       const { command, committed } = yield* counting
       const request = asked()
-      const first = yield* run(request, told, command)
+      const first = yield* run(request, form, command)
       assert.deepStrictEqual(first, { status: 201, body: `{"n":1}`, replayed: false })
       // Members in another order are the same body.
-      const again = yield* run({ ...request, body: { name: "one" } }, told, command)
+      const again = yield* run({ ...request, body: { name: "one" } }, form, command)
       assert.deepStrictEqual(again, { ...first, replayed: true })
       assert.strictEqual(yield* committed, 1)
     }))
@@ -91,17 +91,17 @@ layer(services, { excludeTestServices: true })("Idempotency", (it) => {
           seen.asked++
           return refused ? Effect.fail(new NotFound({})) : Effect.succeed(command)
         })
-      assert.strictEqual(yield* tagOf(runAfter(request, told, asking(true))), "NotFound")
+      assert.strictEqual(yield* tagOf(runAfter(request, form, asking(true))), "NotFound")
       const all = yield* Effect.all(
-        Array.from({ length: 5 }, () => runAfter(request, told, asking(false))),
+        Array.from({ length: 5 }, () => runAfter(request, form, asking(false))),
         { concurrency: "unbounded" },
       )
       assert.deepStrictEqual(new Set(all.map(({ body }) => body)), new Set([`{"n":1}`]))
       assert.strictEqual(all.filter(({ replayed }) => !replayed).length, 1)
       assert.deepStrictEqual([seen.asked, yield* committed], [2, 1])
       const other = { ...request, body: { name: "two" } }
-      assert.strictEqual(yield* tagOf(runAfter(other, told, asking(false))), "IdempotencyKeyReused")
-      assert.isFalse((yield* runAfter({ ...request, key: null }, told, asking(false))).replayed)
+      assert.strictEqual(yield* tagOf(runAfter(other, form, asking(false))), "IdempotencyKeyReused")
+      assert.isFalse((yield* runAfter({ ...request, key: null }, form, asking(false))).replayed)
       assert.deepStrictEqual([seen.asked, yield* committed], [3, 2])
     }))
 
@@ -110,14 +110,14 @@ layer(services, { excludeTestServices: true })("Idempotency", (it) => {
       const { run } = yield* Idempotency
       const { command } = yield* counting
       const request = asked()
-      yield* run(request, told, command)
+      yield* run(request, form, command)
       const others = [{ body: { name: "two" } }, { body: undefined }, { ifMatch: `"x"` }, { portalBinding: "x" }]
       for (const other of others) {
-        assert.strictEqual(yield* tagOf(run({ ...request, ...other }, told, command)), "IdempotencyKeyReused")
+        assert.strictEqual(yield* tagOf(run({ ...request, ...other }, form, command)), "IdempotencyKeyReused")
       }
       // The same key with another principal, method or path is another key.
       for (const other of [{ principal: "person:other" }, { method: "PUT" }, { path: "/v1/others" }]) {
-        assert.isFalse((yield* run({ ...request, ...other }, told, command)).replayed)
+        assert.isFalse((yield* run({ ...request, ...other }, form, command)).replayed)
       }
     }))
 
@@ -127,9 +127,9 @@ layer(services, { excludeTestServices: true })("Idempotency", (it) => {
       const { command, committed } = yield* counting
       const request = asked()
       const refused = Effect.andThen(command, Effect.fail(new NotFound()))
-      assert.strictEqual(yield* tagOf(run(request, told, refused)), "NotFound")
+      assert.strictEqual(yield* tagOf(run(request, form, refused)), "NotFound")
       assert.strictEqual(yield* committed, 0)
-      assert.isFalse((yield* run(request, told, command)).replayed)
+      assert.isFalse((yield* run(request, form, command)).replayed)
       assert.strictEqual(yield* committed, 1)
     }))
 
@@ -139,7 +139,7 @@ layer(services, { excludeTestServices: true })("Idempotency", (it) => {
       const { command, committed } = yield* counting
       const request = asked()
       // On a starved machine the first may outlast the others' wait: they get 409, and repeat.
-      const coming = Effect.retry(run(request, told, command), {
+      const coming = Effect.retry(run(request, form, command), {
         while: ({ _tag }) => _tag === "IdempotencyInProgress",
       })
       const all = yield* Effect.all(Array.from({ length: 50 }, () => coming), { concurrency: 50 })
@@ -160,16 +160,16 @@ layer(services, { excludeTestServices: true })("Idempotency", (it) => {
         command,
         (n) => Effect.as(Effect.andThen(Deferred.succeed(inside, undefined), Deferred.await(go)), n),
       )
-      const first = yield* Effect.forkChild(run(request, told, slow))
+      const first = yield* Effect.forkChild(run(request, form, slow))
       yield* Deferred.await(inside)
       const [other, own] = yield* Effect.all([
-        tagOf(elsewhere.run(request, told, command)),
-        tagOf(run(request, told, command)),
+        tagOf(elsewhere.run(request, form, command)),
+        tagOf(run(request, form, command)),
       ], { concurrency: 2 })
       assert.deepStrictEqual([other, own], ["IdempotencyInProgress", "IdempotencyInProgress"])
       yield* Deferred.succeed(go, undefined)
       assert.isFalse((yield* Fiber.join(first)).replayed)
-      assert.isTrue((yield* elsewhere.run(request, told, command)).replayed)
+      assert.isTrue((yield* elsewhere.run(request, form, command)).replayed)
       assert.strictEqual(yield* committed, 1)
     }))
 
@@ -203,13 +203,13 @@ layer(services, { excludeTestServices: true })("Idempotency", (it) => {
       const begun = yield* Deferred.make<void>()
       const other = yield* Effect.forkChild(elsewhere.run(
         request,
-        told,
+        form,
         Effect.andThen(Deferred.succeed(begun, undefined), Effect.as(Deferred.await(done), { n: 1 })),
       ))
       yield* Deferred.await(begun)
-      const first = yield* Effect.forkChild(here.run(request, told, Effect.succeed({ n: 3 })))
+      const first = yield* Effect.forkChild(here.run(request, form, Effect.succeed({ n: 3 })))
       yield* waits
-      const own = yield* Effect.forkChild(tagOf(here.run(request, told, Effect.succeed({ n: 2 }))), {
+      const own = yield* Effect.forkChild(tagOf(here.run(request, form, Effect.succeed({ n: 2 }))), {
         startImmediately: true,
       })
       yield* TestClock.adjust("1500 millis")
@@ -227,7 +227,7 @@ layer(services, { excludeTestServices: true })("Idempotency", (it) => {
       const { run } = yield* Idempotency
       const request = asked()
       const secret = Effect.succeed({ n: 42 })
-      const once: Told<{ readonly n: number }> = { ...told, keep: () => `{"n":null}` }
+      const once: AnswerForm<{ readonly n: number }> = { ...form, keep: () => `{"n":null}` }
       assert.strictEqual((yield* run(request, once, secret)).body, `{"n":42}`)
       assert.strictEqual((yield* run(request, once, secret)).body, `{"n":null}`)
     }))
@@ -239,17 +239,17 @@ layer(services, { excludeTestServices: true })("Idempotency", (it) => {
       const entry = { action: "thing.done", actor: null, subject: null, outcome: "done" as const }
       const request = asked()
       const command = Effect.as(audit.append(entry), { n: 1 })
-      const [statements] = yield* statementsOf(run(request, told, command))
+      const [statements] = yield* statementsOf(run(request, form, command))
       assert.strictEqual(statements, 2)
-      assert.isTrue((yield* run(request, told, command)).replayed)
+      assert.isTrue((yield* run(request, form, command)).replayed)
     }))
 
   it.effect("a request without a key runs each time", () =>
     Effect.gen(function* () {
       const { run } = yield* Idempotency
       const { command, committed } = yield* counting
-      yield* run(asked({ key: null }), told, command)
-      yield* run(asked({ key: null }), told, command)
+      yield* run(asked({ key: null }), form, command)
+      yield* run(asked({ key: null }), form, command)
       assert.strictEqual(yield* committed, 2)
     }))
 })

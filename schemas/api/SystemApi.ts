@@ -13,7 +13,9 @@ export const Health = Schema.Struct({
 const Check = Schema.Literals(["ok", "fail"])
 /** A note changes no status. */
 const note = Schema.optionalKey(Schema.String)
-const checks = Schema.Struct({ database: Check, schema: Check, event_bus: Check })
+const checks = Schema.Struct({ database: Check, schema: Check, event_bus: Check }).annotate({
+  identifier: "ReadinessChecks",
+})
 
 /** `degraded` is still 200: without the broker commands succeed, and the outbox keeps their messages. */
 export const Ready = Schema.Struct({ status: Schema.Literals(["ready", "degraded"]), checks, note })

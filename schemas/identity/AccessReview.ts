@@ -24,14 +24,16 @@ export type GrantProposal = typeof GrantProposal.Type
 export const ReviewState = Schema.Literals(["proposed", "approved", "revoked"])
 export type ReviewState = typeof ReviewState.Type
 
-const ReviewedAccess = Schema.Struct({ access_id: AccessId, version: Schema.Int, digest: Digest })
+const ReviewedAccess = Schema.Struct({ access_id: AccessId, version: Schema.Int, digest: Digest }).annotate({
+  identifier: "ReviewedAccess",
+})
 const SponsorDecision = Schema.Struct({
   decision_id: Id,
   person_id: PersonId,
   decided_at: Timestamp,
   digest: Digest,
   locked: Schema.Literal(true),
-})
+}).annotate({ identifier: "SponsorDecision" })
 const GrantEvent = Schema.Struct({ event_id: Id, position: Schema.Int, digest: Digest })
 
 export const GrantReceipt = Schema.Struct({

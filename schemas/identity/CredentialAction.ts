@@ -42,7 +42,7 @@ export const ActionKind = Schema.Literals([
   "authenticator.rename",
   "session.revoke",
   "sessions.revoke_others",
-])
+]).annotate({ identifier: "CredentialActionKind" })
 export type ActionKind = typeof ActionKind.Type
 
 export const ProofType = Schema.Literals(["webauthn.create", "totp", "confirm"])

@@ -12,19 +12,26 @@ export type PersonStatus = typeof PersonStatus.Type
 export const InstitutionStatus = Schema.Literals(["active", "suspended"])
 export type InstitutionStatus = typeof InstitutionStatus.Type
 
-export const MembershipRole = Schema.Literals(["sponsor", "administrator", "member"])
+export const MembershipRole = Schema.Literals(["sponsor", "administrator", "member"]).annotate({
+  identifier: "MembershipRole",
+})
 export type MembershipRole = typeof MembershipRole.Type
 
-export const MembershipState = Schema.Literals(["invited", "active", "suspended", "ended"])
+export const MembershipState = Schema.Literals(["invited", "active", "suspended", "ended"]).annotate({
+  identifier: "MembershipState",
+})
 export type MembershipState = typeof MembershipState.Type
 
-export const Environment = Schema.Literals(["staging", "production"])
+export const Environment = Schema.Literals(["staging", "production"]).annotate({ identifier: "Environment" })
 export type Environment = typeof Environment.Type
 
 export const ConnectorKind = Schema.Literals(["service_connector", "standard_oidc"])
 export type ConnectorKind = typeof ConnectorKind.Type
 
 export const ProjectState = Schema.Literals(["registered", "launch_proposed", "launched", "held", "withdrawn"])
+  .annotate({
+    identifier: "ProjectState",
+  })
 export type ProjectState = typeof ProjectState.Type
 
 export const AccessState = Schema.Literals(["active", "revoked"])

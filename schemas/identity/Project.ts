@@ -120,11 +120,15 @@ export const LaunchProposal = Schema.Struct({
 }).annotate({ identifier: "LaunchProposal" })
 export type LaunchProposal = typeof LaunchProposal.Type
 
+const ProjectOwner = Schema.Struct({ person_id: PersonId, active: Schema.Boolean, since: orNull(Timestamp) }).annotate({
+  identifier: "ProjectOwner",
+})
+
 export const ProjectOwners = Schema.Struct({
   project_id: ProjectId,
   version: Schema.Int,
   owners: Schema.Array(
-    Schema.Struct({ person_id: PersonId, active: Schema.Boolean, since: orNull(Timestamp) }),
+    ProjectOwner,
   ),
 }).annotate({ identifier: "ProjectOwners" })
 export type ProjectOwners = typeof ProjectOwners.Type

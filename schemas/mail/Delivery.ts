@@ -8,6 +8,9 @@ import { EventType, WebhookBody } from "./MailEvent.ts"
  * `dead_letter` (eight attempts failed), `cancelled` (its webhook was deleted).
  */
 export const DeliveryStatus = Schema.Literals(["pending", "retrying", "delivered", "dead_letter", "cancelled"])
+  .annotate({
+    identifier: "DeliveryStatus",
+  })
 export type DeliveryStatus = typeof DeliveryStatus.Type
 
 /** Why an attempt failed without an HTTP status, or a further note on it. */

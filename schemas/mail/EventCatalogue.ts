@@ -43,7 +43,7 @@ export const EventTypeView = Schema.Struct({
   metadata_fields: Schema.Array(Schema.String).annotate({
     description: "Members of `metadata` that are usual for the type, beside `subject` and `tag`",
   }),
-  example: WebhookBody.annotate({ description: "A whole body, as a receiver gets it" }),
+  example: WebhookBody,
   webhook_ids: Schema.Array(Id).annotate({ description: "Your webhooks that take the type, paused ones included" }),
 }).annotate({ identifier: "EventTypeDetails" })
 export type EventTypeView = typeof EventTypeView.Type

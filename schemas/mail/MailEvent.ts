@@ -12,7 +12,7 @@ export const EventType = Schema.Literals([
   "email.failed",
   "email.complained",
   "email.unsubscribed",
-])
+]).annotate({ identifier: "EventType" })
 export type EventType = typeof EventType.Type
 
 export const eventTypes: ReadonlyArray<EventType> = EventType.literals
@@ -35,7 +35,7 @@ export const metadataFields: Readonly<Record<EventType, ReadonlyArray<string>>> 
 export const EventMetadata = Schema.StructWithRest(
   Schema.Struct({ subject: Schema.NullOr(Schema.String), tag: Schema.NullOr(Schema.String) }),
   [Schema.Record(Schema.String, Schema.Unknown)],
-)
+).annotate({ identifier: "EventMetadata" })
 
 /** ISO 8601 with a zone; written out as UTC with milliseconds. */
 export const EventTime = Schema.String.check(
@@ -66,5 +66,5 @@ export const WebhookBody = Schema.Struct({
   recipient: Schema.String,
   timestamp: Schema.String,
   metadata: EventMetadata,
-})
+}).annotate({ identifier: "WebhookBody", description: "The whole body, as a receiver gets it" })
 export type WebhookBody = typeof WebhookBody.Type

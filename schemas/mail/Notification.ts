@@ -11,7 +11,9 @@ export type Severity = typeof Severity.Type
 export const Channel = Schema.Literals(["web", "email", "slack"])
 export type Channel = typeof Channel.Type
 
-const byChannel = Schema.Struct({ web: Schema.Boolean, email: Schema.Boolean, slack: Schema.Boolean })
+const byChannel = Schema.Struct({ web: Schema.Boolean, email: Schema.Boolean, slack: Schema.Boolean }).annotate({
+  identifier: "NotificationChannels",
+})
 
 /** The full map from category to channel. */
 export const Preferences = Schema.Struct({ alerts: byChannel, sends: byChannel, team: byChannel, domains: byChannel })

@@ -15,6 +15,15 @@ const text = (value: DocumentJson | undefined): string => typeof value === "stri
 
 const list = (value: DocumentJson | undefined): ReadonlyArray<DocumentJson> => Array.isArray(value) ? value : []
 
+/** An operation without references to parameters and answers. */
+const whole = (value: JsonObject, spec: JsonObject): JsonObject => ({
+  ...value,
+  parameters: list(value["parameters"]).map((parameter) => resolved(parameter, spec)!),
+  responses: Object.fromEntries(
+    Object.entries(value["responses"] as JsonObject).map(([status, answer]) => [status, resolved(answer, spec)!]),
+  ),
+})
+
 const operations = (spec: JsonObject): ReadonlyArray<Operation> =>
   Object.entries(spec["paths"] as JsonObject).flatMap(([path, methods]) =>
     Object.entries(methods as JsonObject).flatMap(([method, value]) =>
@@ -24,7 +33,7 @@ const operations = (spec: JsonObject): ReadonlyArray<Operation> =>
           tag: text(list(value["tags"])[0]),
           method: method.toUpperCase(),
           path,
-          value,
+          value: whole(value, spec),
         }]
         : []
     )
@@ -80,7 +89,7 @@ const named = (schema: DocumentJson | undefined): Html => html`<p>${phrase(schem
 /** The fields of a schema, under its name where it has one. */
 const unfolded = (schema: DocumentJson | undefined, spec: JsonObject): Html => {
   const inner = resolved(schema, spec)
-  return inner === schema ? fieldTable(schema) : html`${named(schema)}${fieldTable(inner)}`
+  return inner === schema ? fieldTable(schema, spec) : html`${named(schema)}${fieldTable(inner, spec)}`
 }
 
 const body = (operation: Operation, spec: JsonObject): Html => {
@@ -117,7 +126,7 @@ ${parameters(operation)}${body(operation, spec)}
 const models = (spec: JsonObject): Html =>
   html`<section><h2 id="schemas">Schemas</h2>${
     Object.entries((at(spec, "components", "schemas") ?? {}) as JsonObject).map(([name, schema]) =>
-      html`<article id="schema-${name}"><h3><code>${name}</code></h3>${fieldTable(schema)}</article>`
+      html`<article id="schema-${name}"><h3><code>${name}</code></h3>${fieldTable(schema, spec)}</article>`
     )
   }</section>`
 

@@ -10,7 +10,10 @@ import { Context } from "effect"
 import { HttpApi, type HttpApiGroup, OpenApi } from "effect/http-api"
 import { fastApiSchemas } from "../../../schemas/Validation.ts"
 import { closedIn, type StrictBodies } from "./StrictBodies.ts"
+import { withComponents } from "./Components.ts"
+import { extended } from "./Extended.ts"
 import { withHeaders } from "./Headers.ts"
+import { problemSchemas } from "./ProblemSchemas.ts"
 import { at, type DocumentJson, isObject, type JsonObject, resolved } from "./DocumentJson.ts"
 
 export const version = "0.2.0"
@@ -31,6 +34,22 @@ const flattened = (schema: JsonObject): JsonObject => {
   return agree ? Object.assign(rest, ...parts) as JsonObject : schema
 }
 
+const scalars = new Set(["string", "integer", "number", "boolean"])
+
+/** The alternatives without repeats; a scalar or null is one schema of two types. */
+const alternatives = (schema: JsonObject): JsonObject => {
+  const { anyOf, ...rest } = schema
+  if (!Array.isArray(anyOf)) return schema
+  const distinct = [...new Map(anyOf.map((one) => [JSON.stringify(one), one as DocumentJson])).values()]
+  const [first, second] = distinct
+  if (distinct.length === 1) return { ...rest, ...first as JsonObject }
+  const type = at(first, "type")
+  const nullable = distinct.length === 2 && isObject(first) && JSON.stringify(second) === `{"type":"null"}` &&
+    typeof type === "string" && scalars.has(type) && !("enum" in first) && !("const" in first) &&
+    !Object.keys(first).some((key) => key in rest)
+  return nullable ? { ...first, type: [type, "null"], ...rest } : { ...rest, anyOf: distinct }
+}
+
 /** A schema as the document shows it; `open` leaves out that unknown members are refused. */
 const advertised = (value: DocumentJson, open: boolean): DocumentJson => {
   if (Array.isArray(value)) return value.map((item) => advertised(item, open))
@@ -40,14 +59,14 @@ const advertised = (value: DocumentJson, open: boolean): DocumentJson => {
     const { type: _type, anyOf: _anyOf, ...kept } = rest
     return { ...wire, ...kept }
   }
-  return Object.fromEntries(
+  return alternatives(Object.fromEntries(
     Object.entries(rest)
       .filter(([key, item]) => !(open && key === "additionalProperties" && item === false))
       .filter(([key, item]) =>
         !((key === "minimum" || key === "maximum") && typeof item === "number" && safe.has(item))
       )
       .map(([key, item]) => [key, advertised(item, open)]),
-  )
+  ))
 }
 
 /** The operations whose bodies refuse unknown members: `POST /v1/people`. */
@@ -84,10 +103,11 @@ const answers = (responses: JsonObject, hasBody: boolean, hasParameters: boolean
 
 const operation = (value: DocumentJson, closed: StrictBodies | null, spec: JsonObject): DocumentJson => {
   if (!isObject(value)) return value
-  const { requestBody, responses, parameters, ...rest } = value
+  const { operationId, requestBody, responses, parameters, ...rest } = value
   const hasParameters = Array.isArray(parameters) && parameters.length > 0
   const open = {
     ...advertised(rest, true) as JsonObject,
+    operationId: String(operationId).replace(/^[^.]+\./, ""),
     parameters: advertised(parameters ?? [], true),
     responses: withHeaders(
       advertised(answers(responses as JsonObject, isObject(requestBody), hasParameters), true) as JsonObject,
@@ -116,11 +136,16 @@ export const document = <Id extends string, Groups extends HttpApiGroup.Constrai
   const names = Object.keys(spec.components.schemas)
   const plain = JSON.parse(renamed(JSON.stringify(spec), names)) as JsonObject
   const strict = strictOperations(api)
-  const schemas = Object.fromEntries(
+  const short = Object.fromEntries(
     Object.entries(at(plain, "components", "schemas") as JsonObject).map(([name, schema]) => {
       const short = name.endsWith("Encoded") && !names.includes(name.slice(0, -7)) ? name.slice(0, -7) : name
       return [short, schema] as const
-    }).sort(([a], [b]) => a < b ? -1 : 1),
+    }),
+  )
+  const problems = problemSchemas(short)
+  const schemas = Object.fromEntries(
+    Object.entries(short).filter(([name]) => !problems.has(name)).concat(Object.entries(problems.schemas))
+      .sort(([a], [b]) => a < b ? -1 : 1),
   )
   const known = { components: { schemas } }
   const closed = closedIn(at(plain, "paths") as JsonObject, schemas, strict)
@@ -134,17 +159,17 @@ export const document = <Id extends string, Groups extends HttpApiGroup.Constrai
       ),
     ] as const
   )
-  return {
+  return withComponents({
     ...plain,
     info: { ...plain["info"] as JsonObject, version },
     paths: Object.fromEntries(paths),
     components: {
       ...plain["components"] as JsonObject,
       schemas: {
-        ...advertised(schemas, true) as JsonObject,
+        ...extended(advertised(schemas, true) as JsonObject),
         ...advertised(closed.schemas, false) as JsonObject,
         ...fastApiSchemas,
       },
     },
-  }
+  }, problems)
 }

@@ -14,8 +14,8 @@ export const at = (value: DocumentJson | undefined, ...path: ReadonlyArray<strin
 /** The beginning of a reference to a schema of the document. */
 export const prefix = "#/components/schemas/"
 
-/** The schema that a `$ref` refers to, or the schema itself. */
-export const resolved = (schema: DocumentJson | undefined, spec: JsonObject): DocumentJson | undefined => {
-  const ref = at(schema, "$ref")
-  return typeof ref === "string" ? at(spec, "components", "schemas", ref.slice(prefix.length)) : schema
+/** The part of the document that a `$ref` refers to, or the part itself. */
+export const resolved = (part: DocumentJson | undefined, spec: JsonObject): DocumentJson | undefined => {
+  const ref = at(part, "$ref")
+  return typeof ref === "string" ? at(spec, ...ref.slice("#/".length).split("/")) : part
 }

@@ -6,48 +6,49 @@ const text = (description: string, more: JsonObject = {}): JsonObject => ({
   schema: { type: "string", ...more },
 })
 
-const always: JsonObject = {
+/** `components/headers`: each header by its own name. */
+export const headersOf: JsonObject = {
   "X-Request-ID": {
     ...text("The id of the request, also in the audit.", { pattern: "^[A-Za-z0-9._-]{1,128}$" }),
     required: true,
   },
-  "Cache-Control": text("`no-store`, unless the endpoint sets another value."),
-}
-
-const seconds = text("Whole seconds after which to try again.", { pattern: "^[1-9][0-9]*$" })
-
-const ofStatus: Readonly<Record<string, JsonObject>> = {
-  "401": { "WWW-Authenticate": text("RFC 6750; RFC 9470 where a fresh or stronger sign-in is needed.") },
-  "409": { "Retry-After": { ...seconds, description: "With `idempotency_in_progress`: whole seconds." } },
-  "429": {
-    "Retry-After": seconds,
-    "RateLimit": text("The requests that are left, and the seconds until more are admitted."),
-    "RateLimit-Policy": text("The most requests, and the seconds in which that many are admitted."),
-  },
-  "503": { "Retry-After": { ...seconds, description: "With `held`: whole seconds." } },
-}
-
-const replayed: JsonObject = {
+  "WWW-Authenticate": text("RFC 6750; RFC 9470 where a fresh or stronger sign-in is needed."),
+  "Retry-After": text("With a problem that passes: whole seconds after which to try again.", {
+    pattern: "^[1-9][0-9]*$",
+  }),
+  "RateLimit": text("With `rate_limited`: the requests that are left, and the seconds until more are admitted."),
+  "RateLimit-Policy": text("With `rate_limited`: the most requests, and the seconds in which that many are admitted."),
   "Idempotency-Replayed": text("`true` where the request was answered before, and this is the same answer again.", {
     enum: ["true"],
   }),
 }
 
-/** Adds to each answer the headers that it may carry. `parameters` are the operation's. */
+const named = (...names: ReadonlyArray<string>): JsonObject =>
+  Object.fromEntries(names.map((name) => [name, { "$ref": `#/components/headers/${name}` }]))
+
+const always = named("X-Request-ID")
+
+const ofStatus: Readonly<Record<string, JsonObject>> = { "401": named("WWW-Authenticate") }
+
+export const retryAfter: JsonObject = named("Retry-After")
+
+/** The headers of the answer that all operations share. */
+export const commonHeaders: JsonObject = named("X-Request-ID", "Retry-After", "RateLimit", "RateLimit-Policy")
+
+/**
+ * Adds to each answer the headers that it may carry; the introduction says which every answer carries, and successes do
+ * not repeat it. `parameters` are the operation's. */
 export const withHeaders = (responses: JsonObject, parameters: DocumentJson): JsonObject => {
   const keyed = Array.isArray(parameters) && parameters.some((one) => at(one, "name") === "idempotency-key")
   return Object.fromEntries(
-    Object.entries(responses).map(([status, response]) => [
-      status,
-      {
-        ...response as JsonObject,
-        headers: {
-          ...always,
-          ...ofStatus[status],
-          ...(keyed && status.startsWith("2") ? replayed : {}),
-          ...at(response, "headers") as JsonObject | undefined,
-        },
-      },
-    ]),
+    Object.entries(responses).map(([status, response]) => {
+      const headers = {
+        ...(status.startsWith("2") ? {} : always),
+        ...ofStatus[status],
+        ...(keyed && status.startsWith("2") ? named("Idempotency-Replayed") : {}),
+        ...at(response, "headers") as JsonObject | undefined,
+      }
+      return [status, { ...response as JsonObject, ...(Object.keys(headers).length > 0 ? { headers } : {}) }]
+    }),
   )
 }

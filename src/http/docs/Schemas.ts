@@ -1,5 +1,5 @@
 /** Shows JSON Schemas to people: a phrase for a type, rows for the fields of an object, a sample value. */
-import { at, type DocumentJson, isObject, type JsonObject, prefix } from "./DocumentJson.ts"
+import { at, type DocumentJson, isObject, type JsonObject, prefix, resolved } from "./DocumentJson.ts"
 import { Html, html } from "../../../services/platform/mail/Html.ts"
 
 export const nameOf = (schema: DocumentJson | undefined): string | undefined => {
@@ -7,10 +7,22 @@ export const nameOf = (schema: DocumentJson | undefined): string | undefined => 
   return typeof ref === "string" && ref.startsWith(prefix) ? ref.slice(prefix.length) : undefined
 }
 
-/** The members of an object schema, each a row of its table. */
-export const fieldsOf = (
-  schema: DocumentJson | undefined,
-): ReadonlyArray<readonly [name: string, schema: DocumentJson, required: boolean]> => {
+type Field = readonly [name: string, schema: DocumentJson, required: boolean]
+
+/** The members of an object schema, each a row of its table; those of the schemas that it extends come first. */
+export const fieldsOf = (schema: DocumentJson | undefined, spec: JsonObject): ReadonlyArray<Field> => {
+  const bases = at(schema, "allOf")
+  return [
+    ...new Map(
+      [
+        ...(Array.isArray(bases) ? bases.flatMap((base) => fieldsOf(resolved(base, spec), spec)) : []),
+        ...ownFields(schema),
+      ].map((field) => [field[0], field]),
+    ).values(),
+  ]
+}
+
+const ownFields = (schema: DocumentJson | undefined): ReadonlyArray<Field> => {
   const properties = at(schema, "properties")
   const required = at(schema, "required")
   if (!isObject(properties)) return []
@@ -47,9 +59,12 @@ export const phrase = (schema: DocumentJson | undefined): Html => {
   const members = alternatives(schema)
   if (members.length > 0) return new Html(members.map((member) => phrase(member).text).join(" or "))
   const { type } = schema
+  if (Array.isArray(type)) return html`${phrase({ ...schema, type: type[0]! })} or null`
   if (type === "array") return html`list of ${phrase(schema["items"])}${limits(schema)}`
   if (type === "object" || "properties" in schema) {
-    return "properties" in schema ? html`object` : html`map of ${phrase(schema["additionalProperties"])}`
+    return "properties" in schema || "allOf" in schema
+      ? html`object`
+      : html`map of ${phrase(schema["additionalProperties"])}`
   }
   const { format, pattern } = schema
   return html`${typeof type === "string" ? type : "anything"}${
@@ -62,8 +77,8 @@ export const phrase = (schema: DocumentJson | undefined): Html => {
 }
 
 /** A table of fields; objects within objects are unfolded in place. */
-export const fieldTable = (schema: DocumentJson | undefined, depth = 0): Html => {
-  const fields = fieldsOf(schema)
+export const fieldTable = (schema: DocumentJson | undefined, spec: JsonObject, depth = 0): Html => {
+  const fields = fieldsOf(schema, spec)
   if (fields.length === 0) return html`<p>${phrase(schema)}</p>`
   return html`
     <table>
@@ -76,8 +91,8 @@ export const fieldTable = (schema: DocumentJson | undefined, depth = 0): Html =>
                 <span class="req">required</span>
               `
               : ""}</th>
-            <td>${phrase(field)}${description(field)}${depth < 3 && fieldsOf(inner).length > 0
-              ? fieldTable(inner, depth + 1)
+            <td>${phrase(field)}${description(field)}${depth < 3 && fieldsOf(inner, spec).length > 0
+              ? fieldTable(inner, spec, depth + 1)
               : ""}</td>
           </tr>
         `
@@ -120,7 +135,8 @@ export const sample = (schema: DocumentJson | undefined, spec: JsonObject, depth
   if (Array.isArray(schema["enum"])) return schema["enum"][0] ?? null
   const [first] = alternatives(schema)
   if (first !== undefined) return sample(first, spec, depth + 1)
-  switch (schema["type"]) {
+  const { type } = schema
+  switch (Array.isArray(type) ? type[0] : type) {
     case "array":
       return [sample(schema["items"], spec, depth + 1)]
     case "integer":
@@ -132,7 +148,7 @@ export const sample = (schema: DocumentJson | undefined, spec: JsonObject, depth
       return sampleText(schema)
     default:
       return Object.fromEntries(
-        fieldsOf(schema).filter(([, , required]) => required)
+        fieldsOf(schema, spec).filter(([, , required]) => required)
           .map(([field, inner]) => [field, sample(inner, spec, depth + 1)]),
       )
   }

@@ -1,4 +1,6 @@
 /** Every operation of the identity API: a valid request of it, and its entry in the served document. */
+import { HttpApi } from "effect/http-api"
+import { resolved } from "../../../../src/http/docs/DocumentJson.ts"
 import { document } from "../../../../src/http/docs/Document.ts"
 import { Api } from "../../../../schemas/api/Api.ts"
 import type { Asked, Case } from "./Catalogue/Case.ts"
@@ -15,6 +17,7 @@ export const catalogue: ReadonlyArray<Case> = [...own, ...institutions, ...proje
 export type Schema = any
 
 export interface Operation {
+  /** Its group and the document's id: `policies.approvePolicyReview`. */
   readonly operationId: string
   readonly method: string
   /** With its parameters in braces. */
@@ -26,6 +29,7 @@ export interface Operation {
     readonly schema: Schema
   }>
   readonly requestBody?: { readonly required: boolean; readonly content: Record<string, { readonly schema: Schema }> }
+  /** Without references; `default` stands for the common problems. */
   readonly responses: Record<string, {
     readonly headers?: Record<string, { readonly required?: boolean; readonly schema: Schema }>
     readonly content?: Record<string, { readonly schema: Schema }>
@@ -34,14 +38,48 @@ export interface Operation {
 
 export const spec: Schema = document(Api)
 
+/** The name that tests give an operation: its group and the document's id of it. */
+const names = new Map<string, string>()
+HttpApi.reflect(Api, {
+  onGroup: () => {},
+  onEndpoint: ({ endpoint, group }) =>
+    void names.set(endpoint.identifier, `${group.identifier}.${endpoint.identifier}`),
+})
+
+const whole = (part: Schema): Schema => resolved(part, spec)
+
+const wholeAnswer = (part: Schema): Schema => {
+  const { headers, ...answer } = whole(part)
+  if (headers === undefined) return answer
+  const named = Object.entries<Schema>(headers).map(([name, header]) => [name, whole(header)])
+  return { ...answer, headers: Object.fromEntries(named) }
+}
+
 /** The operations that take a management token. */
 export const operations: ReadonlyArray<Operation> = Object.entries<Record<string, Schema>>(spec.paths).flatMap((
   [template, methods],
 ) =>
   Object.entries(methods).filter(([, { security }]) => JSON.stringify(security) === `[{"management":[]}]`).map((
     [method, operation],
-  ): Operation => ({ ...operation, method: method.toUpperCase(), template }))
+  ): Operation => ({
+    ...operation,
+    operationId: names.get(operation.operationId),
+    parameters: operation.parameters.map(whole),
+    responses: Object.fromEntries(
+      Object.entries<Schema>(operation.responses).map(([status, answer]) => [status, wholeAnswer(answer)]),
+    ),
+    method: method.toUpperCase(),
+    template,
+  }))
 )
+
+/** The pointer to the answer of a status in the document; the common problems' where the operation names none. */
+export const answerPath = ({ method, template }: Operation, status: string): ReadonlyArray<string> => {
+  const { responses } = spec.paths[template][method.toLowerCase()]
+  const key = status in responses ? status : "default"
+  const ref: string | undefined = responses[key].$ref
+  return ref === undefined ? ["paths", template, method.toLowerCase(), "responses", key] : ref.split("/").slice(1)
+}
 
 export const operationOf = ({ operation }: Pick<Case, "operation">): Operation =>
   operations.find(({ operationId }) => operationId === operation)!

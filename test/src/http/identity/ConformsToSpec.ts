@@ -1,8 +1,9 @@
 /** Compares answers with the document: status, media type, headers, and no member that it does not name. */
 import { assert } from "@effect/vitest"
 import { Ajv2020, type ValidateFunction } from "ajv/dist/2020.js"
+import { resolved } from "../../../../src/http/docs/DocumentJson.ts"
 import { type Answer, secrets } from "./IdentityClient.ts"
-import { type Operation, type Schema, spec } from "./Catalogue.ts"
+import { answerPath, type Operation, type Schema, spec } from "./Catalogue.ts"
 
 const formats = {
   "uuid": /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i,
@@ -11,13 +12,25 @@ const formats = {
   "date-time": (text: string) => /^\d{4}-\d\d-\d\dT/.test(text) && !Number.isNaN(Date.parse(text)),
 }
 
+/** A schema with the members of those that it extends. */
+const flat = (value: Schema): Schema => {
+  if (!("allOf" in value)) return value
+  const { allOf, ...own } = value
+  const bases: ReadonlyArray<Schema> = allOf.map((base: Schema) => flat(resolved(base, spec)))
+  return {
+    ...own,
+    properties: Object.assign({}, ...bases.map(({ properties }) => properties), own.properties),
+    required: [...bases, own].flatMap(({ required = [] }) => required),
+  }
+}
+
 /** The document lets answers grow for clients; the answers of today have no undocumented member. */
 const sealed = (value: Schema): Schema => {
   if (Array.isArray(value)) return value.map(sealed)
   if (typeof value !== "object" || value === null) return value
-  const parts = Object.fromEntries(Object.entries(value).map(([name, part]) => [name, sealed(part)]))
-  const closes = "properties" in value && !("additionalProperties" in value) && !("allOf" in value)
-  return closes && typeof value.type === "string" ? { ...parts, additionalProperties: false } : parts
+  const parts = Object.fromEntries(Object.entries(flat(value)).map(([name, part]) => [name, sealed(part)]))
+  const closes = "properties" in value && !("additionalProperties" in value) && typeof value.type === "string"
+  return closes ? { ...parts, additionalProperties: false } : parts
 }
 
 const validators = (document: Schema, id: string, held: typeof formats = formats) => {
@@ -87,12 +100,11 @@ const problem = (operation: Operation, answer: Answer, what: string) => {
 export const held = (operation: Operation, answer: Answer, why = ""): Answer => {
   const { headers, status, text } = answer
   const what = `${operation.operationId} ${why} ${status} ${text.slice(0, 2_000)}`
-  const documented = operation.responses[String(status)]
+  const documented = operation.responses[String(status)] ?? operation.responses["default"]
   assert.isDefined(documented, `not documented: ${what}`)
   const type = headers["content-type"]?.split(";")[0] ?? ""
   assert.include(Object.keys(documented!.content ?? {}), type, what)
-  const path = ["paths", operation.template, operation.method.toLowerCase(), "responses", String(status)]
-  const validate = ofSealed(...path, "content", type, "schema")
+  const validate = ofSealed(...answerPath(operation, String(status)), "content", type, "schema")
   assert.isTrue(validate(answer.body), `${JSON.stringify(validate.errors?.slice(0, 4))} ${what}`)
 
   const named = Object.fromEntries(

@@ -11,6 +11,8 @@ import { HttpApi, type HttpApiGroup, OpenApi } from "effect/http-api"
 import { fastApiSchemas } from "../../../schemas/Validation.ts"
 import { closedIn, type StrictBodies } from "./StrictBodies.ts"
 import { withComponents } from "./Components.ts"
+import { introduction } from "./Introduction.ts"
+import { withWebhooks } from "./EventWebhooks.ts"
 import { extended } from "./Extended.ts"
 import { withHeaders } from "./Headers.ts"
 import { problemSchemas } from "./ProblemSchemas.ts"
@@ -159,9 +161,14 @@ export const document = <Id extends string, Groups extends HttpApiGroup.Constrai
       ),
     ] as const
   )
-  return withComponents({
+  return withWebhooks(withComponents({
     ...plain,
-    info: { ...plain["info"] as JsonObject, version },
+    info: {
+      ...plain["info"] as JsonObject,
+      version,
+      description: introduction,
+      license: { name: "MIT", identifier: "MIT" },
+    },
     paths: Object.fromEntries(paths),
     components: {
       ...plain["components"] as JsonObject,
@@ -171,5 +178,5 @@ export const document = <Id extends string, Groups extends HttpApiGroup.Constrai
         ...fastApiSchemas,
       },
     },
-  }, problems)
+  }, problems))
 }

@@ -142,6 +142,15 @@ export const withComponents = (spec: JsonObject, problems: ProblemSchemas): Json
       ? response
       : reference("responses", responses.add(answerName(response, problems), narrowed(response, problems)))
 
+  /** An operation without a refusal of its own still says that it may refuse, as linters ask. */
+  const ownAnswers = (all: JsonObject): JsonObject => {
+    const own = Object.entries(all).filter(([, response]) => !isCommon(response))
+    return {
+      ...Object.fromEntries(own.map(([status, response]) => [status, answer(status, response)])),
+      ...(own.some(([status]) => status.startsWith("4")) ? {} : { "4XX": common }),
+    }
+  }
+
   const shared = (operation: JsonObject): JsonObject => ({
     ...operation,
     parameters: listOf(operation["parameters"]).map((parameter) =>
@@ -149,13 +158,7 @@ export const withComponents = (spec: JsonObject, problems: ProblemSchemas): Json
         ? parameter
         : reference("parameters", parameters.add(camel(String(at(parameter, "name"))), parameter))
     ),
-    responses: {
-      ...Object.fromEntries(
-        Object.entries(operation["responses"] as JsonObject).filter(([, response]) => !isCommon(response))
-          .map(([status, response]) => [status, answer(status, response)]),
-      ),
-      default: common,
-    },
+    responses: { ...ownAnswers(operation["responses"] as JsonObject), default: common },
   })
   const moved = Object.fromEntries(
     Object.entries(paths).map(([path, methods]) => [

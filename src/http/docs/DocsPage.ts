@@ -1,6 +1,6 @@
 /** The reference page, made from the OpenAPI document alone: no scripts, no content from other hosts. */
 import { at, type DocumentJson, isObject, type JsonObject, resolved } from "./DocumentJson.ts"
-import { type Html, html } from "../../../services/platform/mail/Html.ts"
+import { Html, html } from "../../../services/platform/mail/Html.ts"
 import { fieldTable, phrase, sample } from "./Schemas.ts"
 
 interface Operation {
@@ -114,21 +114,67 @@ const response = (status: string, value: DocumentJson, spec: JsonObject): Html =
   }><summary>${summary}</summary>${status.startsWith("2") ? unfolded(schema, spec) : named(schema)}</details>`
 }
 
+/** A text with code in backquotes. */
+const prose = (value: string): Html =>
+  new Html(
+    value.split("`").map((part, index) => (index % 2 === 0 ? html`${part}` : html`<code>${part}</code>`).text).join(""),
+  )
+
+/** The document's own Markdown: headings of the second level, and paragraphs. */
+const introduction = (value: string): ReadonlyArray<Html> =>
+  value.split("\n\n").map((part) =>
+    part.startsWith("## ") ? html`<h2>${part.slice("## ".length)}</h2>` : html`<p>${prose(part)}</p>`
+  )
+
+// The ids stand inside what is folded: a browser that goes to one unfolds what is around it.
+const folded = (id: string, head: Html, content: Html): Html =>
+  html`
+    <details class="fold">
+      <summary>${head}</summary>
+      <article id="${id}">${content}</article>
+    </details>
+  `
+
+const verb = ({ method }: Operation): Html => html`<span class="verb ${method.toLowerCase()}">${method}</span>`
+
 const section = (operation: Operation, spec: JsonObject, base: string): Html =>
-  html`<article id="${operation.id}"><h3><span class="verb ${operation.method.toLowerCase()}">${operation.method}</span> <code>${operation.path}</code></h3>
-<p>${text(operation.value["summary"])} ${text(operation.value["description"])}</p>
+  folded(
+    operation.id,
+    html`<h3>${verb(operation)} <code>${operation.path}</code></h3> <span class="note">${
+      text(operation.value["summary"])
+    }</span>`,
+    html`<p>${prose(text(operation.value["description"]))}</p>
 ${parameters(operation)}${body(operation, spec)}
 <h4>Answers</h4>${
-    Object.entries(operation.value["responses"] as JsonObject).map(([status, value]) => response(status, value, spec))
-  }
-<h4>Try it</h4><pre><code>${curl(operation, spec, base)}</code></pre></article>`
+      Object.entries(operation.value["responses"] as JsonObject).map(([status, value]) => response(status, value, spec))
+    }
+<h4>Try it</h4><pre><code>${curl(operation, spec, base)}</code></pre>`,
+  )
 
 const models = (spec: JsonObject): Html =>
   html`<section><h2 id="schemas">Schemas</h2>${
     Object.entries((at(spec, "components", "schemas") ?? {}) as JsonObject).map(([name, schema]) =>
-      html`<article id="schema-${name}"><h3><code>${name}</code></h3>${fieldTable(schema, spec)}</article>`
+      folded(`schema-${name}`, html`<h3><code>${name}</code></h3>`, fieldTable(schema, spec))
     )
   }</section>`
+
+const events = (spec: JsonObject): Html => {
+  const all = Object.entries((spec["webhooks"] ?? {}) as JsonObject)
+  return all.length === 0 ? html`` : html`<section><h2 id="events">Events</h2>${
+    all.map(([type, item]) => {
+      const operation = at(item, "post")
+      const example = at(operation, "requestBody", "content", "application/json", "example") ?? null
+      return folded(
+        `event-${type}`,
+        html`<h3><code>${type}</code></h3> <span class="note">${text(at(operation, "summary"))}</span>`,
+        html`
+          <p>${prose(text(at(operation, "description")))}</p>
+          <pre><code>${JSON.stringify(example, null, 2)}</code></pre>
+        `,
+      )
+    })
+  }</section>`
+}
 
 /** The page; `base` is the origin that its examples call. */
 export const page = (spec: JsonObject, base: string): Html => {
@@ -148,22 +194,29 @@ export const page = (spec: JsonObject, base: string): Html => {
       <body>
         <header>
           <h1>${title}</h1>
-          <p>${text(at(spec, "info", "description"))}</p>
           <p>Version ${text(at(spec, "info", "version"))} · <a href="/v1/openapi.json">OpenAPI document</a></p>
         </header>
         <nav aria-label="Endpoints">${tags.map((tag) =>
           html`
-            <h2>${tag.name}</h2>
-            <ul>${all.filter((operation) => operation.tag === tag.name).map((operation) =>
-              html`<li><a href="#${operation.id}"><span class="verb ${operation.method.toLowerCase()}">${operation.method}</span> ${operation.path}</a></li>`
-            )}</ul>
+            <details>
+              <summary>
+                <h2>${tag.name}</h2>
+              </summary>
+              <ul>${all.filter((operation) => operation.tag === tag.name).map((operation) =>
+                html`<li><a href="#${operation.id}"><span class="verb ${operation.method.toLowerCase()}">${operation.method}</span> ${operation.path}</a></li>`
+              )}</ul>
+            </details>
           `
-        )}<h2><a href="#schemas">Schemas</a></h2></nav>
-        <main>${tags.map((tag) =>
+        )}${spec["webhooks"] === undefined
+          ? ""
+          : html`<h2><a href="#events">Events</a></h2>`}<h2><a href="#schemas">Schemas</a></h2></nav>
+        <main><section class="introduction">${introduction(text(at(spec, "info", "description")))}</section>${tags.map((
+          tag,
+        ) =>
           html`<section><h2>${tag.name}</h2><p>${tag.note}</p>${
             all.filter((operation) => operation.tag === tag.name).map((operation) => section(operation, spec, base))
           }</section>`
-        )}${models(spec)}</main>
+        )}${events(spec)}${models(spec)}</main>
       </body>
     </html>
   `

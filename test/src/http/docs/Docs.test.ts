@@ -3,6 +3,8 @@ import { Effect, Layer } from "effect"
 import { OpenApi } from "effect/http-api"
 import { Api } from "../../../../schemas/api/Api.ts"
 import { DeliveryStatus } from "../../../../schemas/mail/Delivery.ts"
+import { eventTypes } from "../../../../schemas/mail/MailEvent.ts"
+import { generateSecret, headersFor } from "../../../../services/webhooks/Signer.ts"
 import { fastApiSchemas } from "../../../../schemas/Validation.ts"
 import * as Docs from "../../../../src/http/docs/Docs.ts"
 import { document } from "../../../../src/http/docs/Document.ts"
@@ -126,8 +128,38 @@ describe("the document of the whole contract", () => {
     assert.deepStrictEqual(blocker, ["scheduled", "sending"])
   })
 
+  it("describes the request of each of the eight events, by the schema of the catalogue", () => {
+    const webhooks = whole["webhooks"] as Readonly<Record<string, DocumentJson>>
+    assert.deepStrictEqual(Object.keys(webhooks), [...eventTypes])
+    for (const [type, item] of Object.entries(webhooks)) {
+      const media = at(item, "post", "requestBody", "content", "application/json")
+      assert.deepStrictEqual(at(media, "schema"), { $ref: "#/components/schemas/WebhookBody" })
+      assert.strictEqual(at(media, "example", "event"), type)
+      const sent = headersFor({
+        deliveryId: "d",
+        eventType: type,
+        attempt: 1,
+        timestampSeconds: 1,
+        body: "",
+        secrets: [generateSecret()],
+      })
+      const described = (at(item, "post", "parameters") as ReadonlyArray<DocumentJson>)
+        .map((parameter) => String(at(resolved(parameter, whole), "name")))
+      const others = ["content-type", "user-agent"]
+      const names = Object.keys(sent).map((name) => name.toLowerCase()).filter((name) => !others.includes(name))
+      assert.sameMembers(described, names)
+    }
+  })
+
+  it("introduces what all operations have in common", () => {
+    const introduction = String(at(whole, "info", "description"))
+    for (const title of ["Authentication", "Errors", "Idempotency", "Limits", "Pages of lists", "Versions"]) {
+      assert.include(introduction, `\n\n## ${title}\n\n`)
+    }
+  })
+
   it("is small enough to be read and generated from", () => {
-    assert.isBelow(JSON.stringify(whole).length, 240_000)
+    assert.isBelow(JSON.stringify(whole).length, 255_000)
   })
 
   it("says which ids are UUIDs", () => {
@@ -147,6 +179,17 @@ describe("the document of the whole contract", () => {
 })
 
 describe("the page", () => {
+  it("folds every operation, and unfolds the one that its address names", () => {
+    const folds = page(document(Api), "https://mail.example.com").text
+    const operations = Object.values(document(Api)["paths"] as Readonly<Record<string, DocumentJson>>)
+      .flatMap((methods) => Object.values(methods as Readonly<Record<string, DocumentJson>>))
+    for (const operation of operations) {
+      // A browser opens the details around the target of an address, not the details that are the target.
+      const id = String(at(operation, "operationId"))
+      assert.match(folds, new RegExp(`</summary>\\s*<article id="${id}">`))
+    }
+  })
+
   const text = page(spec, "https://mail.example.com").text
 
   it("has every operation, with a curl line", () => {
@@ -188,6 +231,17 @@ layer(serving, { excludeTestServices: true, timeout: "2 minutes" })("over a sock
         assert.match(reply.headers.get("content-security-policy") ?? "", /^default-src 'none'; style-src 'self';/)
         const again = yield* call("GET", path, undefined, { "if-none-match": reply.headers.get("etag") ?? "" })
         assert.deepStrictEqual([again.status, again.text], [304, ""])
+        for (const encoding of ["br", "gzip"]) {
+          const packed = yield* call("GET", path, undefined, { "accept-encoding": encoding })
+          assert.strictEqual(packed.headers.get("content-encoding"), encoding)
+          assert.strictEqual(packed.headers.get("vary"), "accept-encoding")
+          assert.strictEqual(packed.text, reply.text)
+          const held = yield* call("GET", path, undefined, {
+            "accept-encoding": encoding,
+            "if-none-match": packed.headers.get("etag") ?? "",
+          })
+          assert.strictEqual(held.status, 304)
+        }
       }
       const served = yield* call("GET", "/v1/openapi.json")
       assert.deepStrictEqual(served.json, spec)

@@ -1,0 +1,71 @@
+/**
+ * What tools of others make of the document: Redocly's recommended rules, and the types that openapi-typescript
+ * generates. npx fetches both in pinned versions; where it cannot, the test is skipped, and says so.
+ */
+import { assert, describe, it } from "@effect/vitest"
+import { spawnSync } from "node:child_process"
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import process from "node:process"
+import { Api } from "../../../../schemas/api/Api.ts"
+import { document } from "../../../../src/http/docs/Document.ts"
+
+/** Two rules are off for paths that the specification gives: `/v1/webhooks/`, `/v1/api-keys/`, and the mailed links'. */
+const config = `
+extends: [recommended]
+rules:
+  no-path-trailing-slash: off
+  no-ambiguous-paths: off
+`
+
+const npx = (packages: ReadonlyArray<string>, command: string, cwd: string) =>
+  spawnSync("npx", ["-y", ...packages.flatMap((name) => ["-p", name]), "-c", command], {
+    cwd,
+    encoding: "utf8",
+    timeout: 240_000,
+    env: { ...process.env, REDOCLY_TELEMETRY: "off", REDOCLY_SUPPRESS_UPDATE_NOTICE: "true" },
+  })
+
+const redocly = ["@redocly/cli@2.77.0"]
+const generator = ["openapi-typescript@7.13.0", "typescript@5.9.3"]
+
+const within = (use: (folder: string) => void) => {
+  const folder = mkdtempSync(join(tmpdir(), "document-"))
+  try {
+    writeFileSync(join(folder, "openapi.json"), JSON.stringify(document(Api)))
+    writeFileSync(join(folder, "redocly.yaml"), config)
+    use(folder)
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
+}
+
+const reachable = (packages: ReadonlyArray<string>): boolean => {
+  const found = npx(packages, "node --version", tmpdir()).status === 0
+  if (!found) console.warn(`SKIPPED: npx cannot fetch ${packages.join(" ")}`)
+  return found
+}
+
+describe("the document in others' hands", () => {
+  it.skipIf(!reachable(redocly))("is clean by Redocly's recommended rules", () =>
+    within((folder) => {
+      const { stderr, stdout } = npx(redocly, "redocly lint --format=json openapi.json", folder)
+      const { problems } = JSON.parse(stdout.slice(stdout.indexOf("{"))) as {
+        readonly problems: ReadonlyArray<{ readonly ruleId: string; readonly message: string }>
+      }
+      assert.deepStrictEqual(problems.map(({ message, ruleId }) => `${ruleId}: ${message}`), [], stderr)
+    }))
+
+  it.skipIf(!reachable(generator))(
+    "generates types that name an operation, in at most 340 KB",
+    () =>
+      within((folder) => {
+        const { status, stderr } = npx(generator, "openapi-typescript openapi.json -o types.ts", folder)
+        assert.strictEqual(status, 0, stderr)
+        const types = readFileSync(join(folder, "types.ts"), "utf8")
+        assert.include(types, `get: operations["getWebhook"]`)
+        assert.isBelow(types.length, 340_000)
+      }),
+  )
+})

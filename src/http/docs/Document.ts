@@ -11,6 +11,7 @@ import { HttpApi, type HttpApiGroup, OpenApi } from "effect/http-api"
 import { fastApiSchemas } from "../../../schemas/Validation.ts"
 import { closedIn, type StrictBodies } from "./StrictBodies.ts"
 import { withComponents } from "./Components.ts"
+import { descriptions } from "./OperationDescriptions.ts"
 import { introduction } from "./Introduction.ts"
 import { withWebhooks } from "./EventWebhooks.ts"
 import { extended } from "./Extended.ts"
@@ -107,9 +108,12 @@ const operation = (value: DocumentJson, closed: StrictBodies | null, spec: JsonO
   if (!isObject(value)) return value
   const { operationId, requestBody, responses, parameters, ...rest } = value
   const hasParameters = Array.isArray(parameters) && parameters.length > 0
+  const id = String(operationId).replace(/^[^.]+\./, "")
+  const description = descriptions[id]
   const open = {
     ...advertised(rest, true) as JsonObject,
-    operationId: String(operationId).replace(/^[^.]+\./, ""),
+    operationId: id,
+    ...(description === undefined ? {} : { description }),
     parameters: advertised(parameters ?? [], true),
     responses: withHeaders(
       advertised(answers(responses as JsonObject, isObject(requestBody), hasParameters), true) as JsonObject,

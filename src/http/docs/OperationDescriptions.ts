@@ -1,0 +1,184 @@
+/** What the document says of each operation beyond its summary, by the operation's id; docs/api has the reasons. */
+export const descriptions: Readonly<Record<string, string>> = {
+  health: "Needs no credential. Says nothing about the database: use it to restart a process that hangs.",
+  ready: "`degraded` is 200 as well: without the broker commands succeed, and their messages wait. `not_ready` is 503.",
+
+  getAccount: "`-1` is any number. Domains on their way to the account count at an acceptance, and not in `used`.",
+  listWorkspaces: "The first is the default of an acceptance.",
+  listDomains: "Each with its live transfer, and whether you may offer it.",
+  getDomain: "Any other domain is 404.",
+  createApiKey: "The key is `mail_k_` and 43 characters and has no expiry. The plan limits the number of active keys.",
+  listApiKeys: "Without the keys themselves; `last_used_at` is exact to a minute.",
+  revokeApiKey: "Requests with the key are refused from the answer on.",
+
+  listWebhooks: "Active ones; `include_paused` adds paused ones. No secret.",
+  createWebhook: "Verify requests with the `secret`: it is shown here and after a rotation only.",
+  getWebhook: "`overlap_until` says until when the secret before a rotation signs as well.",
+  updateWebhook:
+    "Fields that are null or absent stay. A new URL serves the later attempts of deliveries that wait. While a webhook is paused, events that arrive make no delivery, and its deliveries wait.",
+  deleteWebhook: "Its deliveries stay readable by their ids.",
+  rotateSecret:
+    "For `overlap_seconds` both secrets sign `webhook-signature`; `X-Webhook-Signature` uses the new one at once.",
+  testWebhook:
+    "Sent whatever is subscribed. A paused webhook gets nothing: `queued` is false. Ten a minute and account.",
+  replayWebhook:
+    "Each gets a new cycle of attempts under its id, so a receiver knows repeats. Ten a minute and account.",
+  countReplay: "With the values that the POST would have. Ten a minute and account, beside the replays.",
+  listDeliveries: "`total` counts what the filter leaves, exactly; a page past the end is empty.",
+  getWebhookDelivery: "With the payload, the last answer's body and each attempt.",
+  getDelivery:
+    "`request` is the last attempt's, with the body byte for byte and masked signatures; null until an attempt has ended.",
+  replayDelivery: "409 while it has not ended. A receiver that drops repeats by `webhook-id` knows it.",
+  listAllDeliveries:
+    "A page with a filter looks at some 20,000 deliveries: it may be short, and `next_after_id` leads on.",
+  webhookStats:
+    "Attempts by outcome, with their durations, for 30 days; an attempt counts once it is settled. `next_since` leads on.",
+  oneWebhookStats:
+    "Attempts by outcome, with their durations, for 30 days; an attempt counts once it is settled. `next_since` leads on.",
+  listEventTypes: "What a receiver has to expect: the meaning, the usual members of `metadata`, and a whole body.",
+
+  listNotifications: "Kept for 400 days, and the newest 10,000.",
+  streamNotifications:
+    "Server-Sent Events. `Last-Event-ID` resumes without a gap; `reset` says that the list has to be read anew. A comment comes every 15 seconds.",
+  readAllNotifications: "What arrives during the call stays unread.",
+  getNotificationPreferences:
+    "Whether each category goes to the web, by email and to Slack; with the defaults filled in.",
+  putNotificationPreferences: "Known categories and channels are merged, unknown ones ignored.",
+  readNotification: "Marking it again changes nothing.",
+
+  me: "Roles are listed with their state; what counts is decided where a role is needed.",
+  freshness: "Ask before an operation that needs a fresh sign-in, to lead the person to one.",
+  listSessions: "Networks are shown as /24, or /48 of IPv6.",
+  listAuthenticators: "The last authenticator of the second factor is not removable.",
+  credentialCapabilities:
+    "Actions need a sign-in of the last 300 seconds, and `aal2` where the person has such an authenticator.",
+  startCredentialAction:
+    "A newer start of the same kind and target supersedes it. Secrets are in the first answer only: a replay has null.",
+  completeCredentialAction:
+    "Five bad proofs end the intent. Recovery codes are in the first answer only. A portal binding that came with the start has to come again.",
+
+  listAccessGrantReviews:
+    "Four facts are kept apart: what was decided, delivered, acknowledged, and is in effect. For a Sponsor or an effective administrator.",
+  proposeAccessGrantReview:
+    "The Access has to be active at exactly that version, and has one review at a time. The proposal counts for 7 days.",
+  approveAccessGrantReview:
+    "By an administrator who is independent of the Sponsor. `If-Match` lets it happen only to the evidence that was seen. Counts for 365 days, and makes no Access.",
+  revokeAccessGrantReview: "By an effective administrator, or the proposing Sponsor while it is proposed.",
+  proposeLifecycleServiceGrant: "One to four capabilities, in the project's environment, for at most 365 days.",
+  listLifecycleServiceGrants: 'A plain array, ascending by id; `Link` with `rel="next"` where the page is full.',
+  approveLifecycleServiceGrant: "Another version than `expected_version` is 409 `version_conflict`.",
+  revokeLifecycleServiceGrant: "Takes effect with its commit. A revocation is never refused for being late.",
+  operations:
+    "`failed` where anything failed or is ambiguous, else `pending` where anything waits, else `effective`. Counts are limited to what the caller can see.",
+  operationsDiagnostics: "What failed, which workers run, which products drifted from their state or are behind.",
+  projectDiagnostics: "For an operator with a membership in its institution, or an active owner.",
+  listJobs: "Without payloads and secrets.",
+  reconcileJob: "Changes nothing at the provider; the job ends where the provider knows the outcome.",
+  retryJob: "On an operator's word that the write may happen again.",
+  repairJob: "Where the write made a client whose name was lost with its answer.",
+  doctor:
+    "What is wrong comes first, each with its remedy. Changes nothing but streams that are missing on the broker.",
+  listAudit:
+    "All conditions have to hold. A page may be short, or empty, before the last: `next_after_id` is null on the last alone.",
+  listOwnAudit: "Without `details`, which may name others.",
+  listDeadLetters: "All conditions have to hold.",
+  countDeadLetters: "With the values that the POST would have.",
+  replayDeadLetters: "The audit keeps the reason beside the operator. A webhook that was deleted gets nothing.",
+  replayDeadLetter: "The audit keeps the reason beside the operator.",
+  queues: "`capped` where a queue holds more than is counted.",
+  busStreams: "`items` is null where the broker does not answer.",
+  listBacklogs: "To see which endpoint holds deliveries up.",
+  listSigningKeys: "With the pins for a new product, and the transition under way.",
+  announceSigningKey:
+    "By default no project switches for a day, so that products learn the key; it is 409 while another transition is under way.",
+  activateSigningKey: "`force` waits for no consumer.",
+  compromiseSigningKey: "Needs a sign-in of the last five minutes.",
+  installation: "With what would end a hold, and which messages are missing.",
+  openInstallation: "Where it is open already nothing changes. Read first which revocations may be lost.",
+  listIntakeRejects: "With the reason and the first 2,048 bytes.",
+  retryIntakeReject: "Any other rejected message has to be published again.",
+  discardIntakeReject: "It is in no list any more, and goes after 30 days.",
+  listOutgoingMails: "With what the mail server said last.",
+  retryOutgoingMail:
+    "One whose outcome is unknown may arrive twice, under one Message-ID. 409 while an attempt is under way.",
+  forgetOutgoingMail: "409 while an attempt is under way.",
+  listRollouts: "Nothing new is activated in them until their release.",
+  decideRollout: "`changed` is false where it stood so already.",
+
+  createOrganizationRequest: "Once approved the institution exists, and its author is its first Sponsor.",
+  createAccessRequest:
+    "The last signature makes the Access with its grant event. Approved is not yet Access at the product.",
+  listOwnRequests: "Each with its state and what it waits for.",
+  createPerson:
+    "Issuer and subject are unique: 409 `person_exists`. A person of an issuer that is not configured cannot sign in.",
+  listPersonNames: "At most 100 ids. A merged person has the name of the person that remains.",
+  createLinkProof:
+    "The token's sign-in is at most 300 seconds old, and it counts once. The proof is used once, within ten minutes, by its maker.",
+  createLinkRequest: "Two identities that took part in one decision are 409 `four_eyes_collapsed`.",
+  objectToLinkRequest: "Until the link is made: 24 hours after the other side was told, at the earliest.",
+
+  listInstitutions: "With your own roles.",
+  getInstitution: "With your own roles; any other institution is 404.",
+  listMembers: "One item a person, with every role, ended ones included, and whether it counts now.",
+  listEnrollments: "Recipients are masked.",
+  createEnrollment: "A recipient that is no address is taken, and stays `held` with the delivery `failed`.",
+  listAccess: "With the version and the event that a proposal of a review names.",
+  acceptEnrollment:
+    "The person whose verified email is the recipient's becomes a member; anyone else waits for an administrator.",
+  revokeEnrollment: "The mailed token is worthless from then on.",
+  changeMembership: "With the last signature the membership has that role and state.",
+  registerWebsite:
+    "One website an institution and environment. It is registered at once; its review lets the provider's job make its client.",
+  listProjects: "Each with its state, its version, and why it is held where it is.",
+  getProject: "Owners, launches and registration are null for a caller who only has Access to the project.",
+  withdrawWebsite:
+    "By an effective administrator or an active owner. Access stays as evidence. The state is judged before the version.",
+  proposeLaunch:
+    "The URL's host lies under a verified domain of the institution. An approved launch that is not complete is `held`, with the reason.",
+  listLaunchProposals: "Of which the project itself shows the newest 20.",
+  listProjectOwners: "A former owner is one whose `active` is false.",
+  changeProjectOwner: "Answers with all owners. The last active owner stays: 409 `last_owner`.",
+  listProjectEvents: "What the project's products are told, signed or not yet.",
+  listPolicyReviews: "A review names the roles that sign, and who has signed.",
+  approvePolicyReview: "Different people sign, never the author. A role that is not required, or has signed, is 409.",
+  declinePolicyReview: "Ends the review, and its request with it.",
+
+  consoleSession: "The console's own first request; other clients use `GET /v1/me` or `GET /v1/account`.",
+  createEmbedLink: "The link opens one session of an hour for webhooks, deliveries and event types.",
+  openEmbedSession: "A token counts once.",
+
+  lifecycleEvents:
+    "`wait` holds the answer until there is an event or the time is over. 410 `cursor_expired`: take a snapshot.",
+  lifecycleSnapshot:
+    "Where a product begins, and begins again after `cursor_expired`. A large state comes in parts that are named by their digests.",
+  lifecycleSnapshotPart: "Check its digest: the signed list of parts names it.",
+  acknowledgeLifecycle: "A position is acknowledged once the product's own transaction has committed it.",
+  lifecycleKeys: "Needs no credential, and may be cached.",
+  createStream: "Shared Signals Framework 1.0, 8.1.1.1.",
+  readStreams: "Shared Signals Framework 1.0, 8.1.1.2.",
+  updateStream:
+    "Shared Signals Framework 1.0, 8.1.1.3. Properties that the transmitter supplies may be sent only as they are.",
+  replaceStream:
+    "Shared Signals Framework 1.0, 8.1.1.4. Properties that the transmitter supplies may be sent only as they are.",
+  deleteStream: "Shared Signals Framework 1.0, 8.1.1.5.",
+  readStreamStatus: "Shared Signals Framework 1.0, 8.1.2.1.",
+  updateStreamStatus: "Shared Signals Framework 1.0, 8.1.2.2.",
+  verifyStream: "Shared Signals Framework 1.0, 8.1.4. The event carries the `state` of the request.",
+  addStreamSubject: "Shared Signals Framework 1.0, 8.1.3.2.",
+  removeStreamSubject: "Shared Signals Framework 1.0, 8.1.3.3.",
+  pollStream: "RFC 8936. Events that are not acknowledged come again.",
+  ssfConfiguration: "Needs no credential.",
+
+  initiateTransfer: "By an owner of the domain, five a minute. Not while broadcasts or emails of it are scheduled.",
+  getDomainDkim: "Publish the record of the prepared key before the transfer completes.",
+  listIncomingTransfers: "Those addressed to your account's email.",
+  listOutgoingTransfers: "Each with its status.",
+  acceptEligibility: "With the reason where you could not.",
+  getTransfer: "Of a transfer of others it is 404.",
+  cancelTransfer: "Only while it is pending.",
+  acceptTransfer: "For 24 hours a mailed link stops it; then the domain moves.",
+  acceptTransferById: "For 24 hours a mailed link stops it; then the domain moves.",
+  declineTransfer: "Only while it is pending.",
+  stopTransfer: "Needs no sign-in: the link was mailed to the owner.",
+  forceTransfer: "Needs a fresh sign-in, and no acceptance.",
+}

@@ -85,7 +85,7 @@ describe("the OpenAPI document", () => {
   it("documents validation where it can fail, and the problems that any operation can meet once", () => {
     const statuses = (path: string, method: string) =>
       Object.keys(at(spec, "paths", path, method, "responses") as object)
-    assert.deepStrictEqual(statuses("/v1/current", "get"), ["200", "default"])
+    assert.deepStrictEqual(statuses("/v1/current", "get"), ["200", "4XX", "default"])
     assert.includeMembers(statuses("/v1/things", "get"), ["200", "422"])
     assert.includeMembers(statuses("/v1/strict", "post"), ["422", "default"])
     assert.deepStrictEqual(at(spec, "paths", "/v1/strict", "post", "responses", "default"), {

@@ -239,7 +239,7 @@ layer(management({ ROLES: "api" }), { excludeTestServices: true })("Refusals of 
         [verify, "post", ["204", ...always]],
         [add, "post", ["200", ...always]],
         [remove, "post", ["204", ...always]],
-        ["/.well-known/ssf-configuration/lifecycle", "get", ["200", "default"]],
+        ["/.well-known/ssf-configuration/lifecycle", "get", ["200", "4XX", "default"]],
       ]
       for (const [path, method, statuses] of expected) {
         assert.sameMembers(Object.keys(paths[path]![method]!.responses), [...statuses], `${method} ${path}`)

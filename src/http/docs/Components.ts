@@ -3,7 +3,7 @@
  *
  * An operation names its own answers. What any operation may answer (a body that is too large, a rate limit, a
  * database that is away) is its `default` answer, the same for all, so that neither the document nor a generated
- * client repeats a dozen answers 139 times.
+ * client repeats a dozen answers for every operation.
  */
 import { at, type DocumentJson, isObject, type JsonObject } from "./DocumentJson.ts"
 import { commonHeaders, headersOf, retryAfter } from "./Headers.ts"
@@ -72,7 +72,7 @@ class Named {
 const pascal = (code: string) => code.replaceAll(/(?:^|_)([a-z])/g, (_, letter: string) => letter.toUpperCase())
 
 /** What an answer is about: its codes, or those that say something about the operation where it has any. */
-const told = (
+const ownCodes = (
   response: DocumentJson,
   problems: ProblemSchemas,
 ): ReadonlyArray<readonly [code: string, title: string]> => {
@@ -85,7 +85,7 @@ const told = (
 const answerName = (response: DocumentJson, problems: ProblemSchemas): string => {
   const content = at(response, "content")
   if (!isObject(content)) return "NoContent"
-  const [first, second, third, ...more] = told(response, problems).map(([code]) => pascal(code))
+  const [first, second, third, ...more] = ownCodes(response, problems).map(([code]) => pascal(code))
   if (first === undefined) {
     return Object.values(content).flatMap((media) => namesIn(at(media, "schema")))[0] ?? "Success"
   }
@@ -99,7 +99,7 @@ const narrowed = (response: DocumentJson, problems: ProblemSchemas): DocumentJso
   const { headers, ...rest } = response as JsonObject
   return {
     ...rest,
-    description: told(response, problems).map(([, title]) => title).join("; "),
+    description: ownCodes(response, problems).map(([, title]) => title).join("; "),
     headers: { ...headers as JsonObject, ...(problems.pass(names) ? retryAfter : {}) },
     content: { ...at(response, "content") as JsonObject, [problemType]: { schema: problems.anyOf(names) } },
   }

@@ -115,7 +115,7 @@ export const descriptions: Readonly<Record<string, string>> = {
   createLinkProof:
     "The token's sign-in is at most 300 seconds old, and it counts once. The proof is used once, within ten minutes, by its maker.",
   createLinkRequest: "Two identities that took part in one decision are 409 `four_eyes_collapsed`.",
-  objectToLinkRequest: "Until the link is made: 24 hours after the other side was told, at the earliest.",
+  objectToLinkRequest: "Until the link is made: 24 hours after the other side was mailed, at the earliest.",
 
   listInstitutions: "With your own roles.",
   getInstitution: "With your own roles; any other institution is 404.",
@@ -138,7 +138,7 @@ export const descriptions: Readonly<Record<string, string>> = {
   listLaunchProposals: "Of which the project itself shows the newest 20.",
   listProjectOwners: "A former owner is one whose `active` is false.",
   changeProjectOwner: "Answers with all owners. The last active owner stays: 409 `last_owner`.",
-  listProjectEvents: "What the project's products are told, signed or not yet.",
+  listProjectEvents: "What the project's products receive, signed or not yet.",
   listPolicyReviews: "A review names the roles that sign, and who has signed.",
   approvePolicyReview: "Different people sign, never the author. A role that is not required, or has signed, is 409.",
   declinePolicyReview: "Ends the review, and its request with it.",

@@ -94,12 +94,13 @@ const answerName = (response: DocumentJson, problems: ProblemSchemas): string =>
 
 /** The answer with the schema of its problems, and a description of those that are the operation's. */
 const narrowed = (response: DocumentJson, problems: ProblemSchemas): DocumentJson => {
-  const names = problemsIn(response)
+  // In one order, so that answers with the same problems are one.
+  const names = problemsIn(response).toSorted()
   if (names.length === 0 || !names.every(problems.has)) return response
   const { headers, ...rest } = response as JsonObject
   return {
     ...rest,
-    description: ownCodes(response, problems).map(([, title]) => title).join("; "),
+    description: ownCodes(response, problems).map(([, title]) => title).toSorted().join("; "),
     headers: { ...headers as JsonObject, ...(problems.pass(names) ? retryAfter : {}) },
     content: { ...at(response, "content") as JsonObject, [problemType]: { schema: problems.anyOf(names) } },
   }

@@ -5,7 +5,12 @@ import { day } from "../../../support/Fixtures.ts"
 
 const resolved = (schema: Schema): Schema => {
   const { $ref, ...rest } = schema
-  if ($ref === undefined) return schema
+  if ($ref === undefined) {
+    const { type, ...others } = schema
+    return Array.isArray(type)
+      ? { anyOf: type.map((one) => one === "null" ? { type: one } : { ...others, type: one }) }
+      : schema
+  }
   return { ...resolved(spec.components.schemas[$ref.split("/").at(-1)]), ...rest }
 }
 

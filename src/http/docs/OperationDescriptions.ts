@@ -123,6 +123,8 @@ export const descriptions: Readonly<Record<string, string>> = {
   listEnrollments: "Recipients are masked.",
   createEnrollment: "A recipient that is no address is taken, and stays `held` with the delivery `failed`.",
   listAccess: "With the version and the event that a proposal of a review names.",
+  explainAccess:
+    "From what decisions left behind: the request with its signatures and whom each signer was independent of, versions with what products had and acknowledged, reviews, and all that keeps it from being effective.",
   acceptEnrollment:
     "The person whose verified email is the recipient's becomes a member; anyone else waits for an administrator.",
   revokeEnrollment: "The mailed token is worthless from then on.",

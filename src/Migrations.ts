@@ -55,6 +55,7 @@ import listedLaunches from "../migrations/0046_listed_launches.ts"
 import operatorLists from "../migrations/0047_operator_lists.ts"
 import embedLinks from "../migrations/0048_embed_links.ts"
 import octavesOfAttempts from "../migrations/0061_octaves_of_attempts.ts"
+import webhookHealth from "../migrations/0062_webhook_health.ts"
 import pastAccess from "../migrations/0080_past_access.ts"
 import { lock } from "../services/platform/database/AdvisoryLocks.ts"
 import { Database } from "../services/platform/database/Database.ts"
@@ -111,6 +112,7 @@ const migrations: ReadonlyArray<Migrator.ResolvedMigration> = [
   [47, "operator_lists", Effect.succeed(operatorLists)],
   [48, "embed_links", Effect.succeed(embedLinks)],
   [61, "octaves_of_attempts", Effect.succeed(octavesOfAttempts)],
+  [62, "webhook_health", Effect.succeed(webhookHealth)],
   [80, "past_access", Effect.succeed(pastAccess)],
 ]
 
@@ -142,6 +144,7 @@ export const tables: ReadonlyArray<string> = [
   "demo_rows",
   "webhooks",
   "webhook_lanes",
+  "webhook_health",
   "events",
   "deliveries",
   "attempts",

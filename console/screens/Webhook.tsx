@@ -7,7 +7,6 @@ import type { AnswerOf, RequestOf } from "../contract/EndpointTypes.ts"
 import { useDraft } from "../Drafts.ts"
 import { go, type Params } from "../Location.ts"
 import { announce } from "../parts/Announce.tsx"
-import { Badge } from "../parts/Badge.tsx"
 import { CopyButton, ShownOnce } from "../parts/Copy.tsx"
 import { DeliveryTable } from "../parts/DeliveryState.tsx"
 import { DialogButton } from "../parts/Dialog.tsx"
@@ -15,6 +14,7 @@ import { EventChoice } from "../parts/EventChoice.tsx"
 import { Failure } from "../parts/Failure.tsx"
 import { Form, SelectField, TextField } from "../parts/Form.tsx"
 import { Page } from "../parts/Page.tsx"
+import { DescriptionField, Health } from "../parts/WebhookState.tsx"
 import { When } from "../parts/When.tsx"
 import { useRefresh } from "../Refresh.ts"
 import { type Resource, useResource } from "../Resource.ts"
@@ -30,10 +30,14 @@ interface Opened {
 
 const Edit = ({ close, done, of }: Opened): JSX.Element => {
   const action = useAction()
-  const draft = useDraft("edit", { url: of.url, events: of.events as ReadonlyArray<string> })
-  const { events, url } = draft.value.value
+  const draft = useDraft("edit", {
+    url: of.url,
+    description: of.description ?? "",
+    events: of.events as ReadonlyArray<string>,
+  })
+  const { description, events, url } = draft.value.value
   const write = async () => {
-    const payload = { url, events: events as Events }
+    const payload = { url, description, events: events as Events }
     if (!await action.run(() => ask("updateWebhook", { params: { webhook_id: of.id }, payload }))) return
     announce("The webhook is changed.")
     close()
@@ -50,6 +54,7 @@ const Edit = ({ close, done, of }: Opened): JSX.Element => {
         value={url}
         onInput={(url) => draft.set({ url })}
       />
+      <DescriptionField action={action} value={description} onInput={(description) => draft.set({ description })} />
       <EventChoice chosen={events} onChange={(events) => draft.set({ events })} />
     </Form>
   )
@@ -221,8 +226,22 @@ const Facts = ({ of }: { readonly of: Webhook }): JSX.Element => (
   <dl>
     <div>
       <dt>State</dt>
-      <dd>{of.is_active ? <Badge tone="good">active</Badge> : <Badge tone="off">paused</Badge>}</dd>
+      <dd>
+        <Health of={of} />
+      </dd>
     </div>
+    <div>
+      <dt>Last success</dt>
+      <dd>
+        <When at={of.last_success_at} exact never="none" />
+      </dd>
+    </div>
+    {of.description === null ? null : (
+      <div>
+        <dt>Description</dt>
+        <dd>{of.description}</dd>
+      </div>
+    )}
     <div>
       <dt>Events</dt>
       <dd>{of.events.join(", ")}</dd>

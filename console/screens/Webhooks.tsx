@@ -7,7 +7,6 @@ import type { AnswerOf, RequestOf } from "../contract/EndpointTypes.ts"
 import { useDraft } from "../Drafts.ts"
 import { embedded } from "../Location.ts"
 import { announce } from "../parts/Announce.tsx"
-import { Badge } from "../parts/Badge.tsx"
 import { ShownOnce } from "../parts/Copy.tsx"
 import { DialogButton } from "../parts/Dialog.tsx"
 import { EventChoice } from "../parts/EventChoice.tsx"
@@ -15,6 +14,7 @@ import { Failure } from "../parts/Failure.tsx"
 import { Do, Form, TextField } from "../parts/Form.tsx"
 import { Page } from "../parts/Page.tsx"
 import { Table } from "../parts/Table.tsx"
+import { DescriptionField, Health } from "../parts/WebhookState.tsx"
 import { When } from "../parts/When.tsx"
 import { useResource } from "../Resource.ts"
 
@@ -28,12 +28,12 @@ interface Opened {
 
 const Create = ({ close, done }: Opened): JSX.Element => {
   const action = useAction()
-  const draft = useDraft("webhook", { url: "https://", events: [] as ReadonlyArray<string> })
+  const draft = useDraft("webhook", { url: "https://", description: "", events: [] as ReadonlyArray<string> })
   const secret = useSignal<string | null>(null)
-  const { events, url } = draft.value.value
+  const { description, events, url } = draft.value.value
   const write = () =>
     action.run(async () => {
-      const made = await ask("createWebhook", { payload: { url, events: events as Events } })
+      const made = await ask("createWebhook", { payload: { url, description, events: events as Events } })
       secret.value = made.secret
       await done()
     })
@@ -55,6 +55,7 @@ const Create = ({ close, done }: Opened): JSX.Element => {
         value={url}
         onInput={(url) => draft.set({ url })}
       />
+      <DescriptionField action={action} value={description} onInput={(description) => draft.set({ description })} />
       <EventChoice chosen={events} onChange={(events) => draft.set({ events })} />
     </Form>
   )
@@ -112,11 +113,17 @@ const Webhooks = (): JSX.Element => {
           keyOf={({ id }) => id}
           empty="There is no webhook yet. Create one to be told of what happens to your mail."
           columns={[
-            { head: "Address", cell: ({ id, url }) => <a href={`/console/webhooks/${id}`}>{url}</a> },
             {
-              head: "State",
-              cell: ({ is_active }) => is_active ? <Badge tone="good">active</Badge> : <Badge tone="off">paused</Badge>,
+              head: "Address",
+              cell: ({ description, id, url }) => (
+                <>
+                  <a href={`/console/webhooks/${id}`}>{url}</a>
+                  {description === null ? null : <div class="note">{description}</div>}
+                </>
+              ),
             },
+            { head: "State", cell: (one) => <Health of={one} /> },
+            { head: "Last success", cell: ({ last_success_at }) => <When at={last_success_at} never="none" /> },
             {
               head: "Events",
               cell: ({ events }) => (

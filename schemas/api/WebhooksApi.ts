@@ -7,7 +7,15 @@ import { WebhookDetails, WebhookView, WebhookWithSecret } from "../mail/Webhook.
 import { InvalidCredentials, RateLimited } from "../problems/HttpProblems.ts"
 import { DeliveryNotFound, DeliveryUnderWay, WebhookLimit, WebhookNotFound } from "../problems/WebhookProblems.ts"
 import { complains, valueError } from "../Validation/Fault.ts"
-import { BodyBoolean, BodyIntOr, ListFilter, maxCodePoints, QueryBooleanOr, QueryIntOr } from "../Validation/Scalars.ts"
+import {
+  BodyBoolean,
+  BodyIntOr,
+  ListFilter,
+  maxCodePoints,
+  QueryBooleanOr,
+  QueryIntOr,
+  Text,
+} from "../Validation/Scalars.ts"
 import { HTTPValidationError } from "../Validation.ts"
 import { AskedTime, Id } from "../Wire.ts"
 import { Authenticated, Presented } from "./CredentialsApi.ts"
@@ -31,14 +39,18 @@ const called = (body: unknown) => [{ loc: ["url"], url: Object(body).url }]
 /** At least one; repeats collapse. There are fewer types than the bound, which keeps a refusal cheap. */
 const Events = Schema.Array(EventType).check(Schema.isMinLength(1), Schema.isMaxLength(100))
 
-export const NewWebhook = Schema.Struct({ url: WebhookUrl, events: Events }).annotate({ identifier: "NewWebhook" })
-
 // "or null" means that a field may be null or absent; both leave it as it is.
 const orNull = <S extends Schema.Top>(schema: S) => Schema.optionalKey(Schema.NullOr(schema))
+
+const Description = Text(0, 500).annotate({ description: "What the webhook is for; an empty text removes it" })
+
+export const NewWebhook = Schema.Struct({ url: WebhookUrl, events: Events, description: orNull(Description) })
+  .annotate({ identifier: "NewWebhook" })
 
 export const WebhookUpdate = Schema.Struct({
   url: orNull(WebhookUrl),
   events: orNull(Events),
+  description: orNull(Description),
   is_active: orNull(BodyBoolean),
 }).annotate({ identifier: "WebhookUpdate" })
 export type WebhookUpdate = typeof WebhookUpdate.Type

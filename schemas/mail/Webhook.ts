@@ -3,11 +3,29 @@ import { Schema } from "effect"
 import { Id, Timestamp } from "../Wire.ts"
 import { EventType } from "./MailEvent.ts"
 
+/**
+ * `unused` before the first attempt, `healthy` while attempts succeed, `failing` since an attempt failed and none has
+ * succeeded after it, `paused` while it is not active.
+ */
+export const WebhookHealth = Schema.Literals(["unused", "healthy", "failing", "paused"])
+export type WebhookHealth = typeof WebhookHealth.Type
+
 export const WebhookView = Schema.Struct({
   id: Id,
   url: Schema.String,
+  description: Schema.NullOr(Schema.String),
   events: Schema.Array(EventType),
   is_active: Schema.Boolean,
+  health: WebhookHealth.annotate({
+    description:
+      "`failing`: an attempt failed, and none has succeeded in a later minute; `unused`: no attempt has ended yet",
+  }),
+  last_success_at: Schema.NullOr(Timestamp).annotate({
+    description: "When the last attempt that succeeded began: the minute, some seconds late; null where none did",
+  }),
+  failing_since: Schema.NullOr(Timestamp).annotate({
+    description: "The minute of the first failure after the last success; null where there is none",
+  }),
   created_at: Timestamp,
 }).annotate({ identifier: "Webhook" })
 export type WebhookView = typeof WebhookView.Type

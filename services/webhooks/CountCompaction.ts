@@ -1,4 +1,7 @@
-/** Compacts the rows of delivery counts and of their minutes, so that a total is a sum of few rows. It does not change the totals. */
+/**
+ * Compacts the rows of delivery counts and of their minutes, so that a total is a sum of few rows. It does not change the
+ * totals. The minutes that it compacts also bring the health of their webhooks up to date, so that no settlement has to.
+ */
 import type { PgClient } from "@effect/sql-pg"
 import { Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
@@ -29,6 +32,33 @@ const compactCounts = (sql: PgClient.PgClient) =>
     )
     select count(*)::int as n from removed`
 
+/**
+ * SQL: adds the minutes of the CTE `removed` to the health of their webhooks. Minutes may come in any order. A failure
+ * in the minute of a success does not count as one after it.
+ */
+const newHealth = (sql: PgClient.PgClient) =>
+  sql.literal(`
+      insert into webhook_health as known (webhook_id, last_success_at, last_failure_at, failing_since)
+      select e.webhook_id, e.success, e.failure, (
+        select min(r.minute) from removed r
+        where r.webhook_id = e.webhook_id and r.outcome <> 'delivered' and (e.success is null or r.minute > e.success)
+      )
+      from (
+        select r.webhook_id,
+          greatest(max(r.minute) filter (where r.outcome = 'delivered'), max(h.last_success_at)) as success,
+          greatest(max(r.minute) filter (where r.outcome <> 'delivered'), max(h.last_failure_at)) as failure
+        from removed r join webhooks w on w.id = r.webhook_id and w.deleted_at is null
+        left join webhook_health h on h.webhook_id = r.webhook_id
+        group by r.webhook_id
+      ) e
+      on conflict (webhook_id) do update
+      set last_success_at = excluded.last_success_at, last_failure_at = excluded.last_failure_at,
+        failing_since = case
+          when excluded.last_failure_at > coalesce(excluded.last_success_at, '-infinity') then coalesce(
+            least(case when known.failing_since > coalesce(excluded.last_success_at, '-infinity')
+              then known.failing_since end, excluded.failing_since), excluded.last_failure_at)
+        end`)
+
 /** The same of the minutes of statistics. */
 const compactMinutes = (sql: PgClient.PgClient) =>
   sql<{ n: number }>`
@@ -49,6 +79,8 @@ const compactMinutes = (sql: PgClient.PgClient) =>
       select webhook_id, minute, outcome, ms_octave, sum(n), sum(ms_sum), max(ms_max), true from (
         select * from removed union all select * from replaced
       ) a group by 1, 2, 3, 4
+    ), health as (
+      -- Writes what these minutes say of the health of their webhooks.${newHealth(sql)}
     )
     select count(*)::int as n from removed`
 

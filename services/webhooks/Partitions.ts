@@ -209,6 +209,8 @@ export class Partitions extends Context.Service<Partitions, {
               ) returning id
             ), minutes as (
               delete from delivery_minutes m using gone where m.webhook_id = gone.id
+            ), health as (
+              delete from webhook_health h using gone where h.webhook_id = gone.id
             )
             delete from delivery_counts c using gone where c.webhook_id = gone.id`
         })

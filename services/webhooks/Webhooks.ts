@@ -6,7 +6,7 @@ import { Clock, Context, Effect, Layer, Redacted, Result } from "effect"
 import type { SqlError } from "effect/sql"
 import type { Credential } from "../../schemas/api/CredentialsApi.ts"
 import type { EventType } from "../../schemas/mail/MailEvent.ts"
-import type { WebhookDetails, WebhookView, WebhookWithSecret } from "../../schemas/mail/Webhook.ts"
+import type { WebhookDetails, WebhookHealth, WebhookView, WebhookWithSecret } from "../../schemas/mail/Webhook.ts"
 import type { InvalidCredentials } from "../../schemas/problems/HttpProblems.ts"
 import { WebhookLimit, WebhookNotFound } from "../../schemas/problems/WebhookProblems.ts"
 import { HTTPValidationError } from "../../schemas/Validation.ts"
@@ -35,9 +35,13 @@ export interface WebhooksConfig {
 interface ReadRow {
   readonly id: string
   readonly url: string
+  readonly description: string | null
   readonly events: ReadonlyArray<EventType>
   readonly is_active: boolean
   readonly created_at: Date
+  readonly last_success_at: Date | null
+  readonly last_failure_at: Date | null
+  readonly failing_since: Date | null
 }
 
 interface Row extends ReadRow {
@@ -46,18 +50,37 @@ interface Row extends ReadRow {
   readonly secret: Uint8Array
 }
 
+const columns = `w.id, w.url, w.description, w.events, w.is_active, w.created_at,
+  h.last_success_at, h.last_failure_at, h.failing_since`
+
+const noAttempts = { last_success_at: null, last_failure_at: null, failing_since: null }
+
+const healthOf = ({ failing_since, is_active, last_failure_at, last_success_at }: ReadRow): WebhookHealth => {
+  if (!is_active) return "paused"
+  if (failing_since !== null) return "failing"
+  return last_success_at === null && last_failure_at === null ? "unused" : "healthy"
+}
+
 const viewOf = (row: ReadRow): WebhookView => ({
   id: row.id,
   url: row.url,
+  description: row.description,
   events: row.events,
   is_active: row.is_active,
+  health: healthOf(row),
+  last_success_at: row.last_success_at?.toISOString() ?? null,
+  failing_since: row.failing_since?.toISOString() ?? null,
   created_at: row.created_at.toISOString(),
 })
 
 export class Webhooks extends Context.Service<Webhooks, {
   readonly create: (
     accountId: string,
-    webhook: { readonly url: string; readonly events: ReadonlyArray<EventType> },
+    webhook: {
+      readonly url: string
+      readonly events: ReadonlyArray<EventType>
+      readonly description?: string | undefined
+    },
   ) => Effect.Effect<WebhookWithSecret, WebhookLimit | HTTPValidationError>
   /** JSON text of an array of `WebhookView`, newest first. */
   readonly list: (
@@ -113,8 +136,9 @@ const make = Effect.fnUntraced(function* (config: WebhooksConfig) {
   const load = Effect.fnUntraced(function* (accountId: string, id: string) {
     const [row] = isUuid(id)
       ? yield* sql<Row>`
-        select id, url, events, is_active, version, secret_kid, secret, created_at from webhooks
-        where id = ${id}::uuid and account_id = ${accountId}::uuid and deleted_at is null for update`
+        select ${sql.literal(columns)}, w.version, w.secret_kid, w.secret
+        from webhooks w left join webhook_health h on h.webhook_id = w.id
+        where w.id = ${id}::uuid and w.account_id = ${accountId}::uuid and w.deleted_at is null for update of w`
       : []
     return row ?? (yield* new WebhookNotFound())
   })
@@ -133,39 +157,39 @@ const make = Effect.fnUntraced(function* (config: WebhooksConfig) {
       const secret = generateSecret()
       const sealed = seal(id, "secret", secret)
       const events = [...new Set(webhook.events)]
+      const description = webhook.description || null
       yield* sql`
-        insert into webhooks (id, account_id, url, events, is_active, version, secret_kid, secret, created_at, updated_at)
-        values (${id}::uuid, ${accountId}::uuid, ${webhook.url}, ${events}::text[], true, 1, ${sealed.kid}, ${sealed.bytes},
-          ${now}, ${now})`
+        insert into webhooks (id, account_id, url, description, events, is_active, version, secret_kid, secret,
+          created_at, updated_at)
+        values (${id}::uuid, ${accountId}::uuid, ${webhook.url}, ${description}, ${events}::text[], true, 1, ${sealed.kid},
+          ${sealed.bytes}, ${now}, ${now})`
       yield* sql`insert into webhook_lanes (webhook_id, account_id) values (${id}::uuid, ${accountId}::uuid)`
       yield* record(accountId, id, ["created"])
-      return { id, url: webhook.url, events, is_active: true, created_at: now.toISOString(), secret }
+      const row = { id, url: webhook.url, description, events, is_active: true, created_at: now, ...noAttempts }
+      return { ...viewOf(row), secret }
     },
     sql.withTransaction,
     Effect.catchTag("SqlError", Effect.die),
   )
 
   const list: Webhooks["Service"]["list"] = Effect.fn("Webhooks.list")(function* (credential, includePaused) {
-    const [row] = yield* reads<{ key_id: string | null; body: string }>`
+    const rows = yield* reads<{ readonly key_id: string | null } & (ReadRow | { readonly id: null })>`
       with who as (${who(reads, credential)})
-      select key_id::text, (
-        select array_to_json(array(select row_to_json(v) from (
-          select w.id, w.url, w.events, w.is_active,
-            to_char(w.created_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') as created_at
-          from webhooks w
-          where w.account_id = who.account_id and w.deleted_at is null and (w.is_active or ${includePaused})
-          order by w.created_at desc, w.id desc
-        ) v))
-      )::text as body
-      from who`.pipe(Effect.orDie)
-    return (yield* principals.seen(row)).body
+      select who.key_id::text, ${reads.literal(columns)} from who
+      left join webhooks w
+        on w.account_id = who.account_id and w.deleted_at is null and (w.is_active or ${includePaused})
+      left join webhook_health h on h.webhook_id = w.id
+      order by w.created_at desc, w.id desc`.pipe(Effect.orDie)
+    yield* principals.seen(rows[0])
+    return JSON.stringify(rows.flatMap((row) => row.id === null ? [] : [viewOf(row)]))
   })
 
   const get: Webhooks["Service"]["get"] = Effect.fn("Webhooks.get")(function* (accountId, id) {
     const [row] = isUuid(id)
       ? yield* reads<ReadRow & { readonly updated_at: Date; readonly old_secret_until: Date | null }>`
-        select id, url, events, is_active, created_at, updated_at, old_secret_until from webhooks
-        where id = ${id}::uuid and account_id = ${accountId}::uuid and deleted_at is null`.pipe(Effect.orDie)
+        select ${reads.literal(columns)}, w.updated_at, w.old_secret_until
+        from webhooks w left join webhook_health h on h.webhook_id = w.id
+        where w.id = ${id}::uuid and w.account_id = ${accountId}::uuid and w.deleted_at is null`.pipe(Effect.orDie)
       : []
     if (row === undefined) return yield* new WebhookNotFound()
     const until = row.old_secret_until
@@ -201,14 +225,16 @@ const make = Effect.fnUntraced(function* (config: WebhooksConfig) {
       if (change.url !== undefined) yield* checkUrl(change.url)
       const row = yield* load(accountId, id)
       const { state, events } = transition(
-        { url: row.url, events: row.events, isActive: row.is_active },
+        { url: row.url, description: row.description, events: row.events, isActive: row.is_active },
         { _tag: "Update", ...change },
       )
       if (events.length === 0) return viewOf(row)
       const now = new Date(yield* Clock.currentTimeMillis)
       yield* sql`
-        update webhooks set url = ${state.url}, events = ${[...state.events]}::text[], is_active = ${state.isActive},
-          version = version + 1, updated_at = ${now}
+        update webhooks set url = ${state.url}, description = ${state.description},
+          events = ${[
+        ...state.events,
+      ]}::text[], is_active = ${state.isActive}, version = version + 1, updated_at = ${now}
         where id = ${id}::uuid and version = ${row.version}`
       yield* updateQueueState(id, events, now)
       yield* record(accountId, id, events)
@@ -227,7 +253,13 @@ const make = Effect.fnUntraced(function* (config: WebhooksConfig) {
           coalesceKey: `webhook-paused.${id}`,
         })
       }
-      return viewOf({ ...row, url: state.url, events: state.events, is_active: state.isActive })
+      return viewOf({
+        ...row,
+        url: state.url,
+        description: state.description,
+        events: state.events,
+        is_active: state.isActive,
+      })
     },
     sql.withTransaction,
     Effect.catchTag("SqlError", Effect.die),

@@ -6,6 +6,8 @@ import type { EventType } from "../../../schemas/mail/MailEvent.ts"
 
 export interface WebhookState {
   readonly url: string
+  /** Null where there is none. */
+  readonly description: string | null
   readonly events: ReadonlyArray<EventType>
   readonly isActive: boolean
 }
@@ -14,6 +16,8 @@ export type WebhookCommand =
   | {
     readonly _tag: "Update"
     readonly url?: string | undefined
+    /** An empty text removes it. */
+    readonly description?: string | undefined
     readonly events?: ReadonlyArray<EventType> | undefined
     readonly isActive?: boolean | undefined
   }
@@ -36,11 +40,14 @@ export const transition = (state: WebhookState, command: WebhookCommand): Transi
   if (command._tag === "Rotate") return { state, events: ["secret-rotated"] }
   const next: WebhookState = {
     url: command.url ?? state.url,
+    description: command.description === undefined ? state.description : command.description || null,
     events: command.events === undefined ? state.events : [...new Set(command.events)],
     isActive: command.isActive ?? state.isActive,
   }
   const events: Array<WebhookEvent> = []
-  if (next.url !== state.url || !sameEvents(next.events, state.events)) events.push("updated")
+  const edited = next.url !== state.url || next.description !== state.description ||
+    !sameEvents(next.events, state.events)
+  if (edited) events.push("updated")
   if (next.isActive !== state.isActive) events.push(next.isActive ? "resumed" : "paused")
   return { state: next, events }
 }

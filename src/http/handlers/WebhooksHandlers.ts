@@ -43,7 +43,11 @@ export const webhooks = HttpApiBuilder.group(
         return json(yield* service.list(yield* Credential, query.include_paused))
       }),
       createWebhook: Effect.fnUntraced(function* ({ payload }) {
-        return yield* service.create((yield* Principal).accountId, payload)
+        const { description, ...webhook } = payload
+        return yield* service.create((yield* Principal).accountId, {
+          ...webhook,
+          ...(description == null ? {} : { description }),
+        })
       }),
       getWebhook: Effect.fnUntraced(function* ({ params }) {
         return yield* service.get((yield* Principal).accountId, params.webhook_id)
@@ -53,6 +57,7 @@ export const webhooks = HttpApiBuilder.group(
         return yield* service.update((yield* Principal).accountId, id, {
           ...(payload.url == null ? {} : { url: payload.url }),
           ...(payload.events == null ? {} : { events: payload.events }),
+          ...(payload.description == null ? {} : { description: payload.description }),
           ...(payload.is_active == null ? {} : { isActive: payload.is_active }),
         })
       }),

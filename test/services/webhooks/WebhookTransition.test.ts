@@ -9,8 +9,14 @@ import {
 
 const url = fc.constantFrom("https://a.example/", "https://b.example/hook")
 const events = fc.array(fc.constantFrom(...eventTypes), { minLength: 1, maxLength: 10 })
-const state = fc.record({ url, events: events.map((all) => [...new Set(all)]), isActive: fc.boolean() })
-const update = fc.record({ url, events, isActive: fc.boolean() }, { requiredKeys: [] })
+const description = fc.constantFrom("", "Orders", "Bounces")
+const state = fc.record({
+  url,
+  description: description.map((text) => text || null),
+  events: events.map((all) => [...new Set(all)]),
+  isActive: fc.boolean(),
+})
+const update = fc.record({ url, description, events, isActive: fc.boolean() }, { requiredKeys: [] })
   .map((change): WebhookCommand => ({ _tag: "Update", ...change }))
 const command = fc.oneof(
   update,
@@ -21,7 +27,8 @@ describe("transition", () => {
   it("an update has exactly the events of its changes", () => {
     fc.assert(fc.property(state, update, (before, change) => {
       const { state: after, events } = transition(before, change)
-      const edited = after.url !== before.url || after.events.join() !== before.events.join()
+      const edited = after.url !== before.url || after.events.join() !== before.events.join() ||
+        after.description !== before.description
       assert.strictEqual(events.includes("updated"), edited)
       assert.strictEqual(events.includes("paused"), before.isActive && !after.isActive)
       assert.strictEqual(events.includes("resumed"), !before.isActive && after.isActive)
@@ -35,6 +42,10 @@ describe("transition", () => {
       const { state: after } = transition(before, change)
       assert.strictEqual(after.url, change.url ?? before.url)
       assert.strictEqual(after.isActive, change.isActive ?? before.isActive)
+      assert.strictEqual(
+        after.description,
+        change.description === undefined ? before.description : change.description || null,
+      )
       assert.deepStrictEqual(after.events, [...new Set(change.events ?? before.events)])
     }))
   })

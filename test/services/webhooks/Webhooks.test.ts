@@ -27,13 +27,10 @@ const decode = Schema.decodeUnknownSync(Schema.fromJsonString(Schema.Array(Webho
 const listed = Effect.fnUntraced(function* (accountId: string, paused = false) {
   return decode(yield* (yield* Webhooks).list(session(accountId), paused))
 })
-const viewOf = ({ id, url, events, is_active, created_at }: WebhookWithSecret): WebhookView => ({
-  id,
-  url,
-  events,
-  is_active,
-  created_at,
-})
+const viewOf = ({ secret: _, ...view }: WebhookWithSecret & { readonly accountId?: string }): WebhookView => {
+  const { accountId: _account, ...shown } = view
+  return { ...shown, health: shown.is_active ? shown.health : "paused" }
+}
 const unknown = "00000000-0000-4000-8000-000000000000"
 
 /** The tables with rows that contain this text, in clear, in base64 or in hex. */
@@ -139,7 +136,12 @@ layer(Layer.fresh(fixture({ perAccount: 5 })))("Webhooks", (it) => {
       assert.deepStrictEqual(yield* row, before)
       const url = "https://new.example.com/"
       const changed = yield* update(hook.accountId, hook.id, { url, events: ["email.clicked"], isActive: false })
-      assert.deepStrictEqual(changed, { ...viewOf(hook), url, events: ["email.clicked"], is_active: false })
+      assert.deepStrictEqual(changed, {
+        ...viewOf({ ...hook, is_active: false }),
+        url,
+        events: ["email.clicked"],
+        is_active: false,
+      })
       assert.deepStrictEqual(yield* listed(hook.accountId, true), [changed])
       const audit = yield* sql<{ action: string }>`
         select action from audit_records where subject = ${`webhook:${hook.id}`} order by id`

@@ -30,6 +30,7 @@ layer(stage, { excludeTestServices: true, timeout: "4 minutes" })("a mail accoun
       yield* press(page, "Create a webhook…")
       yield* text(page, "email.bounced")
       yield* fill(page, "Address", url)
+      yield* fill(page, "Description", "Orders of the shop")
       yield* Effect.promise(async () => {
         const boxes = await page.$$("dialog[open] input[type=checkbox]")
         assert.strictEqual(boxes.length, 8)
@@ -44,6 +45,8 @@ layer(stage, { excludeTestServices: true, timeout: "4 minutes" })("a mail accoun
       yield* press(page, "I have kept it")
       yield* text(page, url)
       assert.notInclude(yield* Effect.promise(() => page.content()), secret)
+      yield* text(page, "Orders of the shop")
+      yield* text(page, "not used yet")
       yield* everyLook(at, "webhooks")
 
       yield* press(page, "Pause")

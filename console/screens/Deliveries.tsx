@@ -7,7 +7,7 @@ import { Failure } from "../parts/Failure.tsx"
 import { SelectField } from "../parts/Form.tsx"
 import { Page } from "../parts/Page.tsx"
 import { Span, spanStart } from "../parts/Span.tsx"
-import { filterOf, pageAfter } from "../parts/TextFilter.tsx"
+import { filterOf, pageAfter, TextFilter } from "../parts/TextFilter.tsx"
 import { useRefresh } from "../Refresh.ts"
 import { useResource } from "../Resource.ts"
 
@@ -42,6 +42,9 @@ const Filters = (): JSX.Element => {
         onChange={choose("webhook_id")}
         options={[["", "Any"], ...(webhooks.value.value ?? []).map(({ id, url }) => [id, url] as const)]}
       />
+      <TextFilter label="Answer" name="response_status" placeholder="404, 5xx, none" />
+      <TextFilter label="Email id" name="email_id" />
+      <TextFilter label="Event id" name="event_id" />
       <Span />
     </div>
   )
@@ -57,6 +60,9 @@ const Deliveries = (): JSX.Element => {
           status: filterOf("status"),
           event_type: filterOf("event_type"),
           webhook_id: filterOf("webhook_id"),
+          response_status: filterOf("response_status"),
+          email_id: filterOf("email_id"),
+          event_id: filterOf("event_id"),
           since: spanStart(),
           after_id,
         },

@@ -15,6 +15,8 @@ import { RequestValidation } from "./RequestValidation.ts"
 
 const ReplayCount = Schema.Struct({ deliveries: Schema.Int }).annotate({ identifier: "ReplayCount" })
 
+const textFilter = (description: string) => ListFilter([]).annotate({ "x-wire": { type: "string", description } })
+
 const statsSpan = {
   /** Attempts that began in the minute of this time or later; 30 days ago at most. */
   since: Schema.optionalKey(AskedTime),
@@ -29,6 +31,11 @@ export class DeliveriesApi extends HttpApiGroup.make("deliveries")
         status: Schema.optionalKey(ListFilter(DeliveryStatus.literals)),
         event_type: Schema.optionalKey(ListFilter(eventTypes)),
         webhook_id: Schema.optionalKey(Id),
+        response_status: Schema.optionalKey(textFilter(
+          "Of the last attempt: a status (`404`), a class (`5xx`), or `none` where no answer came",
+        )),
+        email_id: Schema.optionalKey(textFilter("The `email_id` of the payload, exactly")),
+        event_id: Schema.optionalKey(textFilter("The id under which the mail platform sent the event, exactly")),
         /** Deliveries made at this time or later. */
         since: Schema.optionalKey(AskedTime),
         /** Deliveries made before this time. */

@@ -6,6 +6,9 @@
  * looks at some 20,000 deliveries at most, and its cursor names the last delivery that it looked at, which may lie behind
  * the last one that it shows.
  *
+ * The id of an event leads to the day on which it was accepted, by the memory of accepted events, and an email's id to the
+ * time in it, where it carries one: only deliveries of that day, or after that time, are looked at.
+ *
  * Deliveries that wait are found in the queue, and dead letters in their own table, which alone has those whose partition
  * was dropped. What is neither is looked for in the partitions of yesterday and today first, then in all of them.
  */
@@ -15,15 +18,23 @@ import type { SqlError, Statement } from "effect/sql"
 import { type DeliveryList, type DeliveryRecord, DeliveryStatus } from "../../schemas/mail/Delivery.ts"
 import type { EventType } from "../../schemas/mail/MailEvent.ts"
 import { eventTypes } from "../../schemas/mail/MailEvent.ts"
+import { unstorable } from "../../schemas/Validation/Scalars.ts"
 import { isUuid } from "../../schemas/Wire.ts"
 import { Database } from "../platform/database/Database.ts"
 import { floorOf } from "../platform/Ids.ts"
+import { seenKeyOf, timeOf } from "./Deliveries/SeenKey.ts"
 
 export interface DeliveryFilter {
   /** Any text; one that is no status, no event type or no webhook of the account finds nothing. */
   readonly status?: string | undefined
   readonly eventType?: string | undefined
   readonly webhookId?: string | undefined
+  /** Of the last attempt: a status (`404`), a class (`5xx`), or `none` where it got no answer. */
+  readonly responseStatus?: string | undefined
+  /** The `email_id` of the payload. */
+  readonly emailId?: string | undefined
+  /** The id under which the mail platform sent the event. */
+  readonly eventId?: string | undefined
   /** Milliseconds since the epoch: deliveries made from `since` on and before `until`. */
   readonly since?: number | undefined
   readonly until?: number | undefined
@@ -32,10 +43,11 @@ export interface DeliveryFilter {
   readonly afterId?: string | undefined
 }
 
-const dayMillis = 24 * 60 * 60_000
-/** Deliveries that a page with a filter looks at, over all webhooks; of deliveries that wait. */
+const hourMillis = 60 * 60_000
+const dayMillis = 24 * hourMillis
+/** Deliveries that a page with a filter looks at, over all webhooks; with their events, or of those that wait. */
 const looked = 20_000
-const lookedWaiting = 5_000
+const lookedWithEvents = 5_000
 const lowest = "00000000-0000-0000-0000-000000000000"
 const highest = "ffffffff-ffff-ffff-ffff-ffffffffffff"
 
@@ -60,11 +72,17 @@ interface Span {
   readonly before: string
 }
 
+/** Statuses from `low` to `high`; null: no answer. */
+type Response = { readonly low: number; readonly high: number } | "none"
+
 interface Asked extends Span {
   readonly accountId: string
   readonly webhookId: string | null
   readonly status: string | null
   readonly eventType: string | null
+  readonly response: Response | null
+  readonly emailId: string | null
+  readonly eventId: string | null
   readonly limit: number
   /** The first id whose delivery is kept whole; before it dead letters are left. */
   readonly oldest: string
@@ -87,6 +105,40 @@ const pageOf = (rows: ReadonlyArray<FoundRow>, limit: number): DeliveryList => {
   return { items, next_after_id: next }
 }
 
+/** The statuses that a filter names; undefined where it names none. */
+const responseOf = (text: string): Response | undefined => {
+  if (text === "none") return "none"
+  if (/^[1-5]xx$/.test(text)) return { low: Number(text[0]) * 100, high: Number(text[0]) * 100 + 99 }
+  return /^[1-5]\d\d$/.test(text) ? { low: Number(text), high: Number(text) } : undefined
+}
+
+/** SQL of whether an event's `source_id` and `body` are those that are asked for. */
+const isEvent = (sql: PgClient.PgClient, { emailId, eventId }: Asked) =>
+  sql.and([
+    ...(eventId === null ? [] : [sql`source_id = ${eventId}`]),
+    // The text is looked for first: it is found in few bodies, and only these are parsed.
+    ...(emailId === null ? [] : [
+      sql`strpos(body, ${`"email_id":${JSON.stringify(emailId)}`}) > 0 and body::json->>'email_id' = ${emailId}`,
+    ]),
+  ])
+
+/** SQL of whether a row of this table is one of those that are asked for, beside its status and type. */
+const fits = (sql: PgClient.PgClient, asked: Asked, table: "deliveries" | "dead_letters") => {
+  const { emailId, eventId, response } = asked
+  return sql.and([
+    sql`true`,
+    ...(response === null
+      ? []
+      : response === "none"
+      ? [sql`response_status is null and error is not null`]
+      : [sql`coalesce(response_status between ${response.low}::int and ${response.high}::int, false)`]),
+    ...(emailId === null && eventId === null ? [] : table === "dead_letters"
+      ? [isEvent(sql, asked)]
+      // Row by row and by key; dead letters have their own copy, since they outlive the event.
+      : [sql`coalesce((select ${isEvent(sql, asked)} from events where id = event_id offset 0), false)`]),
+  ])
+}
+
 /** SQL of the account's webhooks, or of the one that is asked for. */
 const hooks = (sql: PgClient.PgClient, { accountId, webhookId }: Asked) =>
   sql`select id from webhooks where account_id = ${accountId}::uuid and deleted_at is null
@@ -103,10 +155,12 @@ const shown = (sql: PgClient.PgClient, { limit }: Asked) =>
 /** SQL of the newest deliveries of a webhook `h`, `most` of them. */
 const newestOf = (
   sql: PgClient.PgClient,
-  { before, from, oldest, status }: Asked,
+  asked: Asked,
   most: Statement.Fragment,
 ): Statement.Fragment => {
-  const [all, letter] = [sql.literal(columns), sql.literal(letterColumns)]
+  const { before, from, oldest, status } = asked
+  const all = sql`${sql.literal(columns)}, ${fits(sql, asked, "deliveries")} as fits`
+  const letter = sql`${sql.literal(letterColumns)}, ${fits(sql, asked, "dead_letters")} as fits`
   const letters = (end: string) =>
     sql`select ${letter} from dead_letters
       where webhook_id = h.id and delivery_id >= ${from}::uuid and delivery_id < ${end}::uuid
@@ -123,19 +177,24 @@ const newestOf = (
         order by id desc limit ${most}`
 }
 
+const readsEvents = ({ emailId, eventId }: Asked) => emailId !== null || eventId !== null
+const isFiltered = (asked: Asked) => asked.eventType !== null || asked.response !== null || readsEvents(asked)
+
 /** SQL of a page among all deliveries, or all dead letters. */
 const scan = (sql: PgClient.PgClient, asked: Asked) => {
   const { eventType, limit, status } = asked
-  const filtered = eventType !== null || status === "delivered"
+  const filtered = isFiltered(asked) || status === "delivered" || status === "cancelled"
   // Without a filter the newest of each webhook are enough. Otherwise its share of the deliveries that are looked at.
   const most = filtered
-    ? sql`(select greatest(${limit + 1}, ${looked} / greatest(count(*), 1)) from hooks)`
+    ? sql`(select greatest(${limit + 1}, ${
+      readsEvents(asked) ? lookedWithEvents : looked
+    } / greatest(count(*), 1)) from hooks)`
     : sql`${limit + 1}::bigint`
   return sql`
     with hooks as materialized (${hooks(sql, asked)}),
     scanned as materialized (
       select * from (
-        select s.*, (${eventType}::text is null or event_type = ${eventType})
+        select s.*, fits and (${eventType}::text is null or event_type = ${eventType})
             and (${status}::text is null or status = ${status}) as matches,
           row_number() over (partition by s.webhook_id order by s.id desc) as nth
         from hooks h cross join lateral (${newestOf(sql, asked, most)}) s
@@ -149,7 +208,7 @@ const scan = (sql: PgClient.PgClient, asked: Asked) => {
 /** SQL of a page among the deliveries that wait: a row of the queue is at its first attempt, or at a retry. */
 const waiting = (sql: PgClient.PgClient, asked: Asked) => {
   const { accountId, before, eventType, from, limit, status } = asked
-  const most = eventType === null ? limit + 1 : lookedWaiting
+  const most = isFiltered(asked) ? lookedWithEvents : limit + 1
   const within = sql`delivery_id >= ${from}::uuid and delivery_id < ${before}::uuid`
   return sql`
     with hooks as materialized (${hooks(sql, asked)}),
@@ -167,10 +226,11 @@ const waiting = (sql: PgClient.PgClient, asked: Asked) => {
           and ${within} and (attempt = 1) = (${status} = 'pending')
       ) queued order by delivery_id desc limit ${most}
     ), scanned as materialized (
-      select d.*, d.status = ${status} and (${eventType}::text is null or d.event_type = ${eventType}) as matches
+      select d.*, fits and d.status = ${status} and (${eventType}::text is null or d.event_type = ${eventType}) as matches
       -- The limit keeps this one look a delivery, each into its own partition.
       from newest cross join lateral (
-        select ${sql.literal(columns)} from deliveries where id = newest.delivery_id limit 1) d
+        select ${sql.literal(columns)}, ${fits(sql, asked, "deliveries")} as fits from deliveries
+        where id = newest.delivery_id limit 1) d
     ), bound as materialized (
       select delivery_id as id from newest where nth = ${most}
     )
@@ -185,6 +245,9 @@ export class AccountDeliveries extends Context.Service<AccountDeliveries, {
   static readonly layer = (config: { readonly deliveredDays: number }) => Layer.effect(AccountDeliveries, make(config))
 }
 
+/** An empty page, for a filter that no delivery meets. */
+const nothing: DeliveryList = { items: [], next_after_id: null }
+
 const isOneOf = (known: ReadonlyArray<string>, text: string | undefined) => text === undefined || known.includes(text)
 
 const make = Effect.fnUntraced(function* (config: { readonly deliveredDays: number }) {
@@ -195,23 +258,46 @@ const make = Effect.fnUntraced(function* (config: { readonly deliveredDays: numb
       ? wide<FoundRow>`${waiting(wide, asked)}`
       : reads<FoundRow>`${scan(reads, asked)}`
 
-  const list = Effect.fn("AccountDeliveries.list")(function* (accountId: string, filter: DeliveryFilter) {
-    const { afterId, eventType, limit, since, status, until, webhookId } = filter
-    const known = isOneOf(DeliveryStatus.literals, status) && isOneOf(eventTypes, eventType)
-    // Only deliveries of deleted webhooks are cancelled.
-    if (!known || status === "cancelled" || webhookId !== undefined && !isUuid(webhookId)) {
-      return { items: [], next_after_id: null }
+  /** The ids of deliveries that an event or email with these ids may have; null where there was no such event. */
+  const spanOf = Effect.fnUntraced(function* (accountId: string, { emailId, eventId }: DeliveryFilter) {
+    // An email's events follow it. A day for clocks that differ.
+    const sentAt = emailId === undefined ? 0 : timeOf(emailId)
+    const from = sentAt === 0 ? lowest : floorOf(Math.max(0, sentAt - dayMillis))
+    if (eventId === undefined) return { from, before: highest }
+    const { before, key } = seenKeyOf(accountId, eventId)
+    const [seen] = yield* reads<{ day: number }>`
+      select extract(epoch from seen_on)::float8 * 1000 as day from seen_ids where key = ${key}::uuid
+      union all
+      select extract(epoch from seen_on)::float8 * 1000 from seen_events
+      where account_id = ${accountId}::uuid and key = ${before}::uuid`
+    // Its deliveries have their ids from the same moment; an hour for a clock that was set.
+    return seen === undefined ? null : {
+      from: later(from, floorOf(seen.day - hourMillis)),
+      before: floorOf(seen.day + dayMillis + hourMillis),
     }
+  })
+
+  const list = Effect.fn("AccountDeliveries.list")(function* (accountId: string, filter: DeliveryFilter) {
+    const { afterId, emailId, eventId, eventType, limit, responseStatus, since, status, until, webhookId } = filter
+    const response = responseStatus === undefined ? null : responseOf(responseStatus)
+    const known = isOneOf(DeliveryStatus.literals, status) && isOneOf(eventTypes, eventType) &&
+      [emailId, eventId].every((id) => id === undefined || unstorable(id) === undefined)
+    if (!known || response === undefined || webhookId !== undefined && !isUuid(webhookId)) return nothing
+    const span = yield* spanOf(accountId, filter)
+    if (span === null) return nothing
     const today = Math.floor((yield* Clock.currentTimeMillis) / dayMillis)
     const asked: Asked = {
       accountId,
       webhookId: webhookId ?? null,
       status: status ?? null,
       eventType: eventType ?? null,
+      response,
+      emailId: emailId ?? null,
+      eventId: eventId ?? null,
       limit,
       oldest: floorOf((today - config.deliveredDays - 1) * dayMillis),
-      from: since === undefined ? lowest : floorOf(since),
-      before: earlier(until === undefined ? highest : floorOf(until), afterId ?? highest),
+      from: later(span.from, since === undefined ? lowest : floorOf(since)),
+      before: earlier(earlier(span.before, until === undefined ? highest : floorOf(until)), afterId ?? highest),
     }
     const recent = floorOf((today - 1) * dayMillis)
     if (status === undefined || status === "delivered") {

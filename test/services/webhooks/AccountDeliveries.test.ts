@@ -4,7 +4,7 @@ import { randomUUID } from "node:crypto"
 import { DeliveryList, type DeliveryRecord, DeliveryStatus } from "../../../schemas/mail/Delivery.ts"
 import { eventTypes } from "../../../schemas/mail/MailEvent.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
-import { Ids } from "../../../services/platform/Ids.ts"
+import { floorOf, Ids } from "../../../services/platform/Ids.ts"
 import { AccountDeliveries, type DeliveryFilter } from "../../../services/webhooks/AccountDeliveries.ts"
 import { Partitions } from "../../../services/webhooks/Partitions.ts"
 import { Replays } from "../../../services/webhooks/Replays.ts"
@@ -137,6 +137,76 @@ layer(served)("the deliveries of all webhooks", (it) => {
     60_000,
   )
 
+  it.effect("are found by the status of their last answer, a class of statuses, and where no answer came", () =>
+    Effect.gen(function* () {
+      const { accountId } = yield* history
+      const { sql } = yield* Database
+      const rows = yield* sql<{ id: string; response_status: number | null; error: string | null }>`
+        select id::text as id, response_status, error from deliveries where account_id = ${accountId}::uuid
+        union select delivery_id::text, response_status, error from dead_letters where account_id = ${accountId}::uuid
+        order by id desc`
+      const ids = (which: (row: typeof rows[number]) => boolean) => rows.filter(which).map(({ id }) => id)
+      const found = (responseStatus: string) =>
+        Effect.map(walk(accountId, { responseStatus, limit: 7 }), ({ ids }) => ids)
+      const answered = ids((row) => row.response_status === 200)
+      assert.isNotEmpty(answered)
+      assert.deepStrictEqual(yield* found("200"), answered)
+      assert.deepStrictEqual(yield* found("2xx"), answered)
+      const refused = ids((row) => row.response_status === 500)
+      assert.isNotEmpty(refused)
+      assert.deepStrictEqual(yield* found("5xx"), refused)
+      const retrying = yield* walk(accountId, { responseStatus: "5xx", status: "retrying", limit: 2 })
+      assert.deepStrictEqual(retrying.ids, refused)
+      const silent = ids((row) => row.response_status === null && row.error !== null)
+      assert.isNotEmpty(silent)
+      assert.deepStrictEqual(yield* found("none"), silent)
+      for (const text of ["404", "4xx", "6xx", "20", "2XX", "null", ""]) assert.deepStrictEqual(yield* found(text), [])
+    }))
+
+  it.effect("are found by the id of their email and of their event, dead letters of dropped days too", () =>
+    Effect.gen(function* () {
+      const accountId = yield* account({ plan: "business" })
+      const hooks = [yield* webhook({ of: accountId, events: both }), yield* webhook({ of: accountId, events: both })]
+      const bodyOf = (emailId: string) => JSON.stringify({ event: "email.delivered", email_id: emailId, metadata: {} })
+      const made = Effect.fnUntraced(function* (days: number, sourceId: string, emailId: string) {
+        const at = noon - days * dayMillis
+        const events = [event(accountId, { sourceId, body: bodyOf(emailId) }), event(accountId)]
+        const { tasks } = yield* take(events).pipe(on(at), Effect.provide(Ids.own))
+        yield* settle(tasks.map((task) => resultOf(task, at, dead)))
+        return tasks.slice(0, hooks.length).map(({ deliveryId }) => deliveryId).sort().reverse()
+      })
+      const id = (days: number) => floorOf(noon - days * dayMillis)
+      const [old, quoted, timed] = [
+        yield* made(40, "a", "m-1"),
+        yield* made(9, 'quote"d', 'm"2'),
+        yield* made(0, id(1), id(2)),
+      ]
+      const { sql } = yield* Database
+      yield* sql`delete from deliveries where id = any(${old}::uuid[])`
+      const found = (filter: Partial<DeliveryFilter>) =>
+        Effect.map(walk(accountId, { ...filter, limit: 1 }), ({ ids }) => ids)
+      assert.deepStrictEqual(yield* found({ emailId: "m-1" }), old)
+      assert.deepStrictEqual(yield* found({ emailId: 'm"2' }), quoted)
+      assert.deepStrictEqual(yield* found({ emailId: id(2) }), timed)
+      assert.deepStrictEqual(yield* found({ eventId: "a" }), old)
+      const one = yield* found({ eventId: 'quote"d', webhookId: hooks[0]!.id })
+      assert.lengthOf(one, 1)
+      assert.include(quoted, one[0])
+      assert.deepStrictEqual(yield* found({ eventId: id(1), emailId: id(2) }), timed)
+      assert.deepStrictEqual(yield* found({ eventId: id(1), emailId: "m-1" }), [])
+      for (const none of ["m", "A", "m-1\u0000", "\ud800"]) {
+        assert.deepStrictEqual(yield* found({ emailId: none }), [], none)
+        assert.deepStrictEqual(yield* found({ eventId: none }), [], none)
+      }
+      const stranger = yield* webhook()
+      assert.deepStrictEqual((yield* page(stranger.accountId, { eventId: "a" })).items, [])
+      // Deliveries that wait.
+      const { tasks } = yield* take([event(accountId, { sourceId: "w", body: bodyOf("m-9") }), event(accountId)])
+      const waiting = tasks.slice(0, hooks.length).map(({ deliveryId }) => deliveryId).sort().reverse()
+      assert.deepStrictEqual(yield* found({ status: "pending", emailId: "m-9" }), waiting)
+      assert.deepStrictEqual(yield* found({ status: "retrying", eventId: "w" }), [])
+    }))
+
   it.effect("another account's webhook finds nothing, like an unknown one; deleted webhooks are left out", () =>
     Effect.gen(function* () {
       const { accountId, hooks, rows } = yield* history
@@ -227,6 +297,13 @@ layer(served)("the deliveries of all webhooks, among many", (it) => {
       const { ids, pages } = yield* walk(accountId, { limit: 20, eventType: "email.complained" })
       assert.lengthOf(ids, 1)
       assert.isAtMost(pages, many / 20_000 + 2)
+      const [answered, lost] = yield* counted({ limit: 20, responseStatus: "404" })
+      assert.isAtMost(answered, 25_000)
+      assert.isNotNull(lost.next_after_id)
+      const [byEmail] = yield* counted({ limit: 20, emailId: "m-1" })
+      assert.isAtMost(byEmail, 2 * 5_000 + hooks * 30)
+      // Never accepted: nothing is looked at.
+      assert.isAtMost((yield* counted({ limit: 20, eventId: "e-1" }))[0], 2)
       const [waiting, none] = yield* counted({ limit: 20, status: "pending" })
       assert.deepStrictEqual([none.items, none.next_after_id], [[], null])
       assert.isAtMost(waiting, 2 * hooks)

@@ -104,7 +104,17 @@ layer(Around.layer, { excludeTestServices: true, timeout: "2 minutes" })("over H
       assert.sameMembers(made.json.events, ["email.sent", "email.opened"])
       assert.match(made.json.secret, /^whsec_[A-Za-z0-9+/]{43}=$/)
       const [listed] = (yield* api.get("/v1/webhooks/")).json
-      assert.deepStrictEqual(Object.keys(listed).sort(), ["created_at", "events", "id", "is_active", "url"])
+      assert.deepStrictEqual(Object.keys(listed).sort(), [
+        "created_at",
+        "description",
+        "events",
+        "failing_since",
+        "health",
+        "id",
+        "is_active",
+        "last_success_at",
+        "url",
+      ])
       const path = `/v1/webhooks/${made.json.id}`
 
       const create = (url: unknown, events: unknown = ["email.sent"]) => api.post("/v1/webhooks/", { url, events })

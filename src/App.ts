@@ -56,6 +56,7 @@ import { Replays } from "../services/webhooks/Replays.ts"
 import { Sender } from "../services/webhooks/Sender.ts"
 import { Settlement } from "../services/webhooks/Settlement.ts"
 import { WebhookJobs } from "../services/webhooks/WebhookJobs.ts"
+import { WaitingDeliveries } from "../services/webhooks/WaitingDeliveries.ts"
 import { Webhooks } from "../services/webhooks/Webhooks.ts"
 import { manyProcesses, singleProcess } from "./actors/Cluster.ts"
 import { domainActor } from "./actors/DomainEntity.ts"
@@ -194,6 +195,7 @@ const services = (config: AppConfig, places: BackingServices) =>
     ApiKeys.layer,
     AccountReads.layer({ webhooksPerAccount: config.perAccount }),
     WebhookJobs.layer.pipe(Layer.provideMerge(Replays.layer)),
+    WaitingDeliveries.layer,
     OperatorDeadLetters.layer.pipe(Layer.provide(DeadLetters.layer), Layer.provide(Replays.layer)),
     NotificationRetention.layer(),
     CountCompaction.layer,

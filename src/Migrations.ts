@@ -56,6 +56,7 @@ import operatorLists from "../migrations/0047_operator_lists.ts"
 import embedLinks from "../migrations/0048_embed_links.ts"
 import octavesOfAttempts from "../migrations/0061_octaves_of_attempts.ts"
 import webhookHealth from "../migrations/0062_webhook_health.ts"
+import accountReceipts from "../migrations/0063_account_receipts.ts"
 import pastAccess from "../migrations/0080_past_access.ts"
 import { lock } from "../services/platform/database/AdvisoryLocks.ts"
 import { Database } from "../services/platform/database/Database.ts"
@@ -113,6 +114,7 @@ const migrations: ReadonlyArray<Migrator.ResolvedMigration> = [
   [48, "embed_links", Effect.succeed(embedLinks)],
   [61, "octaves_of_attempts", Effect.succeed(octavesOfAttempts)],
   [62, "webhook_health", Effect.succeed(webhookHealth)],
+  [63, "account_receipts", Effect.succeed(accountReceipts)],
   [80, "past_access", Effect.succeed(pastAccess)],
 ]
 

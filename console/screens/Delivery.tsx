@@ -110,12 +110,29 @@ const One = ({ of, resource }: { readonly of: Delivery; readonly resource: Resou
     announce("It is sent again.")
     await resource.reload()
   }
-  const ended = of.status === "delivered" || of.status === "dead_letter"
+  const retry = async () => {
+    if (!await action.run(() => ask("retryDelivery", { params: { delivery_id: of.id }, headers: {} }))) return
+    announce("The next attempt is made now.")
+    await resource.reload()
+  }
+  const cancel = async () => {
+    if (!await action.run(() => ask("cancelDelivery", { params: { delivery_id: of.id }, headers: {} }))) return
+    announce("It is cancelled: no further attempt is made.")
+    await resource.reload()
+  }
+  const waits = of.status === "pending" || of.status === "retrying"
   return (
     <Page
       title={of.event_type}
       up={["/console/deliveries", "Deliveries"]}
-      actions={ended ? <Do action={action} kind="main" onDo={again}>Send again</Do> : undefined}
+      actions={waits
+        ? (
+          <>
+            <Do action={action} kind="main" onDo={retry}>Try now</Do>
+            <Do action={action} kind="stop" onDo={cancel}>Cancel the delivery</Do>
+          </>
+        )
+        : <Do action={action} kind="main" onDo={again}>Send again</Do>}
     >
       <Failure of={action.failure} />
       <p>

@@ -1,11 +1,19 @@
 /** `/v1/webhooks` and `/v1/webhook-deliveries` (docs/api/mail.md; rotation and replays are extras). */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
+import { optionallyKeyed } from "../identity/IdempotencyKey.ts"
 import { DeliveryPage, DeliveryStatus, FullDeliveryRecord, SentDelivery } from "../mail/Delivery.ts"
 import { EventType } from "../mail/MailEvent.ts"
 import { WebhookDetails, WebhookView, WebhookWithSecret } from "../mail/Webhook.ts"
 import { InvalidCredentials, RateLimited } from "../problems/HttpProblems.ts"
-import { DeliveryNotFound, DeliveryUnderWay, WebhookLimit, WebhookNotFound } from "../problems/WebhookProblems.ts"
+import { receiptProblems } from "../problems/IdempotencyProblems.ts"
+import {
+  DeliveryNotFound,
+  DeliveryNotWaiting,
+  DeliveryUnderWay,
+  WebhookLimit,
+  WebhookNotFound,
+} from "../problems/WebhookProblems.ts"
 import { complains, valueError } from "../Validation/Fault.ts"
 import {
   BodyBoolean,
@@ -73,6 +81,8 @@ export const TestRequest = Schema.Struct({
 
 const TestAnswer = Schema.Struct({ queued: Schema.Boolean, url: Schema.String })
 const Replayed = Schema.Struct({ replayed: Schema.Int })
+
+export const ChangedDelivery = Schema.Struct({ id: Id, status: DeliveryStatus })
 
 const params = { webhook_id: Id }
 const delivery = { delivery_id: Id }
@@ -158,9 +168,23 @@ export class WebhooksApi extends HttpApiGroup.make("webhooks")
       .annotate(OpenApi.Summary, "Read one delivery, found by its id alone, with the request that was sent"),
     HttpApiEndpoint.post("replayDelivery", "/v1/webhook-deliveries/:delivery_id/replay", {
       params: delivery,
-      success: Schema.Struct({ id: Id, status: DeliveryStatus }).pipe(HttpApiSchema.status(202)),
+      success: ChangedDelivery.pipe(HttpApiSchema.status(202)),
       error: [DeliveryNotFound, DeliveryUnderWay, RateLimited],
     }).middleware(RequestValidation).middleware(Authenticated)
       .annotate(OpenApi.Summary, "Send one delivery again, in a new cycle of attempts"),
+    HttpApiEndpoint.post("retryDelivery", "/v1/webhook-deliveries/:delivery_id/retry", {
+      params: delivery,
+      headers: optionallyKeyed,
+      success: ChangedDelivery.pipe(HttpApiSchema.status(202)),
+      error: [DeliveryNotFound, DeliveryNotWaiting, RateLimited, ...receiptProblems],
+    }).middleware(RequestValidation).middleware(Authenticated)
+      .annotate(OpenApi.Summary, "Make the next attempt of a waiting delivery now; it counts as one of the eight"),
+    HttpApiEndpoint.post("cancelDelivery", "/v1/webhook-deliveries/:delivery_id/cancel", {
+      params: delivery,
+      headers: optionallyKeyed,
+      success: ChangedDelivery,
+      error: [DeliveryNotFound, DeliveryNotWaiting, RateLimited, ...receiptProblems],
+    }).middleware(RequestValidation).middleware(Authenticated)
+      .annotate(OpenApi.Summary, "End a waiting delivery without a further attempt; a replay may send it again"),
   )
   .annotateMerge(OpenApi.annotations({ title: "Webhooks", description: "Signed email events, with retries." })) {}

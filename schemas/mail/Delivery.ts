@@ -5,7 +5,7 @@ import { EventType, WebhookBody } from "./MailEvent.ts"
 
 /**
  * `pending` until the first attempt ended, `retrying` while another is due, then one of the ends: `delivered`,
- * `dead_letter` (eight attempts failed), `cancelled` (its webhook was deleted).
+ * `dead_letter` (eight attempts failed), `cancelled` (by its account, or because its webhook was deleted).
  */
 export const DeliveryStatus = Schema.Literals(["pending", "retrying", "delivered", "dead_letter", "cancelled"])
   .annotate({

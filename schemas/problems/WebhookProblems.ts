@@ -15,3 +15,11 @@ export class WebhookLimit extends Problem<WebhookLimit>()(
 /** A replay asked for a delivery that is still under way. */
 export class DeliveryUnderWay
   extends Problem<DeliveryUnderWay>()("DeliveryUnderWay", "invalid_state", 409, "The delivery has not ended") {}
+
+/** A command on the next attempt of a delivery that has none, or of which a process is making one. */
+export class DeliveryNotWaiting extends Problem<DeliveryNotWaiting>()(
+  "DeliveryNotWaiting",
+  "invalid_state",
+  409,
+  "The delivery does not wait for an attempt",
+) {}

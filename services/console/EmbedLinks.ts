@@ -35,6 +35,8 @@ const embeddedRoutes: ReadonlySet<string> = new Set([
   "/v1/webhook-deliveries",
   "/v1/webhook-deliveries/{delivery_id}",
   "/v1/webhook-deliveries/{delivery_id}/replay",
+  "/v1/webhook-deliveries/{delivery_id}/retry",
+  "/v1/webhook-deliveries/{delivery_id}/cancel",
   "/v1/webhook-stats",
   "/v1/event-types",
 ])

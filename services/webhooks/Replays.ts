@@ -169,7 +169,7 @@ const make = Effect.gen(function* () {
     const was = yield* sql<{ id: string; status: string }>`
       select id::text as id, status from deliveries
       where id = any(${arrayOf(ids)}::uuid[]) and webhook_id = ${webhookId}::uuid
-        and status in ('delivered', 'dead_letter')
+        and status in ('delivered', 'dead_letter', 'cancelled')
       order by id for update`
     if (was.length === 0) return 0
     const [row] = yield* sql<{ n: number }>`
@@ -204,7 +204,7 @@ const make = Effect.gen(function* () {
     if (!isUuid(deliveryId)) return yield* new DeliveryNotFound()
     const [row] = yield* sql<{ webhook_id: string; gone: boolean; ended: boolean }>`
       select d.webhook_id, w.deleted_at is not null as gone, d.ended from (
-        select webhook_id, status in ('delivered', 'dead_letter') as ended from deliveries
+        select webhook_id, status in ('delivered', 'dead_letter', 'cancelled') as ended from deliveries
         where id = ${deliveryId}::uuid and account_id = ${accountId}::uuid
         union all
         select webhook_id, true from dead_letters

@@ -16,6 +16,7 @@ import { AuditPartitions } from "../../services/platform/observability/AuditPart
 import { WakeUps } from "../../services/platform/messaging/WakeUps.ts"
 import { Jobs, jobsTopic } from "../../services/platform/messaging/Jobs.ts"
 import { RateLimits } from "../../services/platform/security/RateLimits.ts"
+import { pruneAccountReceipts } from "../../services/platform/security/ReceiptRetention.ts"
 import { RejectedMessages } from "../../services/platform/messaging/RejectedMessages.ts"
 import { CountCompaction } from "../../services/webhooks/CountCompaction.ts"
 import { DeliveryStats } from "../../services/webhooks/DeliveryStats.ts"
@@ -67,6 +68,7 @@ export const Maintenance = {
     yield* every("people retention", hour, people.prune)
     yield* every("console sessions", hour, pruneConsoleSessions)
     yield* every("embed links", hour, pruneEmbedLinks)
+    yield* every("account receipts", hour, pruneAccountReceipts)
     yield* every("credential actions", 600_000, actions.expire)
     yield* every("rejects", hour, rejects.prune)
     yield* every("delivery minutes", hour, stats.prune)

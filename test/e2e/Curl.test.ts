@@ -280,6 +280,8 @@ layer(Around.layer, { excludeTestServices: true, timeout: "2 minutes" })("over H
         "/v1/webhooks/{webhook_id}/deliveries/{delivery_id}",
         "/v1/webhook-deliveries/{delivery_id}",
         "/v1/webhook-deliveries/{delivery_id}/replay",
+        "/v1/webhook-deliveries/{delivery_id}/retry",
+        "/v1/webhook-deliveries/{delivery_id}/cancel",
       ])
       const page = yield* api.get("/v1/docs")
       assert.strictEqual(page.status, 200)

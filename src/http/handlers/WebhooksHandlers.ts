@@ -3,16 +3,18 @@ import { Effect } from "effect"
 import { HttpServerResponse } from "effect/http"
 import { HttpApi, HttpApiBuilder } from "effect/http-api"
 import { Credential, Principal } from "../../../schemas/api/CredentialsApi.ts"
-import { WebhooksApi } from "../../../schemas/api/WebhooksApi.ts"
+import { ChangedDelivery, WebhooksApi } from "../../../schemas/api/WebhooksApi.ts"
 import { WebhookNotFound } from "../../../schemas/problems/WebhookProblems.ts"
 import { isUuid } from "../../../schemas/Wire.ts"
 import { Principals } from "../../../services/authentication/Principals.ts"
 import { DeliveryRecords } from "../../../services/webhooks/DeliveryRecords.ts"
 import { Replays } from "../../../services/webhooks/Replays.ts"
+import { WaitingDeliveries } from "../../../services/webhooks/WaitingDeliveries.ts"
 import { Webhooks } from "../../../services/webhooks/Webhooks.ts"
 import { addFastRead } from "../edge/FastReads.ts"
 import { answerAccount } from "../auth/AccountAuth.ts"
 import { AccountLimits } from "../auth/Limits.ts"
+import { keyedAfter } from "./IdempotentResponse.ts"
 
 const Api = HttpApi.make("bailiwick").add(WebhooksApi)
 
@@ -28,6 +30,7 @@ export const webhooks = HttpApiBuilder.group(
     const service = yield* Webhooks
     const records = yield* DeliveryRecords
     const replays = yield* Replays
+    const waiting = yield* WaitingDeliveries
     yield* addFastRead(
       WebhooksApi,
       WebhooksApi.endpoints.listDeliveries,
@@ -91,6 +94,16 @@ export const webhooks = HttpApiBuilder.group(
       replayDelivery: Effect.fnUntraced(function* ({ params }) {
         yield* replays.one((yield* Principal).accountId, params.delivery_id)
         return { id: params.delivery_id.toLowerCase(), status: "pending" as const }
+      }),
+      retryDelivery: Effect.fnUntraced(function* ({ params }) {
+        const { accountId } = yield* Principal
+        const how = { principal: `account:${accountId}`, payload: undefined, status: 202, success: ChangedDelivery }
+        return yield* keyedAfter(how, waiting.retryNow(accountId, params.delivery_id))
+      }),
+      cancelDelivery: Effect.fnUntraced(function* ({ params }) {
+        const { accountId } = yield* Principal
+        const how = { principal: `account:${accountId}`, payload: undefined, status: 200, success: ChangedDelivery }
+        return yield* keyedAfter(how, waiting.cancel(accountId, params.delivery_id))
       }),
     })
   }),

@@ -11,6 +11,7 @@ import { Notifications } from "../../../services/notifications/Notifications.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { Jobs } from "../../../services/platform/messaging/Jobs.ts"
 import { Outbound } from "../../../services/platform/Outbound.ts"
+import { Idempotency } from "../../../services/platform/security/Idempotency.ts"
 import { RateLimits } from "../../../services/platform/security/RateLimits.ts"
 import { RejectedMessages } from "../../../services/platform/messaging/RejectedMessages.ts"
 import { Vault } from "../../../services/platform/security/Vault.ts"
@@ -30,6 +31,7 @@ import { Sender } from "../../../services/webhooks/Sender.ts"
 import { Settlement } from "../../../services/webhooks/Settlement.ts"
 import type { Result, Task } from "../../../services/webhooks/Sender/Task.ts"
 import { WebhookJobs } from "../../../services/webhooks/WebhookJobs.ts"
+import { WaitingDeliveries } from "../../../services/webhooks/WaitingDeliveries.ts"
 import { Webhooks } from "../../../services/webhooks/Webhooks.ts"
 import { noon } from "../../support/Fixtures.ts"
 import { account, ground } from "../../support/TestAccounts.ts"
@@ -60,6 +62,8 @@ export const fixture = ({ schedule = specified, timeoutMillis = 10_000, ...rest 
     ),
     Webhooks.layer({ perAccount: rest.perAccount ?? 100 }),
     WebhookJobs.layer.pipe(Layer.provideMerge(Replays.layer)),
+    WaitingDeliveries.layer,
+    Idempotency.layer,
     CountCompaction.layer,
     Partitions.layer(kept),
     DeliveryRecords.layer(kept),

@@ -12,6 +12,7 @@ import { eventTypes, metadataFields, WebhookBody } from "../../../../schemas/mai
 import { WebhookDetails } from "../../../../schemas/mail/Webhook.ts"
 import { ApiKeys } from "../../../../services/accounts/ApiKeys.ts"
 import { Database } from "../../../../services/platform/database/Database.ts"
+import { pruneAccountReceipts } from "../../../../services/platform/security/ReceiptRetention.ts"
 import { AccountDeliveries } from "../../../../services/webhooks/AccountDeliveries.ts"
 import { headersFor } from "../../../../services/webhooks/Signer.ts"
 import { DeliveryStats } from "../../../../services/webhooks/DeliveryStats.ts"
@@ -185,6 +186,40 @@ layer(served, { excludeTestServices: true, timeout: "2 minutes" })("reads of web
         [["query", "limit"], "greater_than_equal"],
         [["query", "after_id"], "uuid_parsing"],
       ])
+    }))
+
+  it.effect("a waiting delivery is retried and cancelled; a repeated key gets the same answer and does nothing", () =>
+    Effect.gen(function* () {
+      const [{ headers, hook }, other] = [yield* hooked, yield* hooked]
+      const { tasks: [task] } = yield* take([event(hook.accountId)])
+      const path = `/v1/webhook-deliveries/${task!.deliveryId}`
+      const post = (what: string, key?: string, as = headers) =>
+        call("POST", `${path}/${what}`, { ...as, ...(key === undefined ? {} : { "idempotency-key": key }) })
+      const underWay = yield* post("cancel", "a")
+      assert.deepStrictEqual(codeOf(underWay), [409, "invalid_state"])
+      yield* settle([resultOf(task!, yield* now, { status: 500 })])
+      const id = task!.deliveryId
+      const retried = yield* post("retry")
+      assert.deepStrictEqual([retried.status, retried.body], [202, { id, status: "retrying" }])
+      // The refusal left no receipt.
+      const cancelled = yield* post("cancel", "a")
+      assert.deepStrictEqual([cancelled.status, cancelled.body], [200, { id, status: "cancelled" }])
+      assert.isNull(cancelled.headers.get("idempotency-replayed"))
+      const again = yield* post("cancel", "a")
+      assert.deepStrictEqual([again.status, again.body], [200, cancelled.body])
+      assert.strictEqual(again.headers.get("idempotency-replayed"), "true")
+      assert.deepStrictEqual(codeOf(yield* post("cancel", "b")), [409, "invalid_state"])
+      assert.deepStrictEqual(codeOf(yield* post("cancel", "a", other.headers)), [404, "not_found"])
+      assert.deepStrictEqual(faultsOf(yield* post("retry", "two words")), [
+        [["header", "idempotency-key"], "string_pattern_mismatch"],
+      ])
+      assert.strictEqual((yield* call("POST", `${path}/retry`)).status, 401)
+      yield* pruneAccountReceipts
+      const { sql } = yield* Database
+      assert.lengthOf(yield* sql`select from idempotency_receipts where principal = ${`account:${hook.accountId}`}`, 1)
+      yield* clock.set((yield* now) + 8 * 86_400_000)
+      yield* pruneAccountReceipts
+      assert.deepStrictEqual(yield* sql`select from idempotency_receipts`, [])
     }))
 
   it.effect("a replay is counted before it is asked for, and the count is what the replay says", () =>

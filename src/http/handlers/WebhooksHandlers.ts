@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import { HttpServerResponse } from "effect/http"
 import { HttpApi, HttpApiBuilder } from "effect/http-api"
 import { Credential, Principal } from "../../../schemas/api/CredentialsApi.ts"
-import { ChangedDelivery, WebhooksApi } from "../../../schemas/api/WebhooksApi.ts"
+import { ChangedDelivery, WebhooksApi, type WebhookUpdate } from "../../../schemas/api/WebhooksApi.ts"
 import { WebhookNotFound } from "../../../schemas/problems/WebhookProblems.ts"
 import { isUuid } from "../../../schemas/Wire.ts"
 import { Principals } from "../../../services/authentication/Principals.ts"
@@ -23,6 +23,14 @@ const json = (body: string) => HttpServerResponse.text(body, { contentType: "app
 /** The id in lower case, as the row has it: the secret is sealed under it. An id that is no UUID is not found. */
 const idOf = (id: string) => isUuid(id) ? Effect.succeed(id.toLowerCase()) : Effect.fail(new WebhookNotFound())
 
+/** What an update changes; a field that is null or absent stays as it is. */
+const changeOf = ({ description, events, is_active, url }: WebhookUpdate) => ({
+  ...(url == null ? {} : { url }),
+  ...(events == null ? {} : { events }),
+  ...(description == null ? {} : { description }),
+  ...(is_active == null ? {} : { isActive: is_active }),
+})
+
 export const webhooks = HttpApiBuilder.group(
   Api,
   "webhooks",
@@ -41,6 +49,13 @@ export const webhooks = HttpApiBuilder.group(
       ),
     )
 
+    /** Answers a command on a waiting delivery under its idempotency key. */
+    const changed = Effect.fnUntraced(function* (what: "retryNow" | "cancel", status: number, deliveryId: string) {
+      const { accountId } = yield* Principal
+      const how = { principal: `account:${accountId}`, payload: undefined, status, success: ChangedDelivery }
+      return yield* keyedAfter(how, waiting[what](accountId, deliveryId))
+    })
+
     return handlers.handleAll({
       listWebhooks: Effect.fnUntraced(function* ({ query }) {
         return json(yield* service.list(yield* Credential, query.include_paused))
@@ -49,7 +64,7 @@ export const webhooks = HttpApiBuilder.group(
         const { description, ...webhook } = payload
         return yield* service.create((yield* Principal).accountId, {
           ...webhook,
-          ...(description == null ? {} : { description }),
+          description: description ?? undefined,
         })
       }),
       getWebhook: Effect.fnUntraced(function* ({ params }) {
@@ -57,12 +72,7 @@ export const webhooks = HttpApiBuilder.group(
       }),
       updateWebhook: Effect.fnUntraced(function* ({ params, payload }) {
         const id = yield* idOf(params.webhook_id)
-        return yield* service.update((yield* Principal).accountId, id, {
-          ...(payload.url == null ? {} : { url: payload.url }),
-          ...(payload.events == null ? {} : { events: payload.events }),
-          ...(payload.description == null ? {} : { description: payload.description }),
-          ...(payload.is_active == null ? {} : { isActive: payload.is_active }),
-        })
+        return yield* service.update((yield* Principal).accountId, id, changeOf(payload))
       }),
       deleteWebhook: Effect.fnUntraced(function* ({ params }) {
         yield* service.remove((yield* Principal).accountId, yield* idOf(params.webhook_id))
@@ -95,16 +105,8 @@ export const webhooks = HttpApiBuilder.group(
         yield* replays.one((yield* Principal).accountId, params.delivery_id)
         return { id: params.delivery_id.toLowerCase(), status: "pending" as const }
       }),
-      retryDelivery: Effect.fnUntraced(function* ({ params }) {
-        const { accountId } = yield* Principal
-        const how = { principal: `account:${accountId}`, payload: undefined, status: 202, success: ChangedDelivery }
-        return yield* keyedAfter(how, waiting.retryNow(accountId, params.delivery_id))
-      }),
-      cancelDelivery: Effect.fnUntraced(function* ({ params }) {
-        const { accountId } = yield* Principal
-        const how = { principal: `account:${accountId}`, payload: undefined, status: 200, success: ChangedDelivery }
-        return yield* keyedAfter(how, waiting.cancel(accountId, params.delivery_id))
-      }),
+      retryDelivery: ({ params }) => changed("retryNow", 202, params.delivery_id),
+      cancelDelivery: ({ params }) => changed("cancel", 200, params.delivery_id),
     })
   }),
 )

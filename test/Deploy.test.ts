@@ -1,11 +1,63 @@
 /** Properties of deploy/ that can be read from its files, without an engine for containers. */
 import { assert, describe, it } from "@effect/vitest"
-import { readFileSync } from "node:fs"
+import { execFileSync, spawnSync } from "node:child_process"
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
 import { denoRun } from "../bench/harness/Child.ts"
 import { appPaths } from "../services/platform/AppPaths.ts"
+import { variables } from "../src/AppConfig/Variables.ts"
 import { permissions } from "../src/cli/NatsPermissions.ts"
 
 const read = (name: string) => readFileSync(new URL(`../deploy/${name}`, import.meta.url), "utf8")
+
+/** Variables that deploy/.env cannot set, each with what sets it instead. */
+const fixed: Readonly<Record<string, string>> = {
+  HOST: "the image",
+  PORT: "the image",
+  BAILIWICK_HOME: "the image",
+  BAILIWICK_KEYS_FILE: "the image",
+  BAILIWICK_KEYS: "the file of BAILIWICK_KEYS_FILE",
+  DATABASE_URL: "a secret",
+  DATABASE_OWNER_URL: "a secret",
+  NATS_URL: "a secret",
+  NATS_CREDS: "the users of nats-users.conf",
+  SMTP_URL: "a secret",
+  ROLES: "each service",
+  CLUSTER_HOST: "each service",
+  DEMO: "compose.try.yaml",
+}
+
+/** What keeps nginx from checking a configuration here, or null. */
+const lacking = ["nginx", "openssl"].find((program) => spawnSync(program, ["-v"]).error !== undefined) ?? null
+
+const isBefore = (version: string, other: readonly [number, number, number]) => {
+  const parts = version.split(".").map(Number)
+  const at = other.findIndex((part, i) => part !== parts[i])
+  return at >= 0 && parts[at]! < other[at]!
+}
+
+/** What `nginx -t` says of a configuration, with a certificate made here and upstreams that have an address. */
+const checkedByNginx = (name: string) => {
+  const folder = mkdtempSync(join(tmpdir(), "nginx-"))
+  try {
+    const certificate = ["-keyout", join(folder, "privkey.pem"), "-out", join(folder, "fullchain.pem"), "-days", "1"]
+    const key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", "/CN=mail.example.com"]
+    execFileSync("openssl", ["req", "-x509", ...key, ...certificate], { stdio: "pipe" })
+    const version = /nginx\/([0-9.]+)/.exec(spawnSync("nginx", ["-v"], { encoding: "utf8" }).stderr)![1]!
+    const text = read(name)
+      .replaceAll("/etc/nginx/tls/", `${folder}/`)
+      .replaceAll(/server (?:one|two):8080/g, "server 127.0.0.1:8080")
+      .replaceAll(/(?<=pid |_path )\/tmp\//g, `${folder}/`)
+    const file = join(folder, "nginx.conf")
+    // Debian 12 has nginx 1.22. Before 1.25.1 HTTP/2 was a word of `listen`, of which later versions warn.
+    writeFileSync(file, isBefore(version, [1, 25, 1]) ? text.replaceAll(/^ *http2 on;$/gm, "") : text)
+    const { status, stderr } = spawnSync("nginx", ["-t", "-c", file], { encoding: "utf8" })
+    return { status, warnings: stderr.split("\n").filter((line) => /\[(?:warn|error|emerg|alert|crit)\]/.test(line)) }
+  } finally {
+    rmSync(folder, { recursive: true })
+  }
+}
 
 /** The blocks of a mapping in compose.yaml, by their names, with anchors resolved. */
 const blocksOf = (text: string, indent: string): ReadonlyMap<string, string> =>
@@ -22,7 +74,14 @@ describe("deploy", () => {
 
   it("every container is hardened", () => {
     const hardened = top.get("x-hardened")!
-    const expected = ["read_only: true", "cap_drop: [ALL]", `["no-new-privileges:true"]`, "pids_limit:", "mem_limit:"]
+    const expected = [
+      "read_only: true",
+      "cap_drop: [ALL]",
+      `["no-new-privileges:true"]`,
+      "pids_limit:",
+      "mem_limit:",
+      "cpus:",
+    ]
     for (const line of expected) assert.include(hardened, line)
     assert.include(top.get("x-bailiwick")!, "<<: *hardened")
     assert.deepStrictEqual([...services.keys()], ["postgres", "nats", "migrate", "keeper", "one", "two", "nginx"])
@@ -37,6 +96,50 @@ describe("deploy", () => {
       ["postgres", "CHOWN, DAC_OVERRIDE, FOWNER, SETGID, SETUID"],
       ["nginx", "CHOWN, SETGID, SETUID"],
     ])
+  })
+
+  it("passes every variable of the program that nothing else sets", () => {
+    const passed = [...top.get("x-environment")!.matchAll(/^ {2}([A-Z_]+): (.*)$/gm)].map(([, name, value]) => {
+      if (value!.startsWith("${")) assert.match(value!, new RegExp(`^\\$\\{${name}:[-?].*\\}$`))
+      return name!
+    })
+    const own = new Set(["DENO_DIR"])
+    const names = Object.values(variables).map(({ name }) => name)
+    assert.sameMembers(passed.filter((name) => !own.has(name)), names.filter((name) => fixed[name] === undefined))
+    for (const name of Object.keys(fixed)) assert.include(names, name)
+    for (const name of ["HOST", "PORT", "BAILIWICK_HOME", "BAILIWICK_KEYS_FILE"]) {
+      assert.match(read("Dockerfile"), new RegExp(`^ENV .*\\b${name}=`, "m"))
+    }
+  })
+
+  it("every container that listens has a health check", () => {
+    assert.include(read("Dockerfile"), "HEALTHCHECK ")
+    for (const name of ["postgres", "nats", "nginx"]) assert.match(services.get(name)!, /healthcheck:\n {6}test:/, name)
+    const unchecked = [...services].filter(([, text]) => text.includes("healthcheck: { disable: true }"))
+    assert.deepStrictEqual(unchecked.map(([name]) => name), ["migrate", "keeper"])
+    assert.include(services.get("nginx")!, `"http://127.0.0.1:8081/"`)
+    assert.match(read("nginx.conf"), /listen 127\.0\.0\.1:8081;\n.*\n {4}return 200;/)
+  })
+
+  it("the trial starts the demo without a secret, on the host's loopback only", () => {
+    const trial = read("compose.try.yaml")
+    const parts = blocksOf(blocksOf(trial, "").get("services")!, "  ")
+    assert.deepStrictEqual([...parts.keys()], ["postgres", "nats", "entry", "bailiwick"])
+    for (const [name, part] of parts) assert.include(part, "<<: *hardened\n", name)
+    assert.deepStrictEqual(trial.match(/ports: .*/g), [`ports: ["127.0.0.1:8080:8000"]`])
+    assert.notMatch(trial, /secrets|\$\{/)
+    const program = parts.get("bailiwick")!
+    for (const line of [`network_mode: "service:entry"`, `DEMO: "true"`, "HOST: 127.0.0.1"]) {
+      assert.include(program, line)
+    }
+    assert.match(read("nginx.try.conf"), /listen 8000;\n.*\n {6}proxy_pass http:\/\/127\.0\.0\.1:8080;/)
+  })
+
+  it("nginx takes both configurations without a warning", ({ skip }) => {
+    if (lacking !== null) return skip(`${lacking} is not installed: no configuration of nginx was checked`)
+    for (const name of ["nginx.conf", "nginx.try.conf"]) {
+      assert.deepStrictEqual(checkedByNginx(name), { status: 0, warnings: [] }, name)
+    }
   })
 
   it("the owner's credentials go to the migrations and to one process without a port, which keeps the partitions", () => {

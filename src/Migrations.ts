@@ -327,8 +327,14 @@ const lacks = Effect.gen(function* () {
 
 /** Migrates as the owner. Without the owner's role, waits until another process has migrated. */
 export const migrated = Effect.gen(function* () {
-  const { owns, sql } = yield* Database
-  if (yield* owns) return yield* Effect.asVoid(migrate)
+  const { owner, owns, sql } = yield* Database
+  if (yield* owns) {
+    // Waits like the migrator itself: another process that migrates holds the table's lock.
+    const done = yield* newestIn(owner, "effect_sql_migrations").pipe(inTurn)
+    const missing = migrations.filter(([id]) => id > done).length
+    if (missing > 0) yield* Effect.logInfo(`migrations to apply: ${missing}`)
+    return yield* Effect.asVoid(migrate)
+  }
   const lacking = yield* lacks
   if (lacking === null) return
   yield* Effect.logWarning(

@@ -104,6 +104,9 @@ export const postgresBinaries = Effect.fn("PostgresBinaries.find")(function* (us
   const usable = (missingLinks(native).length === 0 || isWritable(native)) &&
     (yield* canEnter(user, join(native, "bin")))
   const folder = usable ? native : join(yield* sharedFolder(user), `postgres-${version}`, "native")
+  if (!usable && !existsSync(dirname(folder))) {
+    yield* Effect.logInfo("copying PostgreSQL's programs (60 MB), once for this user")
+  }
   yield* Effect.try({
     try: () => usable ? link(native) : copied(native, dirname(folder)),
     catch: attempting("cannot prepare PostgreSQL's programs"),

@@ -98,6 +98,7 @@ const place = Effect.fnUntraced(function* (home: string) {
 const create = Effect.fnUntraced(
   function* (prepared: PostgresData, throwaway: boolean, underway: Effect.Effect<unknown>) {
     const { binaries, data, user } = prepared
+    if (!throwaway) yield* Effect.logInfo(`making the database in ${data}, once for this home`)
     const base = dirname(data)
     mkdirSync(base, { recursive: true, mode: 0o711 })
     for (const name of readdirSync(base)) {

@@ -5,7 +5,7 @@ import { AuditLog } from "../../services/platform/observability/AuditLog.ts"
 import { CliFault } from "./CliFault.ts"
 import { database } from "./Instance.ts"
 import { printableJson } from "./EscapeControls.ts"
-import { sinceFlag } from "./Times.ts"
+import { momentFlag } from "./Times.ts"
 
 const subjectOf = Effect.fnUntraced(function* (subject: string) {
   return (yield* auditSubject(subject)) ?? (yield* new CliFault({
@@ -26,22 +26,53 @@ export const audit = Command.make(
       Flag.withDescription("The subject of the records, such as webhook:ID, transfer:ID or domain:NAME"),
       Flag.optional,
     ),
-    since: sinceFlag.pipe(Flag.withDescription("Not before this time, or this long ago"), Flag.optional),
+    actor: Flag.String("actor").pipe(
+      Flag.withMetavar("ID"),
+      Flag.withDescription("The caller or process that acted: account:ID, person:ID, operator:NAME or system"),
+      Flag.optional,
+    ),
+    action: Flag.String("action").pipe(
+      Flag.withMetavar("NAME"),
+      Flag.withDescription("The action, such as webhook.created or request.failed"),
+      Flag.optional,
+    ),
+    outcome: Flag.Literals("outcome", ["done", "refused", "failed"]).pipe(
+      Flag.withDescription("How it ended"),
+      Flag.optional,
+    ),
+    code: Flag.String("code").pipe(
+      Flag.withMetavar("CODE"),
+      Flag.withDescription("The problem's code in the answer, such as role_required"),
+      Flag.optional,
+    ),
+    since: momentFlag("since").pipe(Flag.withDescription("Not before this time, or this long ago"), Flag.optional),
+    until: momentFlag("until").pipe(Flag.withDescription("Before this time, or this long ago"), Flag.optional),
   },
-  Effect.fn("cli.audit")(function* ({ requestId, since, subject }) {
+  Effect.fn("cli.audit")(function* ({ requestId, since, subject, until, ...exact }) {
     const now = yield* Clock.currentTimeMillis
     const log = yield* AuditLog
-    const query = {
+    const moment = (given: Option.Option<(now: number) => number>) =>
+      Option.getOrUndefined(Option.map(given, (at) => at(now)))
+    const filter = {
+      action: Option.getOrUndefined(exact.action),
+      actor: Option.getOrUndefined(exact.actor),
+      code: Option.getOrUndefined(exact.code),
+      outcome: Option.getOrUndefined(exact.outcome),
       requestId: Option.getOrUndefined(requestId),
       subject: Option.isNone(subject) ? undefined : yield* subjectOf(subject.value),
-      since: Option.getOrUndefined(Option.map(since, (at) => at(now))),
+      since: moment(since),
+      until: moment(until),
     }
-    yield* log.read(query).pipe(Stream.runForEach((record) => Console.log(printableJson(record))))
+    yield* log.read(filter).pipe(Stream.runForEach((record) => Console.log(printableJson(record))))
   }, Effect.provide(AuditLog.layer.pipe(Layer.provideMerge(database)))),
 ).pipe(
   Command.withDescription("Prints redacted audit records as NDJSON, oldest first"),
   Command.withExamples([
     { command: "cli audit --request-id 0199...", description: "The records of one request" },
     { command: "cli audit --since 1h", description: "Everything of the last hour" },
+    {
+      command: "cli audit --since 1d --outcome refused --actor person:0199...",
+      description: "What a person was refused",
+    },
   ]),
 )

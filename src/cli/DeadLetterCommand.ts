@@ -16,7 +16,7 @@ import { busIfKnown, database } from "./Instance.ts"
 import { printable } from "./EscapeControls.ts"
 import { asFlag, operatorNamed } from "./OperatorName.ts"
 import * as Progress from "./Progress.ts"
-import { sinceFlag } from "./Times.ts"
+import { momentFlag } from "./Times.ts"
 
 const services = DeadLetters.layer.pipe(
   Layer.provideMerge(Replays.layer),
@@ -89,7 +89,7 @@ const replay = Command.make(
     as: asFlag,
     ids: Argument.String("ID").pipe(Argument.withDescription("Ids of deliveries"), Argument.variadic()),
     webhook,
-    since: sinceFlag.pipe(
+    since: momentFlag("since").pipe(
       Flag.withDescription("Events not older than this time, or not longer ago than this"),
       Flag.optional,
     ),

@@ -41,10 +41,11 @@ export const durationFlag = (name: string) =>
   )
 
 /** A flag such as `--since 1h`; its value gives the moment, seen from the time `now`. */
-export const sinceFlag = Flag.String("since").pipe(
-  Flag.withMetavar("time"),
-  Flag.mapTryCatch((text) => {
-    required(parseSince(text, 0), "a time such as 2026-01-31T12:00:00Z, or how long ago, such as 1h")
-    return (now: number) => parseSince(text, now) ?? now
-  }, String),
-)
+export const momentFlag = (name: string) =>
+  Flag.String(name).pipe(
+    Flag.withMetavar("time"),
+    Flag.mapTryCatch((text) => {
+      required(parseSince(text, 0), "a time such as 2026-01-31T12:00:00Z, or how long ago, such as 1h")
+      return (now: number) => parseSince(text, now) ?? now
+    }, String),
+  )

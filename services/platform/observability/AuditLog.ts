@@ -13,9 +13,17 @@ import { floorOf } from "../Ids.ts"
 
 const page = 500
 
+/** Whether a record meets the conditions that a page's query does not have. */
+const meets = (record: AuditRecord, { action, actor, code, outcome }: AuditFilter): boolean =>
+  (action === undefined || record.action === action) && (actor === undefined || record.actor === actor) &&
+  (code === undefined || record.code === code) && (outcome === undefined || record.outcome === outcome)
+
 export class AuditLog extends Context.Service<AuditLog, {
-  /** The records that match all parts of the query, oldest first. */
-  readonly read: (query: AuditQuery) => Stream.Stream<AuditRecord, SqlError.SqlError>
+  /**
+   * The records that match all parts of the filter, oldest first. Only `requestId`, `subject` and the times narrow what
+   * is read: page by page, so that no statement grows with the audit.
+   */
+  readonly read: (filter: AuditFilter) => Stream.Stream<AuditRecord, SqlError.SqlError>
   /**
    * A page of the records that match, newest first. An object, a request and a person have indexes; for the other
    * conditions a page looks at 20,000 records at most, so that it may be short, and even empty, before the last.
@@ -62,12 +70,17 @@ export class AuditLog extends Context.Service<AuditLog, {
       }
 
       // A record's id carries its time; no record has the smallest id of a millisecond, so `>` loses none.
-      const read = (query: AuditQuery) =>
-        Stream.paginate(floorOf(query.since ?? 0), (from) =>
-          Effect.map(after(from, query), (rows) => {
+      const read = (filter: AuditFilter) => {
+        const end = filter.until === undefined ? null : floorOf(filter.until)
+        return Stream.paginate(floorOf(filter.since ?? 0), (from) =>
+          Effect.map(after(from, filter), (rows) => {
             const last = rows.at(-1)
             return [rows, last === undefined || rows.length < page ? Option.none() : Option.some(last.id)] as const
-          }))
+          })).pipe(
+            Stream.takeWhile(({ id }) => end === null || id < end),
+            Stream.filter((record) => meets(record, filter)),
+          )
+      }
 
       const newest = newestRecords(wide, { about, of })
 

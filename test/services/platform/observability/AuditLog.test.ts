@@ -95,4 +95,36 @@ layer(
       assert.deepStrictEqual(yield* seen("r77"), [], "a request is found by --request-id")
       assert.isBelow((yield* scanned) - before, rows, "records that were read one after another")
     }))
+
+  it.effect("is read by every condition, over many pages", () =>
+    Effect.gen(function* () {
+      const { owner } = yield* Database
+      const log = yield* AuditLog
+      const march = Date.parse("2026-03-10T00:00:00Z")
+      yield* clock.set(march)
+      yield* upkeep
+      yield* fill(march)
+      const at = [march + 700, march + 5_500]
+      yield* owner`
+        update audit_records set actor = 'person:p', action = 'b.done', outcome = 'refused', code = 'role_required'
+        where at in ${owner.in(at.map((one) => new Date(one)))}`
+      const times = (filter: Omit<Parameters<typeof log.read>[0], "since">) =>
+        Effect.map(
+          Stream.runCollect(log.read({ since: march - 1, ...filter })),
+          (found) => found.map((record) => record.at.getTime()),
+        )
+      for (
+        const filter of [
+          { actor: "person:p" },
+          { action: "b.done" },
+          { outcome: "refused" },
+          { code: "role_required" },
+        ] as const
+      ) {
+        assert.deepStrictEqual(yield* times(filter), at, JSON.stringify(filter))
+        assert.deepStrictEqual(yield* times({ ...filter, until: at[1] }), at.slice(0, 1), JSON.stringify(filter))
+      }
+      assert.deepStrictEqual(yield* times({ actor: "person:p", code: "other" }), [])
+      assert.lengthOf(yield* times({ until: march + 1_200 }), 1_200)
+    }))
 })

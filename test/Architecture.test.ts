@@ -42,7 +42,7 @@ const long: Readonly<Record<string, ReadonlyArray<string>>> = {
 
 const filesOf = (folder: string): ReadonlyArray<string> =>
   readdirSync(folder, { withFileTypes: true, recursive: true })
-    .filter((entry) => entry.isFile() && /\.tsx?$/.test(entry.name))
+    .filter((entry) => entry.isFile() && /\.tsx?$/.test(entry.name) && basename(entry.parentPath) !== "dist")
     .map((entry) => normalize(join(entry.parentPath, entry.name)))
 
 interface Source {

@@ -4,6 +4,9 @@
  */
 // deno-fmt-ignore-file
 
+/** No member. */
+export type None = Readonly<Record<never, never>>
+
 export type AcceptEligibility = { readonly can_accept: boolean; readonly code: "domain_limit" | null; readonly message: string | null; readonly current_domains: number; readonly domain_limit: number }
 export type AcceptedEnrollment = { readonly enrollment_id: string; readonly institution_id: string; readonly state: "invited" | "accepted"; readonly membership: { readonly role: "sponsor" | "administrator" | "member"; readonly state: "invited" | "active" | "suspended" | "ended" } | null; readonly version: number; readonly policy_review: OpenedPolicyReview | null }
 export type AccessRequest = { readonly request_id: string; readonly institution_id: string; readonly project_id: string; readonly reason: string; readonly access_id: string | null; readonly expires_at: Timestamp; readonly state: "submitted" | "approved" | "declined" | "expired"; readonly version: number; readonly created_at: Timestamp; readonly event_id: string | null; readonly job_id: string | null; readonly policy_review: OpenedPolicyReview | null }
@@ -193,357 +196,357 @@ export type ContactBody = { readonly name: string; readonly email: string; reado
 
 /** The problems by their codes: the status, and the members beside those that every problem has. */
 export interface Problems {
-  readonly access_not_active: { readonly status: 409; readonly members: { } }
-  readonly access_version_superseded: { readonly status: 409; readonly members: { } }
-  readonly administrator_not_effective: { readonly status: 403; readonly members: { } }
-  readonly api_key_limit: { readonly status: 403; readonly members: { } }
+  readonly access_not_active: { readonly status: 409; readonly members: None }
+  readonly access_version_superseded: { readonly status: 409; readonly members: None }
+  readonly administrator_not_effective: { readonly status: 403; readonly members: None }
+  readonly api_key_limit: { readonly status: 403; readonly members: None }
   readonly audience_required: { readonly status: 400; readonly members: { readonly audiences?: ReadonlyArray<string> } }
-  readonly body_too_large: { readonly status: 413; readonly members: { } }
+  readonly body_too_large: { readonly status: 413; readonly members: None }
   readonly broadcasts_in_flight: { readonly status: 409; readonly members: { readonly blockers?: ReadonlyArray<TransferBlocker> } }
-  readonly chain_mismatch: { readonly status: 409; readonly members: { } }
-  readonly console_read_only: { readonly status: 403; readonly members: { } }
-  readonly csrf_rejected: { readonly status: 403; readonly members: { } }
-  readonly cursor_ahead: { readonly status: 409; readonly members: { } }
-  readonly cursor_epoch_changed: { readonly status: 409; readonly members: { } }
-  readonly cursor_expired: { readonly status: 410; readonly members: { } }
-  readonly dependency_unavailable: { readonly status: 503; readonly members: { } }
-  readonly domain_limit: { readonly status: 403; readonly members: { } }
-  readonly domain_not_verified: { readonly status: 409; readonly members: { } }
-  readonly environment_held: { readonly status: 403; readonly members: { } }
+  readonly chain_mismatch: { readonly status: 409; readonly members: None }
+  readonly console_read_only: { readonly status: 403; readonly members: None }
+  readonly csrf_rejected: { readonly status: 403; readonly members: None }
+  readonly cursor_ahead: { readonly status: 409; readonly members: None }
+  readonly cursor_epoch_changed: { readonly status: 409; readonly members: None }
+  readonly cursor_expired: { readonly status: 410; readonly members: None }
+  readonly dependency_unavailable: { readonly status: 503; readonly members: None }
+  readonly domain_limit: { readonly status: 403; readonly members: None }
+  readonly domain_not_verified: { readonly status: 409; readonly members: None }
+  readonly environment_held: { readonly status: 403; readonly members: None }
   readonly environment_mismatch: { readonly status: 409; readonly members: { readonly project_environment?: "staging" | "production" } }
-  readonly expired: { readonly status: 410; readonly members: { } }
-  readonly forbidden: { readonly status: 403; readonly members: { } }
-  readonly four_eyes_collapsed: { readonly status: 409; readonly members: { } }
-  readonly four_eyes_required: { readonly status: 403; readonly members: { } }
-  readonly grant_event_mismatch: { readonly status: 409; readonly members: { } }
-  readonly headers_too_large: { readonly status: 431; readonly members: { } }
+  readonly expired: { readonly status: 410; readonly members: None }
+  readonly forbidden: { readonly status: 403; readonly members: None }
+  readonly four_eyes_collapsed: { readonly status: 409; readonly members: None }
+  readonly four_eyes_required: { readonly status: 403; readonly members: None }
+  readonly grant_event_mismatch: { readonly status: 409; readonly members: None }
+  readonly headers_too_large: { readonly status: 431; readonly members: None }
   readonly held: { readonly status: 503; readonly members: { readonly retry_after?: number } }
   readonly idempotency_in_progress: { readonly status: 409; readonly members: { readonly retry_after?: number } }
-  readonly idempotency_key_reused: { readonly status: 409; readonly members: { } }
-  readonly installed_version_mismatch: { readonly status: 409; readonly members: { } }
+  readonly idempotency_key_reused: { readonly status: 409; readonly members: None }
+  readonly installed_version_mismatch: { readonly status: 409; readonly members: None }
   readonly insufficient_user_authentication: { readonly status: 401; readonly members: { readonly acr_values?: string; readonly max_age?: number } }
-  readonly intent_expired: { readonly status: 410; readonly members: { } }
-  readonly internal: { readonly status: 500; readonly members: { } }
-  readonly invalid_credentials: { readonly status: 401; readonly members: { } }
+  readonly intent_expired: { readonly status: 410; readonly members: None }
+  readonly internal: { readonly status: 500; readonly members: None }
+  readonly invalid_credentials: { readonly status: 401; readonly members: None }
   readonly invalid_state: { readonly status: 409; readonly members: { readonly state?: string; readonly allowed?: ReadonlyArray<string> } }
-  readonly invalid_token: { readonly status: 401; readonly members: { } }
-  readonly last_owner: { readonly status: 409; readonly members: { } }
-  readonly launch_url_unverified: { readonly status: 409; readonly members: { } }
-  readonly malformed_request: { readonly status: 400; readonly members: { } }
-  readonly membership_not_active: { readonly status: 403; readonly members: { } }
-  readonly misdirected_request: { readonly status: 421; readonly members: { } }
-  readonly not_acceptable: { readonly status: 406; readonly members: { } }
-  readonly not_current_sponsor: { readonly status: 403; readonly members: { } }
-  readonly not_found: { readonly status: 404; readonly members: { } }
-  readonly not_pending: { readonly status: 409; readonly members: { } }
-  readonly not_stoppable: { readonly status: 409; readonly members: { } }
-  readonly org_access_lost: { readonly status: 403; readonly members: { } }
+  readonly invalid_token: { readonly status: 401; readonly members: None }
+  readonly last_owner: { readonly status: 409; readonly members: None }
+  readonly launch_url_unverified: { readonly status: 409; readonly members: None }
+  readonly malformed_request: { readonly status: 400; readonly members: None }
+  readonly membership_not_active: { readonly status: 403; readonly members: None }
+  readonly misdirected_request: { readonly status: 421; readonly members: None }
+  readonly not_acceptable: { readonly status: 406; readonly members: None }
+  readonly not_current_sponsor: { readonly status: 403; readonly members: None }
+  readonly not_found: { readonly status: 404; readonly members: None }
+  readonly not_pending: { readonly status: 409; readonly members: None }
+  readonly not_stoppable: { readonly status: 409; readonly members: None }
+  readonly org_access_lost: { readonly status: 403; readonly members: None }
   readonly outcome_unknown: { readonly status: 504; readonly members: { readonly job_id?: string } }
-  readonly owner_not_active: { readonly status: 409; readonly members: { } }
-  readonly person_exists: { readonly status: 409; readonly members: { } }
-  readonly portal_binding_mismatch: { readonly status: 403; readonly members: { } }
-  readonly precondition_failed: { readonly status: 412; readonly members: { } }
-  readonly preferences_invalid: { readonly status: 400; readonly members: { } }
-  readonly preview_changed: { readonly status: 409; readonly members: { } }
-  readonly proof_consumed: { readonly status: 409; readonly members: { } }
-  readonly proof_expired: { readonly status: 410; readonly members: { } }
+  readonly owner_not_active: { readonly status: 409; readonly members: None }
+  readonly person_exists: { readonly status: 409; readonly members: None }
+  readonly portal_binding_mismatch: { readonly status: 403; readonly members: None }
+  readonly precondition_failed: { readonly status: 412; readonly members: None }
+  readonly preferences_invalid: { readonly status: 400; readonly members: None }
+  readonly preview_changed: { readonly status: 409; readonly members: None }
+  readonly proof_consumed: { readonly status: 409; readonly members: None }
+  readonly proof_expired: { readonly status: 410; readonly members: None }
   readonly rate_limited: { readonly status: 429; readonly members: { readonly retry_after?: number; readonly limit?: number; readonly window_seconds?: number } }
-  readonly request_exists: { readonly status: 409; readonly members: { } }
-  readonly request_timeout: { readonly status: 408; readonly members: { } }
-  readonly review_exists: { readonly status: 409; readonly members: { } }
+  readonly request_exists: { readonly status: 409; readonly members: None }
+  readonly request_timeout: { readonly status: 408; readonly members: None }
+  readonly review_exists: { readonly status: 409; readonly members: None }
   readonly role_required: { readonly status: 403; readonly members: { readonly scope?: string } }
   readonly scheduled_emails: { readonly status: 409; readonly members: { readonly blockers?: ReadonlyArray<TransferBlocker> } }
-  readonly self_transfer: { readonly status: 409; readonly members: { } }
-  readonly stream_limit: { readonly status: 409; readonly members: { } }
-  readonly subject_limit: { readonly status: 403; readonly members: { } }
+  readonly self_transfer: { readonly status: 409; readonly members: None }
+  readonly stream_limit: { readonly status: 409; readonly members: None }
+  readonly subject_limit: { readonly status: 403; readonly members: None }
   readonly supplied_mismatch: { readonly status: 400; readonly members: { readonly properties?: ReadonlyArray<string> } }
-  readonly target_not_found: { readonly status: 404; readonly members: { } }
-  readonly transfer_active: { readonly status: 409; readonly members: { } }
-  readonly unsupported_media_type: { readonly status: 415; readonly members: { } }
+  readonly target_not_found: { readonly status: 404; readonly members: None }
+  readonly transfer_active: { readonly status: 409; readonly members: None }
+  readonly unsupported_media_type: { readonly status: 415; readonly members: None }
   readonly version_conflict: { readonly status: 409; readonly members: { readonly current_version?: number } }
-  readonly webhook_limit: { readonly status: 409; readonly members: { } }
-  readonly website_exists: { readonly status: 409; readonly members: { } }
-  readonly wrong_recipient: { readonly status: 403; readonly members: { } }
+  readonly webhook_limit: { readonly status: 409; readonly members: None }
+  readonly website_exists: { readonly status: 409; readonly members: None }
+  readonly wrong_recipient: { readonly status: 403; readonly members: None }
 }
 
 /** The operations by method and path. */
 export interface Operations {
-  /** What the transmitter can do, and where (Shared Signals Framework 1.0, 7) */ 
-  readonly "GET /.well-known/ssf-configuration/lifecycle": { readonly request: {}; readonly answer: SsfTransmitterConfiguration }
-  /** Whether the process is live */ 
-  readonly "GET /health": { readonly request: {}; readonly answer: Health }
-  /** Whether it can serve: database, schema, event bus */ 
-  readonly "GET /ready": { readonly request: {}; readonly answer: Ready }
-  /** Your account, its plan, and how much of the plan's limits is used */ 
-  readonly "GET /v1/account": { readonly request: {}; readonly answer: Account }
-  /** Move a domain at once, as a platform administrator who has just signed in */ 
+  /** What the transmitter can do, and where (Shared Signals Framework 1.0, 7) */
+  readonly "GET /.well-known/ssf-configuration/lifecycle": { readonly request: None; readonly answer: SsfTransmitterConfiguration }
+  /** Whether the process is live */
+  readonly "GET /health": { readonly request: None; readonly answer: Health }
+  /** Whether it can serve: database, schema, event bus */
+  readonly "GET /ready": { readonly request: None; readonly answer: Ready }
+  /** Your account, its plan, and how much of the plan's limits is used */
+  readonly "GET /v1/account": { readonly request: None; readonly answer: Account }
+  /** Move a domain at once, as a platform administrator who has just signed in */
   readonly "POST /v1/admin/domain-transfers/{domain_id}": { readonly request: { readonly params: { readonly domain_id: string }; readonly body: ForcedDomainTransfer }; readonly answer: DomainTransfer }
-  /** List the active API keys, newest first */ 
-  readonly "GET /v1/api-keys/": { readonly request: {}; readonly answer: ReadonlyArray<ApiKey> }
-  /** Create an API key; its secret is in this answer and nowhere else */ 
+  /** List the active API keys, newest first */
+  readonly "GET /v1/api-keys/": { readonly request: None; readonly answer: ReadonlyArray<ApiKey> }
+  /** Create an API key; its secret is in this answer and nowhere else */
   readonly "POST /v1/api-keys/": { readonly request: { readonly body: NewApiKey }; readonly answer: CreatedApiKey }
-  /** Revoke an API key for good */ 
+  /** Revoke an API key for good */
   readonly "DELETE /v1/api-keys/{key_id}": { readonly request: { readonly params: { readonly key_id: string } }; readonly answer: undefined }
-  /** Make a link that shows your webhooks in a frame, once; by an API key, 404 where EMBED_ORIGINS is not set */ 
+  /** Make a link that shows your webhooks in a frame, once; by an API key, 404 where EMBED_ORIGINS is not set */
   readonly "POST /v1/console/embed-links": { readonly request: { readonly body?: NewEmbedLink }; readonly answer: EmbedLink }
-  /** Exchange an embed link's token for a session of an hour; the frame's own script asks it */ 
+  /** Exchange an embed link's token for a session of an hour; the frame's own script asks it */
   readonly "POST /v1/console/embed-sessions": { readonly request: { readonly body: NewEmbedSession }; readonly answer: EmbedSession }
-  /** Read the console's session: its visitor, and what it may show; 404 where there is no console */ 
-  readonly "GET /v1/console/session": { readonly request: {}; readonly answer: ConsoleSession }
-  /** Whether you could accept a domain now; decided again on accept */ 
-  readonly "GET /v1/domain-transfers/accept-eligibility": { readonly request: {}; readonly answer: AcceptEligibility }
-  /** Accept a transfer that is addressed to your account's email */ 
+  /** Read the console's session: its visitor, and what it may show; 404 where there is no console */
+  readonly "GET /v1/console/session": { readonly request: None; readonly answer: ConsoleSession }
+  /** Whether you could accept a domain now; decided again on accept */
+  readonly "GET /v1/domain-transfers/accept-eligibility": { readonly request: None; readonly answer: AcceptEligibility }
+  /** Accept a transfer that is addressed to your account's email */
   readonly "POST /v1/domain-transfers/by-id/{transfer_id}/accept": { readonly request: { readonly params: { readonly transfer_id: string }; readonly body?: DomainTransferAcceptance }; readonly answer: DomainTransfer }
-  /** List the transfers to you that are pending or accepted */ 
-  readonly "GET /v1/domain-transfers/incoming": { readonly request: {}; readonly answer: ReadonlyArray<DomainTransfer> }
-  /** List the transfers that you initiated, most recent first */ 
-  readonly "GET /v1/domain-transfers/outgoing": { readonly request: {}; readonly answer: ReadonlyArray<DomainTransfer> }
-  /** Stop an accepted transfer within its safety window; the token alone authorizes */ 
+  /** List the transfers to you that are pending or accepted */
+  readonly "GET /v1/domain-transfers/incoming": { readonly request: None; readonly answer: ReadonlyArray<DomainTransfer> }
+  /** List the transfers that you initiated, most recent first */
+  readonly "GET /v1/domain-transfers/outgoing": { readonly request: None; readonly answer: ReadonlyArray<DomainTransfer> }
+  /** Stop an accepted transfer within its safety window; the token alone authorizes */
   readonly "POST /v1/domain-transfers/stop/{stop_token}": { readonly request: { readonly params: { readonly stop_token: string } }; readonly answer: DomainTransfer }
-  /** Accept by the token of the invitation; the safety window begins */ 
+  /** Accept by the token of the invitation; the safety window begins */
   readonly "POST /v1/domain-transfers/{token}/accept": { readonly request: { readonly params: { readonly token: string }; readonly body?: DomainTransferAcceptance }; readonly answer: DomainTransfer }
-  /** Decline a transfer as its recipient */ 
+  /** Decline a transfer as its recipient */
   readonly "POST /v1/domain-transfers/{transfer_id}/decline": { readonly request: { readonly params: { readonly transfer_id: string } }; readonly answer: DomainTransfer }
-  /** Take a pending offer back */ 
+  /** Take a pending offer back */
   readonly "DELETE /v1/domain-transfers/{transfer_id}": { readonly request: { readonly params: { readonly transfer_id: string } }; readonly answer: DomainTransfer }
-  /** Read one transfer as a party of it, also one that has ended */ 
+  /** Read one transfer as a party of it, also one that has ended */
   readonly "GET /v1/domain-transfers/{transfer_id}": { readonly request: { readonly params: { readonly transfer_id: string } }; readonly answer: DomainTransfer }
-  /** The domain's DKIM key and the one that an accepted transfer brings, for its parties */ 
+  /** The domain's DKIM key and the one that an accepted transfer brings, for its parties */
   readonly "GET /v1/domains/{domain_id}/dkim": { readonly request: { readonly params: { readonly domain_id: string } }; readonly answer: DomainDkim }
-  /** Offer a domain to another account; it is mailed an accept link */ 
+  /** Offer a domain to another account; it is mailed an accept link */
   readonly "POST /v1/domains/{domain_id}/transfer": { readonly request: { readonly params: { readonly domain_id: string }; readonly body: NewDomainTransfer }; readonly answer: DomainTransfer }
-  /** Read a domain of yours or of your workspaces */ 
+  /** Read a domain of yours or of your workspaces */
   readonly "GET /v1/domains/{domain_id}": { readonly request: { readonly params: { readonly domain_id: string } }; readonly answer: Domain }
-  /** List your domains and those of your workspaces, ascending by id */ 
+  /** List your domains and those of your workspaces, ascending by id */
   readonly "GET /v1/domains": { readonly request: { readonly query?: { readonly limit?: number | undefined; readonly after_id?: string | undefined } }; readonly answer: DomainPage }
-  /** Accept an invitation by the token of its mail */ 
+  /** Accept an invitation by the token of its mail */
   readonly "POST /v1/enrollments/{token}/accept": { readonly request: { readonly params: { readonly token: string } }; readonly answer: AcceptedEnrollment }
-  /** The event types, with an example of each and your webhooks that take it */ 
-  readonly "GET /v1/event-types": { readonly request: {}; readonly answer: EventTypes }
-  /** Approve the Sponsor's locked decision, as another, effective administrator */ 
+  /** The event types, with an example of each and your webhooks that take it */
+  readonly "GET /v1/event-types": { readonly request: None; readonly answer: EventTypes }
+  /** Approve the Sponsor's locked decision, as another, effective administrator */
   readonly "POST /v1/institutions/{institution_id}/access-grant-reviews/{review_id}/approve": { readonly request: { readonly params: { readonly institution_id: string; readonly review_id: string }; readonly headers?: { readonly "if-match"?: string | undefined }; readonly body: Reason }; readonly answer: GrantReceipt }
-  /** End a review's authority; the Access and the evidence stay as they are */ 
+  /** End a review's authority; the Access and the evidence stay as they are */
   readonly "POST /v1/institutions/{institution_id}/access-grant-reviews/{review_id}/revoke": { readonly request: { readonly params: { readonly institution_id: string; readonly review_id: string }; readonly headers?: { readonly "if-match"?: string | undefined }; readonly body: Reason }; readonly answer: GrantReceipt }
-  /** Reviews of Access grants with their present validity, and the Access that could be proposed */ 
+  /** Reviews of Access grants with their present validity, and the Access that could be proposed */
   readonly "GET /v1/institutions/{institution_id}/access-grant-reviews": { readonly request: { readonly params: { readonly institution_id: string } }; readonly answer: GrantReviewList }
-  /** Propose a review of exactly one active Access version, as a Sponsor */ 
+  /** Propose a review of exactly one active Access version, as a Sponsor */
   readonly "POST /v1/institutions/{institution_id}/access-grant-reviews": { readonly request: { readonly params: { readonly institution_id: string }; readonly body: GrantProposal }; readonly answer: GrantReceipt }
-  /** Every Access with its current version and its review, ascending by id, as a Sponsor, administrator or operator */ 
+  /** Every Access with its current version and its review, ascending by id, as a Sponsor, administrator or operator */
   readonly "GET /v1/institutions/{institution_id}/access": { readonly request: { readonly params: { readonly institution_id: string }; readonly query?: { readonly limit?: string | undefined; readonly after_id?: string | undefined } }; readonly answer: InstitutionAccess }
-  /** Revoke an invitation that was not accepted yet, as a person who may invite */ 
+  /** Revoke an invitation that was not accepted yet, as a person who may invite */
   readonly "POST /v1/institutions/{institution_id}/enrollments/{enrollment_id}/revoke": { readonly request: { readonly params: { readonly institution_id: string; readonly enrollment_id: string }; readonly body: Reason }; readonly answer: Enrollment }
-  /** Invitations, newest first, as a Sponsor, administrator or operator */ 
+  /** Invitations, newest first, as a Sponsor, administrator or operator */
   readonly "GET /v1/institutions/{institution_id}/enrollments": { readonly request: { readonly params: { readonly institution_id: string }; readonly query?: { readonly limit?: string | undefined; readonly after_id?: string | undefined } }; readonly answer: InstitutionEnrollments }
-  /** Propose an invitation; it is mailed once it was reviewed */ 
+  /** Propose an invitation; it is mailed once it was reviewed */
   readonly "POST /v1/institutions/{institution_id}/enrollments": { readonly request: { readonly params: { readonly institution_id: string }; readonly body: EnrollmentCreate }; readonly answer: Enrollment }
-  /** Members with their roles, ascending by person, as a Sponsor, administrator or operator */ 
+  /** Members with their roles, ascending by person, as a Sponsor, administrator or operator */
   readonly "GET /v1/institutions/{institution_id}/members": { readonly request: { readonly params: { readonly institution_id: string }; readonly query?: { readonly limit?: string | undefined; readonly after_id?: string | undefined } }; readonly answer: InstitutionMembers }
-  /** Ask for a member's role and state; a Sponsor and an administrator decide */ 
+  /** Ask for a member's role and state; a Sponsor and an administrator decide */
   readonly "POST /v1/institutions/{institution_id}/memberships": { readonly request: { readonly params: { readonly institution_id: string }; readonly body: MembershipChange }; readonly answer: MembershipRequest }
-  /** The institution's projects, ascending by id, as a Sponsor, administrator or operator */ 
+  /** The institution's projects, ascending by id, as a Sponsor, administrator or operator */
   readonly "GET /v1/institutions/{institution_id}/projects": { readonly request: { readonly params: { readonly institution_id: string }; readonly query?: { readonly limit?: string | undefined; readonly after_id?: string | undefined } }; readonly answer: ListedProjects }
-  /** Withdraw a website for good: its client, sessions and service grants end */ 
+  /** Withdraw a website for good: its client, sessions and service grants end */
   readonly "POST /v1/institutions/{institution_id}/websites/{project_id}/withdraw": { readonly request: { readonly params: { readonly institution_id: string; readonly project_id: string }; readonly body: Transition }; readonly answer: WithdrawnWebsite }
-  /** Register a website, as a Sponsor or an effective administrator */ 
+  /** Register a website, as a Sponsor or an effective administrator */
   readonly "POST /v1/institutions/{institution_id}/websites": { readonly request: { readonly params: { readonly institution_id: string }; readonly body: WebsiteRegistration }; readonly answer: Website }
-  /** An institution where you have a membership, for operators any */ 
+  /** An institution where you have a membership, for operators any */
   readonly "GET /v1/institutions/{institution_id}": { readonly request: { readonly params: { readonly institution_id: string } }; readonly answer: Institution }
-  /** Institutions where you have a membership, for operators all; ascending by id */ 
+  /** Institutions where you have a membership, for operators all; ascending by id */
   readonly "GET /v1/institutions": { readonly request: { readonly query?: { readonly limit?: string | undefined; readonly after_id?: string | undefined } }; readonly answer: Institutions }
-  /** Ask the provider, by the saved reference, for the outcome of an ambiguous write */ 
+  /** Ask the provider, by the saved reference, for the outcome of an ambiguous write */
   readonly "POST /v1/jobs/{job_id}/reconcile": { readonly request: { readonly params: { readonly job_id: string }; readonly body: Reason }; readonly answer: Job }
-  /** Name the client that a write made at the provider */ 
+  /** Name the client that a write made at the provider */
   readonly "POST /v1/jobs/{job_id}/repair": { readonly request: { readonly params: { readonly job_id: string }; readonly body: JobRepair }; readonly answer: Job }
-  /** Send a write again that failed, or whose outcome cannot be found out */ 
+  /** Send a write again that failed, or whose outcome cannot be found out */
   readonly "POST /v1/jobs/{job_id}/retry": { readonly request: { readonly params: { readonly job_id: string }; readonly body: Reason }; readonly answer: Job }
-  /** Jobs, the newest first, for operators */ 
+  /** Jobs, the newest first, for operators */
   readonly "GET /v1/jobs": { readonly request: { readonly query?: { readonly limit?: string | undefined; readonly after_id?: string | undefined } }; readonly answer: Jobs }
-  /** The public keys of lifecycle messages; those of OIDC are elsewhere */ 
-  readonly "GET /v1/lifecycle/jwks": { readonly request: {}; readonly answer: JwkSet }
-  /** A stream's status */ 
+  /** The public keys of lifecycle messages; those of OIDC are elsewhere */
+  readonly "GET /v1/lifecycle/jwks": { readonly request: None; readonly answer: JwkSet }
+  /** A stream's status */
   readonly "GET /v1/lifecycle/status": { readonly request: { readonly query: { readonly stream_id: string } }; readonly answer: StreamState }
-  /** Enable a stream, pause it (events are held) or disable it (they are dropped) */ 
+  /** Enable a stream, pause it (events are held) or disable it (they are dropped) */
   readonly "POST /v1/lifecycle/status": { readonly request: { readonly body: StreamState }; readonly answer: StreamState }
-  /** Acknowledge events that were taken, and fetch the next ones */ 
+  /** Acknowledge events that were taken, and fetch the next ones */
   readonly "POST /v1/lifecycle/streams/{stream_id}/poll": { readonly request: { readonly params: { readonly stream_id: string }; readonly body?: StreamPolling }; readonly answer: StreamSets }
-  /** End a stream */ 
+  /** End a stream */
   readonly "DELETE /v1/lifecycle/streams": { readonly request: { readonly query: { readonly stream_id: string } }; readonly answer: undefined }
-  /** The named stream, or a list of the receiver's streams */ 
+  /** The named stream, or a list of the receiver's streams */
   readonly "GET /v1/lifecycle/streams": { readonly request: { readonly query?: { readonly stream_id?: string | undefined } }; readonly answer: StreamConfiguration | ReadonlyArray<StreamConfiguration> }
-  /** Change the fields of a stream's configuration that are sent */ 
+  /** Change the fields of a stream's configuration that are sent */
   readonly "PATCH /v1/lifecycle/streams": { readonly request: { readonly body: StreamChange }; readonly answer: StreamConfiguration }
-  /** A new stream of a project's events, by push, or by default by poll */ 
+  /** A new stream of a project's events, by push, or by default by poll */
   readonly "POST /v1/lifecycle/streams": { readonly request: { readonly body?: StreamCreation }; readonly answer: StreamConfiguration }
-  /** Replace a stream's configuration: fields that are not sent are deleted */ 
+  /** Replace a stream's configuration: fields that are not sent are deleted */
   readonly "PUT /v1/lifecycle/streams": { readonly request: { readonly body: StreamChange }; readonly answer: StreamConfiguration }
-  /** Include a subject again; the answer does not show whether it is known */ 
+  /** Include a subject again; the answer does not show whether it is known */
   readonly "POST /v1/lifecycle/subjects:add": { readonly request: { readonly body: StreamSubjectAddition }; readonly answer: undefined }
-  /** Leave a subject's events out */ 
+  /** Leave a subject's events out */
   readonly "POST /v1/lifecycle/subjects:remove": { readonly request: { readonly body: StreamSubjectRemoval }; readonly answer: undefined }
-  /** Have a verification event sent over a stream */ 
+  /** Have a verification event sent over a stream */
   readonly "POST /v1/lifecycle/verify": { readonly request: { readonly body: StreamVerification }; readonly answer: undefined }
-  /** Object to a link of the caller's identity with another person's */ 
+  /** Object to a link of the caller's identity with another person's */
   readonly "POST /v1/link-requests/{link_request_id}/object": { readonly request: { readonly params: { readonly link_request_id: string }; readonly body?: Objection }; readonly answer: LinkRequest }
-  /** Ask for two identities to become one; an operator decides, the other side may object */ 
+  /** Ask for two identities to become one; an operator decides, the other side may object */
   readonly "POST /v1/link-requests": { readonly request: { readonly body: LinkCreate }; readonly answer: LinkRequest }
-  /** Ask for Access to a project; a Sponsor and an administrator decide */ 
+  /** Ask for Access to a project; a Sponsor and an administrator decide */
   readonly "POST /v1/me/access-requests": { readonly request: { readonly body: RequestCreate }; readonly answer: AccessRequest }
-  /** What you did and tried, newest first */ 
+  /** What you did and tried, newest first */
   readonly "GET /v1/me/audit": { readonly request: { readonly query?: { readonly action?: string | undefined; readonly outcome?: "done" | "refused" | "failed" | undefined; readonly code?: string | undefined; readonly request_id?: string | undefined; readonly since?: string | undefined; readonly until?: string | undefined; readonly limit?: string | undefined; readonly after_id?: string | undefined } }; readonly answer: OwnAuditPage }
-  /** What you sign in with; never a secret of it */ 
-  readonly "GET /v1/me/authenticators": { readonly request: {}; readonly answer: AuthenticatorList }
-  /** Complete a credential action with its proof */ 
+  /** What you sign in with; never a secret of it */
+  readonly "GET /v1/me/authenticators": { readonly request: None; readonly answer: AuthenticatorList }
+  /** Complete a credential action with its proof */
   readonly "POST /v1/me/credential-actions/{intent_id}/complete": { readonly request: { readonly params: { readonly intent_id: string }; readonly headers?: { readonly "x-portal-binding"?: string | undefined }; readonly body: FinishAction }; readonly answer: FinishedAction }
-  /** Which credential actions you could take now, and what sign-in each asks for */ 
-  readonly "GET /v1/me/credential-actions": { readonly request: {}; readonly answer: CredentialCapabilities }
-  /** Start a credential action; its challenge can be answered for ten minutes */ 
+  /** Which credential actions you could take now, and what sign-in each asks for */
+  readonly "GET /v1/me/credential-actions": { readonly request: None; readonly answer: CredentialCapabilities }
+  /** Start a credential action; its challenge can be answered for ten minutes */
   readonly "POST /v1/me/credential-actions": { readonly request: { readonly headers?: { readonly "x-portal-binding"?: string | undefined }; readonly body: StartAction }; readonly answer: StartedAction }
-  /** How fresh and strong your sign-in is, and what it is enough for */ 
-  readonly "GET /v1/me/freshness": { readonly request: {}; readonly answer: Freshness }
-  /** Prove another own identity by a fresh access token of it */ 
+  /** How fresh and strong your sign-in is, and what it is enough for */
+  readonly "GET /v1/me/freshness": { readonly request: None; readonly answer: Freshness }
+  /** Prove another own identity by a fresh access token of it */
   readonly "POST /v1/me/link-proofs": { readonly request: { readonly body: LinkProofCreate }; readonly answer: LinkProof }
-  /** Ask for an institution; an operator decides */ 
+  /** Ask for an institution; an operator decides */
   readonly "POST /v1/me/organization-requests": { readonly request: { readonly body: RequestFields }; readonly answer: OrganizationRequest }
-  /** The caller's own requests of every kind, newest first, and links that the caller may object to */ 
+  /** The caller's own requests of every kind, newest first, and links that the caller may object to */
   readonly "GET /v1/me/requests": { readonly request: { readonly query?: { readonly limit?: string | undefined; readonly after_id?: string | undefined } }; readonly answer: OwnRequests }
-  /** Where you are signed in, last seen first */ 
-  readonly "GET /v1/me/sessions": { readonly request: {}; readonly answer: SessionList }
-  /** Your own account, with memberships and projects */ 
-  readonly "GET /v1/me": { readonly request: {}; readonly answer: OwnAccount }
-  /** Read the notification preferences */ 
-  readonly "GET /v1/notifications/preferences": { readonly request: {}; readonly answer: { readonly preferences: NotificationPreferences } }
-  /** Change the notification preferences */ 
+  /** Where you are signed in, last seen first */
+  readonly "GET /v1/me/sessions": { readonly request: None; readonly answer: SessionList }
+  /** Your own account, with memberships and projects */
+  readonly "GET /v1/me": { readonly request: None; readonly answer: OwnAccount }
+  /** Read the notification preferences */
+  readonly "GET /v1/notifications/preferences": { readonly request: None; readonly answer: { readonly preferences: NotificationPreferences } }
+  /** Change the notification preferences */
   readonly "PUT /v1/notifications/preferences": { readonly request: { readonly body: { /** Category to channel to boolean; what is left out stays as it is */ readonly preferences: { readonly [name: string]: { readonly [name: string]: boolean } } } }; readonly answer: { readonly preferences: NotificationPreferences } }
-  /** Mark all notifications as read */ 
-  readonly "POST /v1/notifications/read-all": { readonly request: {}; readonly answer: { readonly updated: number; readonly unread: number } }
-  /** Follow notifications live, from Last-Event-ID on */ 
-  readonly "GET /v1/notifications/stream": { readonly request: {}; readonly answer: string }
-  /** Mark one notification as read */ 
+  /** Mark all notifications as read */
+  readonly "POST /v1/notifications/read-all": { readonly request: None; readonly answer: { readonly updated: number; readonly unread: number } }
+  /** Follow notifications live, from Last-Event-ID on */
+  readonly "GET /v1/notifications/stream": { readonly request: None; readonly answer: string }
+  /** Mark one notification as read */
   readonly "POST /v1/notifications/{notification_id}/read": { readonly request: { readonly params: { readonly notification_id: string } }; readonly answer: Notification }
-  /** List notifications, newest first */ 
+  /** List notifications, newest first */
   readonly "GET /v1/notifications": { readonly request: { readonly query?: { readonly unread?: boolean | undefined; readonly category?: "alerts" | "sends" | "team" | "domains" | undefined; readonly limit?: number | undefined } }; readonly answer: NotificationList }
-  /** The audit of all accounts and people, newest first, for operators */ 
+  /** The audit of all accounts and people, newest first, for operators */
   readonly "GET /v1/operations/audit": { readonly request: { readonly query?: { readonly action?: string | undefined; readonly outcome?: "done" | "refused" | "failed" | undefined; readonly code?: string | undefined; readonly request_id?: string | undefined; readonly since?: string | undefined; readonly until?: string | undefined; readonly limit?: string | undefined; readonly after_id?: string | undefined; readonly actor?: string | undefined; readonly subject?: string | undefined } }; readonly answer: AuditPage }
-  /** Count the dead letters that a replay of this span would send again, and send none */ 
+  /** Count the dead letters that a replay of this span would send again, and send none */
   readonly "GET /v1/operations/dead-letters/replay": { readonly request: { readonly query: { readonly webhook_id: string; readonly since: string; readonly until?: string | undefined } }; readonly answer: LettersReplayed }
-  /** Send a webhook's dead letters of a span again, in the background, as an operator */ 
+  /** Send a webhook's dead letters of a span again, in the background, as an operator */
   readonly "POST /v1/operations/dead-letters/replay": { readonly request: { readonly body: DeadLetterReplay }; readonly answer: LettersReplayed }
-  /** Send one dead letter again, as an operator */ 
+  /** Send one dead letter again, as an operator */
   readonly "POST /v1/operations/dead-letters/{delivery_id}/replay": { readonly request: { readonly params: { readonly delivery_id: string }; readonly body: Reason }; readonly answer: LettersReplayed }
-  /** Dead letters of all accounts, newest delivery first, for operators */ 
+  /** Dead letters of all accounts, newest delivery first, for operators */
   readonly "GET /v1/operations/dead-letters": { readonly request: { readonly query?: { readonly account_id?: string | undefined; readonly webhook_id?: string | undefined; readonly event_type?: "email.sent" | "email.delivered" | "email.opened" | "email.clicked" | "email.bounced" | "email.failed" | "email.complained" | "email.unsubscribed" | undefined; readonly since?: string | undefined; readonly until?: string | undefined; readonly limit?: string | undefined; readonly after_id?: string | undefined } }; readonly answer: DeadLetterPage }
-  /** Failed and ambiguous work, workers, drift and lag, for operators */ 
-  readonly "GET /v1/operations/diagnostics": { readonly request: {}; readonly answer: Diagnostics }
-  /** Checks configuration, database, keys and broker, and says what to do; for operators */ 
-  readonly "GET /v1/operations/doctor": { readonly request: {}; readonly answer: DoctorReport }
-  /** Open a held installation, even where revocations may be lost, as an operator */ 
+  /** Failed and ambiguous work, workers, drift and lag, for operators */
+  readonly "GET /v1/operations/diagnostics": { readonly request: None; readonly answer: Diagnostics }
+  /** Checks configuration, database, keys and broker, and says what to do; for operators */
+  readonly "GET /v1/operations/doctor": { readonly request: None; readonly answer: DoctorReport }
+  /** Open a held installation, even where revocations may be lost, as an operator */
   readonly "POST /v1/operations/installation/open": { readonly request: { readonly body: Reason }; readonly answer: InstallationState }
-  /** The epoch, and why the installation is held where it is; for operators */ 
-  readonly "GET /v1/operations/installation": { readonly request: {}; readonly answer: InstallationState }
-  /** Discard a message that could not be taken in, as an operator */ 
+  /** The epoch, and why the installation is held where it is; for operators */
+  readonly "GET /v1/operations/installation": { readonly request: None; readonly answer: InstallationState }
+  /** Discard a message that could not be taken in, as an operator */
   readonly "POST /v1/operations/intake-rejects/{reject_id}/discard": { readonly request: { readonly params: { readonly reject_id: string }; readonly body: Reason }; readonly answer: IntakeReject }
-  /** Let a rejected message wait for its account for seven days more, as an operator */ 
+  /** Let a rejected message wait for its account for seven days more, as an operator */
   readonly "POST /v1/operations/intake-rejects/{reject_id}/retry": { readonly request: { readonly params: { readonly reject_id: string }; readonly body: Reason }; readonly answer: IntakeReject }
-  /** Messages that could not be taken in, newest first, for operators */ 
+  /** Messages that could not be taken in, newest first, for operators */
   readonly "GET /v1/operations/intake-rejects": { readonly request: { readonly query?: { readonly state?: "rejected" | "waiting" | undefined; readonly limit?: string | undefined; readonly after_id?: string | undefined } }; readonly answer: IntakeRejectPage }
-  /** Give a mail up for good, as an operator */ 
+  /** Give a mail up for good, as an operator */
   readonly "POST /v1/operations/mails/{mail_id}/forget": { readonly request: { readonly params: { readonly mail_id: string }; readonly body: Reason }; readonly answer: OutgoingMail }
-  /** Try to send a mail again at once, as an operator */ 
+  /** Try to send a mail again at once, as an operator */
   readonly "POST /v1/operations/mails/{mail_id}/retry": { readonly request: { readonly params: { readonly mail_id: string }; readonly body: Reason }; readonly answer: OutgoingMail }
-  /** Mails that have not been sent, newest first, with masked recipients, for operators */ 
+  /** Mails that have not been sent, newest first, with masked recipients, for operators */
   readonly "GET /v1/operations/mails": { readonly request: { readonly query?: { readonly state?: "failed" | "unknown" | "pending" | undefined; readonly limit?: string | undefined; readonly after_id?: string | undefined } }; readonly answer: OutgoingMailPage }
-  /** Every queue: what waits, what is due and since when, for operators */ 
-  readonly "GET /v1/operations/queues": { readonly request: {}; readonly answer: Queues }
-  /** Hold, fail or release the rollout of a project, as an operator */ 
+  /** Every queue: what waits, what is due and since when, for operators */
+  readonly "GET /v1/operations/queues": { readonly request: None; readonly answer: Queues }
+  /** Hold, fail or release the rollout of a project, as an operator */
   readonly "POST /v1/operations/rollouts/{project_id}": { readonly request: { readonly params: { readonly project_id: string }; readonly body: RolloutDecision }; readonly answer: RolloutStanding }
-  /** Projects whose rollout is held or has failed, ascending by id, for operators */ 
+  /** Projects whose rollout is held or has failed, ascending by id, for operators */
   readonly "GET /v1/operations/rollouts": { readonly request: { readonly query?: { readonly limit?: string | undefined; readonly after_id?: string | undefined } }; readonly answer: HeldRollouts }
-  /** Let projects switch to the announced signing key from now on, as an operator */ 
+  /** Let projects switch to the announced signing key from now on, as an operator */
   readonly "POST /v1/operations/signing-keys/activate": { readonly request: { readonly body: KeyActivation }; readonly answer: SigningKeyRing }
-  /** Begin a transition to the next signing key and tell every project, as an operator */ 
+  /** Begin a transition to the next signing key and tell every project, as an operator */
   readonly "POST /v1/operations/signing-keys/announce": { readonly request: { readonly body: KeyAnnouncement }; readonly answer: SigningKeyRing }
-  /** Take a stolen signing key out of use at once, as an operator */ 
+  /** Take a stolen signing key out of use at once, as an operator */
   readonly "POST /v1/operations/signing-keys/{kid}/compromise": { readonly request: { readonly params: { readonly kid: string }; readonly body: Reason }; readonly answer: SigningKeyRing }
-  /** The keys that sign lifecycle messages, and who a transition waits for; for operators */ 
-  readonly "GET /v1/operations/signing-keys": { readonly request: {}; readonly answer: SigningKeyRing }
-  /** The broker's streams and how far their consumers are, for operators */ 
-  readonly "GET /v1/operations/streams": { readonly request: {}; readonly answer: BusReport }
-  /** The 20 webhooks with the most deliveries that wait, for operators */ 
+  /** The keys that sign lifecycle messages, and who a transition waits for; for operators */
+  readonly "GET /v1/operations/signing-keys": { readonly request: None; readonly answer: SigningKeyRing }
+  /** The broker's streams and how far their consumers are, for operators */
+  readonly "GET /v1/operations/streams": { readonly request: None; readonly answer: BusReport }
+  /** The 20 webhooks with the most deliveries that wait, for operators */
   readonly "GET /v1/operations/webhooks": { readonly request: { readonly query?: { readonly sort?: "backlog" | undefined } }; readonly answer: WebhookBacklogs }
-  /** The state of the work that the caller can see */ 
-  readonly "GET /v1/operations": { readonly request: {}; readonly answer: OperationsSummary }
-  /** Names of people whom you share an institution with; other ids are left out */ 
+  /** The state of the work that the caller can see */
+  readonly "GET /v1/operations": { readonly request: None; readonly answer: OperationsSummary }
+  /** Names of people whom you share an institution with; other ids are left out */
   readonly "GET /v1/people": { readonly request: { readonly query: { readonly ids: string } }; readonly answer: PersonNames }
-  /** Make a person, as an operator or a directory service */ 
+  /** Make a person, as an operator or a directory service */
   readonly "POST /v1/people": { readonly request: { readonly body: PersonCreate }; readonly answer: CreatedPerson }
-  /** Approve in a role that the caller holds; the last approval carries the request out */ 
+  /** Approve in a role that the caller holds; the last approval carries the request out */
   readonly "POST /v1/policies/reviews/{review_id}/approve": { readonly request: { readonly params: { readonly review_id: string }; readonly body: Approval }; readonly answer: PolicyReview }
-  /** Decline in a role in which the caller could approve */ 
+  /** Decline in a role in which the caller could approve */
   readonly "POST /v1/policies/reviews/{review_id}/decline": { readonly request: { readonly params: { readonly review_id: string }; readonly body: Approval }; readonly answer: PolicyReview }
-  /** The reviews that the caller may act on, oldest first */ 
+  /** The reviews that the caller may act on, oldest first */
   readonly "GET /v1/policies/reviews": { readonly request: { readonly query?: { readonly state?: "open" | "applied" | "declined" | "superseded" | undefined; readonly limit?: string | undefined; readonly after_id?: string | undefined } }; readonly answer: PolicyReviews }
-  /** The project's lifecycle events, decoded, newest first, as an owner or an operator of its institution */ 
+  /** The project's lifecycle events, decoded, newest first, as an owner or an operator of its institution */
   readonly "GET /v1/projects/{project_id}/events": { readonly request: { readonly params: { readonly project_id: string }; readonly query?: { readonly limit?: string | undefined; readonly after_id?: string | undefined } }; readonly answer: ProjectEvents }
-  /** The project's launch proposals, newest first, as an owner, Sponsor, administrator or operator */ 
+  /** The project's launch proposals, newest first, as an owner, Sponsor, administrator or operator */
   readonly "GET /v1/projects/{project_id}/launch-proposals": { readonly request: { readonly params: { readonly project_id: string }; readonly query?: { readonly limit?: string | undefined; readonly after_id?: string | undefined } }; readonly answer: ProjectLaunches }
-  /** Propose to launch a project, as an active owner */ 
+  /** Propose to launch a project, as an active owner */
   readonly "POST /v1/projects/{project_id}/launch-proposals": { readonly request: { readonly params: { readonly project_id: string }; readonly body: LaunchCreate }; readonly answer: LaunchProposal }
-  /** Approve a service grant, as an independent administrator */ 
+  /** Approve a service grant, as an independent administrator */
   readonly "POST /v1/projects/{project_id}/lifecycle-service-grants/{grant_id}/approve": { readonly request: { readonly params: { readonly project_id: string; readonly grant_id: string }; readonly body: LifecycleServiceApproval }; readonly answer: GrantRead }
-  /** End a service grant at once; ending it again shows its present state */ 
+  /** End a service grant at once; ending it again shows its present state */
   readonly "POST /v1/projects/{project_id}/lifecycle-service-grants/{grant_id}/revoke": { readonly request: { readonly params: { readonly project_id: string; readonly grant_id: string }; readonly body: Reason }; readonly answer: GrantRead }
-  /** The project's service grants, oldest first */ 
+  /** The project's service grants, oldest first */
   readonly "GET /v1/projects/{project_id}/lifecycle-service-grants": { readonly request: { readonly params: { readonly project_id: string }; readonly query?: { readonly limit?: string | undefined; readonly after_id?: string | undefined } }; readonly answer: ReadonlyArray<GrantRead> }
-  /** Propose that a service may read the project's lifecycle, as an owner */ 
+  /** Propose that a service may read the project's lifecycle, as an owner */
   readonly "POST /v1/projects/{project_id}/lifecycle-service-grants": { readonly request: { readonly params: { readonly project_id: string }; readonly body: LifecycleServiceProposal }; readonly answer: GrantRead }
-  /** What the product has committed, with its installed version and the chain's head */ 
+  /** What the product has committed, with its installed version and the chain's head */
   readonly "POST /v1/projects/{project_id}/lifecycle/acknowledgements": { readonly request: { readonly params: { readonly project_id: string }; readonly body: LifecycleCursorAcknowledgement }; readonly answer: LifecycleAcknowledged }
-  /** Signed events in the order of positions, after a cursor */ 
+  /** Signed events in the order of positions, after a cursor */
   readonly "GET /v1/projects/{project_id}/lifecycle/events": { readonly request: { readonly params: { readonly project_id: string }; readonly query?: { readonly after?: string | undefined; readonly limit?: string | undefined; readonly wait?: string | undefined } }; readonly answer: LifecycleEvents }
-  /** A piece of a large state's canonical JSON, for a day after the last snapshot that named it */ 
+  /** A piece of a large state's canonical JSON, for a day after the last snapshot that named it */
   readonly "GET /v1/projects/{project_id}/lifecycle/snapshot/parts/{digest}": { readonly request: { readonly params: { readonly project_id: string; readonly digest: string } }; readonly answer: Blob }
-  /** The state after all events up to its cursor, signed, or the list of its parts */ 
+  /** The state after all events up to its cursor, signed, or the list of its parts */
   readonly "GET /v1/projects/{project_id}/lifecycle/snapshot": { readonly request: { readonly params: { readonly project_id: string } }; readonly answer: string }
-  /** Diagnostics of one project */ 
+  /** Diagnostics of one project */
   readonly "GET /v1/projects/{project_id}/operations/diagnostics": { readonly request: { readonly params: { readonly project_id: string } }; readonly answer: Diagnostics }
-  /** The project's owners, former ones included, by person, as an owner, Sponsor, administrator or operator */ 
+  /** The project's owners, former ones included, by person, as an owner, Sponsor, administrator or operator */
   readonly "GET /v1/projects/{project_id}/owners": { readonly request: { readonly params: { readonly project_id: string }; readonly query?: { readonly limit?: string | undefined; readonly after_id?: string | undefined } }; readonly answer: ListedOwners }
-  /** Make a person an owner or no owner, as an effective administrator */ 
+  /** Make a person an owner or no owner, as an effective administrator */
   readonly "POST /v1/projects/{project_id}/owners": { readonly request: { readonly params: { readonly project_id: string }; readonly body: OwnerChange }; readonly answer: ProjectOwners }
-  /** A project with its client, version, owners and launches, and why it is held */ 
+  /** A project with its client, version, owners and launches, and why it is held */
   readonly "GET /v1/projects/{project_id}": { readonly request: { readonly params: { readonly project_id: string } }; readonly answer: Project }
-  /** Send one delivery again, in a new cycle of attempts */ 
+  /** Send one delivery again, in a new cycle of attempts */
   readonly "POST /v1/webhook-deliveries/{delivery_id}/replay": { readonly request: { readonly params: { readonly delivery_id: string } }; readonly answer: { readonly id: string; readonly status: "pending" | "retrying" | "delivered" | "dead_letter" | "cancelled" } }
-  /** Read one delivery, found by its id alone, with the request that was sent */ 
+  /** Read one delivery, found by its id alone, with the request that was sent */
   readonly "GET /v1/webhook-deliveries/{delivery_id}": { readonly request: { readonly params: { readonly delivery_id: string } }; readonly answer: WebhookDeliverySent }
-  /** List the deliveries of all your webhooks, newest first */ 
+  /** List the deliveries of all your webhooks, newest first */
   readonly "GET /v1/webhook-deliveries": { readonly request: { readonly query?: { readonly status?: "pending" | "retrying" | "delivered" | "dead_letter" | "cancelled" | undefined; readonly event_type?: "email.sent" | "email.delivered" | "email.opened" | "email.clicked" | "email.bounced" | "email.failed" | "email.complained" | "email.unsubscribed" | undefined; readonly webhook_id?: string | undefined; readonly since?: string | undefined; readonly until?: string | undefined; readonly limit?: number | undefined; readonly after_id?: string | undefined } }; readonly answer: WebhookDeliveryList }
-  /** Count the attempts of all your webhooks by minute; by default of the last 24 hours */ 
+  /** Count the attempts of all your webhooks by minute; by default of the last 24 hours */
   readonly "GET /v1/webhook-stats": { readonly request: { readonly query?: { readonly since?: string | undefined; readonly until?: string | undefined } }; readonly answer: DeliveryStatistics }
-  /** List webhooks, newest first */ 
+  /** List webhooks, newest first */
   readonly "GET /v1/webhooks/": { readonly request: { readonly query?: { readonly include_paused?: boolean | undefined } }; readonly answer: ReadonlyArray<Webhook> }
-  /** Create a webhook; its signing secret is in this answer */ 
+  /** Create a webhook; its signing secret is in this answer */
   readonly "POST /v1/webhooks/": { readonly request: { readonly body: NewWebhook }; readonly answer: WebhookWithSecret }
-  /** Read one delivery with its attempts */ 
+  /** Read one delivery with its attempts */
   readonly "GET /v1/webhooks/{webhook_id}/deliveries/{delivery_id}": { readonly request: { readonly params: { readonly webhook_id: string; readonly delivery_id: string } }; readonly answer: WebhookDeliveryDetails }
-  /** List deliveries, newest first */ 
+  /** List deliveries, newest first */
   readonly "GET /v1/webhooks/{webhook_id}/deliveries": { readonly request: { readonly params: { readonly webhook_id: string }; readonly query?: { readonly page?: number | undefined; readonly limit?: number | undefined; readonly status?: "pending" | "retrying" | "delivered" | "dead_letter" | "cancelled" | undefined } }; readonly answer: WebhookDeliveryPage }
-  /** Count the deliveries that a replay of this span would send again, and send none */ 
+  /** Count the deliveries that a replay of this span would send again, and send none */
   readonly "GET /v1/webhooks/{webhook_id}/replay": { readonly request: { readonly params: { readonly webhook_id: string }; readonly query: { readonly since: string; readonly until?: string | undefined; readonly status?: "dead_letter" | "delivered" | undefined } }; readonly answer: ReplayCount }
-  /** Send again deliveries that ended in a span of time; by default dead letters */ 
+  /** Send again deliveries that ended in a span of time; by default dead letters */
   readonly "POST /v1/webhooks/{webhook_id}/replay": { readonly request: { readonly params: { readonly webhook_id: string }; readonly body: ReplayRequest }; readonly answer: { readonly replayed: number } }
-  /** Give a webhook a new secret; the old one signs beside it for a while */ 
+  /** Give a webhook a new secret; the old one signs beside it for a while */
   readonly "POST /v1/webhooks/{webhook_id}/rotate-secret": { readonly request: { readonly params: { readonly webhook_id: string }; readonly body?: SecretRotation }; readonly answer: WebhookWithSecret }
-  /** Count the attempts of one webhook by minute; by default of the last 24 hours */ 
+  /** Count the attempts of one webhook by minute; by default of the last 24 hours */
   readonly "GET /v1/webhooks/{webhook_id}/stats": { readonly request: { readonly params: { readonly webhook_id: string }; readonly query?: { readonly since?: string | undefined; readonly until?: string | undefined } }; readonly answer: DeliveryStatistics }
-  /** Queue a sample event of a type of your choice, email.delivered by default */ 
+  /** Queue a sample event of a type of your choice, email.delivered by default */
   readonly "POST /v1/webhooks/{webhook_id}/test": { readonly request: { readonly params: { readonly webhook_id: string }; readonly body?: WebhookTestRequest }; readonly answer: { readonly queued: boolean; readonly url: string } }
-  /** Delete a webhook; its waiting deliveries are cancelled */ 
+  /** Delete a webhook; its waiting deliveries are cancelled */
   readonly "DELETE /v1/webhooks/{webhook_id}": { readonly request: { readonly params: { readonly webhook_id: string } }; readonly answer: undefined }
-  /** Read one webhook, active or paused, without its secret */ 
+  /** Read one webhook, active or paused, without its secret */
   readonly "GET /v1/webhooks/{webhook_id}": { readonly request: { readonly params: { readonly webhook_id: string } }; readonly answer: WebhookDetails }
-  /** Change, pause or resume a webhook */ 
+  /** Change, pause or resume a webhook */
   readonly "PATCH /v1/webhooks/{webhook_id}": { readonly request: { readonly params: { readonly webhook_id: string }; readonly body?: WebhookUpdate }; readonly answer: Webhook }
-  /** List the workspaces that you belong to, oldest first */ 
+  /** List the workspaces that you belong to, oldest first */
   readonly "GET /v1/workspaces": { readonly request: { readonly query?: { readonly limit?: number | undefined; readonly after_id?: string | undefined } }; readonly answer: WorkspacePage }
 }

@@ -2,103 +2,96 @@
  * Makes sdk/client/Contract.ts and sdk/client/KeyedPaths.ts of the OpenAPI document: `deno task client:contract` writes
  * them. They name no type of Effect, so the package needs none of it.
  */
-import { writeFileSync } from "node:fs";
-import process from "node:process";
-import { pathToFileURL } from "node:url";
-import { Api } from "../../schemas/api/Api.ts";
-import { document } from "../../src/http/docs/Document.ts";
-import {
-  at,
-  type DocumentJson,
-  isObject,
-  type JsonObject,
-  prefix,
-  resolved,
-} from "../../src/http/docs/DocumentJson.ts";
+import { writeFileSync } from "node:fs"
+import process from "node:process"
+import { pathToFileURL } from "node:url"
+import { Api } from "../../schemas/api/Api.ts"
+import { document } from "../../src/http/docs/Document.ts"
+import { at, type DocumentJson, isObject, type JsonObject, prefix, resolved } from "../../src/http/docs/DocumentJson.ts"
 
-export const contractFile = new URL("../../sdk/client/Contract.ts", import.meta.url);
-export const keyedFile = new URL("../../sdk/client/KeyedPaths.ts", import.meta.url);
+export const contractFile = new URL("../../sdk/client/Contract.ts", import.meta.url)
+export const keyedFile = new URL("../../sdk/client/KeyedPaths.ts", import.meta.url)
 
-const spec = document(Api);
-const methods = ["get", "post", "put", "patch", "delete"];
+const spec = document(Api)
+const methods = ["get", "post", "put", "patch", "delete"]
 
 const list = (value: DocumentJson | undefined): ReadonlyArray<DocumentJson> =>
-  Array.isArray(value) ? value as ReadonlyArray<DocumentJson> : [];
+  Array.isArray(value) ? value as ReadonlyArray<DocumentJson> : []
 const entries = (value: DocumentJson | undefined): ReadonlyArray<readonly [string, DocumentJson]> =>
-  isObject(value) ? Object.entries(value) : [];
-const nameOf = (ref: string) => ref.slice(prefix.length).replaceAll(/[^A-Za-z0-9]/g, "_");
-const keyOf = (name: string) => /^[A-Za-z_]\w*$/.test(name) ? name : JSON.stringify(name);
-const union = (types: ReadonlyArray<string>) => [...new Set(types)].join(" | ");
+  isObject(value) ? Object.entries(value) : []
+const nameOf = (ref: string) => ref.slice(prefix.length).replaceAll(/[^A-Za-z0-9]/g, "_")
+const keyOf = (name: string) => /^[A-Za-z_]\w*$/.test(name) ? name : JSON.stringify(name)
+const union = (types: ReadonlyArray<string>) => [...new Set(types)].join(" | ")
 const doc = (text: DocumentJson | undefined) =>
-  typeof text === "string" ? `/** ${text.replaceAll("*/", "* /")} */ ` : "";
+  typeof text === "string" ? `/** ${text.replaceAll("*/", "* /")} */ ` : ""
 
 const objectType = (schema: JsonObject): string => {
-  const required = list(schema["required"]);
+  const required = list(schema["required"])
   const members = entries(schema["properties"]).map(([name, member]) =>
     `${doc(at(member, "description"))}readonly ${keyOf(name)}${required.includes(name) ? "" : "?"}: ${typeOf(member)}`
-  );
-  const others = schema["additionalProperties"];
-  if (members.length > 0) return `{ ${members.join("; ")} }`;
-  return `{ readonly [name: string]: ${isObject(others) ? typeOf(others) : "unknown"} }`;
-};
+  )
+  const others = schema["additionalProperties"]
+  if (members.length > 0) return `{ ${members.join("; ")} }`
+  return `{ readonly [name: string]: ${isObject(others) ? typeOf(others) : "unknown"} }`
+}
 
 const typeOf = (schema: DocumentJson | undefined): string => {
-  if (!isObject(schema)) return "unknown";
-  const ref = schema["$ref"];
-  if (typeof ref === "string") return nameOf(ref);
-  if (schema["enum"] !== undefined) return union(list(schema["enum"]).map((one) => JSON.stringify(one)));
-  if (schema["const"] !== undefined) return JSON.stringify(schema["const"]);
-  const choices = [...list(schema["anyOf"]), ...list(schema["oneOf"])];
-  if (choices.length > 0) return union(choices.map(typeOf));
-  const kind = schema["type"];
-  if (Array.isArray(kind)) return union(kind.map((one) => typeOf({ ...schema, type: one })));
-  if (kind === "array") return `ReadonlyArray<${typeOf(schema["items"])}>`;
-  if (kind === "object" || schema["properties"] !== undefined) return objectType(schema);
-  if (kind === "integer" || kind === "number") return "number";
-  return kind === "string" || kind === "boolean" || kind === "null" ? kind : "unknown";
-};
+  if (!isObject(schema)) return "unknown"
+  const ref = schema["$ref"]
+  if (typeof ref === "string") return nameOf(ref)
+  if (schema["enum"] !== undefined) return union(list(schema["enum"]).map((one) => JSON.stringify(one)))
+  if (schema["const"] !== undefined) return JSON.stringify(schema["const"])
+  const choices = [...list(schema["anyOf"]), ...list(schema["oneOf"])]
+  if (choices.length > 0) return union(choices.map(typeOf))
+  const kind = schema["type"]
+  if (Array.isArray(kind)) return union(kind.map((one) => typeOf({ ...schema, type: one })))
+  if (kind === "array") return `ReadonlyArray<${typeOf(schema["items"])}>`
+  if (kind === "object" || schema["properties"] !== undefined) return objectType(schema)
+  if (kind === "integer" || kind === "number") return "number"
+  return kind === "string" || kind === "boolean" || kind === "null" ? kind : "unknown"
+}
 
 interface Operation {
-  readonly method: string;
-  readonly path: string;
-  readonly value: DocumentJson;
+  readonly method: string
+  readonly path: string
+  readonly value: DocumentJson
 }
 
 const operations: ReadonlyArray<Operation> = entries(spec["paths"]).flatMap(([path, ways]) =>
   methods.flatMap((method) => {
-    const value = at(ways, method);
-    return value === undefined ? [] : [{ method: method.toUpperCase(), path, value }];
+    const value = at(ways, method)
+    return value === undefined ? [] : [{ method: method.toUpperCase(), path, value }]
   })
-).sort((a, b) => a.path + a.method < b.path + b.method ? -1 : 1);
+).sort((a, b) => a.path + a.method < b.path + b.method ? -1 : 1)
 
 const answerOf = (operation: DocumentJson): string => {
-  const found = entries(at(operation, "responses")).filter(([status]) => status.startsWith("2"));
+  const found = entries(at(operation, "responses")).filter(([status]) => status.startsWith("2"))
   return union(found.map(([, response]) => {
-    const [content] = entries(at(response, "content"));
-    if (content === undefined) return "undefined";
-    const [media, body] = content;
-    return /json/.test(media) ? typeOf(at(body, "schema")) : media === "application/octet-stream" ? "Blob" : "string";
-  }));
-};
+    const [content] = entries(at(response, "content"))
+    if (content === undefined) return "undefined"
+    const [media, body] = content
+    return /json/.test(media) ? typeOf(at(body, "schema")) : media === "application/octet-stream" ? "Blob" : "string"
+  }))
+}
 
 /** Headers that the client sends by itself are no part of a request. */
-const own = ["idempotency-key", "last-event-id"];
+const own = ["idempotency-key", "last-event-id"]
 
 const operationType = ({ method, path, value }: Operation): string => {
-  const parameters = list(at(value, "parameters")).map((one) => resolved(one, spec) ?? null);
+  const parameters = list(at(value, "parameters")).map((one) => resolved(one, spec) ?? null)
   const section = (name: string, where: string) => {
-    const found = parameters.filter((one) => at(one, "in") === where && !own.includes(String(at(one, "name"))));
-    if (found.length === 0) return [];
-    const isRequired = (one: DocumentJson) => at(one, "required") === true;
+    const found = parameters.filter((one) => at(one, "in") === where && !own.includes(String(at(one, "name"))))
+    if (found.length === 0) return []
+    const isRequired = (one: DocumentJson) => at(one, "required") === true
     const members = found.map((one) =>
       `readonly ${keyOf(String(at(one, "name")))}${isRequired(one) ? "" : "?"}: ${typeOf(at(one, "schema"))}${
         isRequired(one) ? "" : " | undefined"
       }`
-    );
-    return [`readonly ${name}${found.some(isRequired) ? "" : "?"}: { ${members.join("; ")} }`];
-  };
-  const body = at(value, "requestBody");
-  const [content] = entries(at(body, "content"));
+    )
+    return [`readonly ${name}${found.some(isRequired) ? "" : "?"}: { ${members.join("; ")} }`]
+  }
+  const body = at(value, "requestBody")
+  const [content] = entries(at(body, "content"))
   const sections = [
     ...section("params", "path"),
     ...section("query", "query"),
@@ -106,47 +99,52 @@ const operationType = ({ method, path, value }: Operation): string => {
     ...(content === undefined
       ? []
       : [`readonly body${at(body, "required") === true ? "" : "?"}: ${typeOf(at(content[1], "schema"))}`]),
-  ];
-  return `  ${doc(at(value, "summary"))}\n  readonly ${JSON.stringify(`${method} ${path}`)}: { readonly request: {${
-    sections.length === 0 ? "" : ` ${sections.join("; ")} `
-  }}; readonly answer: ${answerOf(value)} }`;
-};
+  ]
+  const request = sections.length === 0 ? "None" : `{ ${sections.join("; ")} }`
+  const name = JSON.stringify(`${method} ${path}`)
+  return `  ${doc(at(value, "summary")).trim()}\n  readonly ${name}: { readonly request: ${request}; readonly answer: ${
+    answerOf(value)
+  } }`
+}
 
-const common = ["type", "title", "status", "detail", "instance", "code", "request_id", "audit_id"];
+const common = ["type", "title", "status", "detail", "instance", "code", "request_id", "audit_id"]
 
 /** The members of each code beside those that every problem has. */
 const problemTypes = (): ReadonlyArray<string> => {
-  const found = new Map<string, { status: Set<string>; members: Map<string, string> }>();
+  const found = new Map<string, { status: Set<string>; members: Map<string, string> }>()
   for (const [, schema] of entries(at(spec, "components", "schemas"))) {
-    const type = String(list(at(schema, "properties", "type", "enum"))[0]);
-    if (!type.startsWith("urn:bailiwick:problem:")) continue;
-    const code = type.slice("urn:bailiwick:problem:".length);
-    const known = found.get(code) ?? { status: new Set(), members: new Map() };
-    known.status.add(typeOf(at(schema, "properties", "status")));
+    const type = String(list(at(schema, "properties", "type", "enum"))[0])
+    if (!type.startsWith("urn:bailiwick:problem:")) continue
+    const code = type.slice("urn:bailiwick:problem:".length)
+    const known = found.get(code) ?? { status: new Set(), members: new Map() }
+    known.status.add(typeOf(at(schema, "properties", "status")))
     for (const [name, member] of entries(at(schema, "properties"))) {
-      if (!common.includes(name)) known.members.set(name, typeOf(member));
+      if (!common.includes(name)) known.members.set(name, typeOf(member))
     }
-    found.set(code, known);
+    found.set(code, known)
   }
-  return [...found].sort(([a], [b]) => a < b ? -1 : 1).map(([code, { members, status }]) =>
-    `  readonly ${code}: { readonly status: ${[...status].join(" | ")}; readonly members: {${
-      [...members].map(([name, type]) => ` readonly ${keyOf(name)}?: ${type}`).join(";")
-    } } }`
-  );
-};
+  return [...found].sort(([a], [b]) => a < b ? -1 : 1).map(([code, { members, status }]) => {
+    const own = [...members].map(([name, type]) => `readonly ${keyOf(name)}?: ${type}`)
+    const type = own.length === 0 ? "None" : `{ ${own.join("; ")} }`
+    return `  readonly ${code}: { readonly status: ${[...status].join(" | ")}; readonly members: ${type} }`
+  })
+}
 
 /** The text of Contract.ts. */
 export const clientContract = (): string => {
   const problem = (schema: DocumentJson) =>
-    String(list(at(schema, "properties", "type", "enum"))[0]).startsWith("urn:bailiwick:problem:");
-  const schemas = entries(at(spec, "components", "schemas")).filter(([, schema]) => !problem(schema));
-  const all = schemas.map(([name, schema]) => [nameOf(prefix + name), typeOf(schema)] as const);
-  const types = all.map(([name, type]) => `export type ${name} = ${type}`);
+    String(list(at(schema, "properties", "type", "enum"))[0]).startsWith("urn:bailiwick:problem:")
+  const schemas = entries(at(spec, "components", "schemas")).filter(([, schema]) => !problem(schema))
+  const all = schemas.map(([name, schema]) => [nameOf(prefix + name), typeOf(schema)] as const)
+  const types = all.map(([name, type]) => `export type ${name} = ${type}`)
   return `/**
  * The types of every operation, body and problem, made of the OpenAPI document by \`deno task client:contract\`.
  * @module
  */
 // deno-fmt-ignore-file
+
+/** No member. */
+export type None = Readonly<Record<never, never>>
 
 ${types.join("\n")}
 
@@ -159,11 +157,11 @@ ${problemTypes().join("\n")}
 export interface Operations {
 ${operations.map(operationType).join("\n")}
 }
-`;
-};
+`
+}
 
 const isKeyed = ({ value }: Operation) =>
-  list(at(value, "parameters")).some((one) => at(resolved(one, spec), "name") === "idempotency-key");
+  list(at(value, "parameters")).some((one) => at(resolved(one, spec), "name") === "idempotency-key")
 
 /** The text of KeyedPaths.ts. */
 export const clientKeyedPaths = (): string =>
@@ -178,20 +176,20 @@ export const keyedPaths: ReadonlySet<string> = new Set(
     operations.filter(isKeyed).map(({ path }) => path.slice("/v1/".length).replaceAll(/\{\w+\}/g, "")).join(" ")
   }".split(" "),
 )
-`;
+`
 
 /** The lists that are followed by the id of their last item: the path, and the first member of an item, which is that id. */
 export const listsByLastId = (): ReadonlyArray<readonly [path: string, first: string | undefined]> =>
   operations.flatMap(({ path, value }) => {
-    const names = list(at(value, "parameters")).map((one) => at(resolved(one, spec), "name"));
-    const [content] = entries(at(value, "responses", "200", "content"));
-    const page = resolved(at(content?.[1], "schema"), spec);
-    if (!names.includes("after_id") || at(page, "properties", "next_after_id") !== undefined) return [];
-    const item = resolved(at(page, "properties", "items", "items") ?? at(page, "items"), spec);
-    return [[path, entries(at(item, "properties"))[0]?.[0]] as const];
-  });
+    const names = list(at(value, "parameters")).map((one) => at(resolved(one, spec), "name"))
+    const [content] = entries(at(value, "responses", "200", "content"))
+    const page = resolved(at(content?.[1], "schema"), spec)
+    if (!names.includes("after_id") || at(page, "properties", "next_after_id") !== undefined) return []
+    const item = resolved(at(page, "properties", "items", "items") ?? at(page, "items"), spec)
+    return [[path, entries(at(item, "properties"))[0]?.[0]] as const]
+  })
 
 if (import.meta.url === pathToFileURL(process.argv[1]!).href) {
-  writeFileSync(contractFile, clientContract());
-  writeFileSync(keyedFile, clientKeyedPaths());
+  writeFileSync(contractFile, clientContract())
+  writeFileSync(keyedFile, clientKeyedPaths())
 }

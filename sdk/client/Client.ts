@@ -97,7 +97,8 @@ const following = (page: AnyPage): Readonly<Record<string, unknown>> | undefined
   if ("cursor" in page) return of(page["more"], { after: page["cursor"] })
   const last = (page.items ?? page as never as ReadonlyArray<object>).at(-1)
   const number = page["page"] as number
-  if (number) return of(number * (page["limit"] as number) < (page["total"] as number), { page: number + 1 })
+  // Pages count from 0.
+  if (number >= 0) return of((number + 1) * (page["limit"] as number) < (page["total"] as number), { page: number + 1 })
   // An item of the other lists begins with its id.
   return of(last, { after_id: Object.values(last ?? {})[0] })
 }

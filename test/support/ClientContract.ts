@@ -41,6 +41,11 @@ const typeOf = (schema: DocumentJson | undefined): string => {
   if (typeof ref === "string") return nameOf(ref)
   if (schema["enum"] !== undefined) return union(list(schema["enum"]).map((one) => JSON.stringify(one)))
   if (schema["const"] !== undefined) return JSON.stringify(schema["const"])
+  const bases = list(schema["allOf"])
+  if (bases.length > 0) {
+    const { allOf: _, ...own } = schema
+    return [...bases.map(typeOf), ...(at(own, "properties") === undefined ? [] : [objectType(own)])].join(" & ")
+  }
   const choices = [...list(schema["anyOf"]), ...list(schema["oneOf"])]
   if (choices.length > 0) return union(choices.map(typeOf))
   const kind = schema["type"]
@@ -67,7 +72,7 @@ const operations: ReadonlyArray<Operation> = entries(spec["paths"]).flatMap(([pa
 const answerOf = (operation: DocumentJson): string => {
   const found = entries(at(operation, "responses")).filter(([status]) => status.startsWith("2"))
   return union(found.map(([, response]) => {
-    const [content] = entries(at(response, "content"))
+    const [content] = entries(at(resolved(response, spec), "content"))
     if (content === undefined) return "undefined"
     const [media, body] = content
     return /json/.test(media) ? typeOf(at(body, "schema")) : media === "application/octet-stream" ? "Blob" : "string"
@@ -107,33 +112,48 @@ const operationType = ({ method, path, value }: Operation): string => {
   } }`
 }
 
-const common = ["type", "title", "status", "detail", "instance", "code", "request_id", "audit_id"]
+interface ProblemType {
+  /** Empty for a problem that any operation may answer: the document does not say with which status. */
+  readonly statuses: Set<string>
+  readonly members: Map<string, string>
+}
 
-/** The members of each code beside those that every problem has. */
-const problemTypes = (): ReadonlyArray<string> => {
-  const found = new Map<string, { status: Set<string>; members: Map<string, string> }>()
-  for (const [, schema] of entries(at(spec, "components", "schemas"))) {
-    const type = String(list(at(schema, "properties", "type", "enum"))[0])
-    if (!type.startsWith("urn:bailiwick:problem:")) continue
-    const code = type.slice("urn:bailiwick:problem:".length)
-    const known = found.get(code) ?? { status: new Set(), members: new Map() }
-    known.status.add(typeOf(at(schema, "properties", "status")))
-    for (const [name, member] of entries(at(schema, "properties"))) {
-      if (!common.includes(name)) known.members.set(name, typeOf(member))
+/** Notes the problems that a schema of an answer allows, each a `Problem` narrowed by its codes. */
+const noteProblems = (found: Map<string, ProblemType>, status: string, schema: DocumentJson | undefined): void => {
+  const one = resolved(schema, spec)
+  for (const choice of list(at(one, "anyOf"))) noteProblems(found, status, choice)
+  const codes = list(at(one, "properties", "code", "enum"))
+  if (at(list(at(one, "allOf"))[0], "$ref") !== `${prefix}Problem`) return
+  for (const code of codes.map(String)) {
+    const known = found.get(code) ?? { statuses: new Set(), members: new Map() }
+    if (/^\d+$/.test(status)) known.statuses.add(status)
+    for (const [name, member] of entries(at(one, "properties"))) {
+      if (name !== "code") known.members.set(name, typeOf(member))
     }
     found.set(code, known)
   }
-  return [...found].sort(([a], [b]) => a < b ? -1 : 1).map(([code, { members, status }]) => {
+}
+
+/** The members of each code beside those that every problem has. */
+const problemTypes = (): ReadonlyArray<string> => {
+  const found = new Map<string, ProblemType>()
+  for (const { value } of operations) {
+    for (const [status, response] of entries(at(value, "responses"))) {
+      const content = at(resolved(response, spec), "content", "application/problem+json", "schema")
+      noteProblems(found, status, content)
+    }
+  }
+  return [...found].sort(([a], [b]) => a < b ? -1 : 1).map(([code, { members, statuses }]) => {
     const own = [...members].map(([name, type]) => `readonly ${keyOf(name)}?: ${type}`)
     const type = own.length === 0 ? "None" : `{ ${own.join("; ")} }`
-    return `  readonly ${code}: { readonly status: ${[...status].join(" | ")}; readonly members: ${type} }`
+    const status = statuses.size === 0 ? "number" : [...statuses].sort().join(" | ")
+    return `  readonly ${code}: { readonly status: ${status}; readonly members: ${type} }`
   })
 }
 
 /** The text of Contract.ts. */
 export const clientContract = (): string => {
-  const problem = (schema: DocumentJson) =>
-    String(list(at(schema, "properties", "type", "enum"))[0]).startsWith("urn:bailiwick:problem:")
+  const problem = (schema: DocumentJson) => at(list(at(schema, "allOf"))[0], "$ref") === `${prefix}Problem`
   const schemas = entries(at(spec, "components", "schemas")).filter(([, schema]) => !problem(schema))
   const all = schemas.map(([name, schema]) => [nameOf(prefix + name), typeOf(schema)] as const)
   const types = all.map(([name, type]) => `export type ${name} = ${type}`)
@@ -178,15 +198,21 @@ export const keyedPaths: ReadonlySet<string> = new Set(
 )
 `
 
+/** The names of an item's members, those of the schemas that it extends first. */
+const membersOf = (schema: DocumentJson | undefined): ReadonlyArray<string> => {
+  const one = resolved(schema, spec)
+  return [...list(at(one, "allOf")).flatMap(membersOf), ...entries(at(one, "properties")).map(([name]) => name)]
+}
+
 /** The lists that are followed by the id of their last item: the path, and the first member of an item, which is that id. */
 export const listsByLastId = (): ReadonlyArray<readonly [path: string, first: string | undefined]> =>
   operations.flatMap(({ path, value }) => {
     const names = list(at(value, "parameters")).map((one) => at(resolved(one, spec), "name"))
     const [content] = entries(at(value, "responses", "200", "content"))
     const page = resolved(at(content?.[1], "schema"), spec)
-    if (!names.includes("after_id") || at(page, "properties", "next_after_id") !== undefined) return []
-    const item = resolved(at(page, "properties", "items", "items") ?? at(page, "items"), spec)
-    return [[path, entries(at(item, "properties"))[0]?.[0]] as const]
+    if (!names.includes("after_id") || membersOf(page).includes("next_after_id")) return []
+    const item = at(page, "properties", "items", "items") ?? at(page, "items")
+    return [[path, membersOf(item)[0]] as const]
   })
 
 if (import.meta.url === pathToFileURL(process.argv[1]!).href) {

@@ -28,6 +28,10 @@ export const descriptions: Readonly<Record<string, string>> = {
   getWebhookDelivery: "With the payload, the last answer's body and each attempt.",
   getDelivery:
     "`request` is the last attempt's, with the body byte for byte and masked signatures; null until an attempt has ended.",
+  retryDelivery:
+    "409 while an attempt is under way, and once it has ended. Sixty a minute and account, with cancellations.",
+  cancelDelivery:
+    "No attempt follows; it ends as a dead letter that can be replayed. 409 while an attempt is under way.",
   replayDelivery: "409 while it has not ended. A receiver that drops repeats by `webhook-id` knows it.",
   listAllDeliveries:
     "A page with a filter looks at some 20,000 deliveries: it may be short, and `next_after_id` leads on.",

@@ -26,6 +26,7 @@ import { AuditPartitions } from "../services/platform/observability/AuditPartiti
 import { WakeUps } from "../services/platform/messaging/WakeUps.ts"
 import { Bus } from "../services/platform/messaging/Bus.ts"
 import { Database } from "../services/platform/database/Database.ts"
+import { VersionFence, versionFence } from "../services/platform/database/VersionFence.ts"
 import { DatabaseClock } from "../services/platform/database/DatabaseClock.ts"
 import { Jobs } from "../services/platform/messaging/Jobs.ts"
 import { Mailbox } from "../services/platform/messaging/Mailbox.ts"
@@ -93,7 +94,7 @@ import { system } from "./http/handlers/SystemHandlers.ts"
 import * as TransferPages from "./http/pages/TransferPages.ts"
 import { transfers } from "./http/handlers/TransfersHandlers.ts"
 import { webhooks } from "./http/handlers/WebhooksHandlers.ts"
-import { migrated, tables } from "./Migrations.ts"
+import { migrated, newest, tables } from "./Migrations.ts"
 import { type BackingServices, portsOf } from "./BackingServices.ts"
 import { DirectoryIntake } from "./workers/DirectoryIntake.ts"
 import { WebhookRetries } from "./workers/WebhookRetries.ts"
@@ -108,14 +109,18 @@ import { TransferTimers as TimersWorker } from "./workers/TransferTimers.ts"
 import { Maintenance } from "./workers/Maintenance.ts"
 
 /**
- * The note in `/ready`: the sign-in warning and the partitions that are late. Probes are frequent, so the look at the
- * partitions is cached for a minute.
+ * The note in `/ready`: that the schema refuses this program, the sign-in warning, and the partitions that are late.
+ * Probes are frequent, so the look at the partitions is cached for a minute.
  */
 const noteFor = (config: AppConfig) =>
-  Effect.map(
-    Effect.cachedWithTTL(Effect.orElseSucceed(latePartitions, () => null), "1 minute"),
-    Effect.map((late) => [signInWarning(config), late].filter((note) => note !== null).join("; ") || null),
-  )
+  Effect.gen(function* () {
+    const { refusal } = yield* VersionFence
+    const partitions = yield* Effect.cachedWithTTL(Effect.orElseSucceed(latePartitions, () => null), "1 minute")
+    return Effect.map(
+      Effect.all([refusal, partitions]),
+      ([behind, late]) => [behind, signInWarning(config), late].filter((note) => note !== null).join("; ") || null,
+    )
+  })
 
 /** The platform services, on the migrated PostgreSQL, its clock and the broker. */
 const ground = (config: AppConfig, places: BackingServices) =>
@@ -146,6 +151,7 @@ const ground = (config: AppConfig, places: BackingServices) =>
       }),
     )),
     Layer.provideMerge(Epochs.layer),
+    Layer.provideMerge(versionFence(newest)),
     Layer.provideMerge(DatabaseClock.layer()),
     Layer.provideMerge(Layer.effectDiscard(migrated)),
     Layer.provideMerge(Database.layer({

@@ -57,11 +57,13 @@ import embedLinks from "../migrations/0048_embed_links.ts"
 import octavesOfAttempts from "../migrations/0061_octaves_of_attempts.ts"
 import webhookHealth from "../migrations/0062_webhook_health.ts"
 import accountReceipts from "../migrations/0063_account_receipts.ts"
+import oldestProgram from "../migrations/0067_oldest_program.ts"
 import pastAccess from "../migrations/0080_past_access.ts"
 import { lock } from "../services/platform/database/AdvisoryLocks.ts"
 import { Database } from "../services/platform/database/Database.ts"
 import { isAway } from "../services/platform/database/Database/Awaited.ts"
 import { allowLonger } from "../services/platform/database/Database/StalledConnections.ts"
+import { refusalOf, schemaVersion, TooNew } from "../services/platform/database/VersionFence.ts"
 import { inTurn } from "../services/platform/database/RetryOnLockTimeout.ts"
 
 const migrations: ReadonlyArray<Migrator.ResolvedMigration> = [
@@ -115,6 +117,7 @@ const migrations: ReadonlyArray<Migrator.ResolvedMigration> = [
   [61, "octaves_of_attempts", Effect.succeed(octavesOfAttempts)],
   [62, "webhook_health", Effect.succeed(webhookHealth)],
   [63, "account_receipts", Effect.succeed(accountReceipts)],
+  [67, "oldest_program", Effect.succeed(oldestProgram)],
   [80, "past_access", Effect.succeed(pastAccess)],
 ]
 
@@ -285,13 +288,25 @@ const migrateCluster = (owner: PgClient.PgClient) =>
     inTurn,
   )
 
-/** Applies the missing migrations and returns their names. */
+/** Fails with TooNew where the schema admits newer programs only. */
+const admit = Effect.gen(function* () {
+  const found = yield* inTurn(schemaVersion)
+  if (found.minApp > newest) return yield* new TooNew({ message: refusalOf(newest, found)! })
+  if (found.applied > newest) {
+    yield* Effect.logWarning(
+      `the database has migration ${found.applied}, which is newer than this program's ${newest} and admits it`,
+    )
+  }
+})
+
+/** Applies the missing migrations and returns their names. Fails with TooNew, and with NotOwner. */
 export const migrate = Effect.gen(function* () {
   const { owner, owns, sql } = yield* Database
   if (!(yield* owns)) {
     const message = `${yield* roleOf(owner)} does not own the tables: set DATABASE_OWNER_URL to the role that does`
     return yield* new NotOwner({ message })
   }
+  yield* admit
   const applied = yield* Migrator.make({})({ loader: Effect.succeed(migrations) }).pipe(
     Effect.provideService(SqlClient.SqlClient, owner),
     allowLonger,
@@ -335,6 +350,7 @@ export const migrated = Effect.gen(function* () {
     if (missing > 0) yield* Effect.logInfo(`migrations to apply: ${missing}`)
     return yield* Effect.asVoid(migrate)
   }
+  yield* admit
   const lacking = yield* lacks
   if (lacking === null) return
   yield* Effect.logWarning(

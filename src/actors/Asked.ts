@@ -10,6 +10,7 @@
 import { Cause, Clock, Effect } from "effect"
 import { Snowflake } from "effect/cluster"
 import { CurrentRequest } from "../../services/platform/observability/CurrentRequest.ts"
+import { VersionFence } from "../../services/platform/database/VersionFence.ts"
 import { Mailbox } from "../../services/platform/messaging/Mailbox.ts"
 
 interface Asked<P> {
@@ -20,7 +21,7 @@ interface Asked<P> {
 
 /**
  * The handler of a command; `call` gets the payload without its origin. Interrupts when the sender's timeout has
- * passed, and when `call` dies.
+ * passed, when `call` dies, and where the schema refuses this process: the sender then calls the service itself.
  */
 export const asked =
   <P, A, E, R>(call: (command: Omit<P, "origin">) => Effect.Effect<A, E, R>) =>
@@ -28,7 +29,7 @@ export const asked =
     Effect.gen(function* () {
       const { timeoutMillis } = yield* Mailbox
       const left = Snowflake.timestamp(requestId) + timeoutMillis - (yield* Clock.currentTimeMillis)
-      if (left <= 0) return yield* Effect.interrupt
+      if (left <= 0 || (yield* (yield* VersionFence).refusal) !== null) return yield* Effect.interrupt
       const { origin, ...command } = payload
       return yield* call(command).pipe(
         Effect.provideService(CurrentRequest, origin),

@@ -2,7 +2,8 @@
 import { Clock, Effect } from "effect"
 import { Database } from "../../services/platform/database/Database.ts"
 import { ClockHealth } from "../../services/platform/database/DatabaseClock.ts"
-import { applied, newest, tables } from "../Migrations.ts"
+import { refusalOf, schemaVersion } from "../../services/platform/database/VersionFence.ts"
+import { newest, tables } from "../Migrations.ts"
 import { latePartitions } from "../../services/webhooks/PartitionWatch.ts"
 import { fail, type Finding, note, ok, warn } from "./Finding.ts"
 import { installation } from "./InstallationCheck.ts"
@@ -34,14 +35,10 @@ const role = Effect.gen(function* () {
 
 const schema = Effect.gen(function* () {
   const { sql } = yield* Database
-  const id = yield* applied
-  if (id < newest) {
-    return fail(
-      "schema",
-      `migration ${id} of ${newest} is applied`,
-      'type "deno task cli migrate" with DATABASE_OWNER_URL',
-    )
-  }
+  const found = yield* schemaVersion
+  const refusal = refusalOf(newest, found)
+  if (refusal !== null) return fail("schema", refusal)
+  const id = found.applied
   const missing = yield* sql<{ name: string }>`
     select t.name from unnest(${[...tables]}::text[]) t(name) where to_regclass(t.name) is null order by 1`
   if (missing.length > 0) {
@@ -49,7 +46,7 @@ const schema = Effect.gen(function* () {
   }
   return id === newest
     ? ok("schema", `migration ${id}, ${tables.length} tables`)
-    : warn("schema", `migration ${id} is newer than this program's ${newest}`, "upgrade it")
+    : warn("schema", `migration ${id} is newer than this program's ${newest}, and admits it`, "upgrade it")
 })
 
 const clock = Effect.gen(function* () {

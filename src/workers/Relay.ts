@@ -1,12 +1,14 @@
 /**
  * Carries the outbox to the broker. Any number of relays may run. A relay acts on the outbox's wake-up signal and every
- * second, and pauses while the broker is away or the clocks disagree. After each new connection it first detects what
+ * second, and pauses while the broker is away, the clocks disagree or the
+ * schema refuses this program. After each new connection it first detects what
  * the broker has lost, so that no newer message overtakes those that are published again.
  */
 import { Clock, Effect, Layer } from "effect"
 import { WakeUps } from "../../services/platform/messaging/WakeUps.ts"
 import { Bus } from "../../services/platform/messaging/Bus.ts"
 import { ClockHealth } from "../../services/platform/database/DatabaseClock.ts"
+import { VersionFence } from "../../services/platform/database/VersionFence.ts"
 import { Outbox } from "../../services/platform/messaging/Outbox.ts"
 import { WorkerHeartbeats } from "../../services/platform/observability/WorkerHeartbeats.ts"
 import { sideBySide } from "./Loop.ts"
@@ -26,10 +28,11 @@ const run = Effect.gen(function* () {
   const bus = yield* Bus
   const wakeUps = yield* WakeUps
   const clocks = yield* ClockHealth
+  const fence = yield* VersionFence
   let recalledEpoch = -1
 
   const connected = Effect.gen(function* () {
-    return (yield* clocks.read).healthy && (yield* bus.connected)
+    return (yield* clocks.read).healthy && (yield* fence.refusal) === null && (yield* bus.connected)
   })
   /** Repeats `turn` while there is more, then waits for the wake-up signal; a failed turn is run again a poll later. */
   const loop = <E>(name: string, turn: (epoch: number) => Effect.Effect<boolean, E>) =>

@@ -9,6 +9,7 @@ import { Subject } from "../../schemas/bus/Subject.ts"
 import { WakeUps } from "../../services/platform/messaging/WakeUps.ts"
 import { Bus, type BusMessage } from "../../services/platform/messaging/Bus.ts"
 import { ClockHealth } from "../../services/platform/database/DatabaseClock.ts"
+import { VersionFence } from "../../services/platform/database/VersionFence.ts"
 import { faultPoint } from "../../services/platform/Failpoints.ts"
 import { Deliveries } from "../../services/webhooks/Deliveries.ts"
 import { dueTopic, scanEveryMillis } from "../../services/webhooks/Deliveries/DeliveryClaims.ts"
@@ -31,9 +32,13 @@ export const WebhookRetries = {
     const bus = yield* Bus
     const wakeUps = yield* WakeUps
     const clocks = yield* ClockHealth
+    const fence = yield* VersionFence
     const deliveries = yield* Deliveries
 
-    yield* Effect.forkScoped(deliveries.claiming(Effect.map(clocks.read, ({ healthy }) => healthy)))
+    const mayClaim = Effect.gen(function* () {
+      return (yield* clocks.read).healthy && (yield* fence.refusal) === null
+    })
+    yield* Effect.forkScoped(deliveries.claiming(mayClaim))
     yield* bus.consume({
       stream: "DELIVERIES",
       durable: "dispatcher",

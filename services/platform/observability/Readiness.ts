@@ -1,7 +1,11 @@
-/** The checks of `/ready`: the database answers, has every table of this program, and the broker takes messages. */
+/**
+ * The checks of `/ready`: the database answers, has every table of this program and admits its version, and the broker
+ * takes messages.
+ */
 import { Context, Effect, Layer } from "effect"
 import { Bus } from "../messaging/Bus.ts"
 import { Database } from "../database/Database.ts"
+import { VersionFence } from "../database/VersionFence.ts"
 
 type Check = "ok" | "fail"
 
@@ -28,6 +32,7 @@ export class Readiness extends Context.Service<Readiness, {
       Effect.gen(function* () {
         const { sql } = yield* Database
         const bus = yield* Bus
+        const fence = yield* VersionFence
         const readNote = Effect.provideContext(note, yield* Effect.context<R>())
         // Asked on the plain pool: on the multiplexed one the probe would queue behind other reads.
         const missing = sql<{ n: number }>`
@@ -37,14 +42,15 @@ export class Readiness extends Context.Service<Readiness, {
         )
         const look = Effect.gen(function* (): Effect.fn.Return<Readable> {
           const lacking = yield* missing
+          const fits = lacking === 0 && (yield* fence.refusal) === null
           const checks: Checks = {
             database: lacking === null ? "fail" : "ok",
-            schema: lacking === 0 ? "ok" : "fail",
+            schema: fits ? "ok" : "fail",
             event_bus: yield* bus.status,
           }
           const text = yield* readNote
           const noted = text === null ? {} : { note: text }
-          if (lacking !== 0) return { status: "not_ready", checks, ...noted }
+          if (!fits) return { status: "not_ready", checks, ...noted }
           return { status: checks.event_bus === "ok" ? "ready" : "degraded", checks, ...noted }
         })
         return Readiness.of({ look })

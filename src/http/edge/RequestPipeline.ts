@@ -22,6 +22,7 @@ import {
   NotFound,
   UnsupportedMediaType,
 } from "../../../schemas/problems/HttpProblems.ts"
+import { VersionFence } from "../../../services/platform/database/VersionFence.ts"
 import { prefixOf } from "../../../services/people/SessionActivity.ts"
 import { CurrentRequest, ofClient } from "../../../services/platform/observability/CurrentRequest.ts"
 import { Ids } from "../../../services/platform/Ids.ts"
@@ -146,12 +147,17 @@ const away = Effect.map(
   HttpServerResponse.setHeader("retry-after", "1"),
 )
 
+/** The answer to commands while the schema refuses this program: a process of a newer version takes them. */
+const leftBehind = (detail: string) =>
+  Effect.map(respond(new DependencyUnavailable({ detail })), HttpServerResponse.setHeader("retry-after", "5"))
+
 const isRead = (method: string) => method === "GET" || method === "HEAD"
 
 /** Wraps a router's app; `isOurs` decides whether a Host header is one of ours. */
 export const make = Effect.fnUntraced(function* ({ fastReads, routes, running, stopping, stops }: EdgeOptions) {
   const refusals = yield* RejectionAudit
   const refused = yield* RefusedCredentials
+  const fence = yield* VersionFence
   const { addressOf } = yield* Clients
 
   const allow = (request: HttpServerRequest.HttpServerRequest) => [...routes.methods(request.url), "OPTIONS"].join(", ")
@@ -170,6 +176,8 @@ export const make = Effect.fnUntraced(function* ({ fastReads, routes, running, s
         : HttpServerResponse.setHeader(yield* respond(refusal), "allow", allow(request))
     }
     if (refusal !== undefined) return yield* respond(refusal)
+    const behind = isRead(request.method) ? null : yield* fence.refusal
+    if (behind !== null) return yield* leftBehind(behind)
     if (isApi(matched)) {
       const beyond = yield* refused.refusal(request)
       if (beyond !== undefined) return yield* respond(beyond)

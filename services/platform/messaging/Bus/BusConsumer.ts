@@ -1,5 +1,6 @@
 /** Hands the messages of a durable consumer to its handler, and again those that the handler failed on. */
 import { Effect } from "effect"
+import { VersionFence } from "../../database/VersionFence.ts"
 import type { BusConnection } from "./BusConnection.ts"
 import type { BusMessage } from "./BusMessages.ts"
 import { makePuller } from "./PullConsumer.ts"
@@ -17,8 +18,9 @@ export interface BusConsumer<R> extends ConsumerSpec {
   readonly handler: (messages: ReadonlyArray<BusMessage>) => Effect.Effect<void, unknown, R>
 }
 
-/** Consumes until its scope ends. */
+/** Consumes until its scope ends; while the schema refuses this program, its messages are left to other processes. */
 export const consume = Effect.fnUntraced(function* <R>(connection: BusConnection, consumer: BusConsumer<R>) {
+  const fence = yield* VersionFence
   const puller = makePuller(connection, consumer, consumer.batch)
   const work = Effect.gen(function* () {
     const messages = yield* puller.take(consumer.batch)
@@ -30,6 +32,10 @@ export const consume = Effect.fnUntraced(function* <R>(connection: BusConnection
       }),
     )
   })
-  yield* Effect.forkScoped(puller.run)
+  yield* fence.admitted.pipe(
+    Effect.andThen(Effect.raceFirst(puller.run, fence.refused)),
+    Effect.forever,
+    Effect.forkScoped,
+  )
   for (let i = 0; i < (consumer.concurrency ?? 1); i++) yield* Effect.forkScoped(Effect.forever(work))
 })

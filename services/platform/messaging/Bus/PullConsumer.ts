@@ -118,7 +118,10 @@ export const makePuller = (connection: BusConnection, spec: ConsumerSpec, batch:
     Effect.catch((error) => Effect.andThen(Effect.logDebug(`${spec.durable}: ${error}`), Effect.sleep("500 millis"))),
     Effect.forever,
     // Unhandled messages of the buffer go to another process at once, without waiting for their ack wait.
-    Effect.ensuring(Effect.sync(() => buffer.splice(0).forEach((message) => message.nak()))),
+    Effect.ensuring(Effect.sync(() => {
+      filled.closeUnsafe()
+      buffer.splice(0).forEach((message) => message.nak())
+    })),
   )
   return { take, run }
 }

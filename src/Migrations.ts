@@ -4,7 +4,7 @@
  * tables. A process without the owner's role waits until another process has migrated.
  */
 import { PgClient } from "@effect/sql-pg"
-import { Effect, Schedule, Schema } from "effect"
+import { Effect, Option, Schedule, Schema } from "effect"
 import { SqlRunnerStorage } from "effect/cluster"
 import { Migrator, SqlClient, SqlError } from "effect/sql"
 import platform from "../migrations/0001_platform.ts"
@@ -58,6 +58,7 @@ import octavesOfAttempts from "../migrations/0061_octaves_of_attempts.ts"
 import webhookHealth from "../migrations/0062_webhook_health.ts"
 import accountReceipts from "../migrations/0063_account_receipts.ts"
 import oldestProgram from "../migrations/0067_oldest_program.ts"
+import steppedMigrations from "../migrations/0068_stepped_migrations.ts"
 import pastAccess from "../migrations/0080_past_access.ts"
 import { lock } from "../services/platform/database/AdvisoryLocks.ts"
 import { Database } from "../services/platform/database/Database.ts"
@@ -65,8 +66,12 @@ import { isAway } from "../services/platform/database/Database/Awaited.ts"
 import { allowLonger } from "../services/platform/database/Database/StalledConnections.ts"
 import { refusalOf, schemaVersion, TooNew } from "../services/platform/database/VersionFence.ts"
 import { inTurn } from "../services/platform/database/RetryOnLockTimeout.ts"
+import { runSteps } from "./Migrations/MigrationSteps.ts"
 
-const migrations: ReadonlyArray<Migrator.ResolvedMigration> = [
+/** A migration: an effect that runs in one transaction, or statements that are steps (MigrationSteps.ts). */
+export type Migration = readonly [id: number, name: string, work: Migrator.ResolvedMigration[2] | ReadonlyArray<string>]
+
+export const migrations: ReadonlyArray<Migration> = [
   [1, "platform", Effect.succeed(platform)],
   [2, "outbox", Effect.succeed(outbox)],
   [3, "accounts", Effect.succeed(accounts)],
@@ -118,6 +123,7 @@ const migrations: ReadonlyArray<Migrator.ResolvedMigration> = [
   [62, "webhook_health", Effect.succeed(webhookHealth)],
   [63, "account_receipts", Effect.succeed(accountReceipts)],
   [67, "oldest_program", Effect.succeed(oldestProgram)],
+  [68, "stepped_migrations", Effect.succeed(steppedMigrations)],
   [80, "past_access", Effect.succeed(pastAccess)],
 ]
 
@@ -235,7 +241,7 @@ const appendOnly = [
 ]
 
 /** Tables that a migration writes and the program only reads. */
-const readOnly = ["schema_meta", "effect_sql_migrations", cluster.migrations]
+const readOnly = ["schema_meta", "effect_sql_migrations", "stepped_migrations", cluster.migrations]
 
 /** All relations of the schema: tables, views, partitions, the migrators' own tables and the cluster's. */
 const relations = (owner: PgClient.PgClient) =>
@@ -299,6 +305,26 @@ const admit = Effect.gen(function* () {
   }
 })
 
+/** Runs effects in one transaction up to the next migration in steps, in the order of `list`. */
+export const apply = Effect.fnUntraced(function* (owner: PgClient.PgClient, list: ReadonlyArray<Migration>) {
+  const applied: Array<readonly [number, string]> = []
+  const whole: Array<Migrator.ResolvedMigration> = []
+  const inOne = Effect.suspend(() => Migrator.make({})({ loader: Effect.succeed(whole) })).pipe(
+    Effect.provideService(SqlClient.SqlClient, owner),
+    allowLonger,
+    inTurn,
+  )
+  for (const [id, name, work] of list) {
+    if (Effect.isEffect(work)) {
+      whole.push([id, name, work])
+      continue
+    }
+    applied.push(...yield* inOne, ...Option.toArray(yield* runSteps(owner, { id, name, statements: work })))
+  }
+  applied.push(...yield* inOne)
+  return applied
+})
+
 /** Applies the missing migrations and returns their names. Fails with TooNew, and with NotOwner. */
 export const migrate = Effect.gen(function* () {
   const { owner, owns, sql } = yield* Database
@@ -307,11 +333,7 @@ export const migrate = Effect.gen(function* () {
     return yield* new NotOwner({ message })
   }
   yield* admit
-  const applied = yield* Migrator.make({})({ loader: Effect.succeed(migrations) }).pipe(
-    Effect.provideService(SqlClient.SqlClient, owner),
-    allowLonger,
-    inTurn,
-  )
+  const applied = yield* apply(owner, migrations)
   yield* migrateCluster(owner)
   const app = yield* roleOf(sql)
   if (app !== (yield* roleOf(owner))) yield* grantAlone(owner, app)

@@ -184,6 +184,19 @@ const partitions = Effect.map(
   (late) => late === null ? ok("partitions", "made ahead") : warn("partitions", late),
 )
 
+/** An index whose CREATE INDEX CONCURRENTLY was killed costs every write, and serves no read. */
+const indexes = Effect.gen(function* () {
+  const { sql } = yield* Database
+  const invalid = yield* sql<{ name: string }>`
+    select c.relname as name from pg_index i join pg_class c on c.oid = i.indexrelid
+    where not i.indisvalid and c.relnamespace = 'public'::regnamespace order by 1`
+  return invalid.length === 0 ? ok("indexes", "every index is valid") : warn(
+    "indexes",
+    `${invalid.map(({ name }) => name).join(", ")} cannot be used, or not yet`,
+    'type "deno task cli migrate", or REINDEX INDEX CONCURRENTLY as the owner',
+  )
+})
+
 /** All checks, in order; those that need the schema run only where it is complete. */
 export const databaseChecks = Effect.gen(function* () {
   const first = [yield* version, yield* role, yield* clock]
@@ -191,6 +204,7 @@ export const databaseChecks = Effect.gen(function* () {
   if (whole.level === "FAIL") return [...first, whole]
   const rest: ReadonlyArray<Finding> = [
     yield* partitions,
+    yield* indexes,
     yield* outbox,
     yield* rejects,
     yield* mail,

@@ -82,7 +82,13 @@ layer(Layer.fresh(TestDatabase.layer), { excludeTestServices: true })("Migration
       const made = yield* owner<{ name: string }>`
         select c.relname as name from pg_class c join pg_namespace n on n.oid = c.relnamespace
         where n.nspname = 'public' and c.relkind in ('r', 'p') and not c.relispartition`
-      const internal = ["effect_sql_migrations", "cluster_runner_migrations", "cluster_runners", "cluster_locks"]
+      const internal = [
+        "effect_sql_migrations",
+        "stepped_migrations",
+        "cluster_runner_migrations",
+        "cluster_runners",
+        "cluster_locks",
+      ]
       assert.sameMembers(made.map(({ name }) => name).filter((name) => !internal.includes(name)), [...tables])
       assert.strictEqual(new Set(tables).size, tables.length)
     }))
@@ -114,7 +120,14 @@ layer(Layer.fresh(TestDatabase.layer), { excludeTestServices: true })("Migration
           "policy_approvals",
         ],
         // The migrators write these as the owner; `doctor`, readiness and `backup` read the schema's version there.
-        "SELECT": ["cluster_runner_migrations", "effect_sql_migrations", "lifecycle_told", "provenance", "schema_meta"],
+        "SELECT": [
+          "cluster_runner_migrations",
+          "effect_sql_migrations",
+          "lifecycle_told",
+          "provenance",
+          "schema_meta",
+          "stepped_migrations",
+        ],
       }
       const special = new Set(Object.values(grants).flat())
       const expected = new Map(

@@ -1,6 +1,6 @@
 /**
- * The advisory locks of the program, each by its name. All are held to the end of the transaction that takes them. Their
- * place among the other locks is in docs/lock-order.md, and two locks that triggers take are in the migrations that made
+ * The advisory locks of the program, each by its name. All but `indexes` are held to the end of the transaction that
+ * takes them. Their place among the other locks is in docs/lock-order.md, and two locks that triggers take are in the migrations that made
  * those.
  *
  * The expressions never change: an older program beside this one takes the same locks by them.
@@ -20,6 +20,8 @@ const keys = {
   vault: (sql: PgClient.PgClient) => sql`hashtext('bailiwick vault')`,
   grants: (sql: PgClient.PgClient) => sql`hashtext('bailiwick grants')`,
   clusterTables: (sql: PgClient.PgClient) => sql`hashtext('bailiwick cluster')`,
+  /** One index is made at a time, outside of transactions. */
+  indexes: (sql: PgClient.PgClient) => sql`hashtext('bailiwick indexes')`,
 }
 
 export type AdvisoryLock = keyof typeof keys
@@ -36,5 +38,15 @@ export const lockProject = (sql: PgClient.PgClient, projectId: string) =>
 export const tryLock = (sql: PgClient.PgClient, name: AdvisoryLock) =>
   Effect.map(
     sql<{ own: boolean }>`select pg_try_advisory_xact_lock(${keys[name](sql)}) as own`,
+    ([row]) => row!.own,
+  )
+
+/**
+ * Takes the lock until the connection ends, where it is free; for a client of one connection. It never waits: a
+ * transaction that waits is one that CREATE INDEX CONCURRENTLY waits for.
+ */
+export const tryOnConnection = (sql: PgClient.PgClient, name: AdvisoryLock) =>
+  Effect.map(
+    sql<{ own: boolean }>`select pg_try_advisory_lock(${keys[name](sql)}) as own`,
     ([row]) => row!.own,
   )

@@ -71,7 +71,7 @@ layer(AccessReviews.layer.pipe(Layer.provide(Roles.layer), Layer.provideMerge(id
       const found = yield* owner<{ name: string }>`
         select c.relname as name from pg_class c
         where c.relnamespace = 'public'::regnamespace and c.relkind in ('r', 'p') and not c.relispartition
-          and c.relname !~ '^(effect_sql|cluster_)' order by 1`
+          and c.relname !~ '^(effect_sql|stepped_|cluster_)' order by 1`
       assert.deepStrictEqual(found.map(({ name }) => name), [...tables].sort())
     }))
 

@@ -1,0 +1,152 @@
+/**
+ * Refuses statements of migrations that rewrite a table, hold a lock on it for longer than a moment, or take away what the
+ * program before still uses, by PostgreSQL's own parser. What a migration does to a table that it made itself is free.
+ */
+import type { AlterTableCmd, ColumnDef, Constraint, Node, RangeVar } from "libpg-query"
+import { parse } from "libpg-query"
+
+interface State {
+  /** Tables that this migration made. */
+  readonly made: Set<string>
+  /** Whether it has raised `schema_meta.min_app`, so that older programs are fenced. */
+  contracts: boolean
+}
+
+const nameOf = (relation: RangeVar | undefined) => relation?.relname ?? ""
+const contraction = "raise schema_meta.min_app in a step before, a release after the last use"
+
+const ofConstraint = (constraint: Constraint): string | null => {
+  switch (constraint.contype) {
+    case "CONSTR_CHECK":
+    case "CONSTR_FOREIGN":
+      return constraint.skip_validation ? null : "reads the whole table under a lock: add it NOT VALID, then VALIDATE"
+    case "CONSTR_PRIMARY":
+    case "CONSTR_UNIQUE":
+      return constraint.indexname === undefined
+        ? "builds an index under a lock: CREATE UNIQUE INDEX CONCURRENTLY, then USING INDEX"
+        : null
+    case "CONSTR_EXCLUSION":
+      return "builds an index under a lock, and cannot be built beside writes: make a new table"
+    default:
+      return null
+  }
+}
+
+/** Functions whose value is one for the whole statement: such a default is stored once, and rewrites nothing. */
+const stable = new Set(["now"])
+
+const isConstant = (node: Node | undefined): boolean => {
+  if (node === undefined || "A_Const" in node || "SQLValueFunction" in node) return true
+  if ("TypeCast" in node) return isConstant(node.TypeCast.arg)
+  if (!("FuncCall" in node)) return false
+  const [name] = (node.FuncCall.funcname ?? []).slice(-1)
+  return name !== undefined && "String" in name && stable.has(name.String.sval ?? "")
+}
+
+const ofColumn = (column: ColumnDef): string | null => {
+  const constraints = (column.constraints ?? []).flatMap((node) => "Constraint" in node ? [node.Constraint] : [])
+  const given = constraints.find(({ contype }) => contype === "CONSTR_DEFAULT")
+  const types = (column.typeName?.names ?? []).flatMap((node) => "String" in node ? [node.String.sval ?? ""] : [])
+  if (
+    types.some((type) => /serial/.test(type)) || constraints.some((c) => /GENERATED|IDENTITY/.test(c.contype ?? ""))
+  ) {
+    return "rewrites the table: add the column empty, and fill it in a job"
+  }
+  if (given !== undefined && !isConstant(given.raw_expr)) return "rewrites the table for a default that is no constant"
+  if (given === undefined && constraints.some(({ contype }) => contype === "CONSTR_NOTNULL")) {
+    return "fails where there are rows: NOT NULL needs a default"
+  }
+  const rest = constraints.map(ofConstraint).find((fault) => fault !== null)
+  return rest === undefined ? null : `${rest} (as a statement of its own)`
+}
+
+const ofAlter = ({ def, subtype }: AlterTableCmd, state: State): string | null => {
+  switch (subtype) {
+    case "AT_AddColumn":
+      return def !== undefined && "ColumnDef" in def ? ofColumn(def.ColumnDef) : null
+    case "AT_AddConstraint":
+      return def !== undefined && "Constraint" in def ? ofConstraint(def.Constraint) : null
+    case "AT_AlterColumnType":
+      return "rewrites the table: add a column, write both, read the new one a release later"
+    case "AT_SetNotNull":
+      return "reads the whole table under a lock: add CHECK (… IS NOT NULL) NOT VALID, and VALIDATE"
+    case "AT_DropColumn":
+      return state.contracts ? null : `takes a column from the program before: ${contraction}`
+    case "AT_SetLogged":
+    case "AT_SetUnLogged":
+    case "AT_SetTableSpace":
+    case "AT_SetAccessMethod":
+      return "rewrites the table"
+    case "AT_AttachPartition":
+      return "reads the whole partition under a lock: the program makes its partitions (RangePartitions)"
+    default:
+      return null
+  }
+}
+
+const isMinApp = (node: Node) => "UpdateStmt" in node && nameOf(node.UpdateStmt.relation) === "schema_meta"
+
+const rewriting: Readonly<Record<string, string>> = {
+  VacuumStmt: "runs outside of migrations",
+  ClusterStmt: "rewrites the table",
+  LockStmt: "locks a table: a statement takes what it needs",
+  TruncateStmt: "takes away rows that the program before may need",
+  RefreshMatViewStmt: "holds a lock for as long as it reads",
+  DeleteStmt: "runs for as long as there are rows: leave it to a job in batches",
+}
+
+const ofIndex = (node: Node, state: State): string | null => {
+  if (!("IndexStmt" in node)) return null
+  const { concurrent, if_not_exists, idxname, relation } = node.IndexStmt
+  if (state.made.has(nameOf(relation))) return null
+  if (!concurrent) return "blocks every write of the table: CONCURRENTLY, in a migration of steps"
+  return if_not_exists && idxname !== undefined ? null : "is built again after a kill: give it a name and IF NOT EXISTS"
+}
+
+const ofDrop = (node: Node, state: State): string | null => {
+  if (!("DropStmt" in node)) return null
+  const { concurrent, missing_ok, removeType } = node.DropStmt
+  if (removeType === "OBJECT_INDEX") {
+    return concurrent && missing_ok ? null : "waits for every query of the table: DROP INDEX CONCURRENTLY IF EXISTS"
+  }
+  return removeType === "OBJECT_TABLE" || removeType === "OBJECT_VIEW"
+    ? state.contracts ? null : `takes a relation from the program before: ${contraction}`
+    : null
+}
+
+const faultOf = (node: Node, state: State): string | null => {
+  const [kind] = Object.keys(node)
+  if (kind !== undefined && kind in rewriting) return rewriting[kind]!
+  if ("RenameStmt" in node) return "takes the old name from the program before: add the new one beside it"
+  if ("ReindexStmt" in node) return "blocks every write of the table: make a new index CONCURRENTLY"
+  if ("UpdateStmt" in node && !isMinApp(node)) return "runs for as long as there are rows: leave it to a job in batches"
+  if ("AlterTableStmt" in node && !state.made.has(nameOf(node.AlterTableStmt.relation))) {
+    for (const cmd of node.AlterTableStmt.cmds ?? []) {
+      const fault = "AlterTableCmd" in cmd ? ofAlter(cmd.AlterTableCmd, state) : null
+      if (fault !== null) return fault
+    }
+  }
+  return ofIndex(node, state) ?? ofDrop(node, state)
+}
+
+const noted = (node: Node, state: State) => {
+  if (isMinApp(node)) state.contracts = true
+  if ("CreateStmt" in node) state.made.add(nameOf(node.CreateStmt.relation))
+}
+
+/** What is wrong with the statements of one migration, in their order; empty where nothing is. */
+export const lintMigration = async (statements: ReadonlyArray<string>): Promise<ReadonlyArray<string>> => {
+  const state: State = { made: new Set(), contracts: false }
+  const faults: Array<string> = []
+  for (const statement of statements) {
+    const { stmts = [] } = await parse(statement)
+    if (stmts.length !== 1) faults.push(`${statement}: one statement a step`)
+    for (const { stmt } of stmts) {
+      if (stmt === undefined) continue
+      const fault = faultOf(stmt, state)
+      if (fault !== null) faults.push(`${statement}: ${fault}`)
+      noted(stmt, state)
+    }
+  }
+  return faults
+}

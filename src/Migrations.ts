@@ -124,7 +124,7 @@ export const migrations: ReadonlyArray<Migration> = [
   [63, "account_receipts", Effect.succeed(accountReceipts)],
   [67, "oldest_program", Effect.succeed(oldestProgram)],
   [68, "stepped_migrations", Effect.succeed(steppedMigrations)],
-  [80, "past_access", Effect.succeed(pastAccess)],
+  [80, "past_access", pastAccess],
 ]
 
 /** The number of the newest migration. */

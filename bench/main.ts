@@ -66,7 +66,11 @@ const measure = Effect.fnUntraced(function* (claim: Claim) {
     tell: (text) => progress.tell(`${claim.name}: ${text}`),
   }))
   yield* progress.clear
-  return { title: claim.title, conditions: conditions(servers.versions, claim.once ? 1 : rounds), ...finding } satisfies Reported
+  return {
+    title: claim.title,
+    conditions: conditions(servers.versions, claim.once ? 1 : rounds),
+    ...finding,
+  } satisfies Reported
 }, Effect.scoped)
 
 const bench = Effect.gen(function* () {

@@ -62,7 +62,7 @@ const noCleanup = 0x80000n
 const exponent65537 = Uint8Array.of(1, 0, 1)
 
 const load = (): Shared | null => {
-  const deno = Reflect.get(globalThis, "Deno") as Deno | undefined
+  const deno = Reflect.get(globalThis as object, "Deno") as Deno | undefined
   try {
     if (deno?.build.os !== "linux" || deno.permissions.querySync({ name: "ffi" }).state !== "granted") return null
     const { symbols: library } = deno.dlopen("libcrypto.so.3", symbols)

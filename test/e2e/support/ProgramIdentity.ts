@@ -17,7 +17,7 @@ import { cli } from "./ProgramInstance.ts"
 import { until } from "./Until.ts"
 import { fixture as anyFixture, type Servers } from "./ProgramFixture.ts"
 
-const publicUrl = "http://127.0.0.1:8080"
+const defaultPublicUrl = "http://127.0.0.1:8080"
 export const ids = demoIdentityIds
 export type Who = "sam" | "ada" | "abe" | "oz" | "pat"
 
@@ -27,6 +27,7 @@ export const fixture = Effect.fnUntraced(function* (
 ) {
   const database = servers.database ?? (yield* TestDatabase.make)
   const port = yield* Effect.orDie(freePort())
+  const publicUrl = more["PUBLIC_URL"] ?? defaultPublicUrl
   const made = yield* anyFixture({
     DEMO: "true",
     MAIL_ISSUERS: "",
@@ -109,22 +110,40 @@ export const fixture = Effect.fnUntraced(function* (
   })
   const use = (changes: Readonly<Record<string, string>>) => Effect.sync(() => void (env = { ...env, ...changes }))
 
-  return { ...made, env: () => env, as, post, type, apply, rows, published, grant, restart, use, issuer }
+  /** A token of the service for lifecycle calls, and the pins of a new product. */
+  const following = Effect.fnUntraced(function* (service: string) {
+    const { json } = yield* made.api.get("/v1/lifecycle/jwks")
+    const pins = (json.keys as ReadonlyArray<{ readonly kid: string }>).map(({ kid }) => kid)
+    const { mintAccessToken } = yield* Effect.provide(EmbeddedIssuer, issuer)
+    const audience = "service-lifecycle"
+    const token = yield* mintAccessToken({ subject: service, clientId: service, audience, ttl: "1 hour" })
+    return { pins: pins.join(","), token }
+  })
+
+  return {
+    ...made,
+    publicUrl,
+    env: () => env,
+    following,
+    as,
+    post,
+    type,
+    apply,
+    rows,
+    published,
+    grant,
+    restart,
+    use,
+    issuer,
+  }
 })
 export type IdentityFixture = Effect.Success<ReturnType<typeof fixture>>
 
 /** The sample product, following the demo's project as the service `product`, until the scope closes. */
-export const product = Effect.fnUntraced(function* ({ api, home, instance, issuer }: IdentityFixture) {
-  const { json } = yield* api.get("/v1/lifecycle/jwks")
-  const pins = (json.keys as ReadonlyArray<{ readonly kid: string }>).map(({ kid }) => kid)
-  const token = yield* Effect.provide(
-    Effect.flatMap(
-      EmbeddedIssuer,
-      ({ mintAccessToken }) =>
-        mintAccessToken({ subject: "product", clientId: "product", audience: "service-lifecycle", ttl: "1 hour" }),
-    ),
-    issuer,
-  )
+export const product = Effect.fnUntraced(function* (
+  { following, home, instance, publicUrl }: IdentityFixture,
+) {
+  const { pins, token } = yield* following("product")
   const program = yield* start({
     module: "examples/product/main.ts",
     env: {
@@ -132,7 +151,7 @@ export const product = Effect.fnUntraced(function* ({ api, home, instance, issue
       LIFECYCLE_ISSUER: `${publicUrl}/lifecycle`,
       PROJECT_ID: ids.fernPortal,
       LIFECYCLE_TOKEN: token,
-      LIFECYCLE_PINS: pins.join(","),
+      LIFECYCLE_PINS: pins,
       INSTALLED_VERSION: "1.0.0",
       PRODUCT_DB: join(home, "product.db"),
       PRODUCT_PORT: "0",

@@ -87,9 +87,9 @@ const saying: Readonly<Record<FactKind, (dice: Dice) => Said>> = {
   "recovery-information-changed": nothing,
   "assurance-level-change": () => ({ payload: { namespace: "NIST-AAL", current_level: "nist-aal2" } }),
   "identity-linked": (dice) => ({ payload: { [dice.one(["previous", "linked"])]: iss(dice.one(names)) } }),
-  "project-registered": nothing,
-  "project-launched": nothing,
-  "project-withdrawn": nothing,
+  "project-registered": () => ({ payload: { project: { version: 1, environment: "production" } } }),
+  "project-launched": () => ({ payload: { project: { version: 2 } } }),
+  "project-withdrawn": () => ({ payload: { project: { version: 3 } } }),
   "project-owner-changed": (dice) => ({
     payload: {
       owner: { person_id: dice.one(["p1", "p2"]), active: dice.next() < 0.6, user: iss(dice.one(names)) },

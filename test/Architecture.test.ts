@@ -210,10 +210,14 @@ describe("Architecture", () => {
     assert.deepStrictEqual(breaches(product, (to) => /^(test|bench)\//.test(to)), [])
   })
 
-  it("the consumer's kit imports only itself, and examples only the kit", () => {
+  it("the consumer's kit imports only itself, and examples only the kit and the broker's client", () => {
     const outside = (to: string) => !to.startsWith("sdk/") && !to.startsWith("node:")
+    const broker = (to: string) => to.startsWith("@nats-io/")
     assert.deepStrictEqual(breaches(under("sdk"), outside), [])
-    assert.deepStrictEqual(breaches(under("examples"), (to, from) => outside(to) && !to.startsWith(dirname(from))), [])
+    assert.deepStrictEqual(
+      breaches(under("examples"), (to, from) => outside(to) && !broker(to) && !to.startsWith(dirname(from))),
+      [],
+    )
     assert.deepStrictEqual(breaches(product, (to) => /^(sdk|examples)\//.test(to)), [])
     assert.isAbove(under("sdk").length, 8)
   })

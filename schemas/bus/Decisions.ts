@@ -1,7 +1,6 @@
 /**
- * Decisions of this program that revoke something and appear on no other stream, for the mail platform
- * (`directory.v1.<kind>.<id>`, stream DIRECTORY): ids, states and times. A database that was restored from a backup
- * learns of them again from there.
+ * Decisions of this program, for the mail platform (`directory.v1.<kind>.<id>`, stream DIRECTORY): ids, states and
+ * times.
  */
 import { Schema } from "effect"
 import { MembershipRole, MembershipState } from "../identity/IdentityDirectory.ts"
@@ -34,6 +33,33 @@ export const AuthenticatorRemoved = Schema.Struct({
   removed_at: Timestamp,
 })
 
+/** An SMTP credential that belongs to no owner of its domain any more. */
+export const SmtpCredentialRevoked = Schema.Struct({
+  kind: Schema.Literal("smtp_credential"),
+  id: Uuid,
+  domain_id: Uuid,
+  account_id: Uuid,
+  revoked_at: Timestamp,
+})
+export type SmtpCredentialRevoked = typeof SmtpCredentialRevoked.Type
+
+/** A domain that changed hands, with its new owner. The transfer itself stands on TRANSFERS. */
+export const DomainMoved = Schema.Struct({
+  kind: Schema.Literal("domain"),
+  id: Uuid,
+  name: Schema.String,
+  account_id: Uuid,
+  workspace_id: Uuid,
+  dkim_selector: Schema.String,
+  /** With a new key only. The private key leaves on no stream. */
+  dkim_algorithm: Schema.optionalKey(Schema.String),
+  dkim_public_key: Schema.optionalKey(Schema.String),
+  transfer_id: Uuid,
+  revision: Schema.Int,
+})
+export type DomainMoved = typeof DomainMoved.Type
+
+/** Decisions that a database restored from a backup learns of again; the others stand on streams of their own. */
 export const Decision = Schema.Union([KeyRevoked, MembershipDecided, AuthenticatorRemoved])
 export type Decision = typeof Decision.Type
 

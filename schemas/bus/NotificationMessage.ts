@@ -1,7 +1,7 @@
 /** Notifications on the bus: requests of any publisher, and announcements of this program. */
 import { Schema } from "effect"
 import { Category, Severity } from "../mail/Notification.ts"
-import { Uuid } from "../Wire.ts"
+import { Timestamp, Uuid } from "../Wire.ts"
 
 export const notificationSubject = "intake.v1.notifications"
 
@@ -31,12 +31,13 @@ export const NotificationMessage = Schema.Struct({
 export type NotificationMessage = typeof NotificationMessage.Type
 
 /** One message on `notifications.v1.<account_id>.<category>`. It holds no body and no address. */
-export interface NotificationAnnounced {
-  readonly id: string
-  readonly account_id: string
-  readonly category: Category
-  readonly severity: Severity
-  readonly title: string
-  readonly href: string
-  readonly created_at: string
-}
+export const NotificationAnnounced = Schema.Struct({
+  id: Uuid,
+  account_id: Uuid,
+  category: Category,
+  severity: Severity,
+  title: Schema.String,
+  href: Schema.String,
+  created_at: Timestamp,
+})
+export type NotificationAnnounced = typeof NotificationAnnounced.Type

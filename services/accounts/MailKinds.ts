@@ -7,6 +7,7 @@
  * published for the mail platform.
  */
 import { Effect } from "effect"
+import type { SmtpCredentialRevoked } from "../../schemas/bus/Decisions.ts"
 import { Subject } from "../../schemas/bus/Subject.ts"
 import * as Feed from "../../schemas/mail/MailDirectory.ts"
 import type { DirectoryRow, Kind } from "../directory/Directory.ts"
@@ -65,7 +66,9 @@ export const mailKinds = Effect.gen(function* () {
       yield* outbox.add(...revoked.map((credential) => ({
         stream: "DIRECTORY" as const,
         subject: `directory.v1.smtp_credential.${Subject.token(credential.id)}`,
-        payload: JSON.stringify({ kind: "smtp_credential", ...credential, revoked_at: now.toISOString() }),
+        payload: JSON.stringify(
+          { kind: "smtp_credential", ...credential, revoked_at: now.toISOString() } satisfies SmtpCredentialRevoked,
+        ),
       })))
     })
 

@@ -3,15 +3,13 @@
  * Both claim rows before they send, so a mail that is announced twice is sent once.
  */
 import { Effect, Layer, Result, Schema } from "effect"
+import { MailAnnouncement } from "../../schemas/bus/MailAnnouncement.ts"
 import { mailsTopic } from "../../services/platform/mail/Mails.ts"
 import { mailConnections, OutgoingMails } from "../../services/platform/mail/OutgoingMails.ts"
 import { Bus, type BusMessage } from "../../services/platform/messaging/Bus.ts"
 import { sending } from "./OutgoingLoops.ts"
 
-const decode = Schema.decodeUnknownResult(Schema.fromJsonString(Schema.Union([
-  Schema.Struct({ mail_id: Schema.String }),
-  Schema.Struct({ mail_ids: Schema.Array(Schema.String) }),
-])))
+const decode = Schema.decodeUnknownResult(Schema.fromJsonString(MailAnnouncement))
 
 const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 

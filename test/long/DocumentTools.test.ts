@@ -1,6 +1,6 @@
 /**
- * What tools of others make of the document: Redocly's recommended rules, and the types that openapi-typescript
- * generates. npx fetches both in pinned versions; where it cannot, the test is skipped, and says so.
+ * What tools of others make of the documents: Redocly's recommended rules, and the types that openapi-typescript
+ * generates. npx fetches them in pinned versions; where it cannot, the test is skipped, and says so.
  */
 import { assert, describe, it } from "@effect/vitest"
 import { spawnSync } from "node:child_process"
@@ -9,6 +9,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import process from "node:process"
 import { Api } from "../../schemas/api/Api.ts"
+import { asyncApiDocument } from "../../src/http/docs/AsyncApiDocument.ts"
 import { document } from "../../src/http/docs/Document.ts"
 
 /** Two rules are off for paths that the specification gives: `/v1/webhooks/`, `/v1/api-keys/`, and the mailed links'. */
@@ -29,6 +30,17 @@ const npx = (packages: ReadonlyArray<string>, command: string, cwd: string) =>
 
 const redocly = ["@redocly/cli@2.77.0"]
 const generator = ["openapi-typescript@7.13.0", "typescript@5.9.3"]
+
+const busParser = ["@asyncapi/parser@3.6.0"]
+/** Prints what the parser complains of; npx puts the folder of its packages first in PATH. */
+const parse = `
+const { dirname, join } = require("node:path")
+const { readFileSync } = require("node:fs")
+const modules = dirname(process.env.PATH.split(":").find((one) => one.endsWith("node_modules/.bin")))
+const { Parser } = require(join(modules, "@asyncapi/parser"))
+new Parser().parse(readFileSync("asyncapi.json", "utf8")).then(({ diagnostics }) =>
+  console.log(JSON.stringify(diagnostics.filter(({ severity }) => severity < 2).map(({ message, path }) => [message, path]))))
+`
 
 const within = (use: (folder: string) => void) => {
   const folder = mkdtempSync(join(tmpdir(), "document-"))
@@ -66,6 +78,17 @@ describe("the document in others' hands", () => {
         const types = readFileSync(join(folder, "types.ts"), "utf8")
         assert.include(types, `get: operations["getWebhook"]`)
         assert.isBelow(types.length, 360_000)
+      }),
+  )
+
+  it.skipIf(!reachable(busParser))(
+    "is valid AsyncAPI, without an error or a warning of its own parser",
+    () =>
+      within((folder) => {
+        writeFileSync(join(folder, "asyncapi.json"), JSON.stringify(asyncApiDocument()))
+        writeFileSync(join(folder, "parse.cjs"), parse)
+        const { stderr, stdout } = npx(busParser, "node parse.cjs", folder)
+        assert.strictEqual(stdout.trim(), "[]", stderr)
       }),
   )
 })

@@ -5,6 +5,7 @@
 import type { PgClient } from "@effect/sql-pg"
 import { Clock, Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
+import type { MailAnnouncement } from "../../../schemas/bus/MailAnnouncement.ts"
 import { WakeUps } from "../messaging/WakeUps.ts"
 import { Database } from "../database/Database.ts"
 import { unfinished } from "../database/Leases.ts"
@@ -40,7 +41,8 @@ export const mailsTopic = "mails"
 
 const announcement: Naming = {
   ...{ stream: "MAIL_OUT", subject: "mailer.v1.send" },
-  text: (ids) => JSON.stringify(ids.length === 1 ? { mail_id: ids[0] } : { mail_ids: ids }),
+  text: (ids) =>
+    JSON.stringify((ids.length === 1 ? { mail_id: ids[0]! } : { mail_ids: ids }) satisfies MailAnnouncement),
 }
 
 /** SQL of one row for each waiting mail, as `unfinished` makes it. */

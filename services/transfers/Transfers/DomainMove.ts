@@ -7,6 +7,7 @@
 import type { PgClient } from "@effect/sql-pg"
 import { Effect } from "effect"
 import type { SqlError, Statement } from "effect/sql"
+import type { DomainMoved, SmtpCredentialRevoked } from "../../../schemas/bus/Decisions.ts"
 import { Subject } from "../../../schemas/bus/Subject.ts"
 import type { Fence } from "../../platform/database/UnitOfWork.ts"
 import type { Outbox } from "../../platform/messaging/Outbox.ts"
@@ -115,19 +116,23 @@ export const revokedFrom = (revoked: ReadonlyArray<Credential>, { domainId }: Tr
 const domainMessage = ({ key, state }: Move, { revision, ...domain }: Moved) => ({
   stream: "DIRECTORY" as const,
   subject: `directory.v1.domain.${Subject.token(domain.id)}`,
-  payload: JSON.stringify({
-    kind: "domain",
-    ...domain,
-    ...(key === null ? {} : { dkim_algorithm: key.algorithm, dkim_public_key: key.publicKey }),
-    transfer_id: state.id,
-    revision: Number(revision),
-  }),
+  payload: JSON.stringify(
+    {
+      kind: "domain",
+      ...domain,
+      ...(key === null ? {} : { dkim_algorithm: key.algorithm, dkim_public_key: key.publicKey }),
+      transfer_id: state.id,
+      revision: Number(revision),
+    } satisfies DomainMoved,
+  ),
 })
 
 const credentialMessage = (credential: Credential, now: number) => ({
   stream: "DIRECTORY" as const,
   subject: `directory.v1.smtp_credential.${Subject.token(credential.id)}`,
-  payload: JSON.stringify({ kind: "smtp_credential", ...credential, revoked_at: new Date(now).toISOString() }),
+  payload: JSON.stringify(
+    { kind: "smtp_credential", ...credential, revoked_at: new Date(now).toISOString() } satisfies SmtpCredentialRevoked,
+  ),
 })
 
 /** The messages to the mail platform about a domain that a fenced write moves. */

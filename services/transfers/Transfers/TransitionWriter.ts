@@ -6,6 +6,7 @@
 import { Array, Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
 import { Subject } from "../../../schemas/bus/Subject.ts"
+import type { TransferMessage } from "../../../schemas/bus/TransferMessage.ts"
 import { Notifications, type Reach, type Reachable } from "../../notifications/Notifications.ts"
 import type { Notice } from "../../notifications/Notice.ts"
 import { Audit, type AuditEntry } from "../../platform/observability/Audit.ts"
@@ -73,7 +74,7 @@ const recordsOf = ({ actor, event, state }: Made): ReadonlyArray<AuditEntry> =>
   }))
 
 /** The message on TRANSFERS: ids, states and times; no address, name or note. */
-const messageOf = (state: TransferState, event: TransferEvent, now: number) => {
+const messageOf = (state: TransferState, event: TransferMessage["event"], now: number): TransferMessage => {
   const { note: _, source_label: __, target_email: ___, ...shown } = viewOf(state, now)
   return { ...shown, status: state.status, event, forced: state.forced, at: new Date(now).toISOString() }
 }

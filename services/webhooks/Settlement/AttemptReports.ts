@@ -2,6 +2,7 @@
  * Reports settled attempts to operators on the stream RESULTS, best effort: one message per webhook and moment. With
  * one message per webhook and settlement, the broker spent more on reports than on events.
  */
+import type { AttemptReport, AttemptReports as Message } from "../../../schemas/bus/WebhookMessages.ts"
 import { Subject } from "../../../schemas/bus/Subject.ts"
 import type { Result } from "../Sender/Task.ts"
 import type { Next } from "./SettlementDecision.ts"
@@ -9,7 +10,10 @@ import type { Next } from "./SettlementDecision.ts"
 // Attempts of some 200 bytes each, far below a broker's maximum message size.
 const maxPerMessage = 1_000
 
-const attemptOf = ({ durationMs, error, startedAt, status, task }: Result, outcome: Next) => ({
+const attemptOf = (
+  { durationMs, error, startedAt, status, task }: Result,
+  outcome: Exclude<Next, "released">,
+): AttemptReport => ({
   delivery_id: task.deliveryId,
   cycle: task.cycle,
   attempt: task.attempt,
@@ -22,7 +26,7 @@ const attemptOf = ({ durationMs, error, startedAt, status, task }: Result, outco
 
 /** Settled attempts that are not reported yet, without body and address. */
 export class AttemptReports {
-  #attempts = new Map<string, Array<ReturnType<typeof attemptOf>>>()
+  #attempts = new Map<string, Array<AttemptReport>>()
 
   /** Adds an attempt; a released claim is no attempt. */
   add(result: Result, outcome: Next): void {
@@ -40,7 +44,7 @@ export class AttemptReports {
       const subject = `webhooks.v1.attempts.${Subject.token(webhookId)}`
       return Array.from({ length: Math.ceil(list.length / maxPerMessage) }, (_, i) => {
         const attempts = list.slice(i * maxPerMessage, (i + 1) * maxPerMessage)
-        return { subject, data: JSON.stringify({ webhook_id: webhookId, attempts }) }
+        return { subject, data: JSON.stringify({ webhook_id: webhookId, attempts } satisfies Message) }
       })
     }).flat()
   }

@@ -5,6 +5,7 @@
 import type { PgClient } from "@effect/sql-pg"
 import { Effect } from "effect"
 import { Subject } from "../../../schemas/bus/Subject.ts"
+import type { DeadLetterMessage } from "../../../schemas/bus/WebhookMessages.ts"
 import type { Notice } from "../../notifications/Notice.ts"
 import type { Notifications } from "../../notifications/Notifications.ts"
 import type { Outbox } from "../../platform/messaging/Outbox.ts"
@@ -69,7 +70,7 @@ export const announceDeadLetters = Effect.fnUntraced(function* (
   yield* outbox.add(...dead.map(({ account_id, delivery_id, webhook_id }) => ({
     stream: "DEAD_LETTERS" as const,
     subject: `webhooks.v1.dead.${Subject.token(webhook_id)}`,
-    payload: JSON.stringify({ delivery_id, webhook_id, account_id }),
+    payload: JSON.stringify({ delivery_id, webhook_id, account_id } satisfies DeadLetterMessage),
   })))
   yield* notifications.announce(...(yield* noticesOf(sql, dead)))
 })

@@ -1,5 +1,5 @@
 /**
- * `GET /v1/openapi.json` and the reference page `GET /v1/docs`: public, made once, without content from other hosts.
+ * `GET /v1/openapi.json`, `GET /v1/asyncapi.json` and the reference page `GET /v1/docs`: public, made once, without content from other hosts.
  * The page works without scripts and its policy admits none.
  */
 import { Effect, Layer } from "effect"
@@ -7,6 +7,7 @@ import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import type { HttpApi, HttpApiGroup } from "effect/http-api"
 import { createHash } from "node:crypto"
 import { brotliCompressSync, constants, gzipSync } from "node:zlib"
+import { asyncApiDocument } from "./AsyncApiDocument.ts"
 import { document } from "./Document.ts"
 import { page } from "./DocsPage.ts"
 import { style } from "./DocsStyle.ts"
@@ -59,6 +60,7 @@ const answersOf = <Id extends string, Groups extends HttpApiGroup.Constraint>(
   const spec = document(api)
   return {
     json: fixed(JSON.stringify(spec), "application/json"),
+    bus: fixed(JSON.stringify(asyncApiDocument()), "application/json"),
     page: fixed(page(spec, base).text, "text/html; charset=utf-8"),
     style: fixed(style, "text/css; charset=utf-8"),
   }
@@ -84,9 +86,10 @@ export const layer = <Id extends string, Groups extends HttpApiGroup.Constraint>
   Layer.unwrap(Effect.sync(() => {
     const made = ahead.get(api)
     ahead.delete(api)
-    const { json, page, style } = made?.base === base ? made.answers : answersOf(api, base)
+    const { bus, json, page, style } = made?.base === base ? made.answers : answersOf(api, base)
     return Layer.mergeAll(
       HttpRouter.add("GET", "/v1/openapi.json", json),
+      HttpRouter.add("GET", "/v1/asyncapi.json", bus),
       HttpRouter.add("GET", "/v1/docs", page),
       HttpRouter.add("GET", "/v1/docs/style.css", style),
     )

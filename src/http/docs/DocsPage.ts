@@ -194,7 +194,9 @@ export const page = (spec: JsonObject, base: string): Html => {
       <body>
         <header>
           <h1>${title}</h1>
-          <p>Version ${text(at(spec, "info", "version"))} · <a href="/v1/openapi.json">OpenAPI document</a></p>
+          <p>Version ${text(
+            at(spec, "info", "version"),
+          )} · <a href="/v1/openapi.json">OpenAPI document</a> · <a href="/v1/asyncapi.json">AsyncAPI document of the bus</a></p>
         </header>
         <nav aria-label="Endpoints">${tags.map((tag) =>
           html`

@@ -1,0 +1,34 @@
+/**
+ * A sample subscriber: follows a stream on the broker by a durable consumer, and prints each message once. See
+ * docs/subscribing.md.
+ */
+import { jetstream } from "@nats-io/jetstream"
+import { connect } from "@nats-io/transport-node"
+import process from "node:process"
+
+const { CONSUMER = "transfers", NATS_PASSWORD, NATS_TOKEN, NATS_URL, STREAM = "TRANSFERS" } = process.env
+// As `cli nats permissions` makes them, a user has the name of its consumer.
+const user = process.env["NATS_USER"] ?? CONSUMER
+const nc = await connect({
+  servers: NATS_URL ?? "nats://127.0.0.1:4222",
+  ...(NATS_TOKEN === undefined ? { user, pass: NATS_PASSWORD ?? "" } : { token: NATS_TOKEN }),
+  inboxPrefix: `_INBOX_${user}`,
+  maxReconnectAttempts: -1,
+})
+
+// An operator has made the consumer: it keeps the subscriber's place, also while the subscriber is away.
+const consumer = await jetstream(nc).consumers.get(STREAM, CONSUMER)
+const messages = await consumer.consume()
+for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, () => void messages.close())
+
+console.log(`following ${STREAM}`)
+const seen = new Set<string>()
+for await (const message of messages) {
+  const id = message.headers?.get("Nats-Msg-Id") ?? String(message.seq)
+  // A product keeps this in a table with a unique key, in the transaction that does its work.
+  if (!seen.has(id)) console.log(message.subject, message.string())
+  seen.add(id)
+  // After the work: what was not acknowledged comes again.
+  message.ack()
+}
+await nc.drain()

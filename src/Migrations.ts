@@ -286,7 +286,8 @@ export class NotOwner extends Schema.TaggedError<NotOwner>()("NotOwner", { messa
 const roleOf = (sql: PgClient.PgClient) =>
   Effect.map(sql<{ role: string }>`select current_user::text as role`, ([row]) => row!.role)
 
-const migrateCluster = (owner: PgClient.PgClient) =>
+/** Makes the tables of Effect Cluster, by its own migrator. */
+export const migrateCluster = (owner: PgClient.PgClient) =>
   lock(owner, "clusterTables").pipe(
     Effect.andThen(Migrator.make({})({ loader: SqlRunnerStorage.migrations({}), table: cluster.migrations })),
     Effect.provideService(SqlClient.SqlClient, owner),

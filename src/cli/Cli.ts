@@ -16,6 +16,7 @@ import { rollout } from "./Rollout.ts"
 import { session } from "./Session.ts"
 import { tail } from "./Tail.ts"
 import { token } from "./Token.ts"
+import { upgrade } from "./Upgrade.ts"
 
 export const cli = Command.make("cli").pipe(
   Command.withDescription(
@@ -23,6 +24,7 @@ export const cli = Command.make("cli").pipe(
   ),
   Command.withSubcommands([
     migrateCommand,
+    upgrade,
     directory,
     session,
     token,

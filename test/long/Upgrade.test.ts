@@ -9,12 +9,15 @@ import { Effect, Fiber, Redacted } from "effect"
 import { Reactivity } from "effect/reactivity"
 import { Database } from "../../services/platform/database/Database.ts"
 import { newest } from "../../src/Migrations.ts"
+import { join } from "node:path"
 import { api } from "../e2e/support/ApiClient.ts"
 import { fixture, type ProgramFixture } from "../e2e/support/ProgramFixture.ts"
+import { cli } from "../e2e/support/ProgramInstance.ts"
 import { until } from "../e2e/support/Until.ts"
 import { unanswered } from "../support/Broker.ts"
+import { start } from "../support/Processes.ts"
 import { TestDatabase } from "../support/TestDatabase.ts"
-import { hasPrevious, previousCommit, previousMain } from "./support/PreviousVersion.ts"
+import { hasPrevious, previousCommit, previousVersion } from "./support/PreviousVersion.ts"
 import { brisk, second } from "./support/Second.ts"
 import { close, databaseOf, ended, type Traffic, traffic } from "./support/Traffic.ts"
 
@@ -98,7 +101,25 @@ const moreArrivals = (flow: Traffic, what: string, count = 60) =>
     return until(what, Effect.sync(() => flow.target.hits.length - from), (n) => n >= count)
   })
 
+/** The old program's backup of the database in use, rehearsed by this one. */
+const rehearsed = Effect.fnUntraced(function* (around: ProgramFixture, previous: string, from: number) {
+  const file = join(around.home, "before.backup")
+  const written = yield* start({
+    module: join(previous, "src", "cli", "main.ts"),
+    args: ["backup", file],
+    env: { ...around.env },
+  })
+  assert.strictEqual(yield* written.exited, 0, written.output())
+  const { code, output } = yield* cli(around.env, "upgrade", "rehearse", file)
+  assert.strictEqual(code, 0, output)
+  assert.match(output, new RegExp(`^\\d+ rows of schema ${from}$`, "m"))
+  assert.match(output, new RegExp(`^00${newest}_\\w+ takes`, "m"))
+  assert.include(output, "every table has the rows and values that it had")
+  assert.include(output, "no lock is held for over a second")
+}, Effect.scoped)
+
 const run = Effect.gen(function* () {
+  const previous = yield* previousVersion
   const env = {
     ...brisk,
     MAIL_READ_RATE: "0",
@@ -106,13 +127,14 @@ const run = Effect.gen(function* () {
     MANAGEMENT_READ_RATE: "0",
     MANAGEMENT_WRITE_RATE: "0",
   }
-  const around = yield* fixture(env, { database: yield* empty, module: yield* previousMain })
+  const around = yield* fixture(env, { database: yield* empty, module: join(previous, "src", "main.ts") })
   const flow = yield* traffic(around)
   yield* Effect.gen(function* () {
     const before = yield* migrations
     assert.isBelow(before, newest)
     const loading = yield* Effect.forkChild(load(flow))
     yield* moreArrivals(flow, "arrivals from the old version alone")
+    yield* rehearsed(around, previous, before)
     const current = yield* second(around)
     assert.strictEqual(yield* migrations, newest)
     yield* moreArrivals(flow, "arrivals from both")

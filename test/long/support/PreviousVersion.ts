@@ -24,12 +24,12 @@ export const hasPrevious = (): boolean => {
   }
 }
 
-/** The main module of the version before, in a folder of this run. */
-export const previousMain = Effect.sync(() => {
+/** The folder of the version before, of this run. */
+export const previousVersion = Effect.sync(() => {
   const folders = join(inject("runFolder"), "previous")
   mkdirSync(folders, { recursive: true })
   const folder = mkdtempSync(join(folders, "v"))
   execFileSync("tar", ["-x", "-C", folder], { input: git("archive", "--format=tar", previousCommit) })
   symlinkSync(join(root, "node_modules"), join(folder, "node_modules"))
-  return join(folder, "src", "main.ts")
+  return folder
 })

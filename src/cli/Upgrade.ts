@@ -1,0 +1,67 @@
+/** `upgrade rehearse`: tries the migrations that are missing on a backup, and prints what the upgrade will take. */
+import { Console, Effect } from "effect"
+import { Argument, Command } from "effect/cli"
+import { migrations } from "../Migrations.ts"
+import { telling } from "./backup/BackupProgress.ts"
+import { openBackup } from "./backup/BackupReader.ts"
+import { CliFault, Unsuccessful } from "./CliFault.ts"
+import { databaseUrls, instance } from "./Instance.ts"
+import { reasonOf } from "./Reason.ts"
+import { type Rehearsal, rehearse } from "./upgrade/Rehearsal.ts"
+
+const file = Argument.String("FILE").pipe(Argument.withDescription("A file that backup wrote"))
+
+const seconds = (millis: number) => `${(millis / 1_000).toFixed(2)} s`
+
+/** A lock that is held for longer is felt by those who wait for it. */
+const feltMillis = 1_000
+
+/** The lines of a rehearsal: each migration with its locks, what changed, and the plan. */
+export const linesOf = ({ changed, from, migrations, rows }: Rehearsal): ReadonlyArray<string> => {
+  if (migrations.length === 0) return [`${rows} rows of schema ${from}: nothing to apply`]
+  const total = migrations.reduce((sum, { millis }) => sum + millis, 0)
+  const felt = migrations.filter(({ locks }) => locks.some(({ millis }) => millis > feltMillis))
+  return [
+    `${rows} rows of schema ${from}`,
+    ...migrations.flatMap(({ locks, millis, name }) => [
+      `${name} takes ${seconds(millis)}${locks.length === 0 ? ", and no lock that was seen" : ""}`,
+      ...locks.map((lock) => `  ${lock.mode} on ${lock.table} for ${seconds(lock.millis)}`),
+    ]),
+    ...(changed.length === 0 ? ["every table has the rows and values that it had"] : changed),
+    `plan: back up, type "deno task cli migrate" with DATABASE_OWNER_URL (${seconds(total)} here), then replace the ` +
+    "processes one by one",
+    ...(felt.length === 0
+      ? ["no lock is held for over a second: the processes may run meanwhile"]
+      : [`${felt.map(({ name }) => name).join(", ")} hold a lock for over a second: choose a quiet hour`]),
+  ]
+}
+
+const run = Effect.fnUntraced(function* (file: string) {
+  const { ownerUrl, url } = yield* databaseUrls(yield* instance)
+  const { clear, tell } = yield* telling
+  const backup = yield* Effect.acquireRelease(
+    Effect.tryPromise({
+      try: () => openBackup(file, tell),
+      catch: (error) =>
+        error instanceof CliFault ? error : new CliFault({ message: `cannot read ${file}: ${reasonOf(error)}` }),
+    }),
+    ({ close }) => Effect.promise(close),
+  )
+  const rehearsal = yield* rehearse(backup, ownerUrl ?? url, migrations, tell)
+  yield* clear
+  for (const line of linesOf(rehearsal)) yield* Console.log(line)
+  if (rehearsal.changed.length > 0) return yield* new Unsuccessful()
+}, Effect.scoped)
+
+const rehearseCommand = Command.make(
+  "rehearse",
+  { file },
+  Effect.fn("cli.upgrade.rehearse")(({ file }) => run(file)),
+).pipe(
+  Command.withDescription("Migrates a backup in a scratch database beside this one; measures minutes and locks"),
+)
+
+export const upgrade = Command.make("upgrade").pipe(
+  Command.withDescription("Prepares the upgrade to this version"),
+  Command.withSubcommands([rehearseCommand]),
+)

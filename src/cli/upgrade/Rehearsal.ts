@@ -1,0 +1,137 @@
+/**
+ * Rehearses an upgrade on a backup: restores it into a scratch database at the schema that it was made with, applies the
+ * migrations that are missing, and measures how long each takes and which locks it holds. Compares every table before
+ * and after, over the columns that it had before. The scratch database is dropped at the end.
+ */
+import { PgClient } from "@effect/sql-pg"
+import { Clock, Effect, Redacted } from "effect"
+import { Reactivity } from "effect/reactivity"
+import { Database } from "../../../services/platform/database/Database.ts"
+import { apply, migrateCluster, type Migration, tables } from "../../Migrations.ts"
+import { type BackupConnection, connect, listOf } from "../backup/BackupConnection.ts"
+import type { Backup } from "../backup/BackupReader.ts"
+import { fill } from "../backup/RestoreTables.ts"
+import { type Table, tablesOf } from "../backup/Tables.ts"
+import { CliFault } from "../CliFault.ts"
+import { reasonOf } from "../Reason.ts"
+import { type LockHeld, watchLocks } from "./LockWatch.ts"
+
+export interface RehearsedMigration {
+  readonly name: string
+  readonly millis: number
+  /** Longest first. */
+  readonly locks: ReadonlyArray<LockHeld>
+}
+
+export interface Rehearsal {
+  readonly rows: number
+  readonly from: number
+  readonly migrations: ReadonlyArray<RehearsedMigration>
+  /** Tables whose rows, or columns of before, are others after the migrations, with what differs. */
+  readonly changed: ReadonlyArray<string>
+}
+
+/** A database of this run alone, by the owner's role, which must be allowed to create one. */
+const scratch = Effect.fnUntraced(function* (ownerUrl: Redacted.Redacted) {
+  const name = `bailiwick_rehearsal_${crypto.randomUUID().replaceAll("-", "")}`
+  const server = yield* PgClient.make({ url: ownerUrl, maxConnections: 1 }).pipe(Effect.provide(Reactivity.layer))
+  yield* Effect.acquireRelease(
+    server`create database ${server(name)}`.pipe(
+      Effect.mapError((error) => new CliFault({ message: `cannot create a scratch database: ${reasonOf(error)}` })),
+    ),
+    () => Effect.orDie(server`drop database if exists ${server(name)} with (force)`),
+  )
+  const url = new URL(Redacted.value(ownerUrl))
+  url.pathname = `/${name}`
+  return Redacted.make(url.href)
+})
+
+/** The count of a table's rows, and a sum over their text that no order changes. */
+const digest = async (db: BackupConnection, { columns, name }: Table) => {
+  const [row] = await db.rows<{ rows: string; sum: string }>(
+    `select count(*)::text as rows, coalesce(sum(hashtextextended(row(${listOf(columns)})::text, 0)), 0)::text as sum
+    from "${name}"`,
+  )
+  return row!
+}
+
+const digests = (db: BackupConnection, of: ReadonlyArray<Table>) =>
+  Effect.tryPromise({
+    try: async () => {
+      const found = new Map<string, { readonly rows: string; readonly sum: string }>()
+      for (const table of of) found.set(table.name, await digest(db, table))
+      return found
+    },
+    catch: (error) => new CliFault({ message: `cannot compare the tables: ${reasonOf(error)}` }),
+  })
+
+/** What differs of a table that was `before`; null where nothing does. */
+const difference = Effect.fnUntraced(function* (db: BackupConnection, before: ReadonlyArray<Table>) {
+  const after = yield* Effect.promise(() => tablesOf(db, before.map(({ name }) => name)))
+  const gone = before.filter(({ name }) => !after.some((table) => table.name === name))
+  const kept = before.flatMap(({ columns, name }) => {
+    const now = after.find((table) => table.name === name)
+    return now === undefined ? [] : [{ name, columns: columns.filter((column) => now.columns.includes(column)) }]
+  })
+  const lost = kept.flatMap(({ columns, name }) => {
+    const was = before.find((table) => table.name === name)!.columns
+    const missing = was.filter((column) => !columns.includes(column))
+    return missing.length === 0 ? [] : [`${name} has no column ${missing.join(", ")} any more`]
+  })
+  return { kept, lines: [...gone.map(({ name }) => `${name} is gone`), ...lost] }
+})
+
+/** Rehearses the migrations of `list` on an opened backup. Fails with CliFault, and drops the scratch database. */
+export const rehearse = Effect.fn("rehearse")(function* (
+  backup: Backup,
+  ownerUrl: Redacted.Redacted,
+  list: ReadonlyArray<Migration>,
+  tell: (text: string) => void,
+) {
+  const from = backup.manifest.schema
+  const known = Math.max(...list.map(([id]) => id))
+  if (from > known) {
+    return yield* new CliFault({
+      message: `the backup has schema ${from}, and this program knows ${known}: use a newer one`,
+    })
+  }
+  const url = yield* scratch(ownerUrl)
+  const db = yield* connect(url)
+  return yield* Effect.gen(function* () {
+    const { owner, sql } = yield* Database
+    yield* apply(owner, list.filter(([id]) => id <= from))
+    yield* migrateCluster(owner)
+    const now = new Date(yield* Clock.currentTimeMillis)
+    const rows = yield* Effect.tryPromise({
+      try: () => fill(db, backup, { now, tables, tell }),
+      catch: (error) => new CliFault({ message: `the backup was not restored: ${reasonOf(error)}` }),
+    })
+    // Migrations write these themselves.
+    const ours = tables.filter((table) => table !== "schema_meta")
+    const before = yield* Effect.promise(() => tablesOf(db, ours))
+    const migrations: Array<RehearsedMigration> = []
+    const missing = list.filter(([id]) => id > from)
+    tell("comparing")
+    const counted = yield* digests(db, before)
+    for (const [id, name] of missing) {
+      tell(`migration ${id}`)
+      const upTo = list.filter((migration) => migration[0] <= id)
+      const seen = yield* watchLocks(sql, before.map((table) => table.name), apply(owner, upTo))
+      migrations.push({ name: `${String(id).padStart(4, "0")}_${name}`, ...seen })
+    }
+    const { kept, lines } = yield* difference(db, before)
+    // Where a column went, the sum of before is taken anew over what both have: only the count can be compared.
+    const whole = new Set(
+      before.filter((t) => kept.some((k) => k.name === t.name && k.columns.length === t.columns.length)).map((
+        { name },
+      ) => name),
+    )
+    const again = yield* digests(db, kept)
+    const changed = [...again].flatMap(([name, after]) => {
+      const was = counted.get(name)!
+      if (was.rows !== after.rows) return [`${name} has ${after.rows} rows, and had ${was.rows}`]
+      return whole.has(name) && was.sum !== after.sum ? [`${name} has other values in the columns that it had`] : []
+    })
+    return { rows, from, migrations, changed: [...lines, ...changed] } satisfies Rehearsal
+  }).pipe(Effect.provide(Database.layer({ url, ownerUrl: url, maxConnections: 2 })))
+}, Effect.scoped)

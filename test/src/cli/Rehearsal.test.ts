@@ -1,0 +1,93 @@
+import { assert, layer } from "@effect/vitest"
+import { Effect, Layer } from "effect"
+import { SqlClient } from "effect/sql"
+import { join } from "node:path"
+import { Database } from "../../../services/platform/database/Database.ts"
+import { connect } from "../../../src/cli/backup/BackupConnection.ts"
+import { openBackup } from "../../../src/cli/backup/BackupReader.ts"
+import { writeBackup } from "../../../src/cli/backup/BackupWriter.ts"
+import { outputTo } from "../../../src/cli/backup/Output.ts"
+import { linesOf } from "../../../src/cli/Upgrade.ts"
+import { rehearse } from "../../../src/cli/upgrade/Rehearsal.ts"
+import { type Migration, migrations, newest, tables } from "../../../src/Migrations.ts"
+import { home } from "../../support/Processes.ts"
+import { TestDatabase } from "../../support/TestDatabase.ts"
+
+const tell = () => {}
+
+/** The backup of the test's database, opened. */
+const backup = Effect.gen(function* () {
+  const { url } = yield* TestDatabase
+  const file = join(yield* home, "backup")
+  const db = yield* connect(url)
+  const out = yield* outputTo(file, { force: false })
+  yield* Effect.promise(() => writeBackup(db, out, { tables, tell, madeAt: new Date("2026-02-01T00:00:00Z") }))
+  return yield* Effect.acquireRelease(
+    Effect.promise(() => openBackup(file, tell)),
+    ({ close }) => Effect.promise(close),
+  )
+})
+
+const next = newest + 1
+
+/** Keeps a lock on accounts for 400 ms. */
+const slow = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  yield* sql`alter table accounts add column boat text`
+  yield* sql`select pg_sleep(0.4)`
+})
+
+const rehearsed = Effect.fnUntraced(function* (...more: ReadonlyArray<Migration>) {
+  const { ownerUrl } = yield* TestDatabase
+  return yield* rehearse(yield* backup, ownerUrl, [...migrations, ...more], tell)
+})
+
+layer(Layer.fresh(TestDatabase.layer), { excludeTestServices: true })("upgrade rehearse", (it) => {
+  it.effect(
+    "says of each missing migration how long it takes and what it locks, and leaves no database behind",
+    () =>
+      Effect.gen(function* () {
+        const { owner } = yield* Database
+        const steps = ["create index concurrently if not exists accounts_boat on accounts (boat)"]
+        const found = yield* rehearsed([next, "slow", Effect.succeed(slow)], [next + 1, "index", steps])
+        assert.deepStrictEqual(found.changed, [])
+        assert.isAbove(found.rows, 0)
+        const [locking, building] = found.migrations
+        assert.strictEqual(locking!.name, `00${next}_slow`)
+        const lock = locking!.locks.find(({ table }) => table === "accounts")!
+        assert.strictEqual(lock.mode, "AccessExclusiveLock")
+        assert.isAtLeast(lock.millis, 300)
+        assert.isAtLeast(locking!.millis, lock.millis - 10)
+        assert.deepStrictEqual([building!.name, building!.locks], [`00${next + 1}_index`, []])
+        const lines = linesOf(found)
+        assert.match(lines[2]!, /^ {2}AccessExclusiveLock on accounts for 0\.\d\d s$/)
+        assert.include(lines, "every table has the rows and values that it had")
+        assert.deepStrictEqual(
+          yield* owner`select datname from pg_database where datname like 'bailiwick_rehearsal_%'`,
+          [],
+        )
+      }),
+    120_000,
+  )
+
+  it.effect(
+    "says what a migration changes of the rows that are there, and that nothing is missing",
+    () =>
+      Effect.gen(function* () {
+        const found = yield* rehearsed([next, "lossy", [
+          "delete from outbox_lanes",
+          "update transfer_feature set enabled = not enabled",
+          "alter table accounts drop column plan",
+        ]])
+        const [lost, rows, values] = found.changed
+        assert.strictEqual(lost, "accounts has no column plan any more")
+        assert.match(rows!, /^outbox_lanes has 0 rows, and had \d+$/)
+        assert.strictEqual(values, "transfer_feature has other values in the columns that it had")
+        assert.match(
+          linesOf(yield* rehearsed()).join("\n"),
+          new RegExp(`^\\d+ rows of schema ${newest}: nothing to apply$`),
+        )
+      }),
+    120_000,
+  )
+})

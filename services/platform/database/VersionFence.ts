@@ -26,7 +26,7 @@ export const refusalOf = (program: number, { applied, minApp }: SchemaVersion): 
       `${minApp} on; start a newer version of the program`
   }
   return applied < program
-    ? `the database is too old for this program, which is version ${program}: migration ${applied} is its newest; ` +
+    ? `the database is too old for this program: migration ${applied} of ${program} is applied; ` +
       'type "deno task cli migrate" with DATABASE_OWNER_URL'
     : null
 }

@@ -135,6 +135,21 @@ describe("deploy", () => {
     assert.match(read("nginx.try.conf"), /listen 8000;\n.*\n {6}proxy_pass http:\/\/127\.0\.0\.1:8080;/)
   })
 
+  it("the page names exactly the paths that nginx lets through", () => {
+    const page = readFileSync(new URL("../docs/processes.md", import.meta.url), "utf8")
+    const rows = page.slice(page.indexOf("| path | for |")).matchAll(/^\| (`\/.*?) \|/gm)
+    const named = [...rows].flatMap(([, cell]) => [...cell!.matchAll(/`([^`]+)`/g)].map(([, path]) => path!))
+    const served = read("nginx.conf").split("server_name mail.example.com;").at(-1)!
+    const passed = [...served.matchAll(/location (= )?(\S+) \{[^}]*proxy_pass/g)]
+      .map(([, exact, path]) => ({ exact: exact !== undefined, path: path! }))
+    const prefixes = passed.filter(({ exact }) => !exact).map(({ path }) => path)
+    // A location inside another one only sets how its requests are passed on and logged.
+    const outermost = passed.filter(({ path }) =>
+      !prefixes.some((prefix) => path !== prefix && path.startsWith(prefix))
+    )
+    assert.sameMembers(named, outermost.map(({ path }) => path))
+  })
+
   it("nginx takes both configurations without a warning", ({ skip }) => {
     if (lacking !== null) return skip(`${lacking} is not installed: no configuration of nginx was checked`)
     for (const name of ["nginx.conf", "nginx.try.conf"]) {

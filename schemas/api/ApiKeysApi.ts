@@ -1,9 +1,11 @@
 /** `/v1/api-keys/`: keys for programmatic access (docs/api/mail.md). */
 import { Effect, Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
+import { optionallyKeyed } from "../identity/IdempotencyKey.ts"
 import { ApiKeyId, ApiKeyName, ApiKeyView, CreatedApiKey, Permission } from "../mail/ApiKey.ts"
 import { ApiKeyLimit, ApiKeyNotFound } from "../problems/AccountProblems.ts"
 import { InvalidCredentials } from "../problems/HttpProblems.ts"
+import { receiptProblems } from "../problems/IdempotencyProblems.ts"
 import { Authenticated, Presented } from "./CredentialsApi.ts"
 import { RequestValidation } from "./RequestValidation.ts"
 
@@ -20,8 +22,9 @@ export class ApiKeysApi extends HttpApiGroup.make("api-keys")
   .add(
     HttpApiEndpoint.post("createApiKey", "/v1/api-keys/", {
       payload: NewApiKey,
+      headers: optionallyKeyed,
       success: CreatedApiKey.pipe(HttpApiSchema.status(201)),
-      error: [ApiKeyLimit, InvalidCredentials],
+      error: [ApiKeyLimit, InvalidCredentials, ...receiptProblems],
     }).middleware(RequestValidation).middleware(Authenticated)
       .annotate(OpenApi.Summary, "Create an API key; its secret is in this answer and nowhere else"),
     HttpApiEndpoint.get("listApiKeys", "/v1/api-keys/", {

@@ -79,8 +79,8 @@ export const TestRequest = Schema.Struct({
   event: orNull(EventType).annotate({ description: "The type of the sample; by default `email.delivered`" }),
 }).annotate({ identifier: "WebhookTestRequest" })
 
-const TestAnswer = Schema.Struct({ queued: Schema.Boolean, url: Schema.String })
-const Replayed = Schema.Struct({ replayed: Schema.Int })
+export const TestAnswer = Schema.Struct({ queued: Schema.Boolean, url: Schema.String })
+export const Replayed = Schema.Struct({ replayed: Schema.Int })
 
 export const ChangedDelivery = Schema.Struct({ id: Id, status: DeliveryStatus })
 
@@ -96,8 +96,9 @@ export class WebhooksApi extends HttpApiGroup.make("webhooks")
     }).middleware(RequestValidation).middleware(Presented).annotate(OpenApi.Summary, "List webhooks, newest first"),
     HttpApiEndpoint.post("createWebhook", "/v1/webhooks/", {
       payload: NewWebhook,
+      headers: optionallyKeyed,
       success: WebhookWithSecret.pipe(HttpApiSchema.status(201)),
-      error: [WebhookLimit, HTTPValidationError, InvalidCredentials],
+      error: [WebhookLimit, HTTPValidationError, InvalidCredentials, ...receiptProblems],
     }).middleware(RequestValidation).middleware(Authenticated).annotate(CalledAddresses, called)
       .annotate(OpenApi.Summary, "Create a webhook; its signing secret is in this answer"),
     HttpApiEndpoint.get("getWebhook", "/v1/webhooks/:webhook_id", {
@@ -122,15 +123,17 @@ export class WebhooksApi extends HttpApiGroup.make("webhooks")
     HttpApiEndpoint.post("rotateSecret", "/v1/webhooks/:webhook_id/rotate-secret", {
       params,
       payload: SecretRotation,
+      headers: optionallyKeyed,
       success: WebhookWithSecret,
-      error: WebhookNotFound,
+      error: [WebhookNotFound, ...receiptProblems],
     }).middleware(RequestValidation).middleware(Authenticated)
       .annotate(OpenApi.Summary, "Give a webhook a new secret; the old one signs beside it for a while"),
     HttpApiEndpoint.post("testWebhook", "/v1/webhooks/:webhook_id/test", {
       params,
       payload: TestRequest,
+      headers: optionallyKeyed,
       success: TestAnswer,
-      error: [WebhookNotFound, RateLimited],
+      error: [WebhookNotFound, RateLimited, ...receiptProblems],
     }).middleware(RequestValidation).middleware(Authenticated).annotate(
       OpenApi.Summary,
       "Queue a sample event of a type of your choice, email.delivered by default",
@@ -138,8 +141,9 @@ export class WebhooksApi extends HttpApiGroup.make("webhooks")
     HttpApiEndpoint.post("replayWebhook", "/v1/webhooks/:webhook_id/replay", {
       params,
       payload: ReplayRequest,
+      headers: optionallyKeyed,
       success: Replayed.pipe(HttpApiSchema.status(202)),
-      error: [WebhookNotFound, RateLimited],
+      error: [WebhookNotFound, RateLimited, ...receiptProblems],
     }).middleware(RequestValidation).middleware(Authenticated)
       .annotate(OpenApi.Summary, "Send again deliveries that ended in a span of time; by default dead letters"),
     HttpApiEndpoint.get("listDeliveries", "/v1/webhooks/:webhook_id/deliveries", {
@@ -168,8 +172,9 @@ export class WebhooksApi extends HttpApiGroup.make("webhooks")
       .annotate(OpenApi.Summary, "Read one delivery, found by its id alone, with the request that was sent"),
     HttpApiEndpoint.post("replayDelivery", "/v1/webhook-deliveries/:delivery_id/replay", {
       params: delivery,
+      headers: optionallyKeyed,
       success: ChangedDelivery.pipe(HttpApiSchema.status(202)),
-      error: [DeliveryNotFound, DeliveryUnderWay, RateLimited],
+      error: [DeliveryNotFound, DeliveryUnderWay, RateLimited, ...receiptProblems],
     }).middleware(RequestValidation).middleware(Authenticated)
       .annotate(OpenApi.Summary, "Send one delivery again, in a new cycle of attempts"),
     HttpApiEndpoint.post("retryDelivery", "/v1/webhook-deliveries/:delivery_id/retry", {

@@ -45,5 +45,10 @@ export const ApiKeyView = Schema.Struct({
 export type ApiKeyView = typeof ApiKeyView.Type
 
 /** The form that creation answers with: the only moment at which the secret is shown. */
-export const CreatedApiKey = Schema.Struct({ ...shown, key: ApiKeySecret }).annotate({ identifier: "CreatedApiKey" })
+export const CreatedApiKey = Schema.Struct({
+  ...shown,
+  key: Schema.NullOr(ApiKeySecret).annotate({
+    description: "Null where the answer repeats an earlier one of the same `Idempotency-Key`: it is shown once",
+  }),
+}).annotate({ identifier: "CreatedApiKey" })
 export type CreatedApiKey = typeof CreatedApiKey.Type

@@ -42,6 +42,8 @@ export type WebhookDetails = typeof WebhookDetails.Type
 /** The form that creation and rotation answer with: the only two moments at which the secret is shown. */
 export const WebhookWithSecret = Schema.Struct({
   ...WebhookView.fields,
-  secret: Schema.String.check(Schema.isPattern(/^whsec_[A-Za-z0-9+/]{43}=$/u)),
+  secret: Schema.NullOr(Schema.String.check(Schema.isPattern(/^whsec_[A-Za-z0-9+/]{43}=$/u))).annotate({
+    description: "Null where the answer repeats an earlier one of the same `Idempotency-Key`: it is shown once",
+  }),
 }).annotate({ identifier: "WebhookWithSecret" })
 export type WebhookWithSecret = typeof WebhookWithSecret.Type

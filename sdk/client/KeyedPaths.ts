@@ -1,9 +1,7 @@
 /**
- * The paths whose POST keeps a receipt under an Idempotency-Key, without `/v1/` and the names of their parameters: made
- * of the OpenAPI document by `deno task client:contract`.
+ * The paths whose POST keeps a receipt under an Idempotency-Key, without `/v1/`, with `_` for a slash and for a slash
+ * with a parameter: made of the OpenAPI document by `deno task client:contract`.
  */
 // deno-fmt-ignore-file
 
-export const keyedPaths: ReadonlySet<string> = new Set(
-  "enrollments//accept institutions//access-grant-reviews//approve institutions//access-grant-reviews//revoke institutions//access-grant-reviews institutions//enrollments//revoke institutions//enrollments institutions//memberships institutions//websites//withdraw institutions//websites jobs//reconcile jobs//repair jobs//retry link-requests//object link-requests me/access-requests me/credential-actions//complete me/credential-actions me/link-proofs me/organization-requests operations/dead-letters/replay operations/dead-letters//replay operations/installation/open operations/intake-rejects//discard operations/intake-rejects//retry operations/mails//forget operations/mails//retry operations/rollouts/ operations/signing-keys/activate operations/signing-keys/announce operations/signing-keys//compromise people policies/reviews//approve policies/reviews//decline projects//launch-proposals projects//lifecycle-service-grants//approve projects//lifecycle-service-grants//revoke projects//lifecycle-service-grants projects//owners webhook-deliveries//cancel webhook-deliveries//retry".split(" "),
-)
+export const keyedPaths = /^(api-keys_|enrollments__accept|institutions_(_(access-grant-reviews(_(_(approve|revoke)))?|enrollments(__revoke)?|memberships|websites(__withdraw)?))|jobs_(_(reconcile|repair|retry))|link-requests(__object)?|me_(access-requests|credential-actions(__complete)?|link-proofs|organization-requests)|operations_(dead-letters_(replay|_replay)|installation_open|intake-rejects_(_(discard|retry))|mails_(_(forget|retry))|rollouts_|signing-keys_(activate|announce|_compromise))|people|policies_(reviews_(_(approve|decline)))|projects_(_(launch-proposals|lifecycle-service-grants(_(_(approve|revoke)))?|owners))|webhook-deliveries_(_(cancel|replay|retry))|webhooks_((_(replay|rotate-secret|test))?))$/

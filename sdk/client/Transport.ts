@@ -133,7 +133,7 @@ const answerOf = (response: Response): Promise<unknown> => {
 export const callOf =
   (send: Send, { retries = 3 }: ClientOptions) =>
   async (method: Method, path: string, request: AnyRequest = {}): Promise<unknown> => {
-    const isKeyed = method === "POST" && keyedPaths.has(path.slice(4).replace(/\{\w+\}/g, ""))
+    const isKeyed = method === "POST" && keyedPaths.test(path.slice(4).replace(/\/(\{\w+\})?/g, "_"))
     const key = request.idempotencyKey ?? (isKeyed ? crypto.randomUUID() : undefined)
     const headers = { "idempotency-key": key, ...request.headers }
     for (let tries = 0;; tries++) {

@@ -52,7 +52,7 @@ export class ApiKeys extends Context.Service<ApiKeys, {
   readonly create: (
     principal: Principal["Service"],
     key: NewApiKey,
-  ) => Effect.Effect<CreatedApiKey, ApiKeyLimit | InvalidCredentials>
+  ) => Effect.Effect<CreatedApiKey & { readonly key: string }, ApiKeyLimit | InvalidCredentials>
   /** The active keys of the credential's account, newest first, as JSON text of an array of `ApiKeyView`. */
   readonly list: (credential: Credential["Service"]) => Effect.Effect<string, InvalidCredentials>
   /** Revokes a key of the principal's account for good. May be repeated. */

@@ -11,6 +11,7 @@ import { isUuid } from "../../schemas/Wire.ts"
 import { Audit } from "../platform/observability/Audit.ts"
 import { WakeUps } from "../platform/messaging/WakeUps.ts"
 import { Database } from "../platform/database/Database.ts"
+import type { InTransaction } from "../platform/database/UnitOfWork.ts"
 import { floorOf, Ids } from "../platform/Ids.ts"
 import { Jobs } from "../platform/messaging/Jobs.ts"
 import { RateLimits } from "../platform/security/RateLimits.ts"
@@ -31,18 +32,21 @@ export interface Span {
 
 const perMinute = 10
 
+/** Finds what is asked for, counts the request, and gives the command, for the transaction of a receipt. */
+type Asking<A, E, E2> = Effect.Effect<Effect.Effect<A, E | SqlError.SqlError, InTransaction>, E2 | RateLimited>
+
 export class Replays extends Context.Service<Replays, {
   /** Queues a sample event for one webhook, whatever it subscribes to, unless it is paused. */
   readonly test: (
     accountId: string,
     webhookId: string,
     event?: EventType,
-  ) => Effect.Effect<{ readonly queued: boolean; readonly url: string }, WebhookNotFound | RateLimited>
+  ) => Asking<{ readonly queued: boolean; readonly url: string }, WebhookNotFound, WebhookNotFound>
   /** Replays one ended delivery. */
   readonly one: (
     accountId: string,
     deliveryId: string,
-  ) => Effect.Effect<void, DeliveryNotFound | DeliveryUnderWay | RateLimited>
+  ) => Asking<void, DeliveryUnderWay, DeliveryNotFound | DeliveryUnderWay>
   /** How many deliveries `many` would send again; sends none. */
   readonly count: (
     accountId: string,
@@ -54,7 +58,7 @@ export class Replays extends Context.Service<Replays, {
     accountId: string,
     webhookId: string,
     span: Span,
-  ) => Effect.Effect<number, WebhookNotFound | RateLimited>
+  ) => Asking<number, never, WebhookNotFound>
   /** Ids of a span's ended deliveries after `from`, ascending; for the job. */
   readonly ended: (
     args: ReplayArgs,
@@ -96,7 +100,7 @@ const make = Effect.gen(function* () {
     function* (accountId, webhookId, event = defaultSample) {
       yield* find(accountId, webhookId).pipe(Effect.catchTag("SqlError", Effect.die))
       yield* limited("test", accountId)
-      return yield* Effect.gen(function* () {
+      return Effect.gen(function* () {
         const webhook = yield* find(accountId, webhookId)
         if (!webhook.is_active) return { queued: false, url: webhook.url }
         const now = new Date(yield* Clock.currentTimeMillis)
@@ -111,7 +115,7 @@ const make = Effect.gen(function* () {
         yield* record(accountId, "webhook.tested", `webhook:${webhook.id}`, { event })
         yield* sql.afterCommit(wakeUps.notify(dueTopic))
         return { queued: true, url: webhook.url }
-      }).pipe(sql.withTransaction, Effect.catchTag("SqlError", Effect.die))
+      })
     },
   )
 
@@ -215,10 +219,10 @@ const make = Effect.gen(function* () {
     if (row.gone) return yield* new DeliveryUnderWay({ detail: "Its webhook was deleted." })
     const underWay = new DeliveryUnderWay({ detail: "It is pending or waits for a retry." })
     if (!row.ended) return yield* underWay
-    yield* Effect.gen(function* () {
+    return Effect.gen(function* () {
       if ((yield* again(row.webhook_id, [deliveryId])) === 0) return yield* underWay
       yield* record(accountId, "delivery.replayed", `delivery:${deliveryId}`)
-    }).pipe(sql.withTransaction, Effect.catchTag("SqlError", Effect.die))
+    })
   })
 
   /** The ids between which a span lies, and how many deliveries of the webhook ended in it. */
@@ -245,12 +249,12 @@ const make = Effect.gen(function* () {
     const webhook = yield* find(accountId, webhookId).pipe(Effect.catchTag("SqlError", Effect.die))
     yield* limited("replay", accountId)
     const { from, n, to } = yield* countIn(webhook.id, span)
-    if (n === 0) return 0
-    yield* Effect.gen(function* () {
+    if (n === 0) return Effect.succeed(0)
+    return Effect.gen(function* () {
       yield* jobs.add(replayJob, { webhook_id: webhook.id, status: span.status, from, to })
       yield* record(accountId, "webhook.replayed", `webhook:${webhook.id}`, { deliveries: n })
-    }).pipe(sql.withTransaction, Effect.catchTag("SqlError", Effect.die))
-    return n
+      return n
+    })
   })
 
   return Replays.of({ test, one, count, many, ended, again })

@@ -32,6 +32,9 @@ export interface WebhooksConfig {
   readonly perAccount: number
 }
 
+/** A webhook whose secret was just made. */
+type NewSecret = WebhookWithSecret & { readonly secret: string }
+
 interface ReadRow {
   readonly id: string
   readonly url: string
@@ -81,7 +84,7 @@ export class Webhooks extends Context.Service<Webhooks, {
       readonly events: ReadonlyArray<EventType>
       readonly description?: string | undefined
     },
-  ) => Effect.Effect<WebhookWithSecret, WebhookLimit | HTTPValidationError>
+  ) => Effect.Effect<NewSecret, WebhookLimit | HTTPValidationError>
   /** JSON text of an array of `WebhookView`, newest first. */
   readonly list: (
     credential: Credential["Service"],
@@ -99,7 +102,7 @@ export class Webhooks extends Context.Service<Webhooks, {
     accountId: string,
     id: string,
     overlapSeconds: number,
-  ) => Effect.Effect<WebhookWithSecret, WebhookNotFound>
+  ) => Effect.Effect<NewSecret, WebhookNotFound>
 }>()("bailiwick/services/webhooks/Webhooks") {
   static readonly layer = (config: WebhooksConfig) => Layer.effect(Webhooks, make(config))
 }

@@ -183,19 +183,31 @@ ${operations.map(operationType).join("\n")}
 const isKeyed = ({ value }: Operation) =>
   list(at(value, "parameters")).some((one) => at(resolved(one, spec), "name") === "idempotency-key")
 
+/** A pattern of these lists of words, by their common beginnings. */
+const patternOf = (paths: ReadonlyArray<ReadonlyArray<string>>): string =>
+  [...Map.groupBy(paths, ([first]) => first!)].map(([first, all]) => {
+    if (all.length === 1) return all[0]!.join("_")
+    const rest = all.map(([, ...words]) => words).filter(({ length }) => length > 0)
+    const pattern = patternOf(rest)
+    if (rest.length === all.length) return pattern.includes("|") ? `${first}_(${pattern})` : `${first}_${pattern}`
+    return `${first}(_${rest.length === 1 ? pattern : `(${pattern})`})?`
+  }).join("|")
+
+/** Their paths, without `/v1/`, with `_` for a slash and for a slash with a parameter. */
+const keyedPattern = () =>
+  patternOf(
+    operations.filter(isKeyed).map(({ path }) => path.slice("/v1/".length).replaceAll(/\/(\{\w+\})?/g, "_").split("_")),
+  )
+
 /** The text of KeyedPaths.ts. */
 export const clientKeyedPaths = (): string =>
   `/**
- * The paths whose POST keeps a receipt under an Idempotency-Key, without \`/v1/\` and the names of their parameters: made
- * of the OpenAPI document by \`deno task client:contract\`.
+ * The paths whose POST keeps a receipt under an Idempotency-Key, without \`/v1/\`, with \`_\` for a slash and for a slash
+ * with a parameter: made of the OpenAPI document by \`deno task client:contract\`.
  */
 // deno-fmt-ignore-file
 
-export const keyedPaths: ReadonlySet<string> = new Set(
-  "${
-    operations.filter(isKeyed).map(({ path }) => path.slice("/v1/".length).replaceAll(/\{\w+\}/g, "")).join(" ")
-  }".split(" "),
-)
+export const keyedPaths = /^(${keyedPattern()})$/
 `
 
 /** The names of an item's members, those of the schemas that it extends first. */

@@ -4,13 +4,17 @@ import { HttpServerResponse } from "effect/http"
 import { HttpApi, HttpApiBuilder } from "effect/http-api"
 import { ApiKeysApi } from "../../../schemas/api/ApiKeysApi.ts"
 import { Credential, Principal } from "../../../schemas/api/CredentialsApi.ts"
+import { CreatedApiKey } from "../../../schemas/mail/ApiKey.ts"
 import { ApiKeys } from "../../../services/accounts/ApiKeys.ts"
 import { Principals } from "../../../services/authentication/Principals.ts"
 import { addFastRead } from "../edge/FastReads.ts"
 import { answerAccount } from "../auth/AccountAuth.ts"
 import { AccountLimits } from "../auth/Limits.ts"
+import { keyedAround } from "./IdempotentResponse.ts"
 
 const Api = HttpApi.make("bailiwick").add(ApiKeysApi)
+
+const withoutKey = (created: CreatedApiKey): CreatedApiKey => ({ ...created, key: null })
 
 export const apiKeys = HttpApiBuilder.group(
   Api,
@@ -24,7 +28,9 @@ export const apiKeys = HttpApiBuilder.group(
     )
     return handlers.handleAll({
       createApiKey: Effect.fnUntraced(function* ({ payload }) {
-        return yield* keys.create(yield* Principal, payload)
+        const principal = yield* Principal
+        const how = { principal: `account:${principal.accountId}`, payload, status: 201, success: CreatedApiKey }
+        return yield* keyedAround({ ...how, keep: withoutKey }, keys.create(principal, payload))
       }),
       listApiKeys: Effect.fnUntraced(function* () {
         const body = yield* keys.list(yield* Credential)

@@ -30,9 +30,9 @@ export interface IdempotentResponse<A, I> {
   readonly headers?: (body: I) => Readonly<Record<string, string>>
 }
 
-/** Request validation has read the body and found it to be JSON. */
+/** Request validation has read the body and found it to be JSON, or absent where the operation needs none. */
 const bodyOf = (request: HttpServerRequest.HttpServerRequest) =>
-  Effect.map(Effect.orDie(request.text), (text) => JSON.parse(text) as unknown)
+  Effect.map(Effect.orDie(request.text), (text) => text === "" ? undefined : JSON.parse(text) as unknown)
 
 const asked = Effect.fnUntraced(function* <A, I>(how: IdempotentResponse<A, I>) {
   const request = yield* HttpServerRequest.HttpServerRequest
@@ -68,6 +68,21 @@ const responseOf = <A, I>(how: IdempotentResponse<A, I>, answer: Answer) =>
 export const keyed = Effect.fnUntraced(
   function* <A, I, E, R>(how: IdempotentResponse<A, I>, command: Effect.Effect<A, E, R>) {
     return responseOf(how, yield* (yield* Idempotency).run(yield* asked(how), formOf(how), command))
+  },
+)
+
+/**
+ * `keyed` for a command that has a transaction of its own, which a receipt's transaction then encloses. A request
+ * without a key runs the command as it is.
+ */
+export const keyedAround = Effect.fnUntraced(
+  function* <A, I, E, R>(how: IdempotentResponse<A, I>, command: Effect.Effect<A, E, R>) {
+    const { headers } = yield* HttpServerRequest.HttpServerRequest
+    if (headers["idempotency-key"] !== undefined) return yield* keyed(how, command)
+    const { encode, status } = formOf(how)
+    const result = yield* command
+    const answer = { status: typeof status === "number" ? status : status(result), body: encode(result) }
+    return responseOf(how, { ...answer, replayed: false })
   },
 )
 

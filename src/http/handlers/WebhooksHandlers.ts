@@ -3,7 +3,15 @@ import { Effect } from "effect"
 import { HttpServerResponse } from "effect/http"
 import { HttpApi, HttpApiBuilder } from "effect/http-api"
 import { Credential, Principal } from "../../../schemas/api/CredentialsApi.ts"
-import { ChangedDelivery, WebhooksApi, type WebhookUpdate } from "../../../schemas/api/WebhooksApi.ts"
+import {
+  ChangedDelivery,
+  Replayed,
+  type ReplayRequest,
+  TestAnswer,
+  WebhooksApi,
+  type WebhookUpdate,
+} from "../../../schemas/api/WebhooksApi.ts"
+import { WebhookWithSecret } from "../../../schemas/mail/Webhook.ts"
 import { WebhookNotFound } from "../../../schemas/problems/WebhookProblems.ts"
 import { isUuid } from "../../../schemas/Wire.ts"
 import { Principals } from "../../../services/authentication/Principals.ts"
@@ -14,7 +22,7 @@ import { Webhooks } from "../../../services/webhooks/Webhooks.ts"
 import { addFastRead } from "../edge/FastReads.ts"
 import { answerAccount } from "../auth/AccountAuth.ts"
 import { AccountLimits } from "../auth/Limits.ts"
-import { keyedAfter } from "./IdempotentResponse.ts"
+import { keyedAfter, keyedAround } from "./IdempotentResponse.ts"
 
 const Api = HttpApi.make("bailiwick").add(WebhooksApi)
 
@@ -23,12 +31,40 @@ const json = (body: string) => HttpServerResponse.text(body, { contentType: "app
 /** The id in lower case, as the row has it: the secret is sealed under it. An id that is no UUID is not found. */
 const idOf = (id: string) => isUuid(id) ? Effect.succeed(id.toLowerCase()) : Effect.fail(new WebhookNotFound())
 
+const withoutSecret = (webhook: WebhookWithSecret): WebhookWithSecret => ({ ...webhook, secret: null })
+
+/** How a command is answered under its idempotency key. */
+const answering = <S>(success: S, status: number, payload?: unknown) =>
+  Effect.map(Principal, ({ accountId }) => ({ principal: `account:${accountId}`, payload, status, success }))
+
+/** An answer with a secret, which a repeated request does not get again. */
+const secretAnswer = (status: number, payload: unknown) =>
+  Effect.map(answering(WebhookWithSecret, status, payload), (how) => ({ ...how, keep: withoutSecret }))
+
+const spanOf = ({ since, status, until }: ReplayRequest) => ({
+  since: Date.parse(since.toUpperCase()),
+  until: until == null ? null : Date.parse(until.toUpperCase()),
+  status: status ?? "dead_letter" as const,
+})
+
 /** What an update changes; a field that is null or absent stays as it is. */
 const changeOf = ({ description, events, is_active, url }: WebhookUpdate) => ({
   ...(url == null ? {} : { url }),
   ...(events == null ? {} : { events }),
   ...(description == null ? {} : { description }),
   ...(is_active == null ? {} : { isActive: is_active }),
+})
+
+const fastList = Effect.fnUntraced(function* (records: DeliveryRecords["Service"]) {
+  yield* addFastRead(
+    WebhooksApi,
+    WebhooksApi.endpoints.listDeliveries,
+    answerAccount(
+      yield* Principals,
+      yield* AccountLimits,
+      (credential, { params, query }) => records.page(credential, params.webhook_id, query),
+    ),
+  )
 })
 
 export const webhooks = HttpApiBuilder.group(
@@ -39,21 +75,12 @@ export const webhooks = HttpApiBuilder.group(
     const records = yield* DeliveryRecords
     const replays = yield* Replays
     const waiting = yield* WaitingDeliveries
-    yield* addFastRead(
-      WebhooksApi,
-      WebhooksApi.endpoints.listDeliveries,
-      answerAccount(
-        yield* Principals,
-        yield* AccountLimits,
-        (credential, { params, query }) => records.page(credential, params.webhook_id, query),
-      ),
-    )
+    yield* fastList(records)
 
     /** Answers a command on a waiting delivery under its idempotency key. */
     const changed = Effect.fnUntraced(function* (what: "retryNow" | "cancel", status: number, deliveryId: string) {
       const { accountId } = yield* Principal
-      const how = { principal: `account:${accountId}`, payload: undefined, status, success: ChangedDelivery }
-      return yield* keyedAfter(how, waiting[what](accountId, deliveryId))
+      return yield* keyedAfter(yield* answering(ChangedDelivery, status), waiting[what](accountId, deliveryId))
     })
 
     return handlers.handleAll({
@@ -61,11 +88,9 @@ export const webhooks = HttpApiBuilder.group(
         return json(yield* service.list(yield* Credential, query.include_paused))
       }),
       createWebhook: Effect.fnUntraced(function* ({ payload }) {
-        const { description, ...webhook } = payload
-        return yield* service.create((yield* Principal).accountId, {
-          ...webhook,
-          description: description ?? undefined,
-        })
+        const { accountId } = yield* Principal
+        const command = service.create(accountId, { ...payload, description: payload.description ?? undefined })
+        return yield* keyedAround(yield* secretAnswer(201, payload), command)
       }),
       getWebhook: Effect.fnUntraced(function* ({ params }) {
         return yield* service.get((yield* Principal).accountId, params.webhook_id)
@@ -79,18 +104,20 @@ export const webhooks = HttpApiBuilder.group(
       }),
       rotateSecret: Effect.fnUntraced(function* ({ params, payload }) {
         const id = yield* idOf(params.webhook_id)
-        return yield* service.rotate((yield* Principal).accountId, id, payload.overlap_seconds)
+        const { accountId } = yield* Principal
+        const command = service.rotate(accountId, id, payload.overlap_seconds)
+        return yield* keyedAround(yield* secretAnswer(200, payload), command)
       }),
       testWebhook: Effect.fnUntraced(function* ({ params, payload }) {
-        return yield* replays.test((yield* Principal).accountId, params.webhook_id, payload.event ?? undefined)
+        const { accountId } = yield* Principal
+        const asking = replays.test(accountId, params.webhook_id, payload.event ?? undefined)
+        return yield* keyedAfter(yield* answering(TestAnswer, 200, payload), asking)
       }),
       replayWebhook: Effect.fnUntraced(function* ({ params, payload }) {
-        const replayed = yield* replays.many((yield* Principal).accountId, params.webhook_id, {
-          since: Date.parse(payload.since.toUpperCase()),
-          until: payload.until == null ? null : Date.parse(payload.until.toUpperCase()),
-          status: payload.status ?? "dead_letter",
-        })
-        return { replayed }
+        const { accountId } = yield* Principal
+        const asking = replays.many(accountId, params.webhook_id, spanOf(payload))
+        const replayed = Effect.map(asking, Effect.map((replayed) => ({ replayed })))
+        return yield* keyedAfter(yield* answering(Replayed, 202, payload), replayed)
       }),
       listDeliveries: Effect.fnUntraced(function* ({ params, query }) {
         return json(yield* records.page(yield* Credential, params.webhook_id, query))
@@ -102,8 +129,10 @@ export const webhooks = HttpApiBuilder.group(
         return json(yield* records.get((yield* Principal).accountId, params.delivery_id))
       }),
       replayDelivery: Effect.fnUntraced(function* ({ params }) {
-        yield* replays.one((yield* Principal).accountId, params.delivery_id)
-        return { id: params.delivery_id.toLowerCase(), status: "pending" as const }
+        const { accountId } = yield* Principal
+        const done = { id: params.delivery_id.toLowerCase(), status: "pending" as const }
+        const asking = Effect.map(replays.one(accountId, params.delivery_id), Effect.as(done))
+        return yield* keyedAfter(yield* answering(ChangedDelivery, 202), asking)
       }),
       retryDelivery: ({ params }) => changed("retryNow", 202, params.delivery_id),
       cancelDelivery: ({ params }) => changed("cancel", 200, params.delivery_id),

@@ -4,8 +4,7 @@ import { TestClock } from "effect/testing"
 import { randomUUID } from "node:crypto"
 import { RateLimited } from "../../../schemas/problems/HttpProblems.ts"
 import { WebhookNotFound } from "../../../schemas/problems/WebhookProblems.ts"
-import { Replays } from "../../../services/webhooks/Replays.ts"
-import { count, event, fixture, now, resultOf, settle, take, webhook } from "./WebhookFixture.ts"
+import { count, event, fixture, now, replays, resultOf, settle, take, webhook } from "./WebhookFixture.ts"
 
 const dead = { ending: "interrupted", fatal: true, status: null, error: "interrupted" } as const
 
@@ -19,7 +18,7 @@ const ended = Effect.fnUntraced(function* (hook: { readonly accountId: string },
 layer(Layer.fresh(fixture()))("the count of a replay", (it) => {
   it.effect("is the number that the replay then sends again, and the count sends none", () =>
     Effect.gen(function* () {
-      const replays = yield* Replays
+      const { count: counts, many } = yield* replays
       const hook = yield* webhook()
       yield* ended(hook, 2, 1)
       yield* TestClock.adjust("1 minute")
@@ -38,27 +37,26 @@ layer(Layer.fresh(fixture()))("the count of a replay", (it) => {
           [{ since: until, until: since }, 0, 0],
         ] as const
       ) {
-        const counted = (status: "dead_letter" | "delivered") =>
-          replays.count(hook.accountId, hook.id, { ...span, status })
+        const counted = (status: "dead_letter" | "delivered") => counts(hook.accountId, hook.id, { ...span, status })
         assert.deepStrictEqual([yield* counted("dead_letter"), yield* counted("delivered")], [letters, delivered])
       }
       assert.strictEqual(yield* count("jobs"), 0)
       assert.strictEqual(yield* count("delivery_queue", own), 0)
       assert.strictEqual(yield* count("audit_records", `subject = 'webhook:${hook.id}' and action like '%replayed'`), 0)
-      assert.strictEqual(yield* replays.many(hook.accountId, hook.id, { since, until, status: "dead_letter" }), 5)
+      assert.strictEqual(yield* many(hook.accountId, hook.id, { since, until, status: "dead_letter" }), 5)
     }))
 
   it.effect("another account's webhook and an unknown one are not found; ten counts a minute are allowed", () =>
     Effect.gen(function* () {
-      const replays = yield* Replays
+      const { count: counts, many } = yield* replays
       const [own, foreign] = [yield* webhook(), yield* webhook()]
       const span = { since: 0, until: null, status: "dead_letter" } as const
       for (const id of [foreign.id, randomUUID(), "x"]) {
-        assert.instanceOf(yield* Effect.flip(replays.count(own.accountId, id, span)), WebhookNotFound)
+        assert.instanceOf(yield* Effect.flip(counts(own.accountId, id, span)), WebhookNotFound)
       }
-      for (let n = 0; n < 10; n++) assert.strictEqual(yield* replays.count(own.accountId, own.id, span), 0)
-      assert.instanceOf(yield* Effect.flip(replays.count(own.accountId, own.id, span)), RateLimited)
+      for (let n = 0; n < 10; n++) assert.strictEqual(yield* counts(own.accountId, own.id, span), 0)
+      assert.instanceOf(yield* Effect.flip(counts(own.accountId, own.id, span)), RateLimited)
       // Counts take nothing of the replays' own limit.
-      assert.strictEqual(yield* replays.many(own.accountId, own.id, span), 0)
+      assert.strictEqual(yield* many(own.accountId, own.id, span), 0)
     }))
 })

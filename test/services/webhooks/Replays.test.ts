@@ -9,7 +9,6 @@ import { Database } from "../../../services/platform/database/Database.ts"
 import { Jobs } from "../../../services/platform/messaging/Jobs.ts"
 import { DeliveryRecords } from "../../../services/webhooks/DeliveryRecords.ts"
 import { Partitions } from "../../../services/webhooks/Partitions.ts"
-import { Replays } from "../../../services/webhooks/Replays.ts"
 import { WebhookJobs } from "../../../services/webhooks/WebhookJobs.ts"
 import { Webhooks } from "../../../services/webhooks/Webhooks.ts"
 import {
@@ -22,6 +21,7 @@ import {
   miscounted,
   now,
   on,
+  replays,
   resultOf,
   settle,
   stranded,
@@ -68,7 +68,7 @@ const laws = Effect.gen(function* () {
 layer(Layer.fresh(fixture()))("Replays", (it) => {
   it.effect("an ended delivery begins again at attempt 1 of the next cycle, with the same id and body", () =>
     Effect.gen(function* () {
-      const { one } = yield* Replays
+      const { one } = yield* replays
       for (const how of ["delivered", "dead_letter"] as const) {
         const { hook, ids: [id] } = yield* ended(how)
         const before = yield* recordOf(hook.accountId, id!)
@@ -95,7 +95,7 @@ layer(Layer.fresh(fixture()))("Replays", (it) => {
 
   it.effect("deliveries in progress, cancelled, unknown or of another account are not replayed", () =>
     Effect.gen(function* () {
-      const { one } = yield* Replays
+      const { one } = yield* replays
       const hook = yield* webhook()
       const { tasks } = yield* take([event(hook.accountId)])
       const id = tasks[0]!.deliveryId
@@ -112,7 +112,7 @@ layer(Layer.fresh(fixture()))("Replays", (it) => {
   it.effect("several requests at once replay a delivery once", () =>
     Effect.gen(function* () {
       const { hook, ids: [id] } = yield* ended("dead_letter")
-      const { one } = yield* Replays
+      const { one } = yield* replays
       const asked = yield* Effect.all(Array.from({ length: 8 }, () => Effect.exit(one(hook.accountId, id!))), {
         concurrency: "unbounded",
       })
@@ -123,7 +123,7 @@ layer(Layer.fresh(fixture()))("Replays", (it) => {
 
   it.effect("many: a job queues exactly the span's deliveries, in chunks; the answer is their number", () =>
     Effect.gen(function* () {
-      const { many } = yield* Replays
+      const { many } = yield* replays
       const { hook } = yield* ended("dead_letter", 3)
       yield* TestClock.adjust("1 minute")
       const since = yield* now
@@ -149,7 +149,7 @@ layer(Layer.fresh(fixture()))("Replays", (it) => {
 
   it.effect("a webhook that is deleted before its replay runs keeps its dead letters", () =>
     Effect.gen(function* () {
-      const { many } = yield* Replays
+      const { many } = yield* replays
       const { hook, ids } = yield* ended("dead_letter", 4)
       yield* TestClock.adjust(1)
       assert.strictEqual(yield* many(hook.accountId, hook.id, { since: 0, until: null, status: "dead_letter" }), 4)
@@ -162,7 +162,7 @@ layer(Layer.fresh(fixture()))("Replays", (it) => {
 
   it.effect("a dead letter whose day was dropped is restored completely", () =>
     Effect.gen(function* () {
-      const { one } = yield* Replays
+      const { one } = yield* replays
       const { upkeep } = yield* Partitions
       yield* upkeep
       const { hook, ids: [id] } = yield* ended("dead_letter")
@@ -185,7 +185,7 @@ layer(Layer.fresh(fixture()))("Replays", (it) => {
 
   it.effect("a test queues a complete sample of email.delivered for any webhook that is not paused", () =>
     Effect.gen(function* () {
-      const { test } = yield* Replays
+      const { test } = yield* replays
       const hook = yield* webhook({ events: ["email.failed"] })
       assert.deepStrictEqual(yield* test(hook.accountId, hook.id), { queued: true, url: hook.url })
       const { sql } = yield* Database
@@ -212,7 +212,7 @@ layer(Layer.fresh(fixture()))("Replays", (it) => {
 
   it.effect("an account has 10 tests and 10 replays per minute; those that are not found do not count", () =>
     Effect.gen(function* () {
-      const { many, one, test } = yield* Replays
+      const { many, one, test } = yield* replays
       const hook = yield* webhook()
       for (let i = 0; i < 12; i++) {
         assert.instanceOf(yield* Effect.flip(test(hook.accountId, crypto.randomUUID())), WebhookNotFound)

@@ -8,7 +8,6 @@ import { Database } from "../../../services/platform/database/Database.ts"
 import { run } from "../../../services/platform/database/UnitOfWork.ts"
 import { Deliveries } from "../../../services/webhooks/Deliveries.ts"
 import { DeliveryRecords } from "../../../services/webhooks/DeliveryRecords.ts"
-import { Replays } from "../../../services/webhooks/Replays.ts"
 import { WaitingDeliveries } from "../../../services/webhooks/WaitingDeliveries.ts"
 import { Webhooks } from "../../../services/webhooks/Webhooks.ts"
 import {
@@ -19,6 +18,7 @@ import {
   fixture,
   miscounted,
   now,
+  replays,
   resultOf,
   settle,
   stranded,
@@ -92,7 +92,7 @@ layer(Layer.fresh(fixture()))("deliveries that wait", (it) => {
       for (const what of ["cancel", "retryNow"] as const) {
         assert.instanceOf(yield* Effect.flip(asked(what, accountId, id)), DeliveryNotWaiting)
       }
-      yield* (yield* Replays).one(accountId, id)
+      yield* (yield* replays).one(accountId, id)
       const [task] = yield* claimAll([id])
       assert.deepStrictEqual([task!.cycle, task!.attempt], [2, 1])
       yield* settle([resultOf(task!, yield* now)])

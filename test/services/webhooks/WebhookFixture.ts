@@ -9,6 +9,7 @@ import { KeyUses } from "../../../services/authentication/KeyUses.ts"
 import { Principals } from "../../../services/authentication/Principals.ts"
 import { Notifications } from "../../../services/notifications/Notifications.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
+import { run } from "../../../services/platform/database/UnitOfWork.ts"
 import { Jobs } from "../../../services/platform/messaging/Jobs.ts"
 import { Outbound } from "../../../services/platform/Outbound.ts"
 import { Idempotency } from "../../../services/platform/security/Idempotency.ts"
@@ -42,6 +43,14 @@ export const lease = 30_000
 const ring = JSON.stringify({ active: "k1", keys: { k1: Buffer.alloc(32, 7).toString("base64") } })
 
 export const retention = { deliveredDays: 30, deadLetterDays: 90, intakeMemoryDays: 400 }
+
+/** The replays, each of whose commands runs in a transaction of its own. */
+export const replays = Effect.map(Replays, ({ count, many, one, test }) => ({
+  count,
+  many: (...asked: Parameters<typeof many>) => Effect.flatMap(many(...asked), (command) => run(command)),
+  one: (...asked: Parameters<typeof one>) => Effect.flatMap(one(...asked), (command) => run(command)),
+  test: (...asked: Parameters<typeof test>) => Effect.flatMap(test(...asked), (command) => run(command)),
+}))
 
 export interface FixtureConfig {
   readonly schedule?: RetrySchedule

@@ -8,12 +8,14 @@ import { ApiKeys } from "../../../../services/accounts/ApiKeys.ts"
 import { KeyUses } from "../../../../services/authentication/KeyUses.ts"
 import { Principals } from "../../../../services/authentication/Principals.ts"
 import { Database } from "../../../../services/platform/database/Database.ts"
+import { Idempotency } from "../../../../services/platform/security/Idempotency.ts"
 import { apiKeys } from "../../../../src/http/handlers/ApiKeysHandlers.ts"
 import { authenticated, presented } from "../../../../src/http/auth/AccountAuth.ts"
 import { RejectionAudit } from "../../../../src/http/edge/RejectionAudit.ts"
 import { Server } from "../../../../src/http/Server.ts"
 import { codeOf } from "../../../support/Fixtures.ts"
 import { audited } from "../../../support/Audited.ts"
+import { vault } from "../../../support/TestVault.ts"
 import { account, ground, sessions, signedIn } from "../../../support/TestAccounts.ts"
 
 const publicUrl = new URL("https://mail.example")
@@ -27,6 +29,7 @@ const app = HttpApiBuilder.layer(Api).pipe(
 const served = Server.layer(app, { host: "127.0.0.1", port: 0, publicUrl: publicUrl.href }).pipe(
   Layer.provide(RejectionAudit.layer),
   Layer.provideMerge(ApiKeys.layer),
+  Layer.provide(Idempotency.layer.pipe(Layer.provide(vault))),
   Layer.provideMerge(Principals.layer),
   Layer.provide(KeyUses.layer),
   Layer.provideMerge(sessions),
@@ -60,6 +63,29 @@ const create = (headers: Headers) =>
   )
 
 layer(served, { excludeTestServices: true })("/v1/api-keys/", (it) => {
+  it.effect("a repeated idempotency key makes one key, whose secret only the first answer has", () =>
+    Effect.gen(function* () {
+      const session = yield* signedIn(yield* account({ plan: "pro" }))
+      const keyed = { ...session, "idempotency-key": "a" }
+      const made = yield* call("POST", "/v1/api-keys/", keyed, { name: "CI" })
+      const { key, ...shown } = Schema.decodeUnknownSync(CreatedApiKey)(made.body)
+      assert.match(key!, /^mail_k_/)
+      const again = yield* call("POST", "/v1/api-keys/", keyed, { name: "CI" })
+      assert.deepStrictEqual([again.status, again.body], [201, { ...shown, key: null }])
+      assert.strictEqual(again.headers.get("idempotency-replayed"), "true")
+      const other = yield* call("POST", "/v1/api-keys/", keyed, { name: "Other" })
+      assert.deepStrictEqual(codeOf(other), [409, "idempotency_key_reused"])
+      const list = yield* call("GET", "/v1/api-keys/", session)
+      assert.deepStrictEqual(
+        Schema.decodeUnknownSync(Schema.Array(ApiKeyView))(list.body).map(({ id }) => id),
+        [shown.id],
+      )
+      const { sql } = yield* Database
+      assert.deepStrictEqual(yield* sql`select from idempotency_receipts where body like ${`%${key}%`}`, [])
+      const audited = yield* sql`select action from audit_records where subject = ${`api-key:${shown.id}`}`
+      assert.deepStrictEqual(audited, [{ action: "api-key.created" }])
+    }))
+
   it.effect("keys are created, listed and revoked, by cookie and by key, with and without the slash", () =>
     Effect.gen(function* () {
       const session = yield* signedIn(yield* account({ plan: "pro" }))
@@ -75,7 +101,7 @@ layer(served, { excludeTestServices: true })("/v1/api-keys/", (it) => {
           Schema.decodeUnknownSync(Schema.Array(ApiKeyView))(list.body).map(({ id }) => id),
           [id],
         )
-        assert.notInclude(JSON.stringify(list.body), key.slice(15))
+        assert.notInclude(JSON.stringify(list.body), key!.slice(15))
       }
       const gone = yield* call("DELETE", `/v1/api-keys/${id}/`, byKey)
       assert.deepStrictEqual([gone.status, gone.body], [204, null])

@@ -9,7 +9,7 @@ import { DeliveryList, SentDelivery } from "../../../../schemas/mail/Delivery.ts
 import { DeliveryStatistics } from "../../../../schemas/mail/DeliveryStatistics.ts"
 import { EventTypes } from "../../../../schemas/mail/EventCatalogue.ts"
 import { eventTypes, metadataFields, WebhookBody } from "../../../../schemas/mail/MailEvent.ts"
-import { WebhookDetails } from "../../../../schemas/mail/Webhook.ts"
+import { WebhookDetails, WebhookWithSecret } from "../../../../schemas/mail/Webhook.ts"
 import { ApiKeys } from "../../../../services/accounts/ApiKeys.ts"
 import { Database } from "../../../../services/platform/database/Database.ts"
 import { pruneAccountReceipts } from "../../../../services/platform/security/ReceiptRetention.ts"
@@ -222,6 +222,47 @@ layer(served, { excludeTestServices: true, timeout: "2 minutes" })("reads of web
       assert.deepStrictEqual(yield* sql`select from idempotency_receipts`, [])
     }))
 
+  it.effect("a repeated key makes one webhook and one secret, which the repetition does not show", () =>
+    Effect.gen(function* () {
+      const { headers, hook } = yield* hooked
+      const { sql } = yield* Database
+      const keyed = (key: string) => ({ ...headers, "idempotency-key": key })
+      const body = { url: "https://shop.example/hook", events: ["email.delivered"] }
+      const once = Effect.fnUntraced(function* (path: string, sent: unknown, status: number) {
+        const all = yield* Effect.all(Array.from({ length: 5 }, () => call("POST", path, keyed("a"), sent)), {
+          concurrency: "unbounded",
+        })
+        assert.deepStrictEqual(all.map((answer) => answer.status), all.map(() => status))
+        const [first, ...repeated] = all.sort((a, b) =>
+          Number(a.headers.has("idempotency-replayed")) - Number(b.headers.has("idempotency-replayed"))
+        )
+        const shown = Schema.decodeUnknownSync(WebhookWithSecret)(first!.body)
+        assert.match(shown.secret!, /^whsec_/)
+        for (const answer of repeated) {
+          assert.strictEqual(answer.headers.get("idempotency-replayed"), "true")
+          assert.deepStrictEqual(answer.body, { ...shown, secret: null })
+        }
+        const kept = yield* sql`select from idempotency_receipts where body like ${`%${shown.secret}%`}`
+        assert.deepStrictEqual(kept, [])
+        return shown
+      })
+      const made = yield* once("/v1/webhooks/", body, 201)
+      const rotated = yield* once(`/v1/webhooks/${made.id}/rotate-secret`, undefined, 200)
+      assert.notStrictEqual(rotated.secret, made.secret)
+      const [row] = yield* sql`
+        select count(*)::int as n, max(version)::int as version from webhooks
+        where account_id = ${hook.accountId}::uuid and id <> ${hook.id}::uuid`
+      assert.deepStrictEqual(row, { n: 1, version: 2 })
+      const audited = yield* sql<{ action: string }>`
+        select action from audit_records where subject = ${`webhook:${made.id}`} order by action`
+      assert.deepStrictEqual(audited.map(({ action }) => action), ["webhook.created", "webhook.secret-rotated"])
+      const reused = yield* call("POST", "/v1/webhooks/", keyed("a"), { ...body, description: "other" })
+      assert.deepStrictEqual(codeOf(reused), [409, "idempotency_key_reused"])
+      const unkeyed = yield* call("POST", "/v1/webhooks/", headers, body)
+      assert.strictEqual(unkeyed.status, 201)
+      assert.match(Schema.decodeUnknownSync(WebhookWithSecret)(unkeyed.body).secret!, /^whsec_/)
+    }))
+
   it.effect("a replay is counted before it is asked for, and the count is what the replay says", () =>
     Effect.gen(function* () {
       const [{ headers, hook }, other] = [yield* hooked, yield* hooked]
@@ -246,6 +287,35 @@ layer(served, { excludeTestServices: true, timeout: "2 minutes" })("reads of web
         const answer = yield* get(`/v1/webhooks/${id}/replay?since=${since}`, other.headers)
         assert.deepStrictEqual(codeOf(answer), [404, "not_found"])
       }
+    }))
+
+  it.effect("a repeated key tests and replays once, and takes nothing of the limit", () =>
+    Effect.gen(function* () {
+      const { headers, hook } = yield* hooked
+      const [dead] = yield* ended(hook.accountId)
+      const { sql } = yield* Database
+      const since = new Date((yield* now) - 60_000).toISOString()
+      yield* clock.set((yield* now) + 1_000)
+      const asked = [
+        [`/v1/webhooks/${hook.id}/test`, {}, 200],
+        [`/v1/webhooks/${hook.id}/replay`, { since, status: "delivered" }, 202],
+        [`/v1/webhook-deliveries/${dead}/replay`, undefined, 202],
+      ] as const
+      for (const [path, body, status] of asked) {
+        const first = yield* call("POST", path, { ...headers, "idempotency-key": "k" }, body)
+        assert.strictEqual(first.status, status, path)
+        // More than the ten that an account has in a minute.
+        for (let n = 0; n < 11; n++) {
+          const again = yield* call("POST", path, { ...headers, "idempotency-key": "k" }, body)
+          assert.deepStrictEqual([again.status, again.body], [status, first.body], path)
+          assert.strictEqual(again.headers.get("idempotency-replayed"), "true")
+        }
+      }
+      const [sent] = yield* sql`
+        select count(*) filter (where action = 'webhook.tested')::int as tested,
+          count(*) filter (where action like '%.replayed')::int as replayed
+        from audit_records where actor = ${`account:${hook.accountId}`}`
+      assert.deepStrictEqual(sent, { tested: 1, replayed: 2 })
     }))
 
   it.effect("the catalogue has every event type with a whole example, and the webhooks that take it", () =>

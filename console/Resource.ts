@@ -14,6 +14,8 @@ export interface Resource<A> {
   readonly loading: Signal<boolean>
   /** Asks again; what is shown stays until the answer. */
   readonly reload: () => Promise<void>
+  /** Shows an answer that came by another way, in place of what is being asked. */
+  readonly put: (answer: A) => void
 }
 
 type Ask<A> = (signal: AbortSignal) => Promise<A>
@@ -61,7 +63,14 @@ const make = <A>(key: string, asked: { current: Ask<A> }): Resource<A> & { reado
     }
     loading.value = false
   }
-  return { key, value, failure, loading, reload, stop: () => running.abort() }
+  const put = (answer: A) => {
+    running.abort()
+    keep(key, answer)
+    value.value = answer
+    failure.value = null
+    loading.value = false
+  }
+  return { key, value, failure, loading, reload, put, stop: () => running.abort() }
 }
 
 /** The answer of `ask`, under a key that names its question: another key asks anew. */

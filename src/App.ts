@@ -20,6 +20,7 @@ import { AccessTokens, configuredTokenIssuers } from "../services/people/AccessT
 import { CallerAuthentication } from "../services/people/CallerAuthentication.ts"
 import { SessionActivity } from "../services/people/SessionActivity.ts"
 import { OperatorDeadLetters } from "../services/operations/OperatorDeadLetters.ts"
+import { OperatorStream } from "../services/operations/OperatorStream.ts"
 import { Brand } from "../services/platform/Brand.ts"
 import { Audit } from "../services/platform/observability/Audit.ts"
 import { AuditPartitions } from "../services/platform/observability/AuditPartitions.ts"
@@ -284,6 +285,15 @@ export const prepare = (config: AppConfig) => {
   )
 }
 
+/** The handlers of the identity API, with the doctor and what needs it. */
+const identityApi = (config: AppConfig, { natsUrl }: BackingServices) =>
+  identityHandlers(config).pipe(
+    Layer.provide(Layer.unwrap(Effect.map(Findings, ({ report }) => OperatorStream.layer(report)))),
+    Layer.provide(Findings.layer(config, natsUrl)),
+    Layer.provide(DeadLetters.layer),
+    Layer.provide(Replays.layer),
+  )
+
 const api = (config: AppConfig, places: BackingServices) => {
   const publicUrl = publicUrlOf(config)
   const rates = { reads: config.managementReadRate, writes: config.managementWriteRate }
@@ -294,7 +304,7 @@ const api = (config: AppConfig, places: BackingServices) => {
       : HttpApiBuilder.layer(ApiWithoutTransfers)).pipe(
         Layer.provide([system, account, apiKeys, webhooks, deliveries, notifications]),
         Layer.provide(consoleHandlersOf(config, publicUrl)),
-        Layer.provide(Layer.provide(identityHandlers(config), Findings.layer(config, places.natsUrl))),
+        Layer.provide(identityApi(config, places)),
         Layer.provide(lifecycleHandlers(config, publicUrl, demoIssuer(config, places), rates)),
         Layer.provide([Inbox.layer, Live.layer, Preferences.layer]),
       ),

@@ -137,6 +137,7 @@ export const routes: RouteTable = {
   startCredentialAction: ["POST", "/v1/me/credential-actions"],
   stopTransfer: ["POST", "/v1/domain-transfers/stop/:stop_token"],
   streamNotifications: ["GET", "/v1/notifications/stream"],
+  streamOperations: ["GET", "/v1/operations/stream"],
   testWebhook: ["POST", "/v1/webhooks/:webhook_id/test"],
   updateStream: ["PATCH", "/v1/lifecycle/streams"],
   updateStreamStatus: ["POST", "/v1/lifecycle/status"],

@@ -1,16 +1,19 @@
 /** Dead letters of all accounts: what was given up, and sending it again. */
 import { useSignal } from "@preact/signals"
 import type { JSX } from "preact"
+import { useRef } from "preact/hooks"
 import { useAction } from "../Action.ts"
 import { ask } from "../contract/Ask.ts"
 import type { AnswerOf } from "../contract/EndpointTypes.ts"
 import { useDraft } from "../Drafts.ts"
 import { here } from "../Location.ts"
+import { type Cut, useOperatorEvents } from "../OperatorEvents.ts"
 import { announce } from "../parts/Announce.tsx"
 import { CopyCommand } from "../parts/CopyCommand.tsx"
 import { DialogButton } from "../parts/Dialog.tsx"
 import { Failure } from "../parts/Failure.tsx"
 import { Form, SelectField, TextField } from "../parts/Form.tsx"
+import { LiveState } from "../parts/LiveState.tsx"
 import { Page } from "../parts/Page.tsx"
 import { ReasonForm } from "../parts/ReasonForm.tsx"
 import { Span, spanStart } from "../parts/Span.tsx"
@@ -112,6 +115,17 @@ const SendSpan = ({ close, done }: Opened): JSX.Element => {
   )
 }
 
+/** Asks for the page again when the dead letters change. Gives when the stream was cut. */
+const useChanges = (reload: () => unknown): Cut => {
+  const seen = useRef<string | null>(null)
+  const onChange = (standing: unknown) => {
+    const now = JSON.stringify(standing)
+    if (seen.current !== null && seen.current !== now) void reload()
+    seen.current = now
+  }
+  return useOperatorEvents({ "dead-letters": onChange }, reload)
+}
+
 const DeadLettersOfAll = (): JSX.Element => {
   const letters = useResource(
     `dead letters of all ${here.value.search}`,
@@ -126,6 +140,7 @@ const DeadLettersOfAll = (): JSX.Element => {
         },
       }, { signal }),
   )
+  const cut = useChanges(letters.reload)
   const found = letters.value.value
   return (
     <Page
@@ -142,6 +157,7 @@ const DeadLettersOfAll = (): JSX.Element => {
         <TextFilter label="Event type" name="event_type" placeholder="email.bounced" />
         <Span />
       </div>
+      <LiveState cut={cut} />
       <Failure of={letters.failure} retry={letters.reload} />
       {found === undefined ? null : (
         <Table

@@ -5,9 +5,10 @@ import type { AnswerOf } from "../contract/EndpointTypes.ts"
 import { Badge, type Tone } from "../parts/Badge.tsx"
 import { CopyCommand } from "../parts/CopyCommand.tsx"
 import { Failure } from "../parts/Failure.tsx"
+import { LiveState } from "../parts/LiveState.tsx"
 import { Page } from "../parts/Page.tsx"
 import { When } from "../parts/When.tsx"
-import { useRefresh } from "../Refresh.ts"
+import { useOperatorEvents } from "../OperatorEvents.ts"
 import { useResource } from "../Resource.ts"
 
 type Report = AnswerOf<"doctor">
@@ -59,7 +60,7 @@ const Card = ({ level, remedy, says, subject }: Finding): JSX.Element => {
 
 const Findings = (): JSX.Element => {
   const report = useResource("doctor", (signal) => ask("doctor", {}, { signal }))
-  useRefresh(report, 30)
+  const cut = useOperatorEvents({ findings: report.put }, report.reload)
   const found = report.value.value
   const fine = found?.items.filter(({ level }) => level === "ok") ?? []
   return (
@@ -67,6 +68,7 @@ const Findings = (): JSX.Element => {
       title="Findings"
       actions={<button type="button" onClick={() => void report.reload()}>Check again</button>}
     >
+      <LiveState cut={cut} />
       <Failure of={report.failure} retry={report.reload} />
       {found === undefined ? <p class="note">The checks are running…</p> : (
         <>

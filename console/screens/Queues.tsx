@@ -4,11 +4,12 @@ import { ask } from "../contract/Ask.ts"
 import type { AnswerOf } from "../contract/EndpointTypes.ts"
 import { Badge } from "../parts/Badge.tsx"
 import { Failure } from "../parts/Failure.tsx"
+import { LiveState } from "../parts/LiveState.tsx"
 import { Page } from "../parts/Page.tsx"
 import { Table } from "../parts/Table.tsx"
 import { When } from "../parts/When.tsx"
-import { useRefresh } from "../Refresh.ts"
-import { useResource } from "../Resource.ts"
+import { useOperatorEvents } from "../OperatorEvents.ts"
+import { type Resource, useResource } from "../Resource.ts"
 
 type Queue = AnswerOf<"queues">["items"][number]
 
@@ -36,9 +37,7 @@ const State = ({ asOf, of }: { readonly of: Queue; readonly asOf: string }): JSX
     ? <Badge tone="warn">some fail</Badge>
     : <Badge tone="good">flows</Badge>
 
-const Backlogs = (): JSX.Element => {
-  const backlogs = useResource("backlogs", (signal) => ask("listBacklogs", { query: { sort: "backlog" } }, { signal }))
-  useRefresh(backlogs, 5)
+const Backlogs = ({ backlogs }: { readonly backlogs: Resource<AnswerOf<"listBacklogs">> }): JSX.Element => {
   const found = backlogs.value.value
   return (
     <section aria-labelledby="backlogs">
@@ -75,10 +74,12 @@ const Backlogs = (): JSX.Element => {
 
 const QueuesPage = (): JSX.Element => {
   const queues = useResource("queues", (signal) => ask("queues", {}, { signal }))
-  useRefresh(queues, 5)
+  const backlogs = useResource("backlogs", (signal) => ask("listBacklogs", { query: { sort: "backlog" } }, { signal }))
+  const cut = useOperatorEvents({ queues: queues.put, backlogs: backlogs.put }, queues.reload)
   const found = queues.value.value
   return (
     <Page title="Queues">
+      <LiveState cut={cut} />
       <Failure of={queues.failure} retry={queues.reload} />
       {found === undefined ? null : (
         <Table
@@ -97,7 +98,7 @@ const QueuesPage = (): JSX.Element => {
           ]}
         />
       )}
-      <Backlogs />
+      <Backlogs backlogs={backlogs} />
     </Page>
   )
 }

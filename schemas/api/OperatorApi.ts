@@ -1,6 +1,6 @@
 /** The operator's plane: what `cli` shows and does, for operators over HTTP (docs/api/identity.md; extras). */
 import { Schema } from "effect"
-import { HttpApi, HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
+import { HttpApi, HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { AuditPage, auditQuery, OwnAuditPage, ownAuditQuery } from "../identity/AuditView.ts"
 import {
   countQuery,
@@ -14,12 +14,17 @@ import { DoctorReport } from "../identity/DoctorReport.ts"
 import { optionallyKeyed } from "../identity/IdempotencyKey.ts"
 import { Queues, WebhookBacklogs } from "../identity/QueueView.ts"
 import { BusReport } from "../identity/StreamReportView.ts"
-import { NotFound } from "../problems/HttpProblems.ts"
+import { NotFound, RateLimited } from "../problems/HttpProblems.ts"
 import { receiptProblems } from "../problems/IdempotencyProblems.ts"
 import { InvalidState, RoleRequired } from "../problems/IdentityProblems.ts"
 import { Id } from "../Wire.ts"
 import { Managed } from "./ManagementApi.ts"
 import { RequestValidation, strictBody } from "./RequestValidation.ts"
+
+/** `text/event-stream` (HTML Living Standard, 9.2). */
+const Events = Schema.String.pipe(HttpApiSchema.asText({ contentType: "text/event-stream" })).annotate({
+  description: "Events `queues`, `backlogs`, `dead-letters` and `findings`; each has the whole state of its subject",
+})
 
 export class OperatorApi extends HttpApiGroup.make("operator")
   .add(
@@ -60,6 +65,10 @@ export class OperatorApi extends HttpApiGroup.make("operator")
     }).annotate(OpenApi.Summary, "Send one dead letter again, as an operator"),
     HttpApiEndpoint.get("queues", "/v1/operations/queues", { success: Queues, error: RoleRequired })
       .annotate(OpenApi.Summary, "Every queue: what waits, what is due and since when, for operators"),
+    HttpApiEndpoint.get("streamOperations", "/v1/operations/stream", {
+      success: Events,
+      error: [RateLimited, RoleRequired],
+    }).annotate(OpenApi.Summary, "Follow queues, backlogs, dead letters and findings live, for operators"),
     HttpApiEndpoint.get("busStreams", "/v1/operations/streams", { success: BusReport, error: RoleRequired })
       .annotate(OpenApi.Summary, "The broker's streams and how far their consumers are, for operators"),
     HttpApiEndpoint.get("listBacklogs", "/v1/operations/webhooks", {

@@ -14,8 +14,9 @@ import { Principals, type Sent } from "../authentication/Principals.ts"
 import { WakeUps } from "../platform/messaging/WakeUps.ts"
 import { Database } from "../platform/database/Database.ts"
 import { changes } from "./Live/ChangeFeed.ts"
-import { batchOf, greeting, heartbeat, positionOf } from "./Live/Events.ts"
+import { batchOf, positionOf } from "./Live/Events.ts"
 import { LiveClient, type Outlets } from "./Live/LiveClient.ts"
+import { greeting } from "../platform/StreamOutlet.ts"
 import { inboxesTopic } from "./Notifications.ts"
 
 /** Streams that an account may have open in one process. */
@@ -143,7 +144,7 @@ export class Live extends Context.Service<Live, {
         yield* Effect.sleep(pollMillis)
         const due: Array<LiveClient> = []
         for (const outlet of outlets) {
-          outlet.beat(heartbeat)
+          outlet.beat()
           if (!outlet.ended && outlet.recheckAt <= now()) due.push(outlet)
         }
         yield* recheck(due)

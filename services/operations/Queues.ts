@@ -99,6 +99,11 @@ export class Queues extends Context.Service<Queues, {
   readonly read: (personId: PersonId) => Effect.Effect<QueueReport, RoleRequired | SqlError.SqlError>
   /** The 20 webhooks with the most deliveries that wait, the most first. */
   readonly webhooks: (personId: PersonId) => Effect.Effect<WebhookBacklogs, RoleRequired | SqlError.SqlError>
+  /** Both at once, for nobody in particular: the caller has asked for the operator's role. */
+  readonly observed: Effect.Effect<
+    { readonly queues: QueueReport; readonly backlogs: WebhookBacklogs },
+    SqlError.SqlError
+  >
 }>()("bailiwick/services/operations/Queues") {
   static readonly layer = Layer.effect(
     Queues,
@@ -106,8 +111,7 @@ export class Queues extends Context.Service<Queues, {
       const { sql } = yield* Database
       const operating = yield* mustOperate
 
-      const read = Effect.fn("Queues.read")(function* (personId: PersonId) {
-        yield* operating(personId)
+      const counted = Effect.gen(function* () {
         const now = new Date(yield* Clock.currentTimeMillis)
         const names = Object.keys(waiting) as ReadonlyArray<keyof typeof waiting>
         const [deliveries, others] = yield* Effect.all([
@@ -120,15 +124,24 @@ export class Queues extends Context.Service<Queues, {
         return { as_of: now.toISOString(), items: [...tries, ...others.flat()].map(viewOf) } satisfies QueueReport
       })
 
-      const webhooks = Effect.fn("Queues.webhooks")(function* (personId: PersonId) {
-        yield* operating(personId)
+      const longest = Effect.gen(function* () {
         const as_of = new Date(yield* Clock.currentTimeMillis).toISOString()
         const rows = yield* backlogs(sql)
         const items = rows.map(({ counted: _, oldest, ...row }) => ({ ...row, oldest_due_at: oldest.toISOString() }))
         return { as_of, capped: (rows[0]?.counted ?? 0) >= mostDeliveries, items } satisfies WebhookBacklogs
       })
 
-      return Queues.of({ read, webhooks })
+      const read = Effect.fn("Queues.read")(function* (personId: PersonId) {
+        yield* operating(personId)
+        return yield* counted
+      })
+
+      const webhooks = Effect.fn("Queues.webhooks")(function* (personId: PersonId) {
+        yield* operating(personId)
+        return yield* longest
+      })
+
+      return Queues.of({ read, webhooks, observed: Effect.all({ queues: counted, backlogs: longest }) })
     }),
   )
 }

@@ -24,6 +24,16 @@ export interface LetterSpan {
   readonly until: number | null
 }
 
+/** Dead letters that are counted at most. */
+const mostCounted = 10_000
+
+export interface LettersStanding {
+  readonly count: number
+  /** Whether there are more than were counted. */
+  readonly capped: boolean
+  readonly newest: { readonly delivery_id: string; readonly died_at: string } | null
+}
+
 /** Maximum number of deliveries per transaction. */
 const chunk = 1_000
 
@@ -33,6 +43,8 @@ export class DeadLetters extends Context.Service<DeadLetters, {
     webhookId: string | null,
     limit: number,
   ) => Effect.Effect<ReadonlyArray<DeadLetter>, SqlError.SqlError>
+  /** How many there are, counted to 10,000, and the one that was given up last. */
+  readonly standing: Effect.Effect<LettersStanding, SqlError.SqlError>
   /** A page of those that match, newest delivery first. */
   readonly list: (filter: LetterFilter, limit: number, afterId?: string) => Effect.Effect<LetterPage, SqlError.SqlError>
   /** How many dead letters of a webhook `replaySpan` would send again. `webhookId`: a UUID. */
@@ -79,6 +91,17 @@ const make = Effect.gen(function* () {
       from dead_letters
       where ${webhookId === null ? sql`true` : sql`webhook_id = ${webhookId}::uuid`}
       order by ${webhookId === null ? sql`died_at` : sql`delivery_id`} desc limit ${limit}`
+
+  const standing = Effect.gen(function* () {
+    const [row] = yield* sql<{ readonly n: number }>`
+      select count(*)::int as n from (select from dead_letters limit ${mostCounted + 1}) l`
+    const [last] = yield* newest(null, 1)
+    return {
+      count: Math.min(row!.n, mostCounted),
+      capped: row!.n > mostCounted,
+      newest: last === undefined ? null : { delivery_id: last.delivery_id, died_at: last.died_at.toISOString() },
+    } satisfies LettersStanding
+  })
 
   const lives = Effect.fnUntraced(function* (webhookId: string) {
     const rows = yield* sql`select from webhooks where id = ${webhookId}::uuid and deleted_at is null for share`
@@ -158,5 +181,5 @@ const make = Effect.gen(function* () {
     },
   )
 
-  return DeadLetters.of({ newest, list, count, replayOne, replaySpan, replaySince })
+  return DeadLetters.of({ newest, standing, list, count, replayOne, replaySpan, replaySince })
 })

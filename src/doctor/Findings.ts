@@ -36,6 +36,8 @@ const inTime = <R>(what: string, checks: Effect.Effect<ReadonlyArray<Finding>, n
 export class Findings extends Context.Service<Findings, {
   /** Runs every check now; RoleRequired unless the person is an active operator. */
   readonly examine: (personId: PersonId) => Effect.Effect<DoctorReport, RoleRequired | SqlError.SqlError>
+  /** The same for nobody in particular: the caller has asked for the operator's role. */
+  readonly report: Effect.Effect<DoctorReport>
 }>()("bailiwick/src/doctor/Findings") {
   static readonly layer = (config: AppConfig, natsUrl: Redacted.Redacted) =>
     Layer.effect(
@@ -48,8 +50,7 @@ export class Findings extends Context.Service<Findings, {
           inTime("broker", checked("broker", brokerChecks(natsUrl))),
         ], { concurrency: 2 }).pipe(Effect.provide(context))
 
-        const examine = Effect.fn("Findings.examine")(function* (personId: PersonId) {
-          if (!(yield* roles.isOperator(personId, "none"))) return yield* roleRequired("an active operator")
+        const report = Effect.gen(function* () {
           const process = ok("instance", `process ${pid} on ${originAt(config)}`)
           const [database, broker] = yield* look
           const items = sorted([...settingsFound(config), process, ...database, ...broker])
@@ -57,7 +58,12 @@ export class Findings extends Context.Service<Findings, {
           return { as_of, level: items[0]!.level, items } satisfies DoctorReport
         })
 
-        return Findings.of({ examine })
+        const examine = Effect.fn("Findings.examine")(function* (personId: PersonId) {
+          if (!(yield* roles.isOperator(personId, "none"))) return yield* roleRequired("an active operator")
+          return yield* report
+        })
+
+        return Findings.of({ examine, report })
       }),
     )
 }

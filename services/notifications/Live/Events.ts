@@ -25,17 +25,6 @@ export const positionOf = (lastEventId: string): Position | null => {
 
 const encoder = new TextEncoder()
 
-/** A comment, which clients ignore. */
-export const heartbeat = encoder.encode(":\n\n")
-
-const greetings = Array.from({ length: 16 }, (_, n) => encoder.encode(`retry: ${1_000 + 250 * n}\n\n`))
-
-/**
- * The beginning of the nth stream: the delay of a reconnection, in milliseconds. The delays differ, so that after a
- * restart not all clients reconnect at the same time.
- */
-export const greeting = (n: number): Uint8Array => greetings[n % greetings.length]!
-
 interface Event {
   readonly version: number
   readonly name: "notification" | "read-all" | "counts" | "reset"

@@ -21,6 +21,30 @@ const origins = Effect.map(Clients, ({ addressOf }) => (request: HttpServerReque
 }))
 
 type Request = HttpServerRequest.HttpServerRequest
+
+/** The caller of a request, by its Authorization header or by its session of the console. */
+const recognising = Effect.gen(function* () {
+  const callers = yield* CallerAuthentication
+  const byConsole = yield* ConsoleAuth
+  const originOf = yield* origins
+  const authorizationOf = (request: Request) =>
+    byConsole.covers(request) ? byConsole.authorization(request) : Effect.succeed(request.headers["authorization"])
+  const callerOf = (request: Request) =>
+    Effect.flatMap(authorizationOf(request), (authorization) => callers.recognise(authorization, originOf(request)))
+  return { authorizationOf, callerOf }
+})
+
+/** Tells, of a request that is answered for hours, whether the same caller would still be let in. */
+export const callerStanding = Effect.map(
+  recognising,
+  ({ callerOf }) => (request: Request, principal: string) =>
+    callerOf(request).pipe(
+      Effect.map((caller) => caller.principal === principal ? "admitted" as const : "refused" as const),
+      Effect.catchTag("DependencyUnavailable", () => Effect.succeed("undecided" as const)),
+      Effect.orElseSucceed(() => "refused" as const),
+    ),
+)
+
 type Next<E, R> = Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>
 type ForEndpoint = { readonly endpoint: HttpApiEndpoint.Top }
 
@@ -34,7 +58,7 @@ export const managed = (rates: Rates) =>
       const callers = yield* CallerAuthentication
       const originOf = yield* origins
       const spend = spending(yield* RateLimits, rates)
-      const byConsole = yield* ConsoleAuth
+      const { authorizationOf } = yield* recognising
 
       const serve = Effect.fnUntraced(
         function* <E, R>(next: Next<E, R>, caller: Caller["Service"], request: Request) {
@@ -77,9 +101,7 @@ export const managed = (rates: Rates) =>
       return Managed.of({
         management: Effect.fnUntraced(function* <E, R>(next: Next<E, R>, { endpoint }: ForEndpoint) {
           const request = yield* HttpServerRequest.HttpServerRequest
-          const authorization = byConsole.covers(request)
-            ? yield* byConsole.authorization(request)
-            : request.headers["authorization"]
+          const authorization = yield* authorizationOf(request)
           return yield* Context.get(endpoint.annotations, RecognisedByCommand)
             ? byCommand(next, request, authorization)
             : recognised(next, request, authorization)

@@ -33,6 +33,13 @@ export class StreamingResponse {
   }
 }
 
+/** Proxies may not buffer, store or compress a stream. */
+const headers = { "cache-control": "no-store, no-transform", "x-accel-buffering": "no" }
+
+/** An answer of Server-Sent Events. */
+export const eventStream = (flow: Flow): HttpServerResponse.HttpServerResponse =>
+  HttpServerResponse.raw(new StreamingResponse(flow), { contentType: "text/event-stream", headers })
+
 /** The flows of a server's connections; all are ended when it stops. */
 export type Flows = Set<Flow>
 

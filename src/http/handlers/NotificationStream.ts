@@ -2,13 +2,10 @@
  * The answer of `GET /v1/notifications/stream`: Server-Sent Events until the client disconnects or its credential ends.
  */
 import { Effect } from "effect"
-import { HttpServerRequest, HttpServerResponse } from "effect/http"
+import { HttpServerRequest } from "effect/http"
 import { Principal, sessionCookie } from "../../../schemas/api/CredentialsApi.ts"
 import { Live } from "../../../services/notifications/Live.ts"
-import { StreamingResponse } from "../edge/StreamingResponse.ts"
-
-/** Proxies may not buffer, store or compress the stream. */
-const headers = { "cache-control": "no-store, no-transform", "x-accel-buffering": "no" }
+import { eventStream } from "../edge/StreamingResponse.ts"
 
 export const notificationStream = Effect.fnUntraced(function* (lastEventId: string | undefined) {
   const { open } = yield* Live
@@ -19,5 +16,5 @@ export const notificationStream = Effect.fnUntraced(function* (lastEventId: stri
     lastEventId,
     sent: { authorization: sent["authorization"], cookie: cookies[sessionCookie] },
   })
-  return HttpServerResponse.raw(new StreamingResponse(outlet), { contentType: "text/event-stream", headers })
+  return eventStream(outlet)
 })

@@ -1,15 +1,19 @@
 /** Handlers of the operator's plane. */
 import { Effect } from "effect"
+import { HttpServerRequest } from "effect/http"
 import { HttpApi, HttpApiBuilder } from "effect/http-api"
 import { OperatorApi } from "../../../schemas/api/OperatorApi.ts"
 import { LettersReplayed } from "../../../schemas/identity/DeadLetterView.ts"
 import { BusStatus } from "../../../services/operations/BusStatus.ts"
 import { OperatorAudit } from "../../../services/operations/OperatorAudit.ts"
 import { OperatorDeadLetters } from "../../../services/operations/OperatorDeadLetters.ts"
+import { OperatorStream } from "../../../services/operations/OperatorStream.ts"
 import { Queues } from "../../../services/operations/Queues.ts"
 import { Findings } from "../../doctor/Findings.ts"
 import { keyed } from "./IdempotentResponse.ts"
+import { callerStanding } from "../auth/ManagementAuth.ts"
 import { personOf } from "../auth/PersonAuth.ts"
+import { eventStream } from "../edge/StreamingResponse.ts"
 
 const Api = HttpApi.make("bailiwick").add(OperatorApi)
 
@@ -55,6 +59,8 @@ export const operator = HttpApiBuilder.group(
     const letters = yield* OperatorDeadLetters
     const waiting = yield* Queues
     const streams = yield* BusStatus
+    const stream = yield* OperatorStream
+    const standingOf = yield* callerStanding
     return handlers.handleAll({
       doctor: Effect.fnUntraced(function* () {
         return yield* findings.examine((yield* personOf).personId).pipe(Effect.catchTag("SqlError", Effect.die))
@@ -69,6 +75,11 @@ export const operator = HttpApiBuilder.group(
       }),
       queues: Effect.fnUntraced(function* () {
         return yield* waiting.read((yield* personOf).personId).pipe(Effect.catchTag("SqlError", Effect.die))
+      }),
+      streamOperations: Effect.fnUntraced(function* () {
+        const { personId, principal } = yield* personOf
+        const standing = standingOf(yield* HttpServerRequest.HttpServerRequest, principal)
+        return eventStream(yield* stream.open({ personId, standing }))
       }),
       busStreams: Effect.fnUntraced(function* () {
         return yield* streams.read((yield* personOf).personId).pipe(Effect.catchTag("SqlError", Effect.die))

@@ -6,8 +6,8 @@ import { KeyUses } from "../../../services/authentication/KeyUses.ts"
 import { ApiKeys } from "../../../services/accounts/ApiKeys.ts"
 import { Principals, type Sent } from "../../../services/authentication/Principals.ts"
 import { Live } from "../../../services/notifications/Live.ts"
-import { heartbeat } from "../../../services/notifications/Live/Events.ts"
 import { LiveClient } from "../../../services/notifications/Live/LiveClient.ts"
+import { heartbeat } from "../../../services/platform/StreamOutlet.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { account, ground, sessions, signedIn } from "../../support/TestAccounts.ts"
 import { announce, notice } from "./NotificationFixture.ts"
@@ -157,14 +157,14 @@ describe("the outlet of a live stream", () => {
   it("is ended if its client accepts nothing for 45 seconds, not if it has nothing to send", () => {
     const { outlet, seen, time } = made()
     outlet.push(chunk)
-    for (time.now = 1_000; time.now <= 45_000; time.now += 1_000) outlet.beat(heartbeat)
+    for (time.now = 1_000; time.now <= 45_000; time.now += 1_000) outlet.beat()
     assert.isFalse(outlet.ended)
     time.now = 46_000
-    outlet.beat(heartbeat)
+    outlet.beat()
     assert.deepStrictEqual([outlet.ended, seen.left], [true, 1])
     const read = made()
     read.attach()
-    for (; read.time.now < 300_000; read.time.now += 1_000) read.outlet.beat(heartbeat)
+    for (; read.time.now < 300_000; read.time.now += 1_000) read.outlet.beat()
     assert.strictEqual(read.seen.taken, 19 * heartbeat.length)
     read.outlet.end()
     assert.deepStrictEqual([read.seen.ended, read.seen.left], [[true], 1])

@@ -82,13 +82,17 @@ const eventOf = (block: string): LiveEvent | null => {
 }
 
 /** Opens a stream, as EventSource does with its last id. */
-export const follow = Effect.fnUntraced(function* (headers: Headers, lastEventId?: string) {
+export const follow = Effect.fnUntraced(function* (
+  headers: Headers,
+  lastEventId?: string,
+  path = "/v1/notifications/stream",
+) {
   const { port } = yield* Server
   const events = yield* Queue.unbounded<LiveEvent | null>()
   return yield* Effect.callback<Reader>((resume) => {
     const asking = request({
       port,
-      path: "/v1/notifications/stream",
+      path,
       headers: {
         accept: "text/event-stream",
         ...headers,

@@ -55,7 +55,12 @@ const wholeAnswer = (part: Schema): Schema => {
   return { ...answer, headers: Object.fromEntries(named) }
 }
 
-/** The operations that take a management token. */
+const streams = (operation: Operation) => "text/event-stream" in (operation.responses["200"]?.content ?? {})
+
+/**
+ * The operations that take a management token. A live stream's answer has no end and is no JSON: its callers and answers
+ * are tested in test/src/http/handlers/OperatorEvents.test.ts.
+ */
 export const operations: ReadonlyArray<Operation> = Object.entries<Record<string, Schema>>(spec.paths).flatMap((
   [template, methods],
 ) =>
@@ -71,7 +76,7 @@ export const operations: ReadonlyArray<Operation> = Object.entries<Record<string
     method: method.toUpperCase(),
     template,
   }))
-)
+).filter((operation) => !streams(operation))
 
 /** The pointer to the answer of a status in the document; the common problems' where the operation names none. */
 export const answerPath = ({ method, template }: Operation, status: string): ReadonlyArray<string> => {

@@ -1,0 +1,14 @@
+/** Whether a page shows what is the case now, or its stream is cut. */
+import type { JSX } from "preact"
+import type { Cut } from "../OperatorEvents.ts"
+import { When } from "./When.tsx"
+
+export const LiveState = ({ cut }: { readonly cut: Cut }): JSX.Element => (
+  <div role="status">
+    {cut.value === null ? <p class="note">Live: this page follows what happens.</p> : (
+      <p class="banner">
+        The live stream is cut. This page is as of <When at={cut.value} exact />, and goes on by itself.
+      </p>
+    )}
+  </div>
+)

@@ -19,15 +19,15 @@ const subjects = ["queues", "backlogs", "dead-letters", "findings"] as const
 const silenceMillis = 15_000
 const againMillis = 5_000
 
-/** When the last event came before the stream was cut; null while it goes on. */
-export type Cut = ReadonlySignal<string | null>
+/** When the last event came before the stream was cut; null while it goes on, undefined before its first event. */
+export type Cut = ReadonlySignal<string | null | undefined>
 
 /**
  * Follows the stream. The browser itself connects anew; where the server refuses, `refused` is called, which asks the API
  * and so finds out why. Each connection begins with the whole state, so nothing is missed by a cut.
  */
 export const useOperatorEvents = (handlers: Handlers, refused: () => unknown): Cut => {
-  const cut = useSignal<string | null>(null)
+  const cut = useSignal<string | null | undefined>(undefined)
   const latest = useRef({ handlers, refused })
   latest.current = { handlers, refused }
   useEffect(() => {

@@ -115,12 +115,15 @@ const SendSpan = ({ close, done }: Opened): JSX.Element => {
   )
 }
 
-/** Asks for the page again when the dead letters change. Gives when the stream was cut. */
+/**
+ * Asks for the page again when the dead letters change, and at the first event: a delivery may have been given up between
+ * the page's first answer and that event. Gives when the stream was cut.
+ */
 const useChanges = (reload: () => unknown): Cut => {
   const seen = useRef<string | null>(null)
   const onChange = (standing: unknown) => {
     const now = JSON.stringify(standing)
-    if (seen.current !== null && seen.current !== now) void reload()
+    if (seen.current !== now) void reload()
     seen.current = now
   }
   return useOperatorEvents({ "dead-letters": onChange }, reload)

@@ -11,6 +11,7 @@ import { Page } from "../parts/Page.tsx"
 import { acknowledged, decided, delivered, effective, StateBadge } from "../parts/StateBadge.tsx"
 import { Table } from "../parts/Table.tsx"
 import { When } from "../parts/When.tsx"
+import { useProjectNames } from "../ProjectNames.ts"
 import { useResource } from "../Resource.ts"
 
 type Explanation = AnswerOf<"explainAccess">
@@ -65,7 +66,11 @@ const Asked = ({ names, of }: { readonly of: Explanation["request"]; readonly na
   </section>
 )
 
-const Versions = ({ names, of }: { readonly of: Explanation["versions"]; readonly names: Name }): JSX.Element => (
+const Versions = ({ names, of, projects }: {
+  readonly of: Explanation["versions"]
+  readonly names: Name
+  readonly projects: Name
+}): JSX.Element => (
   <section aria-labelledby="versions">
     <h2 id="versions">Versions</h2>
     <Table
@@ -79,7 +84,7 @@ const Versions = ({ names, of }: { readonly of: Explanation["versions"]; readonl
         { head: "State", cell: ({ state }) => <Badge tone={state === "active" ? "good" : "off"}>{state}</Badge> },
         {
           head: "Project",
-          cell: ({ project_id }) => <a href={`/console/projects/${project_id}`}>{project_id}</a>,
+          cell: ({ project_id }) => <a href={`/console/projects/${project_id}`}>{projects(project_id)}</a>,
         },
         { head: "Role", cell: ({ role }) => role },
         {
@@ -157,6 +162,7 @@ const AccessExplanation = ({ params }: { readonly params: Params }): JSX.Element
     `explanation ${institution_id} ${access_id}`,
     (signal) => ask("explainAccess", { params: { institution_id, access_id } }, { signal }),
   )
+  const projects = useProjectNames(institution_id)
   const found = explanation.value.value
   const names = useNames(found === undefined ? [] : peopleOf(found))
   return (
@@ -172,7 +178,7 @@ const AccessExplanation = ({ params }: { readonly params: Params }): JSX.Element
         <>
           <InEffect of={found.effective} />
           <Asked of={found.request} names={names} />
-          <Versions of={found.versions} names={names} />
+          <Versions of={found.versions} names={names} projects={projects} />
           <Reviews of={found.reviews} names={names} />
         </>
       )}

@@ -11,24 +11,14 @@ import { lastOf, NextPage, pageSize } from "../../parts/NextPage.tsx"
 import { Table } from "../../parts/Table.tsx"
 import { filterOf } from "../../parts/TextFilter.tsx"
 import { When } from "../../parts/When.tsx"
+import { useProjectNames } from "../../ProjectNames.ts"
 import { useResource } from "../../Resource.ts"
 import type { Shown } from "./Members.tsx"
 
-/** The names of the institution's first hundred projects; the id of any other one. */
-const useProjectNames = (institution_id: string): (id: string) => string => {
-  const projects = useResource(
-    `project names ${institution_id}`,
-    (signal) => ask("listProjects", { params: { institution_id }, query: { limit: "100" } }, { signal }),
-  )
-  const known = new Map(projects.value.value?.items.map(({ name, project_id }) => [project_id as string, name]))
-  return (id) => known.get(id) ?? id
-}
-
 /** The chosen past time, in the address as UTC and in the field as the visitor's own time. */
 const AsOf = (): JSX.Element => {
-  const at = filterOf("at")
-  const millis = Date.parse(at ?? "")
-  const own = Number.isNaN(millis) ? "" : new Date(millis - new Date(millis).getTimezoneOffset() * 60_000).toISOString()
+  const millis = Date.parse(filterOf("at") ?? "")
+  const own = new Date(millis - new Date(millis).getTimezoneOffset() * 60_000)
   return (
     <div class="filters">
       <div class="field">
@@ -36,7 +26,8 @@ const AsOf = (): JSX.Element => {
         <input
           id="as-of"
           type="datetime-local"
-          value={own.slice(0, 16)}
+          // The last day that there is may be none in the visitor's zone.
+          value={Number.isNaN(own.getTime()) ? "" : own.toISOString().slice(0, 16)}
           onChange={({ currentTarget: { value } }) =>
             setQuery({ at: value === "" ? undefined : new Date(value).toISOString(), access: undefined })}
         />

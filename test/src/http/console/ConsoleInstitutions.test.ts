@@ -60,6 +60,19 @@ const asked = (page: Page, path: string, method = "GET", body: unknown = null) =
     )
   )
 
+/** The headings of tables of which a word stands on two lines. */
+const torn = (page: Page) =>
+  Effect.promise(() =>
+    page.evaluate(() =>
+      [...document.querySelectorAll("th")].filter((head) => {
+        const range = document.createRange()
+        range.selectNodeContents(head)
+        const lines = new Set([...range.getClientRects()].map(({ top }) => top))
+        return lines.size > head.textContent.trim().split(" ").length
+      }).map((head) => head.textContent)
+    )
+  )
+
 layer(Layer.merge(staged(), Chromium.layer), { excludeTestServices: true, timeout: "4 minutes" })(
   "institutions at the console",
   (it) => {
@@ -178,11 +191,18 @@ layer(Layer.merge(staged(), Chromium.layer), { excludeTestServices: true, timeou
         yield* heading(sam.page, "Access of Pat")
         yield* text(sam.page, "not in effect because the project is withdrawn")
         yield* text(sam.page, "the directory granted this Access")
+        // Its project by its name, as in the list before.
+        yield* text(sam.page, "Fern Portal")
         yield* everyLook(sam, "access-explanation")
+        assert.deepStrictEqual(yield* torn(sam.page), [])
         yield* sam.open(`${fern}/access/${randomUUID()}`, "Access")
         yield* text(sam.page, "There is no such thing, or it is not yours.")
         yield* sam.open(`${fern}?at=2001-01-01T00:00:00.000Z`, "Fern")
         yield* text(sam.page, "No person had Access then.")
+        // The last moment that a Date has: east of Greenwich it has none of its own.
+        yield* Effect.promise(() => sam.page.emulateTimezone("Europe/Berlin"))
+        yield* sam.open(`${fern}?at=%2B275760-09-13T00:00:00Z`, "Fern")
+        yield* text(sam.page, "at: Input should be")
       }))
 
     it.effect("ids of another institution are answered as unknown ones", () =>

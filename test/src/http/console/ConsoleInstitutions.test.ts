@@ -194,6 +194,7 @@ layer(Layer.merge(staged(), Chromium.layer), { excludeTestServices: true, timeou
         // Its project by its name, as in the list before.
         yield* text(sam.page, "Fern Portal")
         yield* everyLook(sam, "access-explanation")
+        yield* Effect.promise(() => sam.page.setViewport({ width: 900, height: 800 }))
         assert.deepStrictEqual(yield* torn(sam.page), [])
         yield* sam.open(`${fern}/access/${randomUUID()}`, "Access")
         yield* text(sam.page, "There is no such thing, or it is not yours.")

@@ -491,6 +491,8 @@ export interface Operations {
   readonly "POST /v1/operations/signing-keys/{kid}/compromise": { readonly request: { readonly params: { readonly kid: string }; readonly body: Reason }; readonly answer: SigningKeyRing }
   /** The keys that sign lifecycle messages, and who a transition waits for; for operators */
   readonly "GET /v1/operations/signing-keys": { readonly request: None; readonly answer: SigningKeyRing }
+  /** Follow queues, backlogs, dead letters and findings live, for operators */
+  readonly "GET /v1/operations/stream": { readonly request: None; readonly answer: string }
   /** The broker's streams and how far their consumers are, for operators */
   readonly "GET /v1/operations/streams": { readonly request: None; readonly answer: BusReport }
   /** The 20 webhooks with the most deliveries that wait, for operators */

@@ -89,6 +89,8 @@ export const descriptions: Readonly<Record<string, string>> = {
   countDeadLetters: "With the values that the POST would have.",
   replayDeadLetters: "The audit keeps the reason beside the operator. A webhook that was deleted gets nothing.",
   replayDeadLetter: "The audit keeps the reason beside the operator.",
+  streamOperations:
+    "Server-Sent Events. Each event has the whole state of its subject, and a connection begins with all of them: after a cut, connect again. Ten streams a person.",
   queues: "`capped` where a queue holds more than is counted.",
   busStreams: "`items` is null where the broker does not answer.",
   listBacklogs: "To see which endpoint holds deliveries up.",

@@ -5,9 +5,9 @@ import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import process from "node:process"
-import { headersFor } from "../../../services/webhooks/Signer.ts"
-import { clientFolder, clientRuntimes, clientSnippets, installClient } from "../../support/ClientPackage.ts"
-import { root } from "../../support/Processes.ts"
+import { headersFor } from "../../services/webhooks/Signer.ts"
+import { clientFolder, clientRuntimes, clientSnippets, installClient } from "../support/ClientPackage.ts"
+import { root } from "../support/Processes.ts"
 
 const secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 

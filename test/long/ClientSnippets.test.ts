@@ -12,12 +12,12 @@ import { join } from "node:path"
 import { client, problems } from "../../sdk/client/Client.ts"
 import { clientRuntimes, clientSnippets, installClient } from "../support/ClientPackage.ts"
 import { home, start } from "../support/Processes.ts"
-import { fixture, type ProgramFixture } from "./support/ProgramFixture.ts"
-import { type Arrival, receiver } from "./support/Receiver.ts"
-import { until } from "./support/Until.ts"
-import { mailEvent } from "./support/EventFeed.ts"
+import { fixture, type ProgramFixture } from "../e2e/support/ProgramFixture.ts"
+import { type Arrival, receiver } from "../e2e/support/Receiver.ts"
+import { until } from "../e2e/support/Until.ts"
+import { mailEvent } from "../e2e/support/EventFeed.ts"
 
-class Around extends Context.Service<Around, ProgramFixture>()("bailiwick/test/e2e/ClientSnippets/Around") {
+class Around extends Context.Service<Around, ProgramFixture>()("bailiwick/test/long/ClientSnippets/Around") {
   static readonly layer = Layer.effect(Around, fixture())
 }
 

@@ -64,7 +64,10 @@ describe("a process without the owner's credentials", () => {
         const refused = yield* cli(env, "migrate")
         assert.strictEqual(refused.code, 1)
         assert.match(refused.output, /does not own the tables: set DATABASE_OWNER_URL to the role that does\n$/)
-        assert.match((yield* cli(env, "doctor")).output, /FAIL\s+schema\s+migration 0 of .*with DATABASE_OWNER_URL/)
+        assert.match(
+          (yield* cli(env, "doctor")).output,
+          /FAIL\s+schema\s+the database is too old for this program: migration 0 of .*with DATABASE_OWNER_URL/,
+        )
         const migrated = yield* cli({ ...env, DATABASE_OWNER_URL: ownerUrl }, "migrate")
         assert.strictEqual(migrated.code, 0, migrated.output)
         yield* program.line(/bailiwick ready on http/)

@@ -15,7 +15,7 @@ export type Handlers = { readonly [Subject in keyof Events]?: (data: Events[Subj
 
 const subjects = ["queues", "backlogs", "dead-letters", "findings"] as const
 
-/** Queues are told every second, so that a stream without any event for this long is cut, whatever the browser thinks. */
+/** The server sends queues every second: a stream without an event for so many milliseconds is cut. */
 const silenceMillis = 15_000
 const againMillis = 5_000
 

@@ -25,7 +25,7 @@ export interface Run {
 export interface Claim {
   readonly name: string
   readonly title: string
-  /** It is measured once, whatever the number of rounds. */
+  /** The claim is measured once, also where others are measured in rounds. */
   readonly once?: true
   readonly measure: (run: Run) => Effect.Effect<Finding, BenchError, Scope.Scope>
 }

@@ -1,4 +1,4 @@
-/** Whether a page shows what is the case now, or its stream is cut. */
+/** Whether the page's stream is open; a cut one leaves the page as it was. */
 import type { JSX } from "preact"
 import type { Cut } from "../OperatorEvents.ts"
 import { When } from "./When.tsx"

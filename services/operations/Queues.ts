@@ -99,7 +99,7 @@ export class Queues extends Context.Service<Queues, {
   readonly read: (personId: PersonId) => Effect.Effect<QueueReport, RoleRequired | SqlError.SqlError>
   /** The 20 webhooks with the most deliveries that wait, the most first. */
   readonly webhooks: (personId: PersonId) => Effect.Effect<WebhookBacklogs, RoleRequired | SqlError.SqlError>
-  /** Both at once, for nobody in particular: the caller has asked for the operator's role. */
+  /** Both at once. Checks no role: the caller has checked that the person is an operator. */
   readonly observed: Effect.Effect<
     { readonly queues: QueueReport; readonly backlogs: WebhookBacklogs },
     SqlError.SqlError

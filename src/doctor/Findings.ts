@@ -36,7 +36,7 @@ const inTime = <R>(what: string, checks: Effect.Effect<ReadonlyArray<Finding>, n
 export class Findings extends Context.Service<Findings, {
   /** Runs every check now; RoleRequired unless the person is an active operator. */
   readonly examine: (personId: PersonId) => Effect.Effect<DoctorReport, RoleRequired | SqlError.SqlError>
-  /** The same for nobody in particular: the caller has asked for the operator's role. */
+  /** The same. Checks no role: the caller has checked that the person is an operator. */
   readonly report: Effect.Effect<DoctorReport>
 }>()("bailiwick/src/doctor/Findings") {
   static readonly layer = (config: AppConfig, natsUrl: Redacted.Redacted) =>

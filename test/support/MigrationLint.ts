@@ -134,7 +134,7 @@ const noted = (node: Node, state: State) => {
   if ("CreateStmt" in node) state.made.add(nameOf(node.CreateStmt.relation))
 }
 
-/** What is wrong with the statements of one migration, in their order; empty where nothing is. */
+/** The faults of a migration's statements, in their order; empty where it has none. */
 export const lintMigration = async (statements: ReadonlyArray<string>): Promise<ReadonlyArray<string>> => {
   const state: State = { made: new Set(), contracts: false }
   const faults: Array<string> = []

@@ -126,7 +126,7 @@ const introduction = (value: string): ReadonlyArray<Html> =>
     part.startsWith("## ") ? html`<h2>${part.slice("## ".length)}</h2>` : html`<p>${prose(part)}</p>`
   )
 
-// The ids stand inside what is folded: a browser that goes to one unfolds what is around it.
+// The ids stand inside the folded parts: a browser that goes to an id unfolds the part that holds it.
 const folded = (id: string, head: Html, content: Html): Html =>
   html`
     <details class="fold">

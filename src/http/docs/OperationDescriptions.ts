@@ -31,7 +31,7 @@ export const descriptions: Readonly<Record<string, string>> = {
   retryDelivery:
     "409 while an attempt is under way, and once it has ended. Sixty a minute and account, with cancellations.",
   cancelDelivery:
-    "No attempt follows; it ends as a dead letter that can be replayed. 409 while an attempt is under way.",
+    "No attempt follows, and it can be replayed while its webhook exists. 409 while an attempt is under way, and once it has ended.",
   replayDelivery: "409 while it has not ended. A receiver that drops repeats by `webhook-id` knows it.",
   listAllDeliveries:
     "A page with a filter looks at some 20,000 deliveries: it may be short, and `next_after_id` leads on.",

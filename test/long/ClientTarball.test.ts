@@ -17,7 +17,7 @@ const request = JSON.parse(process.env.REQUEST)
 const event = await verifyWebhook(request)
 const changed = await verifyWebhook({ ...request, body: request.body + " " }).catch((error) => error)
 const lost = await client({ url: "http://127.0.0.1:1", retries: 0 }).get("/v1/webhooks/").catch((error) => error)
-console.log(event.event, changed instanceof WebhookRefused, lost instanceof problems.unreachable)
+console.log([event.event, changed instanceof WebhookRefused, lost instanceof problems.unreachable].join(" "))
 `
 
 /** What a command prints; fails with all that it said. */

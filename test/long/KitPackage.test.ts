@@ -16,7 +16,9 @@ import { fixture, ids } from "../e2e/support/ProgramIdentity.ts"
 import { root, runtime, start } from "../support/Processes.ts"
 
 const run = async (cwd: string, file: string, ...args: ReadonlyArray<string>) => {
-  const { stderr, stdout } = await promisify(execFile)(file, [...args], { cwd, env: { ...process.env, NO_COLOR: "1" } })
+  // Node warns of two variables that contradict each other.
+  const { FORCE_COLOR: _, ...own } = process.env
+  const { stderr, stdout } = await promisify(execFile)(file, [...args], { cwd, env: { ...own, NO_COLOR: "1" } })
   return stdout + stderr
 }
 

@@ -8,6 +8,7 @@ import { ReasonBody } from "../identity/DecisionReason.ts"
 import { receiptProblems } from "../problems/IdempotencyProblems.ts"
 import * as Problems from "../problems/IdentityProblems.ts"
 import { answerHeader } from "./AnswerHeader.ts"
+import { dryRun } from "./DryRun.ts"
 import { RequestValidation, strictBody } from "./RequestValidation.ts"
 import { Managed, RecognisedByCommand } from "./ManagementApi.ts"
 
@@ -55,9 +56,10 @@ export class AccessReviewsApi extends HttpApiGroup.make("access-grant-reviews")
       "/v1/institutions/:institution_id/access-grant-reviews/:review_id/approve",
       {
         params: review,
+        query: dryRun,
         headers: matching,
         payload: ReasonBody,
-        success: GrantReceipt,
+        success: [GrantReceipt, HttpApiSchema.NoContent],
         error: [
           ...Problems.roleProblems,
           ...receiptProblems,

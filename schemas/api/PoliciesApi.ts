@@ -1,12 +1,13 @@
 /** `/v1/policies/reviews`: holders of the required roles decide requests (docs/api/identity.md). */
 import { Effect, Schema } from "effect"
-import { HttpApi, HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
+import { HttpApi, HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { PolicyReviewId } from "../BrandedIds.ts"
 import { keyed, optionallyKeyed } from "../identity/IdempotencyKey.ts"
 import { Approval, PolicyReview, PolicyReviews, PolicyReviewState } from "../identity/PolicyReview.ts"
 import { receiptProblems } from "../problems/IdempotencyProblems.ts"
 import * as Problems from "../problems/IdentityProblems.ts"
 import { QueryOneOf, QueryUuid } from "../Validation/Scalars.ts"
+import { dryRun } from "./DryRun.ts"
 import { RequestValidation, strictBody } from "./RequestValidation.ts"
 import { Managed, RecognisedByCommand } from "./ManagementApi.ts"
 
@@ -39,9 +40,10 @@ export class PoliciesApi extends HttpApiGroup.make("policies")
     }).annotate(OpenApi.Summary, "The reviews that the caller may act on, oldest first"),
     HttpApiEndpoint.post("approvePolicyReview", "/v1/policies/reviews/:review_id/approve", {
       params: review,
+      query: dryRun,
       headers: keyed,
       payload: Approval,
-      success: PolicyReview,
+      success: [PolicyReview, HttpApiSchema.NoContent],
       error: [
         ...refusals,
         Problems.EnvironmentHeld,

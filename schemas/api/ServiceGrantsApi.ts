@@ -9,6 +9,7 @@ import { receiptProblems } from "../problems/IdempotencyProblems.ts"
 import * as Problems from "../problems/IdentityProblems.ts"
 import { QueryUuid } from "../Validation/Scalars.ts"
 import { answerHeader } from "./AnswerHeader.ts"
+import { dryRun } from "./DryRun.ts"
 import { RequestValidation, strictBody } from "./RequestValidation.ts"
 import { Managed } from "./ManagementApi.ts"
 
@@ -44,9 +45,10 @@ export class ServiceGrantsApi extends HttpApiGroup.make("lifecycle-service-grant
       .annotate(OpenApi.Transform, answerHeader(200, "Link", "RFC 8288: the next page, where this one is full.")),
     HttpApiEndpoint.post("approveLifecycleServiceGrant", `${path}/:grant_id/approve`, {
       params: grant,
+      query: dryRun,
       headers: keyed,
       payload: LifecycleServiceApproval,
-      success: GrantRead,
+      success: [GrantRead, HttpApiSchema.NoContent],
       error: [
         ...Problems.roleProblems,
         ...receiptProblems,

@@ -344,7 +344,7 @@ export interface Operations {
   /** The event types, with an example of each and your webhooks that take it */
   readonly "GET /v1/event-types": { readonly request: None; readonly answer: EventTypes }
   /** Approve the Sponsor's locked decision, as another, effective administrator */
-  readonly "POST /v1/institutions/{institution_id}/access-grant-reviews/{review_id}/approve": { readonly request: { readonly params: { readonly institution_id: string; readonly review_id: string }; readonly headers?: { readonly "if-match"?: string | undefined }; readonly body: Reason }; readonly answer: GrantReceipt }
+  readonly "POST /v1/institutions/{institution_id}/access-grant-reviews/{review_id}/approve": { readonly request: { readonly params: { readonly institution_id: string; readonly review_id: string }; readonly query?: { readonly dry_run?: boolean | undefined }; readonly headers?: { readonly "if-match"?: string | undefined }; readonly body: Reason }; readonly answer: GrantReceipt | undefined }
   /** End a review's authority; the Access and the evidence stay as they are */
   readonly "POST /v1/institutions/{institution_id}/access-grant-reviews/{review_id}/revoke": { readonly request: { readonly params: { readonly institution_id: string; readonly review_id: string }; readonly headers?: { readonly "if-match"?: string | undefined }; readonly body: Reason }; readonly answer: GrantReceipt }
   /** Reviews of Access grants with their present validity, and the Access that could be proposed */
@@ -504,7 +504,7 @@ export interface Operations {
   /** Make a person, as an operator or a directory service */
   readonly "POST /v1/people": { readonly request: { readonly body: PersonCreate }; readonly answer: CreatedPerson }
   /** Approve in a role that the caller holds; the last approval carries the request out */
-  readonly "POST /v1/policies/reviews/{review_id}/approve": { readonly request: { readonly params: { readonly review_id: string }; readonly body: Approval }; readonly answer: PolicyReview }
+  readonly "POST /v1/policies/reviews/{review_id}/approve": { readonly request: { readonly params: { readonly review_id: string }; readonly query?: { readonly dry_run?: boolean | undefined }; readonly body: Approval }; readonly answer: PolicyReview | undefined }
   /** Decline in a role in which the caller could approve */
   readonly "POST /v1/policies/reviews/{review_id}/decline": { readonly request: { readonly params: { readonly review_id: string }; readonly body: Approval }; readonly answer: PolicyReview }
   /** The reviews that the caller may act on, oldest first */
@@ -516,7 +516,7 @@ export interface Operations {
   /** Propose to launch a project, as an active owner */
   readonly "POST /v1/projects/{project_id}/launch-proposals": { readonly request: { readonly params: { readonly project_id: string }; readonly body: LaunchCreate }; readonly answer: LaunchProposal }
   /** Approve a service grant, as an independent administrator */
-  readonly "POST /v1/projects/{project_id}/lifecycle-service-grants/{grant_id}/approve": { readonly request: { readonly params: { readonly project_id: string; readonly grant_id: string }; readonly body: LifecycleServiceApproval }; readonly answer: GrantRead }
+  readonly "POST /v1/projects/{project_id}/lifecycle-service-grants/{grant_id}/approve": { readonly request: { readonly params: { readonly project_id: string; readonly grant_id: string }; readonly query?: { readonly dry_run?: boolean | undefined }; readonly body: LifecycleServiceApproval }; readonly answer: GrantRead | undefined }
   /** End a service grant at once; ending it again shows its present state */
   readonly "POST /v1/projects/{project_id}/lifecycle-service-grants/{grant_id}/revoke": { readonly request: { readonly params: { readonly project_id: string; readonly grant_id: string }; readonly body: Reason }; readonly answer: GrantRead }
   /** The project's service grants, oldest first */

@@ -145,6 +145,8 @@ export interface Fenced<F = never> {
   /** The name of what commands lose races about (FencedWrite.ts). */
   readonly turn: string
   readonly admissions: ReadonlyArray<Admission>
+  /** Whether the command ends with its decision: nothing is written. */
+  readonly dryRun?: boolean | undefined
   /** The refusal that an error of the write means for the caller; null where the caller is not at fault. */
   readonly refused?: ((error: SqlError.SqlError) => F | null) | undefined
 }
@@ -152,18 +154,17 @@ export interface Fenced<F = never> {
 /** Runs a command from its load to its write; a command that lost a race begins anew, three times. */
 export const fenced = <A, E, R, F = never>(
   sql: PgClient.PgClient,
-  { admissions, refused = () => null, turn }: Fenced<F>,
+  { admissions, dryRun = false, refused = () => null, turn }: Fenced<F>,
   command: Effect.Effect<A, E, R>,
 ): Effect.Effect<A, Repeatedly<E | F> | NotAdmitted, Exclude<R, UnitOfWork>> =>
   Effect.suspend(() => {
     let attempts = 0
     const once = Effect.suspend(() => {
       const unit: PreparedWrite = { ...preparedWrite(), repeated: attempts++ > 0, admissions }
-      return writePrepared(
-        sql,
-        unit,
-        Effect.tap(admitted(sql, unit, command), () => faultPoint("decision.written")),
-      )
+      const decision = admitted(sql, unit, command)
+      return dryRun
+        ? Effect.provideService(decision, UnitOfWork, unit)
+        : writePrepared(sql, unit, Effect.tap(decision, () => faultPoint("decision.written")))
     })
     const tried = Effect.catch(
       once,

@@ -42,6 +42,11 @@ export interface Asked {
   readonly body: unknown
   readonly ifMatch?: string | undefined
   readonly portalBinding?: string | undefined
+  /**
+   * Whether the command is decided only: what it wrote is taken back, its key is not used, and the answer is a 204
+   * without a body.
+   */
+  readonly dryRun?: boolean | undefined
 }
 
 /** How a result is answered. `keep` makes the receipt's body where that must hold less than the answer. */
@@ -63,6 +68,13 @@ interface Kept {
   readonly receipt_status: number
   readonly receipt_body: string
 }
+
+/** Takes a transaction back whose command was only to be decided. */
+class DryRunDone {
+  readonly _tag = "DryRunDone"
+}
+
+const dryRunAnswer: Answer = { status: 204, body: "", replayed: false }
 
 /** The answer of an admission that found a receipt: the command was decided before. */
 class Known {
@@ -244,8 +256,17 @@ export class Idempotency extends Context.Service<Idempotency, {
         return Effect.provideService(run(work, { faults: "decision" }), Database, database)
       }
 
+      /** Runs `command` in a transaction that is rolled back. */
+      const takenBack = <A, E, R>(command: Effect.Effect<A, E, R>) =>
+        run(Effect.andThen(command, Effect.fail(new DryRunDone()))).pipe(
+          Effect.provideService(Database, database),
+          Effect.catchIf((error) => error instanceof DryRunDone, () => Effect.succeed(dryRunAnswer)),
+        )
+
       const runKeyed: Idempotency["Service"]["run"] = (asked, form, command) =>
-        asked.key === null
+        asked.dryRun === true
+          ? takenBack(command)
+          : asked.key === null
           ? committed(asked, form, command)
           : alone(asked, (waited) => committed(asked, form, command, waited))
 
@@ -282,6 +303,10 @@ export class Idempotency extends Context.Service<Idempotency, {
         Exclude<R, UnitOfWork>
       > => {
         const { admissions = [], turn = asked.path } = asked
+        if (asked.dryRun === true) {
+          const decided = fenced(sql, { admissions, refused: asked.refused, turn, dryRun: true }, command)
+          return Effect.as(decided, dryRunAnswer).pipe(Effect.provideService(Database, database))
+        }
         const refused = (error: SqlError.SqlError) =>
           asked.key !== null && waitedFor(error, "idempotency_receipts")
             ? new IdempotencyInProgress({ retry_after: 1 })

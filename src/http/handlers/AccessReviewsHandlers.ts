@@ -33,7 +33,7 @@ export const accessReviews = HttpApiBuilder.group(
           reviews.propose({ ...payload, personId, institutionId: params.institution_id }),
         )
       }),
-      approveAccessGrantReview: Effect.fnUntraced(function* ({ params, payload }) {
+      approveAccessGrantReview: Effect.fnUntraced(function* ({ params, payload, query }) {
         const { personId, principal } = yield* personIn
         const decision = {
           personId,
@@ -44,7 +44,7 @@ export const accessReviews = HttpApiBuilder.group(
           stepUp: yield* approving,
         }
         return yield* keyedFenced(
-          { principal, payload, status: 200, success: GrantReceipt, headers: etag },
+          { principal, payload, status: 200, success: GrantReceipt, headers: etag, dryRun: query.dry_run },
           reviews.approve(decision),
         )
       }),

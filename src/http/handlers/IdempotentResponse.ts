@@ -26,6 +26,8 @@ export interface IdempotentResponse<A, I> {
   readonly success: Schema.Codec<A, I>
   /** The result as the receipt keeps it, without secrets, which are shown only once. */
   readonly keep?: (result: A) => A
+  /** Whether the command is only decided (services/platform/security/Idempotency.ts): the answer is 204. */
+  readonly dryRun?: boolean | undefined
   /** Headers made from the answer's body, for example its ETag. */
   readonly headers?: (body: I) => Readonly<Record<string, string>>
 }
@@ -45,6 +47,7 @@ const asked = Effect.fnUntraced(function* <A, I>(how: IdempotentResponse<A, I>) 
     body: how.payload === undefined ? undefined : yield* bodyOf(request),
     ifMatch: request.headers["if-match"],
     portalBinding: request.headers["x-portal-binding"],
+    dryRun: how.dryRun,
   } satisfies Asked
 })
 
@@ -55,7 +58,7 @@ const formOf = <A, I>({ keep, status, success }: IdempotentResponse<A, I>): Answ
 }
 
 const responseOf = <A, I>(how: IdempotentResponse<A, I>, answer: Answer) =>
-  HttpServerResponse.text(answer.body, {
+  answer.status === 204 ? HttpServerResponse.empty() : HttpServerResponse.text(answer.body, {
     status: answer.status,
     contentType: "application/json",
     headers: {

@@ -24,7 +24,7 @@ export const policies = HttpApiBuilder.group(
 
     /** Runs the command in two round trips, or in a transaction where the decision turns out to need one. */
     const decided = <E, R>(
-      how: Pick<IdempotentResponse<PolicyReview, typeof PolicyReview.Encoded>, "principal" | "payload">,
+      how: Pick<IdempotentResponse<PolicyReview, typeof PolicyReview.Encoded>, "principal" | "payload" | "dryRun">,
       command: Effect.Effect<PolicyReview, E | NeedsTransaction, R>,
     ) => {
       const asked = { ...how, status: 200, success: PolicyReview }
@@ -40,9 +40,9 @@ export const policies = HttpApiBuilder.group(
         const page = { personId, state: query.state, afterId: query.after_id ?? null, limit: Number(query.limit) }
         return yield* service.list(page).pipe(Effect.catchTag("SqlError", Effect.die))
       }),
-      approvePolicyReview: Effect.fnUntraced(function* ({ params, payload }) {
+      approvePolicyReview: Effect.fnUntraced(function* ({ params, payload, query }) {
         const { decision: approval, principal } = yield* decision(params.review_id, payload)
-        return yield* decided({ principal, payload }, service.approve(approval))
+        return yield* decided({ principal, payload, dryRun: query.dry_run }, service.approve(approval))
       }),
       declinePolicyReview: Effect.fnUntraced(function* ({ params, payload }) {
         const { decision: refusal, principal } = yield* decision(params.review_id, payload)

@@ -43,7 +43,7 @@ export const serviceGrants = HttpApiBuilder.group(
         }).pipe(Effect.catchTag("SqlError", Effect.die))
         return HttpServerResponse.jsonUnsafe(page, { headers: next(page, params.project_id, limit) })
       }),
-      approveLifecycleServiceGrant: Effect.fnUntraced(function* ({ params, payload }) {
+      approveLifecycleServiceGrant: Effect.fnUntraced(function* ({ params, payload, query }) {
         const { personId, principal } = yield* personIn
         const approval = {
           personId,
@@ -53,7 +53,8 @@ export const serviceGrants = HttpApiBuilder.group(
           expectedVersion: payload.expected_version,
           stepUp: yield* approving,
         }
-        return yield* keyed({ principal, payload, status: 200, success: GrantRead }, grants.approve(approval))
+        const asked = { principal, payload, status: 200, success: GrantRead, dryRun: query.dry_run }
+        return yield* keyed(asked, grants.approve(approval))
       }),
       revokeLifecycleServiceGrant: Effect.fnUntraced(function* ({ params, payload }) {
         const { personId, principal } = yield* personIn

@@ -61,7 +61,9 @@ describe("the document of the identity API", () => {
       assert.deepInclude(header, { in: "header", required: key === "required" }, template)
       assert.deepStrictEqual(header!.schema, { type: "string", pattern: "^[\\x21-\\x7e]{1,255}$" }, template)
       if (status !== null) assert.property(responses, String(status), template)
-      assert.lengthOf(Object.keys(responses).filter((status) => status.startsWith("2")), 1, template)
+      // A dry run that would be accepted is 204.
+      const answers = parameters.some(({ name }) => name === "dry_run") ? 2 : 1
+      assert.lengthOf(Object.keys(responses).filter((status) => status.startsWith("2")), answers, template)
     }
   })
 
@@ -79,6 +81,10 @@ describe("the document of the identity API", () => {
       if (parameters.some(({ in: place }) => place === "path")) has(404)
       if (parameters.some(({ name }) => name === "idempotency-key")) has(409)
       for (const [status, { content, headers }] of Object.entries(responses)) {
+        if (status === "204") {
+          assert.isUndefined(content, operationId)
+          continue
+        }
         const success = status.startsWith("2")
         if (!success) assert.isTrue(headers!["X-Request-ID"]!.required, operationId)
         const type = status === "422" || success ? "application/json" : "application/problem+json"

@@ -106,6 +106,8 @@ export class ConsoleSessions extends Context.Service<ConsoleSessions, {
   >
   /** The live session of a cookie, noted as used now; null for any other text. */
   readonly find: (cookie: string) => Effect.Effect<ConsoleSession | null>
+  /** The same without noting a use, for an answer that lasts for hours: an open page does not keep its session alive. */
+  readonly watch: (cookie: string) => Effect.Effect<ConsoleSession | null>
   /** The access token of a session, refreshed where it is about to expire. */
   readonly accessToken: (session: ConsoleSession) => Effect.Effect<string, InvalidToken | DependencyUnavailable>
   /**
@@ -224,6 +226,25 @@ const make = Effect.fnUntraced(function* (mailIssuers: ReadonlySet<string>, leng
     Effect.provideService(Database, database),
   )
 
+  /** The live session of a cookie as it was last used at `seen`. */
+  const sessionOf = ({ account_id: accountId, person_id: personId, ...row }: Row, hash: Uint8Array, seen: number) => ({
+    id: row.id,
+    issuer: row.issuer,
+    personId,
+    accountId,
+    authTime: row.authenticated_at === null ? null : row.authenticated_at.getTime() / 1_000,
+    idleEndsAt: Math.min(seen + lengths.idle, row.ends_at.getTime()),
+    endsAt: row.ends_at.getTime(),
+    hash,
+  })
+
+  const watch = Effect.fn("ConsoleSessions.watch")(function* (cookie: string) {
+    if (!cookieFormat.test(cookie)) return null
+    const hash = hashOf(cookie)
+    const row = yield* live(hash)
+    return row === undefined ? null : sessionOf(row, hash, row.seen_at.getTime())
+  })
+
   const find = Effect.fn("ConsoleSessions.find")(function* (cookie: string) {
     if (!cookieFormat.test(cookie)) return null
     const hash = hashOf(cookie)
@@ -235,17 +256,7 @@ const make = Effect.fnUntraced(function* (mailIssuers: ReadonlySet<string>, leng
         Effect.orDie,
       )
     }
-    const { account_id: accountId, authenticated_at, ends_at, id, issuer, person_id: personId } = row
-    return {
-      id,
-      issuer,
-      personId,
-      accountId,
-      authTime: authenticated_at === null ? null : authenticated_at.getTime() / 1_000,
-      idleEndsAt: Math.min(now + lengths.idle, ends_at.getTime()),
-      endsAt: ends_at.getTime(),
-      hash,
-    }
+    return sessionOf(row, hash, now)
   })
 
   /** Whether this request may refresh the session's tokens now. */
@@ -326,7 +337,7 @@ const make = Effect.fnUntraced(function* (mailIssuers: ReadonlySet<string>, leng
     Effect.provideService(Database, database),
   )
 
-  return ConsoleSessions.of({ open, find, accessToken, close })
+  return ConsoleSessions.of({ open, find, watch, accessToken, close })
 })
 
 const placeOf = (row: string) => ({ table: "console_sessions", column: "tokens", row })

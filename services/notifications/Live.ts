@@ -10,12 +10,11 @@ import { Clock, Context, Effect, Latch, Layer } from "effect"
 import { Buffer } from "node:buffer"
 import type { Credential } from "../../schemas/api/CredentialsApi.ts"
 import { StreamLimit } from "../../schemas/problems/NotificationProblems.ts"
-import { Principals, type Sent } from "../authentication/Principals.ts"
 import { WakeUps } from "../platform/messaging/WakeUps.ts"
 import { Database } from "../platform/database/Database.ts"
 import { changes } from "./Live/ChangeFeed.ts"
 import { batchOf, positionOf } from "./Live/Events.ts"
-import { LiveClient, type Outlets } from "./Live/LiveClient.ts"
+import { LiveClient, type Outlets, type PresentedAgain } from "./Live/LiveClient.ts"
 import { greeting } from "../platform/StreamOutlet.ts"
 import { inboxesTopic } from "./Notifications.ts"
 
@@ -34,8 +33,8 @@ const together = 200
 
 export interface LiveRequest {
   readonly accountId: string
-  /** The request's credentials; they are checked again every 30 s, and the stream ends with them. */
-  readonly sent: Sent
+  /** Presents the request's credential again: it is checked every 30 s, and the stream ends with it. */
+  readonly credential: PresentedAgain
   /** The header Last-Event-ID, if the client sent one. */
   readonly lastEventId: string | undefined
 }
@@ -53,7 +52,6 @@ export class Live extends Context.Service<Live, {
     Live,
     Effect.gen(function* () {
       const { reads } = yield* Database
-      const principals = yield* Principals
       const clock = yield* Clock.Clock
       const now = () => clock.currentTimeMillisUnsafe()
       const waiter = yield* (yield* WakeUps).waiter(inboxesTopic)
@@ -118,7 +116,7 @@ export class Live extends Context.Service<Live, {
       const recheck = Effect.fnUntraced(function* (due: ReadonlyArray<LiveClient>) {
         const asked: Array<readonly [LiveClient, Credential["Service"]]> = []
         for (const outlet of due) {
-          yield* principals.present(outlet.sent).pipe(
+          yield* outlet.credential.pipe(
             Effect.map((credential) => asked.push([outlet, credential])),
             Effect.catchTag("InvalidCredentials", () => Effect.sync(() => outlet.end())),
             // The issuer's keys cannot be fetched now: the check is repeated in a second.
@@ -161,7 +159,7 @@ export class Live extends Context.Service<Live, {
       yield* forever("live notifications", turn)
       yield* forever("live notifications' heartbeat", beat)
 
-      const open = ({ accountId, lastEventId, sent }: LiveRequest) =>
+      const open = ({ accountId, credential, lastEventId }: LiveRequest) =>
         Effect.suspend(() => {
           const open = ofAccount.get(accountId) ?? 0
           if (open >= perAccount) {
@@ -172,7 +170,7 @@ export class Live extends Context.Service<Live, {
           const position = lastEventId === undefined || lastEventId === ""
             ? null
             : positionOf(lastEventId) ?? { epoch: "-", version: 0 }
-          const outlet = new LiveClient(all, accountId, sent, position, now() + recheckMillis)
+          const outlet = new LiveClient(all, accountId, credential, position, now() + recheckMillis)
           ofAccount.set(accountId, open + 1)
           outlets.add(outlet)
           outlet.push(greeting(outlets.size))

@@ -2,12 +2,17 @@
  * One client of the live stream of notifications: its position in an inbox. Polls and checks are made for all clients
  * at once. Ten thousand of these are in memory most of the time, so each holds only what it needs.
  */
-import type { Sent } from "../../authentication/Principals.ts"
+import type { Effect } from "effect"
+import type { Credential } from "../../../schemas/api/CredentialsApi.ts"
+import type { DependencyUnavailable, InvalidCredentials } from "../../../schemas/problems/HttpProblems.ts"
 import { StreamOutlet } from "../../platform/StreamOutlet.ts"
 import type { Position } from "./Events.ts"
 
 /** A client that is behind gets no more while so many bytes are unsent. */
 const enough = 64 * 1024
+
+/** The credential of a request that is still answered. */
+export type PresentedAgain = Effect.Effect<Credential["Service"], InvalidCredentials | DependencyUnavailable>
 
 /** The state that all outlets of a process share. */
 export interface Outlets {
@@ -18,8 +23,7 @@ export interface Outlets {
 
 export class LiveClient extends StreamOutlet {
   readonly accountId: string
-  /** The credentials of the request. */
-  readonly sent: Sent
+  readonly credential: PresentedAgain
   /** Null until the first poll: a client without a position begins at the newest. */
   epoch: string | null
   since: number
@@ -31,11 +35,17 @@ export class LiveClient extends StreamOutlet {
   recheckAt: number
   readonly #all: Outlets
 
-  constructor(all: Outlets, accountId: string, sent: Sent, position: Position | null, recheckAt: number) {
+  constructor(
+    all: Outlets,
+    accountId: string,
+    credential: PresentedAgain,
+    position: Position | null,
+    recheckAt: number,
+  ) {
     super(all.now)
     this.#all = all
     this.accountId = accountId
-    this.sent = sent
+    this.credential = credential
     this.epoch = position?.epoch ?? null
     this.since = position?.version ?? 0
     this.recheckAt = recheckAt

@@ -38,6 +38,24 @@ const present = Effect.fnUntraced(function* (scheme: "bearer" | "cookie", { byCo
   return { credential, mayWrite: own === null ? Effect.void : byConsole.mayWrite(request) }
 })
 
+/**
+ * Presents the request's credential again, while its answer lasts. The effect holds no more of the request than its
+ * credentials.
+ */
+export const presentAgain = Effect.gen(function* () {
+  const principals = yield* Principals
+  const byConsole = yield* ConsoleAuth
+  return (request: HttpServerRequest.HttpServerRequest) => {
+    const { cookies, headers } = request
+    const sent = principals.present({ authorization: headers["authorization"], cookie: cookies[sessionCookie] })
+    if (!byConsole.covers(request)) return sent
+    return Effect.flatMap(
+      byConsole.later.credential(request),
+      (own): typeof sent => own === null ? sent : Effect.succeed(own),
+    )
+  }
+})
+
 const guard = Effect.fnUntraced(function* (publicUrl: URL) {
   const request = yield* HttpServerRequest.HttpServerRequest
   if (!passesCsrf(request, publicUrl)) return yield* new CsrfRejected()

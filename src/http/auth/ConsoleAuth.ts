@@ -16,7 +16,7 @@ import {
   InvalidCredentials,
 } from "../../../schemas/problems/HttpProblems.ts"
 import { InvalidToken } from "../../../schemas/problems/IdentityProblems.ts"
-import { ConsoleSessions } from "../../../services/console/ConsoleSessions.ts"
+import { type ConsoleSession, ConsoleSessions } from "../../../services/console/ConsoleSessions.ts"
 import { passesCsrf } from "./Csrf.ts"
 import { ownCookie } from "./OwnCookies.ts"
 
@@ -28,51 +28,61 @@ export const consoleCookie = (publicUrl: URL) => ownCookie(publicUrl, "bailiwick
 /** Methods that change nothing. */
 const safe = new Set(["GET", "HEAD"])
 
-/** The console's sessions, as the APIs take them. */
-export interface ConsoleAccess {
-  /** Whether the request comes by a console session, live or not. */
-  readonly covers: (request: Request) => boolean
+/** What a console session stands for; each effect holds no more of the request than the session's cookie. */
+interface Holder {
   /** The value of an Authorization header that stands for the session. */
   readonly authorization: (
     request: Request,
   ) => Effect.Effect<string, InvalidToken | CsrfRejected | ConsoleReadOnly | DependencyUnavailable>
   /** The session's mail account; null where a person alone signed in. */
   readonly credential: (request: Request) => Effect.Effect<Credential["Service"] | null, InvalidCredentials>
+}
+
+/** The console's sessions, as the APIs take them. */
+export interface ConsoleAccess extends Holder {
+  /** Whether the request comes by a console session, live or not. */
+  readonly covers: (request: Request) => boolean
+  /** The same again while an answer lasts, which is no use of the session: its idle end stays. */
+  readonly later: Holder
   /** Fails where the request would change something and the console may only read. */
   readonly mayWrite: (request: Request) => Effect.Effect<void, ConsoleReadOnly>
 }
 
-const none: ConsoleAccess = {
-  covers: () => false,
+const nobody: Holder = {
   authorization: () => Effect.fail(new InvalidToken()),
   credential: () => Effect.succeed(null),
-  mayWrite: () => Effect.void,
 }
+const none: ConsoleAccess = { ...nobody, covers: () => false, later: nobody, mayWrite: () => Effect.void }
 
 const access = (publicUrl: URL, mode: "read" | "on") =>
   Effect.gen(function* () {
     const sessions = yield* ConsoleSessions
     const { name } = consoleCookie(publicUrl)
-    const sessionOf = ({ cookies }: Request) => sessions.find(cookies[name] ?? "")
 
     const mayWrite = ({ method }: Request) =>
       mode === "read" && !safe.has(method) ? Effect.fail(new ConsoleReadOnly()) : Effect.void
 
-    return {
-      covers: ({ cookies, headers }) => headers["authorization"] === undefined && cookies[name] !== undefined,
-      authorization: Effect.fnUntraced(function* (request: Request) {
-        const session = yield* sessionOf(request)
+    const credential = Effect.fnUntraced(function* (session: ConsoleSession | null) {
+      if (session === null) return yield* new InvalidCredentials()
+      const { accountId, authTime } = session
+      return accountId === null ? null : { via: "cookie" as const, accountId, authTime }
+    })
+
+    const holder = (find: ConsoleSessions["Service"]["find"]): Holder => ({
+      authorization: Effect.fnUntraced(function* (request) {
+        const session = yield* find(request.cookies[name] ?? "")
         if (session === null || session.personId === null) return yield* new InvalidToken()
         if (!passesCsrf(request, publicUrl)) return yield* new CsrfRejected()
         yield* mayWrite(request)
         return `Bearer ${yield* sessions.accessToken(session)}`
       }),
-      credential: Effect.fnUntraced(function* (request: Request) {
-        const session = yield* sessionOf(request)
-        if (session === null) return yield* new InvalidCredentials()
-        const { accountId, authTime } = session
-        return accountId === null ? null : { via: "cookie" as const, accountId, authTime }
-      }),
+      credential: ({ cookies }) => Effect.flatMap(find(cookies[name] ?? ""), credential),
+    })
+
+    return {
+      ...holder(sessions.find),
+      covers: ({ cookies, headers }) => headers["authorization"] === undefined && cookies[name] !== undefined,
+      later: holder(sessions.watch),
       mayWrite,
     } satisfies ConsoleAccess
   })

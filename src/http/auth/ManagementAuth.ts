@@ -27,18 +27,22 @@ const recognising = Effect.gen(function* () {
   const callers = yield* CallerAuthentication
   const byConsole = yield* ConsoleAuth
   const originOf = yield* origins
-  const authorizationOf = (request: Request) =>
-    byConsole.covers(request) ? byConsole.authorization(request) : Effect.succeed(request.headers["authorization"])
-  const callerOf = (request: Request) =>
-    Effect.flatMap(authorizationOf(request), (authorization) => callers.recognise(authorization, originOf(request)))
-  return { authorizationOf, callerOf }
+  const authorizationOf = (request: Request, { authorization }: Pick<typeof byConsole, "authorization"> = byConsole) =>
+    byConsole.covers(request) ? authorization(request) : Effect.succeed(request.headers["authorization"])
+  /** The caller, while the answer to the request lasts. */
+  const laterCallerOf = (request: Request) =>
+    Effect.flatMap(
+      authorizationOf(request, byConsole.later),
+      (authorization) => callers.recognise(authorization, originOf(request)),
+    )
+  return { authorizationOf, laterCallerOf }
 })
 
 /** Tells, of a request that is answered for hours, whether the same caller would still be let in. */
 export const callerStanding = Effect.map(
   recognising,
-  ({ callerOf }) => (request: Request, principal: string) =>
-    callerOf(request).pipe(
+  ({ laterCallerOf }) => (request: Request, principal: string) =>
+    laterCallerOf(request).pipe(
       Effect.map((caller) => caller.principal === principal ? "admitted" as const : "refused" as const),
       Effect.catchTag("DependencyUnavailable", () => Effect.succeed("undecided" as const)),
       Effect.orElseSucceed(() => "refused" as const),

@@ -3,18 +3,17 @@
  */
 import { Effect } from "effect"
 import { HttpServerRequest } from "effect/http"
-import { Principal, sessionCookie } from "../../../schemas/api/CredentialsApi.ts"
+import { Principal } from "../../../schemas/api/CredentialsApi.ts"
 import { Live } from "../../../services/notifications/Live.ts"
+import { presentAgain } from "../auth/AccountAuth.ts"
 import { eventStream } from "../edge/StreamingResponse.ts"
 
-export const notificationStream = Effect.fnUntraced(function* (lastEventId: string | undefined) {
+export const notificationStream = Effect.gen(function* () {
   const { open } = yield* Live
-  const { accountId } = yield* Principal
-  const { cookies, headers: sent } = yield* HttpServerRequest.HttpServerRequest
-  const outlet = yield* open({
-    accountId,
-    lastEventId,
-    sent: { authorization: sent["authorization"], cookie: cookies[sessionCookie] },
+  const again = yield* presentAgain
+  return Effect.fnUntraced(function* (lastEventId: string | undefined) {
+    const { accountId } = yield* Principal
+    const credential = again(yield* HttpServerRequest.HttpServerRequest)
+    return eventStream(yield* open({ accountId, lastEventId, credential }))
   })
-  return eventStream(outlet)
 })

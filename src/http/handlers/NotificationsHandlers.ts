@@ -5,7 +5,6 @@ import { HttpApi, HttpApiBuilder } from "effect/http-api"
 import { Credential, Principal } from "../../../schemas/api/CredentialsApi.ts"
 import { NotificationsApi } from "../../../schemas/api/NotificationsApi.ts"
 import { Inbox } from "../../../services/notifications/Inbox.ts"
-import { Live } from "../../../services/notifications/Live.ts"
 import { Preferences } from "../../../services/notifications/Preferences.ts"
 import { notificationStream } from "./NotificationStream.ts"
 
@@ -18,15 +17,14 @@ export const notifications = HttpApiBuilder.group(
   "notifications",
   Effect.fn(function* (handlers) {
     const inbox = yield* Inbox
-    const live = yield* Live
+    const stream = yield* notificationStream
     const preferences = yield* Preferences
 
     return handlers.handleAll({
       listNotifications: Effect.fnUntraced(function* ({ query }) {
         return json(yield* inbox.list(yield* Credential, query))
       }),
-      streamNotifications: ({ headers }) =>
-        Effect.provideService(notificationStream(headers["last-event-id"]), Live, live),
+      streamNotifications: ({ headers }) => stream(headers["last-event-id"]),
       readAllNotifications: Effect.fnUntraced(function* () {
         return { updated: yield* inbox.readAll((yield* Principal).accountId), unread: 0 }
       }),

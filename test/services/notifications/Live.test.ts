@@ -5,6 +5,7 @@ import { TestClock } from "effect/testing"
 import { KeyUses } from "../../../services/authentication/KeyUses.ts"
 import { ApiKeys } from "../../../services/accounts/ApiKeys.ts"
 import { Principals, type Sent } from "../../../services/authentication/Principals.ts"
+import { InvalidCredentials } from "../../../schemas/problems/HttpProblems.ts"
 import { Live } from "../../../services/notifications/Live.ts"
 import { LiveClient } from "../../../services/notifications/Live/LiveClient.ts"
 import { heartbeat } from "../../../services/platform/StreamOutlet.ts"
@@ -38,7 +39,8 @@ const decoder = new TextDecoder()
 
 /** A stream whose client reads everything, and the text sent so far. */
 const opened = Effect.fnUntraced(function* (accountId: string, sent: Sent, lastEventId?: string) {
-  const outlet = yield* (yield* Live).open({ accountId, sent, lastEventId })
+  const credential = (yield* Principals).present(sent)
+  const outlet = yield* (yield* Live).open({ accountId, credential, lastEventId })
   const clock = yield* Clock.Clock
   const said = { text: "", at: [] as Array<number> }
   let ended = false
@@ -121,7 +123,7 @@ layer(services)("a live stream", (it) => {
 
 describe("the outlet of a live stream", () => {
   const chunk = new Uint8Array(1024)
-  const nobody: Sent = { authorization: undefined, cookie: undefined }
+  const nobody = Effect.fail(new InvalidCredentials())
 
   /** An outlet with a clock of its own, and a connection that accepts chunks until `wants` is used up. */
   const made = () => {

@@ -7,6 +7,7 @@ import { assert, layer } from "@effect/vitest"
 import { Context, Deferred, Effect, Layer, Queue } from "effect"
 import * as fc from "fast-check"
 import { randomUUID } from "node:crypto"
+import { InvalidCredentials } from "../../../schemas/problems/HttpProblems.ts"
 import { Inbox } from "../../../services/notifications/Inbox.ts"
 import { Live } from "../../../services/notifications/Live.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
@@ -45,7 +46,7 @@ class OtherLive extends Context.Service<OtherLive, Live["Service"]>()("bailiwick
   static readonly layer = Layer.effect(OtherLive, Live).pipe(Layer.provide(Layer.fresh(Live.layer)))
 }
 
-const nobody = { authorization: undefined, cookie: undefined }
+const nobody = Effect.fail(new InvalidCredentials())
 const decoder = new TextDecoder()
 
 interface Told {
@@ -119,7 +120,7 @@ const run = Effect.fnUntraced(function* ({ changes, cuts }: typeof history exten
   const connect = Effect.fnUntraced(
     function* (process: number, enough: (n: number, event: Told) => Effect.Effect<boolean>) {
       const events = yield* Queue.unbounded<Told>()
-      const outlet = yield* processes[process]!.open({ accountId: me, sent: nobody, lastEventId: lastId })
+      const outlet = yield* processes[process]!.open({ accountId: me, credential: nobody, lastEventId: lastId })
       outlet.attach({
         write: (bytes) => {
           for (const event of eventsIn(bytes)) Queue.offerUnsafe(events, event)
@@ -203,7 +204,7 @@ layer(services, { excludeTestServices: true })("a stream that is cut", (it) => {
         const told = yield* Deferred.make<void>()
         let missing = accounts.length
         for (const accountId of accounts) {
-          const outlet = yield* open({ accountId, sent: nobody, lastEventId: "abc.0" })
+          const outlet = yield* open({ accountId, credential: nobody, lastEventId: "abc.0" })
           outlet.attach({
             write: (bytes) => {
               for (const { name } of eventsIn(bytes)) if (name === "notification") missing--

@@ -1,12 +1,12 @@
 /**
- * The state projection of a product: the changes that an event makes to its facts. The transmitter keeps the same
- * projection, so a snapshot and the events after it give the same state as all events. An event sets and removes whole
- * facts, whatever their values before; event types that this version does not know change nothing.
+ * The state projection of a product: the changes that an event makes to the entries of its state. The transmitter keeps
+ * the same projection, so a snapshot and the events after it give the same state as all events. An event sets and
+ * removes whole entries, whatever their values before; event types that this version does not know change nothing.
  */
 import { type Json, member } from "./Canonical.ts"
 import type { VerifiedEvent } from "./VerifiedEvent.ts"
 
-/** The groups of facts, as in a snapshot's state. */
+/** The groups of entries, as in a snapshot's state. */
 export const groups = [
   "people",
   "access",
@@ -21,15 +21,15 @@ export const groups = [
 ] as const
 export type Group = (typeof groups)[number]
 
-export interface Fact {
+export interface StateEntry {
   readonly group: Group
   /** Unique in its group. */
   readonly id: string
   readonly value: Json
 }
 
-/** A fact to set, or, if the value is null, to remove. */
-export interface Change extends Omit<Fact, "value"> {
+/** An entry to set, or, if the value is null, to remove. */
+export interface Change extends Omit<StateEntry, "value"> {
   readonly value: Json | null
 }
 
@@ -49,7 +49,7 @@ const named = (
   user: Json | undefined,
 ) => [text(member(user, "iss")), text(member(user, "sub"))]
 
-/** The other name in a fact of `identities`: the linked one, or the previous one. */
+/** The other name in an entry of `identities`: the linked one, or the previous one. */
 export const otherOf = (
   value: Json,
 ): { readonly name: Name; readonly linked: boolean } | null => {
@@ -82,10 +82,10 @@ const ids: Readonly<Record<Group, (value: Json) => string>> = {
   keys: () => "",
 }
 
-/** The facts in a snapshot's state. Groups that this version does not know are left out. */
-export const factsOf = (
+/** The entries in a snapshot's state. Groups that this version does not know are left out. */
+export const entriesOf = (
   state: { readonly [group: string]: Json },
-): ReadonlyArray<Fact> =>
+): ReadonlyArray<StateEntry> =>
   groups.flatMap((group) => {
     const value = state[group] ?? null
     const values: ReadonlyArray<Json> = Array.isArray(value) ? value : value === null ? [] : [value]

@@ -1,6 +1,6 @@
 /**
  * The access gate: decides from the product's local state, in one statement, whether a person may use the product. It
- * fails closed: it admits nobody before the first snapshot, while access is closed, or without a fact that grants it.
+ * fails closed: it admits nobody before the first snapshot, while access is closed, or without an entry that grants it.
  */
 import { member } from "./Canonical.ts"
 import type { Json } from "./Canonical.ts"
@@ -32,10 +32,10 @@ export type Entry =
   }
 
 /**
- * All facts about a name, about the names that it replaced, and about those that are linked with it. A replaced name
+ * All entries about a name, about the names that it replaced, and about those that are linked with it. A replaced name
  * does not lead to the name that replaced it, but gives a row that says so.
  */
-const factsAbout = `with recursive names (issuer, subject) as (
+const entriesAbout = `with recursive names (issuer, subject) as (
     -- the name itself, names that it replaced, names linked with it
     select cast($2 as text), cast($3 as text)
     union
@@ -67,24 +67,24 @@ const entryBy = (
   subject: string,
   session: SessionSigns,
 ): Entry => {
-  const facts = rows.map(({ about, id, issuer, subject, value }) => ({
+  const entries = rows.map(({ about, id, issuer, subject, value }) => ({
     ...{ about, id, issuer, subject },
     value: value === null ? null : JSON.parse(String(value)) as Json,
   }))
-  const of = (group: string) => facts.filter(({ about }) => about === group).map(({ value }) => value!)
+  const of = (group: string) => entries.filter(({ about }) => about === group).map(({ value }) => value!)
   const no = (
     because: Exclude<Entry, { readonly may: true }>["because"],
   ): Entry => ({ may: false, because })
-  if (!facts.some(({ about }) => about === "open")) return no("closed")
+  if (!entries.some(({ about }) => about === "open")) return no("closed")
   if (of("project").some((value) => member(value, "status") === "withdrawn")) {
     return no("project_withdrawn")
   }
 
   // A replaced name admits nobody, unless it was taken into use again later.
-  const takenIntoUse = facts.filter((fact) =>
-    fact.about === "identities" && fact.issuer === issuer &&
-    fact.subject === subject &&
-    member(fact.value!, "linked") === null
+  const takenIntoUse = entries.filter((entry) =>
+    entry.about === "identities" && entry.issuer === issuer &&
+    entry.subject === subject &&
+    member(entry.value!, "linked") === null
   )
   const since = Math.max(
     -1,
@@ -107,7 +107,7 @@ const entryBy = (
   // Written so that NaN counts as ended.
   if (ended.some((end) => !(began > end))) return no("session_ended")
 
-  const access = facts.find(({ about }) => about === "access")
+  const access = entries.find(({ about }) => about === "access")
   if (access === undefined) return no("no_access")
   const role = member(access.value!, "role")
   return {
@@ -124,7 +124,7 @@ function* entry(
   session: SessionSigns,
 ): Work<Entry> {
   return entryBy(
-    yield* ask(factsAbout, projectId, issuer, subject),
+    yield* ask(entriesAbout, projectId, issuer, subject),
     issuer,
     subject,
     session,

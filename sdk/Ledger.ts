@@ -1,12 +1,21 @@
 /**
- * The product's local state: its position in a project's history and its facts. Every write to it, as work for a store.
+ * The product's local state: its position in a project's history and the entries of its state. Every write to it, as
+ * work for a store.
  *
- * Guarantees: facts, cursor, chain head, epoch and pinned keys change together or not at all. An event is applied once,
- * and only if it follows the last one (same epoch, next position, its `prev_digest` is the local chain head). A
+ * Guarantees: entries, cursor, chain head, epoch and pinned keys change together or not at all. An event is applied
+ * once, and only if it follows the last one (same epoch, next position, its `prev_digest` is the local chain head). A
  * snapshot replaces everything at once and leaves access closed.
  */
-import { change, fillStaged, put } from "./FactTable.ts"
-import { announcedBy, type Change, changesOf, compromisedBy, type Fact, factsOf, groups } from "./EventProjection.ts"
+import { change, fillStaged, put } from "./EntryTable.ts"
+import {
+  announcedBy,
+  type Change,
+  changesOf,
+  compromisedBy,
+  entriesOf,
+  groups,
+  type StateEntry,
+} from "./EventProjection.ts"
 import type { Json } from "./Canonical.ts"
 import { Gap, Refusal } from "./Refusal.ts"
 import { ask, insert, type Row, type Work } from "./Store.ts"
@@ -132,7 +141,7 @@ function* unseen(projectId: string, events: ReadonlyArray<VerifiedEvent>): Work<
  * Applies events in their order and returns those that were new. Throws Gap if one does not follow, and Refusal if the
  * key that signed it is no longer pinned, or reports its own theft. An event that reports a theft also closes access:
  * the thief may have signed earlier events, and only a snapshot corrects them. A page takes few statements: of several
- * changes to one fact only the last is written.
+ * changes to one entry only the last is written.
  */
 export function* apply(
   projectId: string,
@@ -171,7 +180,7 @@ export function* apply(
   return applied
 }
 
-/** Replaces all facts and pins by those of a snapshot; `fill` writes the facts. */
+/** Replaces all entries and pins by those of a snapshot; `fill` writes the entries. */
 function* replace(projectId: string, snapshot: Checkpoint, fill: Work<void>): Work<void> {
   yield* close(projectId, catchingUp)
   const [row] = yield* ask(
@@ -202,16 +211,16 @@ function* replace(projectId: string, snapshot: Checkpoint, fill: Work<void>): Wo
 }
 
 /**
- * Replaces the whole local state by a snapshot and returns its facts. Access stays closed. Throws Gap if the snapshot
+ * Replaces the whole local state by a snapshot and returns its entries. Access stays closed. Throws Gap if the snapshot
  * is older than the local state.
  */
-export function* swap(projectId: string, snapshot: VerifiedSnapshot): Work<ReadonlyArray<Fact>> {
-  const facts = factsOf(snapshot.state)
-  yield* replace(projectId, snapshot, put(projectId, facts))
-  return facts
+export function* swap(projectId: string, snapshot: VerifiedSnapshot): Work<ReadonlyArray<StateEntry>> {
+  const entries = entriesOf(snapshot.state)
+  yield* replace(projectId, snapshot, put(projectId, entries))
+  return entries
 }
 
-/** As `swap`, with the staged facts of this snapshot; throws Gap if there are not `count` of them. */
+/** As `swap`, with the staged entries of this snapshot; throws Gap if there are not `count` of them. */
 export function* swapStaged(projectId: string, snapshot: Checkpoint, count: number): Work<void> {
   yield* replace(projectId, snapshot, fillStaged(projectId, snapshot, count))
 }
@@ -253,14 +262,14 @@ export function* forget(projectId: string): Work<void> {
   }
 }
 
-/** All facts, in the order of groups and ids. */
-export function* facts(projectId: string): Work<ReadonlyArray<Fact>> {
+/** All entries, in the order of groups and ids. */
+export function* facts(projectId: string): Work<ReadonlyArray<StateEntry>> {
   const rows = yield* ask(
     `select about, id, value from bailiwick_facts where project_id = $1`,
     projectId,
   )
   const found = rows.map(({ about, id, value }) => ({
-    group: String(about) as Fact["group"],
+    group: String(about) as StateEntry["group"],
     id: String(id),
     value: JSON.parse(String(value)) as Json,
   }))

@@ -5,7 +5,7 @@
  */
 import { createHash } from "node:crypto"
 import { type Json, sha256 } from "./Canonical.ts"
-import { type Fact, factsOf } from "./EventProjection.ts"
+import { entriesOf, type StateEntry } from "./EventProjection.ts"
 import { Refusal } from "./Refusal.ts"
 
 /** A part, as the manifest names it. */
@@ -42,8 +42,8 @@ export const partsReader = (parts: ReadonlyArray<Part>, stateDigest: string) => 
   let nth = 0
   let open: string | null = null
   return {
-    /** The facts in the next part. */
-    next: (text: string): ReadonlyArray<Fact> => {
+    /** The entries in the next part. */
+    next: (text: string): ReadonlyArray<StateEntry> => {
       const part = parts[nth] ?? refuse("state", "more parts than the manifest names")
       if (Buffer.byteLength(text) !== part.bytes || sha256(text) !== part.digest) {
         refuse("digest", "does not match the part")
@@ -52,7 +52,7 @@ export const partsReader = (parts: ReadonlyArray<Part>, stateDigest: string) => 
       nth += 1
       const members = membersOf(text, open, nth === parts.length)
       open = Object.keys(members).at(-1) ?? null
-      return factsOf(members)
+      return entriesOf(members)
     },
     /** Checks, after the last part, that the parts are the whole state. */
     end: (): void => {

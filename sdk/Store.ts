@@ -120,7 +120,7 @@ const tables = [
     value text not null,
     primary key (project_id, about, id)
   )`,
-  // Facts of a snapshot in parts, until all parts have arrived.
+  // Entries of a snapshot in parts, until all parts have arrived.
   `create table bailiwick_staged (
     project_id text not null,
     snapshot text not null,

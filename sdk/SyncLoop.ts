@@ -8,9 +8,9 @@
  * position (the transmitter knows a later acknowledgement), and, if configured, after a silence. Other failures are
  * retried with growing delays.
  */
-import { stage, unstage } from "./FactTable.ts"
+import { stage, unstage } from "./EntryTable.ts"
 import * as Ledger from "./Ledger.ts"
-import { compromisedBy, type Fact } from "./EventProjection.ts"
+import { compromisedBy, type StateEntry } from "./EventProjection.ts"
 import { keyCache } from "./Keys.ts"
 import { verifyPage } from "./Page.ts"
 import { partsReader } from "./ManifestParts.ts"
@@ -22,7 +22,7 @@ import { type Pins, type VerifiedEvent, type VerifiedManifest, verifyCheckpoint 
 /** The changes of the transaction that is about to commit. */
 export type Applied =
   | { readonly kind: "events"; readonly events: ReadonlyArray<VerifiedEvent> }
-  | { readonly kind: "snapshot"; readonly facts: ReadonlyArray<Fact> }
+  | { readonly kind: "snapshot"; readonly facts: ReadonlyArray<StateEntry> }
 
 /** What happened, for logs. `closed` with a Refusal as `error` means a forged or damaged message. */
 export type Notice =
@@ -125,18 +125,18 @@ export const syncLoop = <Tx>(options: SyncOptions<Tx>) => {
   }
 
   /** Stages a large state, part by part; returns the work that replaces the local state by it. */
-  const staged = async (manifest: VerifiedManifest): Promise<() => Work<ReadonlyArray<Fact>>> => {
+  const staged = async (manifest: VerifiedManifest): Promise<() => Work<ReadonlyArray<StateEntry>>> => {
     await store.transact(() => unstage(projectId))
     const reader = partsReader(manifest.parts, manifest.stateDigest)
     let count = 0
     for (const { digest } of manifest.parts) {
-      const facts = reader.next(await remote.part(digest))
-      count += await store.transact(() => stage(projectId, manifest, facts))
+      const entries = reader.next(await remote.part(digest))
+      count += await store.transact(() => stage(projectId, manifest, entries))
     }
     reader.end()
     return function* () {
       yield* Ledger.swapStaged(projectId, manifest, count)
-      // Only `alongside` needs all facts in memory at once.
+      // Only `alongside` needs all entries in memory at once.
       return alongside === undefined ? [] : yield* Ledger.facts(projectId)
     }
   }

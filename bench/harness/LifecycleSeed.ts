@@ -108,11 +108,11 @@ export const silent = Layer.succeed(WakeUps, {
 })
 
 /** Appends `count` events, `together` of them a transaction. */
-export const tell = (count: number, together: number, factOf: (n: number) => NewLifecycleEvent) =>
+export const tell = (count: number, together: number, eventOf: (n: number) => NewLifecycleEvent) =>
   Effect.gen(function* () {
     const positions = yield* EventLog
     for (let from = 0; from < count; from += together) {
-      const some = Array.from({ length: Math.min(together, count - from) }, (_, i) => factOf(from + i))
+      const some = Array.from({ length: Math.min(together, count - from) }, (_, i) => eventOf(from + i))
       yield* runOnce(positions.append(...some))
     }
   }).pipe(

@@ -3,7 +3,7 @@
  * table alone (docs/subscribing.md).
  */
 import { Schema } from "effect"
-import { type FactKind, factKinds } from "../identity/FactKinds.ts"
+import { type LifecycleEventKind, lifecycleEventKinds } from "../identity/LifecycleEventKinds.ts"
 import * as Identity from "../identity/IdentityDirectory.ts"
 import * as Mail from "../mail/MailDirectory.ts"
 import { MailEvent } from "../mail/MailEvent.ts"
@@ -78,9 +78,9 @@ const lines = (kinds: Readonly<Record<string, Schema.Struct.Fields>>, id: Schema
   Object.fromEntries(Object.entries(kinds).map(([kind, fields]) => [kind, lineOf(kind, id, fields)]))
 
 const lifecycleMessages = Object.fromEntries(
-  Object.keys(factKinds).map((kind): [string, MessageSpec] => [
+  Object.keys(lifecycleEventKinds).map((kind): [string, MessageSpec] => [
     kind,
-    { title: `Event ${kind}`, schema: claimsOf(kind as FactKind) },
+    { title: `Event ${kind}`, schema: claimsOf(kind as LifecycleEventKind) },
   ]),
 )
 

@@ -4,7 +4,7 @@
  */
 import { Schema } from "effect"
 import { Capability } from "../identity/ServiceGrant.ts"
-import { type FactKind, factKinds } from "../identity/FactKinds.ts"
+import { type LifecycleEventKind, lifecycleEventKinds } from "../identity/LifecycleEventKinds.ts"
 import { Environment } from "../identity/IdentityDirectory.ts"
 import { Id } from "../Wire.ts"
 
@@ -47,7 +47,7 @@ interface Kind {
   readonly own: Schema.Struct.Fields
 }
 
-const kinds: Readonly<Record<FactKind, Kind>> = {
+const kinds: Readonly<Record<LifecycleEventKind, Kind>> = {
   "access-granted": { subject: ofAccess, own: { access } },
   "access-revoked": { subject: ofAccess, own: { access } },
   "token-claims-change": {
@@ -94,7 +94,7 @@ const chained = Schema.Struct({
 }).annotate({ identifier: "LifecyclePosition" })
 
 /** The claims of a message of this kind. */
-export const claimsOf = (kind: FactKind) => {
+export const claimsOf = (kind: LifecycleEventKind) => {
   const { own, subject } = kinds[kind]
   const event = Schema.Struct({
     event_timestamp: Schema.Int,
@@ -110,6 +110,6 @@ export const claimsOf = (kind: FactKind) => {
     aud: text,
     txn: Id,
     sub_id: subject,
-    events: Schema.Struct({ [factKinds[kind].uri]: event }),
+    events: Schema.Struct({ [lifecycleEventKinds[kind].uri]: event }),
   })
 }

@@ -5,14 +5,14 @@
 import type { PgClient } from "@effect/sql-pg"
 import type { ProjectId } from "../../schemas/BrandedIds.ts"
 import { encodeCursor } from "../../schemas/identity/Cursor.ts"
-import type { FactKind } from "../../schemas/identity/FactKinds.ts"
+import type { LifecycleEventKind } from "../../schemas/identity/LifecycleEventKinds.ts"
 import { type Acknowledgement, type Delivery, undelivered } from "../../schemas/identity/LifecycleBodies.ts"
 
 /**
  * Kinds of events whose delivery the API reports. A stream that leaves out some subjects or events has no position that
  * proves a delivery, so each event of these kinds that it delivered is recorded.
  */
-export const reported: ReadonlyArray<FactKind> = [
+export const reported: ReadonlyArray<LifecycleEventKind> = [
   "access-review-approved",
   "access-review-revoked",
   "service-grant-approved",

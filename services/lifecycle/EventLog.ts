@@ -10,7 +10,7 @@
 import { Clock, Context, Effect, Layer } from "effect"
 import type { SqlError, Statement } from "effect/sql"
 import type { InstitutionId, PersonId, ProjectId } from "../../schemas/BrandedIds.ts"
-import { type FactKind, factKinds } from "../../schemas/identity/FactKinds.ts"
+import { type LifecycleEventKind, lifecycleEventKinds } from "../../schemas/identity/LifecycleEventKinds.ts"
 import { digestOf, genesis } from "../platform/security/CanonicalJson.ts"
 import { Database } from "../platform/database/Database.ts"
 import { WakeUps } from "../platform/messaging/WakeUps.ts"
@@ -36,7 +36,7 @@ type Json = string | number | boolean | null | ReadonlyArray<Json> | { readonly 
 
 /** An event to append: a change that a project's products must know. */
 export interface NewLifecycleEvent {
-  readonly kind: FactKind
+  readonly kind: LifecycleEventKind
   readonly projectId: ProjectId
   readonly institutionId: InstitutionId
   /** The person that the event is about, if any: canonical id and first identity. */
@@ -52,7 +52,7 @@ export interface NewLifecycleEvent {
 interface Placed {
   readonly id: string
   readonly projectId: ProjectId
-  readonly kind: FactKind
+  readonly kind: LifecycleEventKind
   readonly txn: string
   readonly personId: PersonId | null
   readonly subId: Json
@@ -68,7 +68,7 @@ const opaque = (id: string) => ({ format: "opaque", id })
 const subIdOf = ({ institutionId, kind, person, projectId, session }: NewLifecycleEvent): Json => {
   const user = person === undefined ? null : { format: "iss_sub", iss: person.issuer, sub: person.subject }
   if (user !== null && session !== undefined) return { format: "complex", user, session: opaque(session) }
-  if (factKinds[kind].about === "person") return user ?? opaque(projectId)
+  if (lifecycleEventKinds[kind].about === "person") return user ?? opaque(projectId)
   return {
     format: "complex",
     ...(user === null ? {} : { user }),
@@ -247,7 +247,7 @@ export class EventLog extends Context.Service<EventLog, {
             personId: event.person?.id ?? null,
             subId,
             payload,
-            bodyDigest: digestOf({ sub_id: subId, events: { [factKinds[event.kind].uri]: payload } }),
+            bodyDigest: digestOf({ sub_id: subId, events: { [lifecycleEventKinds[event.kind].uri]: payload } }),
             at: new Date(millis),
             traceparent,
           }

@@ -12,7 +12,7 @@ import type { SqlError } from "effect/sql"
 import type { ProjectId } from "../../schemas/BrandedIds.ts"
 import { Subject } from "../../schemas/bus/Subject.ts"
 import { encodeCursor } from "../../schemas/identity/Cursor.ts"
-import { type FactKind, factKinds } from "../../schemas/identity/FactKinds.ts"
+import { type LifecycleEventKind, lifecycleEventKinds } from "../../schemas/identity/LifecycleEventKinds.ts"
 import { WakeUps } from "../platform/messaging/WakeUps.ts"
 import { Database } from "../platform/database/Database.ts"
 import { faultPoint } from "../platform/Failpoints.ts"
@@ -41,7 +41,7 @@ interface EventRow {
   readonly position: bigint
   readonly digest: string
   readonly prev_digest: string
-  readonly kind: FactKind
+  readonly kind: LifecycleEventKind
   readonly txn: string
   readonly sub_id: object
   readonly payload: object
@@ -67,7 +67,7 @@ export const claimsOf = (event: EventRow, issuer: string) => ({
   txn: event.txn,
   sub_id: event.sub_id,
   events: {
-    [factKinds[event.kind].uri]: {
+    [lifecycleEventKinds[event.kind].uri]: {
       ...event.payload,
       lifecycle: {
         epoch: event.epoch,

@@ -8,7 +8,7 @@
  */
 import type { PgClient } from "@effect/sql-pg"
 import type { Statement } from "effect/sql"
-import { eventsSupported } from "../../schemas/identity/FactKinds.ts"
+import { eventsSupported } from "../../schemas/identity/LifecycleEventKinds.ts"
 
 /**
  * SQL of a query for the services with an effective grant, of the projects `gp` that `which` selects: project_id,

@@ -8,7 +8,7 @@
  */
 import { Clock, Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
-import type { FactKind } from "../../schemas/identity/FactKinds.ts"
+import type { LifecycleEventKind } from "../../schemas/identity/LifecycleEventKinds.ts"
 import { Database } from "../platform/database/Database.ts"
 import { prune } from "../platform/database/Prune.ts"
 import { floorOf } from "../platform/Ids.ts"
@@ -28,7 +28,7 @@ const partsAtOnce = 50
 const ownAtOnce = 1_000
 
 /** Kinds of events to which other rows refer by the event's id. */
-const referredTo: ReadonlyArray<FactKind> = [
+const referredTo: ReadonlyArray<LifecycleEventKind> = [
   "access-granted",
   "access-revoked",
   "token-claims-change",

@@ -3,7 +3,7 @@
  * in `lifecycle_state`, so that a snapshot is exactly what the events before it come to. An event sets keys and deletes
  * keys, whatever they held before.
  */
-import type { FactKind } from "../../schemas/identity/FactKinds.ts"
+import type { LifecycleEventKind } from "../../schemas/identity/LifecycleEventKinds.ts"
 
 type Json = string | number | boolean | null | ReadonlyArray<Json> | { readonly [key: string]: Json }
 
@@ -14,7 +14,7 @@ export interface Change {
 }
 
 export interface AppendedEvent {
-  readonly kind: FactKind
+  readonly kind: LifecycleEventKind
   readonly subId: Json
   readonly payload: Json
 }

@@ -6,7 +6,7 @@
 import { Effect, Schema } from "effect"
 import { InstitutionId, PersonId, ProjectId } from "../../schemas/BrandedIds.ts"
 import * as Feed from "../../schemas/identity/IdentityDirectory.ts"
-import type { FactKind } from "../../schemas/identity/FactKinds.ts"
+import type { LifecycleEventKind } from "../../schemas/identity/LifecycleEventKinds.ts"
 import type { DirectoryRow, Kind } from "../directory/Directory.ts"
 import { EventLog, type NewLifecycleEvent } from "../lifecycle/EventLog.ts"
 import { persons } from "../people/PersonAudience.ts"
@@ -42,7 +42,7 @@ const phaseOf = (row: ProjectRow | null) =>
     : "registered"
 
 /** The events of a project's change. A withdrawn project that comes back is registered anew. */
-const newsOf = (before: ProjectRow | null, after: ProjectRow): ReadonlyArray<FactKind> => {
+const newsOf = (before: ProjectRow | null, after: ProjectRow): ReadonlyArray<LifecycleEventKind> => {
   const [was, is] = [phaseOf(before), phaseOf(after)]
   if (was === is || is === "none") return []
   const begins = was === "none" || was === "withdrawn" ? ["project-registered" as const] : []

@@ -7,7 +7,7 @@ import { Effect, Option, Schema } from "effect"
 import type { SqlError } from "effect/sql"
 import { compactVerify, decodeJwt, decodeProtectedHeader, importJWK, type JWK } from "jose"
 import { ProjectId } from "../../schemas/BrandedIds.ts"
-import { type FactKind, factKinds } from "../../schemas/identity/FactKinds.ts"
+import { type LifecycleEventKind, lifecycleEventKinds } from "../../schemas/identity/LifecycleEventKinds.ts"
 import { Uuid } from "../../schemas/Wire.ts"
 import { Bus, type PastMessage } from "../platform/messaging/Bus.ts"
 import { Database } from "../platform/database/Database.ts"
@@ -57,8 +57,8 @@ const Place = Schema.Struct({
 })
 const placeOf = Schema.decodeUnknownOption(Place)
 const audience = "urn:bailiwick:project:"
-const kinds = new Map<string, FactKind>(
-  Object.entries(factKinds).map(([kind, { uri }]) => [uri, kind as FactKind]),
+const kinds = new Map<string, LifecycleEventKind>(
+  Object.entries(lifecycleEventKinds).map(([kind, { uri }]) => [uri, kind as LifecycleEventKind]),
 )
 
 /** The claims of a message, not verified yet; null where it is no lifecycle message. */

@@ -13,7 +13,7 @@ import { access, issuer, link, person } from "../support/TestIdentity.ts"
 import type { Scene } from "../services/lifecycle/LifecycleFixture.ts"
 import { everything, grant, pinsFor } from "../services/lifecycle/LifecycleFixture.ts"
 import { fixture, product, scene, sorted, stateNow } from "./KitFixture.ts"
-import { changesOf, type Fact } from "../../sdk/EventProjection.ts"
+import { changesOf, type StateEntry } from "../../sdk/EventProjection.ts"
 import { verifyEvent } from "../../sdk/Verify.ts"
 
 const opened = (notices: ReadonlyArray<Notice>) => notices.some(({ kind }) => kind === "opened")
@@ -87,7 +87,7 @@ layer(fixture, { excludeTestServices: true })("follow", (it) => {
           const pins = yield* pinsFor(made.project)
           const place = (yield* own.standing)!
           const { items } = yield* everything(made.asking)
-          const facts = new Map<string, Fact>()
+          const facts = new Map<string, StateEntry>()
           for (const { set } of items.slice(0, place.position)) {
             const event = yield* Effect.promise(() =>
               verifyEvent(set, { ...pins, issuer: "http://127.0.0.1:8080/lifecycle" })

@@ -2,7 +2,7 @@
 import { Effect, Layer } from "effect"
 import { DatabaseSync } from "node:sqlite"
 import { follow, type FollowOptions, type Notice } from "../../sdk/Follow.ts"
-import { type Fact, factsOf } from "../../sdk/EventProjection.ts"
+import { entriesOf, type StateEntry } from "../../sdk/EventProjection.ts"
 import * as Ledger from "../../sdk/Ledger.ts"
 import type { Store } from "../../sdk/Store.ts"
 import { sqliteStore } from "../../sdk/stores/Sqlite.ts"
@@ -33,12 +33,12 @@ export const scene = Effect.gen(function* () {
 /** The transmitter's current state, by its own projection. */
 export const stateNow = Effect.fnUntraced(function* ({ asking }: Pick<Scene, "asking">) {
   const token = yield* (yield* CursorApi).snapshot(asking)
-  const claims = decodeJwt(token) as { readonly position: number; readonly state: Parameters<typeof factsOf>[0] }
-  return { position: claims.position, facts: sorted(factsOf(claims.state)) }
+  const claims = decodeJwt(token) as { readonly position: number; readonly state: Parameters<typeof entriesOf>[0] }
+  return { position: claims.position, facts: sorted(entriesOf(claims.state)) }
 })
 
-const order = ({ group, id }: Fact) => `${group} ${id}`
-export const sorted = (facts: ReadonlyArray<Fact>) => [...facts].sort((a, b) => order(a) < order(b) ? -1 : 1)
+const order = ({ group, id }: StateEntry) => `${group} ${id}`
+export const sorted = (facts: ReadonlyArray<StateEntry>) => [...facts].sort((a, b) => order(a) < order(b) ? -1 : 1)
 
 export interface Run {
   /** The step at which it is killed, counted from 1; default: never. */

@@ -5,7 +5,7 @@
 import { createServer, type IncomingMessage } from "node:http"
 import type { Json } from "../../sdk/Canonical.ts"
 import { genesis } from "../../sdk/Canonical.ts"
-import { changesOf, type Fact, groups } from "../../sdk/EventProjection.ts"
+import { changesOf, groups, type StateEntry } from "../../sdk/EventProjection.ts"
 import {
   audience,
   chained,
@@ -114,8 +114,8 @@ export const origin = async () => {
   }
 
   /** The facts after the whole history, or after an earlier position. */
-  const facts = (at = { epoch, position: history.length }): ReadonlyArray<Fact> => {
-    const state = new Map<string, Fact>()
+  const facts = (at = { epoch, position: history.length }): ReadonlyArray<StateEntry> => {
+    const state = new Map<string, StateEntry>()
     const before = at.epoch === epoch ? history : former.get(at.epoch)!
     for (const { input: { payload, subId, type } } of before.slice(0, at.position)) {
       for (const { group, id, value } of changesOf({ payload, subId, type })) {

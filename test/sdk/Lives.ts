@@ -10,7 +10,7 @@ import { SigningKeys } from "../../services/lifecycle/SigningKeys.ts"
 import { Database } from "../../services/platform/database/Database.ts"
 import { EmbeddedIssuer } from "../../src/embedded/EmbeddedIssuer.ts"
 import { Server } from "../../src/http/Server.ts"
-import { changesOf, type Fact } from "../../sdk/EventProjection.ts"
+import { changesOf, type StateEntry } from "../../sdk/EventProjection.ts"
 import * as Ledger from "../../sdk/Ledger.ts"
 import { ask, type Store } from "../../sdk/Store.ts"
 import { verifyEvent } from "../../sdk/Verify.ts"
@@ -88,7 +88,7 @@ export const lives = Effect.fnUntraced(function* (
     if (place === null) return assert.deepStrictEqual(facts, [])
     const pins = { ...(yield* pinsFor(projectId)), issuer }
     const { items } = yield* everything(asking, undefined, 200)
-    const state = new Map<string, Fact>()
+    const state = new Map<string, StateEntry>()
     for (const { set } of items.slice(0, place.position)) {
       const event = yield* Effect.promise(() => verifyEvent(set, pins))
       for (const { group, id, value } of changesOf(event)) {

@@ -2,7 +2,7 @@ import { assert, describe, it, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { decodeJwt } from "jose"
 import { canonical, digestOf, sha256 } from "../../sdk/Canonical.ts"
-import { factsOf } from "../../sdk/EventProjection.ts"
+import { entriesOf } from "../../sdk/EventProjection.ts"
 import { partsReader } from "../../sdk/ManifestParts.ts"
 import { Refusal } from "../../sdk/Refusal.ts"
 import { CursorApi } from "../../services/lifecycle/CursorApi.ts"
@@ -29,7 +29,7 @@ const read = (ends: ReadonlyArray<number>, digest = sha256(text)) => {
 }
 
 describe("parts", () => {
-  const all = factsOf(JSON.parse(text))
+  const all = entriesOf(JSON.parse(text))
   const before = (item: string) => text.indexOf(item)
   const [first, second, third] = [before('{"access_id":"a'), before('{"access_id":"b'), before('{"person_id"')]
 
@@ -79,7 +79,7 @@ layer(fixture, { excludeTestServices: true })("Manifests", (it) => {
         }
         const texts = yield* Effect.forEach(parts, ({ digest }) => part({ ...made.asking, digest }))
         assert.isAbove(texts.length, 2)
-        return sorted(factsOf(JSON.parse(texts.join(""))))
+        return sorted(entriesOf(JSON.parse(texts.join(""))))
       })
       const { facts, run, standing } = yield* product(made)
       for (const dieAt of [3, 5, 6, 8, 9, 10]) assert.isTrue((yield* run({ dieAt })).killed)

@@ -1,8 +1,8 @@
 /** The suite that every store passes: what is applied, what is refused, and the gate's decisions. */
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
 import { genesis, type Json } from "../../sdk/Canonical.ts"
-import { stage } from "../../sdk/FactTable.ts"
-import { type Fact, factsOf } from "../../sdk/EventProjection.ts"
+import { stage } from "../../sdk/EntryTable.ts"
+import { entriesOf, type StateEntry } from "../../sdk/EventProjection.ts"
 import { type Entry, gate, type SessionSigns } from "../../sdk/Gate.ts"
 import * as Ledger from "../../sdk/Ledger.ts"
 import { Gap } from "../../sdk/Refusal.ts"
@@ -75,7 +75,7 @@ export const conformance = <Tx>(name: string, make: () => Promise<StoreUnderTest
     const apply = (some: ReadonlyArray<VerifiedEvent>) => store().transact(() => Ledger.apply(projectId, some))
     const standing = () => store().read(() => Ledger.standing(projectId))
     const facts = () => store().read(() => Ledger.facts(projectId))
-    const idsOf = (of: ReadonlyArray<Fact>) => of.map(({ group, id }) => `${group} ${id}`)
+    const idsOf = (of: ReadonlyArray<StateEntry>) => of.map(({ group, id }) => `${group} ${id}`)
     const fresh = async () => {
       await store().transact(() => Ledger.forget(projectId))
       await swap(await start())
@@ -153,13 +153,13 @@ export const conformance = <Tx>(name: string, make: () => Promise<StoreUnderTest
       await fresh()
       await apply(await events([granted("old")]))
       const at = await snapshot({ position: 5, chainHead: `sha256:${"5".repeat(64)}` })
-      const many = factsOf({
+      const many = entriesOf({
         access: Array.from({ length: 450 }, (_, n) => ({
           ...{ access_id: `a-${n}`, version: 1, role: "user" },
           user: { format: "iss_sub", iss: "https://id.example", sub: `p-${n}` },
         })),
       })
-      const stageSome = (some: ReadonlyArray<Fact>) => store().transact(() => stage(projectId, at, some))
+      const stageSome = (some: ReadonlyArray<StateEntry>) => store().transact(() => stage(projectId, at, some))
       assert.strictEqual(await stageSome(many.slice(0, 300)), 300)
       // Facts that are staged twice count once.
       assert.strictEqual(await stageSome(many.slice(250)), 150)

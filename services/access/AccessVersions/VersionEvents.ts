@@ -1,6 +1,6 @@
 /** The events of a new version of an Access. */
 import type { AccessId, PersonId } from "../../../schemas/BrandedIds.ts"
-import type { FactKind } from "../../../schemas/identity/FactKinds.ts"
+import type { LifecycleEventKind } from "../../../schemas/identity/LifecycleEventKinds.ts"
 import type { NewLifecycleEvent } from "../../lifecycle/EventLog.ts"
 import { type Person, personOf } from "../../people/PersonAudience.ts"
 import type { Grant, Last } from "./VersionRows.ts"
@@ -23,7 +23,7 @@ export const eventsOfVersion = (
   next: Grant,
   person: Person,
   madeBy: PersonId | null,
-  statusEvent: FactKind | null,
+  statusEvent: LifecycleEventKind | null,
 ) => {
   const kind = kindOf(last, next)
   const access = {
@@ -33,7 +33,10 @@ export const eventsOfVersion = (
     role: next.role,
   }
   const reason = { reason_admin: { en: `${codes[kind]}_BY_${madeBy === null ? "DIRECTORY" : "ADMINISTRATOR"}` } }
-  const eventOf = (kind: FactKind, payload: NonNullable<NewLifecycleEvent["payload"]> = {}): NewLifecycleEvent => ({
+  const eventOf = (
+    kind: LifecycleEventKind,
+    payload: NonNullable<NewLifecycleEvent["payload"]> = {},
+  ): NewLifecycleEvent => ({
     kind,
     projectId: next.projectId,
     institutionId: next.institutionId,

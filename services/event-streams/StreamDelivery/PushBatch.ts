@@ -4,7 +4,7 @@
  * subject.
  */
 import { Clock, Effect } from "effect"
-import type { FactKind } from "../../../schemas/identity/FactKinds.ts"
+import type { LifecycleEventKind } from "../../../schemas/identity/LifecycleEventKinds.ts"
 import type { Subject } from "../../../schemas/identity/SubjectIds.ts"
 import { canonical } from "../../platform/security/CanonicalJson.ts"
 import { Database } from "../../platform/database/Database.ts"
@@ -130,7 +130,7 @@ export const agendas = Effect.gen(function* () {
     now: number,
   ) {
     const reached = served.reached ?? served.position
-    const rows = yield* sql<{ position: bigint; kind: FactKind; sub_id: Subject }>`
+    const rows = yield* sql<{ position: bigint; kind: LifecycleEventKind; sub_id: Subject }>`
       select e.position, e.kind, e.sub_id from lifecycle_events e
       where e.project_id = ${served.project_id} and e.epoch = ${served.epoch} and e.position >= ${held.position}
         and e.position <= ${reached} and coalesce(e.sub_id -> 'user', e.sub_id) = ${canonical(held.subject)}::jsonb

@@ -3,7 +3,7 @@
  * its own messages. Many events in a row that are not for the stream are skipped in bounded steps.
  */
 import { Effect } from "effect"
-import type { FactKind } from "../../../schemas/identity/FactKinds.ts"
+import type { LifecycleEventKind } from "../../../schemas/identity/LifecycleEventKinds.ts"
 import type { Subject } from "../../../schemas/identity/SubjectIds.ts"
 import { Database } from "../../platform/database/Database.ts"
 import type { Travelled } from "../../lifecycle/LatencyMetrics.ts"
@@ -69,7 +69,7 @@ type SignedRow = { readonly signed: bigint } & (RecordedRow | { readonly positio
 
 interface EventRow {
   readonly position: bigint
-  readonly kind: FactKind
+  readonly kind: LifecycleEventKind
   readonly sub_id: Subject
   readonly settled: boolean
 }

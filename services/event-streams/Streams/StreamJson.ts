@@ -11,7 +11,7 @@ import {
 import { audienceOf, lifecycleIssuer } from "../../lifecycle/EventSigner.ts"
 import type { StreamRow } from "./Rows.ts"
 import { eventsDelivered } from "./StreamSubjects.ts"
-import { eventsSupported } from "../../../schemas/identity/FactKinds.ts"
+import { eventsSupported } from "../../../schemas/identity/LifecycleEventKinds.ts"
 
 const streams = "/v1/lifecycle/streams"
 

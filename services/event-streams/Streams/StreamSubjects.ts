@@ -9,7 +9,11 @@
  *   doubt the event is sent, which every receiver must tolerate (9.3); an event left out could be a lost revocation.
  * - Where several subjects match an event the last one decides: a tenant removed, then one of its users added again.
  */
-import { eventsSupported, type FactKind, factKinds } from "../../../schemas/identity/FactKinds.ts"
+import {
+  eventsSupported,
+  type LifecycleEventKind,
+  lifecycleEventKinds,
+} from "../../../schemas/identity/LifecycleEventKinds.ts"
 import type { Subject } from "../../../schemas/identity/SubjectIds.ts"
 import { canonical } from "../../platform/security/CanonicalJson.ts"
 
@@ -29,7 +33,7 @@ export interface Wanted {
 
 /** The members of an event by which it is filtered. */
 export interface StreamEvent {
-  readonly kind: FactKind
+  readonly kind: LifecycleEventKind
   readonly subId: Subject
 }
 
@@ -81,7 +85,7 @@ export const filterOf = ({ events_requested: requested, subjects }: Wanted): (ev
   const types = new Set(eventsDelivered(requested))
   const latestFirst = subjects.map(({ included, subject }) => ({ included, parts: partsOf(subject) })).reverse()
   return ({ kind, subId }) => {
-    if (!types.has(factKinds[kind].uri)) return false
+    if (!types.has(lifecycleEventKinds[kind].uri)) return false
     if (latestFirst.length === 0) return true
     const event = partsOf(subId)
     const speaking = latestFirst.find(({ included, parts }) => (included ? matching : covering)(parts, event))

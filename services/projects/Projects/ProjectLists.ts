@@ -4,7 +4,7 @@
  */
 import { Effect } from "effect"
 import type { PersonId, ProjectId } from "../../../schemas/BrandedIds.ts"
-import { type FactKind, factKinds } from "../../../schemas/identity/FactKinds.ts"
+import { type LifecycleEventKind, lifecycleEventKinds } from "../../../schemas/identity/LifecycleEventKinds.ts"
 import type { ProjectEvent } from "../../../schemas/identity/ProjectEvent.ts"
 import type { ListedOwners } from "../../../schemas/identity/Project.ts"
 import { needs, roleRequired, Roles } from "../../people/Roles.ts"
@@ -21,7 +21,7 @@ export interface ProjectPage {
 }
 
 interface EventRow extends Pick<ProjectEvent, "event_id" | "epoch" | "subject" | "details"> {
-  readonly kind: FactKind
+  readonly kind: LifecycleEventKind
   readonly position: bigint
   readonly created_at: Date
   readonly signed_at: Date | null
@@ -30,7 +30,7 @@ interface EventRow extends Pick<ProjectEvent, "event_id" | "epoch" | "subject" |
 const eventOf = ({ created_at, position, signed_at, ...row }: EventRow): ProjectEvent => ({
   ...row,
   position: Number(position),
-  event_type: factKinds[row.kind].uri,
+  event_type: lifecycleEventKinds[row.kind].uri,
   recorded_at: created_at.toISOString(),
   signed_at: signed_at?.toISOString() ?? null,
 })

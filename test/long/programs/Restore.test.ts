@@ -10,7 +10,7 @@ import { randomUUID } from "node:crypto"
 import { readFileSync, statSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { DatabaseSync } from "node:sqlite"
-import { type Fact, factsOf } from "../../../sdk/EventProjection.ts"
+import { entriesOf, type StateEntry } from "../../../sdk/EventProjection.ts"
 import * as Ledger from "../../../sdk/Ledger.ts"
 import { sqliteStore } from "../../../sdk/stores/Sqlite.ts"
 import { demoIssuer } from "../../../src/embedded/DemoIdentity.ts"
@@ -46,8 +46,8 @@ const accessLine = (id: string, person_id: string, more: object = {}) => ({
   ...more,
 })
 
-const order = ({ group, id }: Fact) => `${group} ${id}`
-const sorted = (facts: ReadonlyArray<Fact>) => [...facts].sort((a, b) => order(a) < order(b) ? -1 : 1)
+const order = ({ group, id }: StateEntry) => `${group} ${id}`
+const sorted = (facts: ReadonlyArray<StateEntry>) => [...facts].sort((a, b) => order(a) < order(b) ? -1 : 1)
 
 /** The transmitter's current answer to the product's service. */
 const told = Effect.fnUntraced(function* ({ instance, issuer }: IdentityFixture) {
@@ -63,8 +63,8 @@ const told = Effect.fnUntraced(function* ({ instance, issuer }: IdentityFixture)
     .get(`/v1/projects/${ids.fernPortal}/lifecycle/snapshot`)
 })
 
-const factsTold = (snapshot: string): ReadonlyArray<Fact> =>
-  sorted(factsOf((decodeJwt(snapshot) as { readonly state: Parameters<typeof factsOf>[0] }).state))
+const factsTold = (snapshot: string): ReadonlyArray<StateEntry> =>
+  sorted(entriesOf((decodeJwt(snapshot) as { readonly state: Parameters<typeof entriesOf>[0] }).state))
 
 const factsKnown = (file: string) =>
   Effect.acquireUseRelease(

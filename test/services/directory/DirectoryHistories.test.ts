@@ -4,7 +4,7 @@ import { Effect, Layer } from "effect"
 import * as fc from "fast-check"
 import { randomUUID } from "node:crypto"
 import { ProjectId } from "../../../schemas/BrandedIds.ts"
-import type { FactKind } from "../../../schemas/identity/FactKinds.ts"
+import type { LifecycleEventKind } from "../../../schemas/identity/LifecycleEventKinds.ts"
 import { Directory } from "../../../services/directory/Directory.ts"
 import { Drift } from "../../../services/lifecycle/Drift.ts"
 import { drifting } from "../../../services/lifecycle/Lag.ts"
@@ -80,7 +80,7 @@ const tables = {
 } as const
 
 interface Told {
-  readonly kind: FactKind
+  readonly kind: LifecycleEventKind
   readonly person_id: string | null
   readonly payload: {
     readonly access?: { readonly access_id: string; readonly version: number; readonly role: string }

@@ -1,7 +1,7 @@
 /** The delivery state of a decision while receivers do not accept its pushes: attempts, the last one, and ambiguity. */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Queue } from "effect"
-import { factKinds } from "../../../schemas/identity/FactKinds.ts"
+import { lifecycleEventKinds } from "../../../schemas/identity/LifecycleEventKinds.ts"
 import { ServiceGrants } from "../../../services/access/ServiceGrants.ts"
 import { Streams } from "../../../services/event-streams/Streams.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
@@ -105,7 +105,7 @@ layer(streaming({ failuresInARow: 1_000 }, 300), { excludeTestServices: true })(
       const here = yield* receiving
       let now: Answer = 500
       const { url } = yield* pushed(() => now)
-      yield* stream(here, { ...push(url()), events_requested: [factKinds["service-grant-approved"].uri] })
+      yield* stream(here, { ...push(url()), events_requested: [lifecycleEventKinds["service-grant-approved"].uri] })
       yield* approved(here, "shop")
       const { attempts } = yield* settled(here, "shop", "failed", 2)
       now = 202

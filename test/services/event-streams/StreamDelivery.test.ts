@@ -1,7 +1,7 @@
 /** Poll delivery, by the OpenID conformance suite's transmitter modules, and the cases that these leave open. */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
-import { factKinds } from "../../../schemas/identity/FactKinds.ts"
+import { lifecycleEventKinds } from "../../../schemas/identity/LifecycleEventKinds.ts"
 import { ServiceGrants } from "../../../services/access/ServiceGrants.ts"
 import { agendas } from "../../../services/event-streams/StreamDelivery/PushBatch.ts"
 import { PushState } from "../../../services/event-streams/StreamDelivery/PushState.ts"
@@ -233,7 +233,7 @@ layer(streaming(), { excludeTestServices: true })("Polling", (it) => {
     Effect.gen(function* () {
       const here = yield* receiving
       const { url } = yield* pushed()
-      const events_requested = [factKinds["session-revoked"].uri]
+      const events_requested = [lifecycleEventKinds["session-revoked"].uri]
       const whole = yield* stream(here)
       const part = yield* stream(here, { events_requested })
       const streams = [yield* stream(here, push(url())), yield* stream(here, { ...push(url()), events_requested })]

@@ -4,7 +4,7 @@ import { decodeJwt } from "jose"
 import { randomUUID } from "node:crypto"
 import type { IncomingMessage, ServerResponse } from "node:http"
 import { PersonId, type ServiceGrantId } from "../../../schemas/BrandedIds.ts"
-import type { FactKind } from "../../../schemas/identity/FactKinds.ts"
+import type { LifecycleEventKind } from "../../../schemas/identity/LifecycleEventKinds.ts"
 import type { StreamCreation } from "../../../schemas/identity/StreamBodies.ts"
 import type { Way } from "../../../services/lifecycle/LatencyMetrics.ts"
 import { type Polling, StreamDelivery } from "../../../services/event-streams/StreamDelivery.ts"
@@ -74,7 +74,7 @@ export const push = (endpoint_url: string, authorization_header?: string): Strea
 export const tellAll = Effect.fnUntraced(function* (
   { institution: institutionId, project: projectId }: Scene,
   subjects: ReadonlyArray<string>,
-  kind: FactKind = "session-revoked",
+  kind: LifecycleEventKind = "session-revoked",
 ) {
   const { append } = yield* EventLog
   const events = subjects.map((subject): NewLifecycleEvent => ({

@@ -2,12 +2,12 @@
 import { assert, describe, it, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import type { StreamCreation } from "../../../schemas/identity/StreamBodies.ts"
-import { factKinds } from "../../../schemas/identity/FactKinds.ts"
+import { lifecycleEventKinds } from "../../../schemas/identity/LifecycleEventKinds.ts"
 import type { Reason } from "../../../services/platform/Outbound.ts"
 import { refusalIn, refusalOf } from "../../../services/event-streams/StreamDelivery/PushRefusal.ts"
 import { verdictOf } from "../../../services/event-streams/StreamDelivery/PushOutcome.ts"
 import { until } from "../../e2e/support/Until.ts"
-import { diceOf } from "../lifecycle/RandomFacts.ts"
+import { diceOf } from "../lifecycle/RandomEvents.ts"
 import {
   type Answer,
   placesOf,
@@ -59,7 +59,7 @@ layer(streaming({ failuresInARow: 100_000 }), { excludeTestServices: true })(`or
 
   it.effect("a filtered stream delivers each event once, in the order of each subject", () =>
     Effect.gen(function* () {
-      const wanted = [factKinds["session-revoked"].uri, factKinds["account-disabled"].uri]
+      const wanted = [lifecycleEventKinds["session-revoked"].uri, lifecycleEventKinds["account-disabled"].uri]
       const { taken, told } = yield* walk({ events_requested: wanted })
       for (const person of people) {
         const theirs = told.filter(({ who }) => who === person).map(({ jti }) => jti)

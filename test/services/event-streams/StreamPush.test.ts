@@ -1,7 +1,7 @@
 /** Push delivery, by the OpenID conformance suite's transmitter modules, and the cases that these leave open. */
 import { assert, layer } from "@effect/vitest"
 import { Deferred, Effect, Queue } from "effect"
-import { factKinds } from "../../../schemas/identity/FactKinds.ts"
+import { lifecycleEventKinds } from "../../../schemas/identity/LifecycleEventKinds.ts"
 import { ServiceGrants } from "../../../services/access/ServiceGrants.ts"
 import { ownMessages } from "../../../services/event-streams/Streams/ControlMessages.ts"
 import { Streams } from "../../../services/event-streams/Streams.ts"
@@ -226,7 +226,7 @@ layer(streaming({ failuresInARow: 10_000 }), { excludeTestServices: true })("Pus
         taken.push(jti)
         return 202
       })
-      const wanted = [factKinds["session-revoked"].uri, factKinds["account-enabled"].uri]
+      const wanted = [lifecycleEventKinds["session-revoked"].uri, lifecycleEventKinds["account-enabled"].uri]
       const streamId = yield* stream(here, { ...push(url()), events_requested: wanted })
       const before = (yield* placesOf(here)).head
       yield* (yield* Streams).say(here.receiver, streamId, { format: "iss_sub", iss: issuer, sub: "left out" }, false)

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Exit, Schema } from "effect"
 import * as fc from "fast-check"
-import { type FactKind, factKinds } from "../../../schemas/identity/FactKinds.ts"
+import { type LifecycleEventKind, lifecycleEventKinds } from "../../../schemas/identity/LifecycleEventKinds.ts"
 import { Subject } from "../../../schemas/identity/SubjectIds.ts"
 import {
   eventsDelivered,
@@ -12,14 +12,14 @@ import {
   subjectsMatch,
   type Wanted,
 } from "../../../services/event-streams/Streams/StreamSubjects.ts"
-import { eventsSupported } from "../../../schemas/identity/FactKinds.ts"
+import { eventsSupported } from "../../../schemas/identity/LifecycleEventKinds.ts"
 
 const user = (sub: string): Subject => ({ format: "iss_sub", iss: "https://id.example", sub })
 const opaque = (id: string): Subject => ({ format: "opaque", id })
 const complex = (members: Readonly<Record<string, Subject>>): Subject => ({ format: "complex", ...members })
 
 const everything: Wanted = { events_requested: null, subjects: [] }
-const kinds = Object.keys(factKinds) as ReadonlyArray<FactKind>
+const kinds = Object.keys(lifecycleEventKinds) as ReadonlyArray<LifecycleEventKind>
 
 /** Few names, so that subjects collide. */
 const name = fc.constantFrom("a", "b")
@@ -69,7 +69,7 @@ describe("the events of a stream", () => {
 
   it("are those of the requested types; an unknown type is ignored", () => {
     fc.assert(fc.property(requested, event, (events_requested, one) => {
-      const expected = events_requested === null || events_requested.includes(factKinds[one.kind].uri)
+      const expected = events_requested === null || events_requested.includes(lifecycleEventKinds[one.kind].uri)
       assert.strictEqual(isFor({ events_requested, subjects: [] }, one), expected)
     }))
     assert.deepStrictEqual(eventsDelivered(["urn:example:unknown"]), [])

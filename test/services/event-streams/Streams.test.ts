@@ -2,7 +2,7 @@ import { assert, layer } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Layer, Result } from "effect"
 import * as fc from "fast-check"
 import { randomUUID } from "node:crypto"
-import type { FactKind } from "../../../schemas/identity/FactKinds.ts"
+import type { LifecycleEventKind } from "../../../schemas/identity/LifecycleEventKinds.ts"
 import { poll, push } from "../../../schemas/identity/StreamBodies.ts"
 import type { Subject } from "../../../schemas/identity/SubjectIds.ts"
 import { ServiceGrants } from "../../../services/access/ServiceGrants.ts"
@@ -221,7 +221,7 @@ layer(managed, { excludeTestServices: true })("Streams", (it) => {
         ...[{ format: "complex", tenant: opaque("t") }, { format: "complex", user: user("a"), device: opaque("d") }],
       ]
       const events = [...subjects, { format: "complex", ...members, user: user("b") }]
-        .map((subId) => ({ kind: "access-revoked" as FactKind, subId }))
+        .map((subId) => ({ kind: "access-revoked" as LifecycleEventKind, subId }))
       const said: Array<SaidSubject> = []
       const context = yield* Effect.context<Database>()
       const step = (one: SaidSubject) =>

@@ -82,7 +82,7 @@ layer(transmitter, { excludeTestServices: true })("Epochs", (it) => {
       const was = yield* epoch
       yield* failOver
       const { append } = yield* EventLog
-      const facts = made.flatMap((at, i) =>
+      const events = made.flatMap((at, i) =>
         Array.from({ length: 5 }, () => ({
           kind: "session-revoked" as const,
           projectId: at.project,
@@ -91,7 +91,7 @@ layer(transmitter, { excludeTestServices: true })("Epochs", (it) => {
           initiatedBy: "system" as const,
         }))
       )
-      yield* Effect.forEach(facts, (fact) => run(append(fact)), { concurrency: 8 })
+      yield* Effect.forEach(events, (event) => run(append(event)), { concurrency: 8 })
       assert.strictEqual(yield* epoch, was + 1)
       for (const { project } of made) {
         const [head] = yield* heads(project)

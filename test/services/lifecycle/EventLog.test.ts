@@ -2,7 +2,7 @@ import { assert, layer } from "@effect/vitest"
 import { Data, Effect, Layer, Random } from "effect"
 import { createHash } from "node:crypto"
 import { InstitutionId, PersonId, ProjectId } from "../../../schemas/BrandedIds.ts"
-import { type FactKind, factKinds } from "../../../schemas/identity/FactKinds.ts"
+import { type LifecycleEventKind, lifecycleEventKinds } from "../../../schemas/identity/LifecycleEventKinds.ts"
 import { EventLog, type NewLifecycleEvent } from "../../../services/lifecycle/EventLog.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { runOnce } from "../../../services/platform/database/UnitOfWork.ts"
@@ -18,7 +18,7 @@ interface Event {
   readonly digest: string
   readonly prev_digest: string
   readonly body_digest: string
-  readonly kind: FactKind
+  readonly kind: LifecycleEventKind
   readonly txn: string
   readonly sub_id: unknown
   readonly payload: unknown
@@ -38,7 +38,7 @@ const sha256 = (text: string) => `sha256:${createHash("sha256").update(text, "ut
 const verify = (events: ReadonlyArray<Event>) => {
   let digest = `sha256:${"0".repeat(64)}`
   events.forEach((event, i) => {
-    const { uri } = factKinds[event.kind]
+    const { uri } = lifecycleEventKinds[event.kind]
     const body = sha256(jcs({ sub_id: event.sub_id, events: { [uri]: event.payload } }))
     assert.strictEqual(Number(event.position), i + 1)
     assert.strictEqual(event.body_digest, body)
@@ -54,7 +54,7 @@ const history = Effect.fnUntraced(function* (project: string) {
   return yield* sql<Event>`select * from lifecycle_events where project_id = ${project} order by epoch, position`
 })
 
-const fact = (project: string, n = 0): NewLifecycleEvent => ({
+const event = (project: string, n = 0): NewLifecycleEvent => ({
   kind: "access-granted",
   projectId: ProjectId.make(project),
   institutionId: InstitutionId.make("i1"),
@@ -79,10 +79,10 @@ layer(ground, { excludeTestServices: true })("Positions", (it) => {
         const own: Array<string> = []
         for (let i = 0; i < 12; i++) {
           const cause = Effect.gen(function* () {
-            const facts = yield* Effect.forEach([1, 2, 3], (n) => Effect.map(some, (project) => fact(project, n)))
-            const ids = [...(yield* append(...facts))]
+            const events = yield* Effect.forEach([1, 2, 3], (n) => Effect.map(some, (project) => event(project, n)))
+            const ids = [...(yield* append(...events))]
             yield* delay
-            ids.push(...(yield* append(fact(yield* some, i))))
+            ids.push(...(yield* append(event(yield* some, i))))
             yield* delay
             if ((yield* Random.next) < 0.3) return yield* new Enough()
             return ids
@@ -133,11 +133,11 @@ layer(ground, { excludeTestServices: true })("Positions", (it) => {
       const { append } = yield* EventLog
       const project = "nested"
       const [first, kept] = yield* runOnce(Effect.gen(function* () {
-        const first = yield* append(fact(project, 1), fact(project, 2))
-        yield* runOnce(Effect.andThen(append(fact(project, 3)), Effect.fail(new Enough()))).pipe(
+        const first = yield* append(event(project, 1), event(project, 2))
+        yield* runOnce(Effect.andThen(append(event(project, 3)), Effect.fail(new Enough()))).pipe(
           Effect.catchTag("Enough", () => Effect.void),
         )
-        return [first, yield* runOnce(append(fact(project, 4)))] as const
+        return [first, yield* runOnce(append(event(project, 4)))] as const
       }))
       const events = yield* history(project)
       verify(events)
@@ -151,7 +151,7 @@ layer(ground, { excludeTestServices: true })("Positions", (it) => {
       const { append } = yield* EventLog
       const { sql } = yield* Database
       // @ts-expect-error: this transaction has no end that would give the event its position.
-      const endless: Effect.Effect<unknown, unknown> = sql.withTransaction(append(fact("endless")))
+      const endless: Effect.Effect<unknown, unknown> = sql.withTransaction(append(event("endless")))
       assert.strictEqual((yield* Effect.exit(endless))._tag, "Failure")
       assert.lengthOf(yield* history("endless"), 0)
     }))
@@ -160,7 +160,7 @@ layer(ground, { excludeTestServices: true })("Positions", (it) => {
     Effect.gen(function* () {
       const { append } = yield* EventLog
       const { owner, sql } = yield* Database
-      yield* runOnce(append(fact("kept")))
+      yield* runOnce(append(event("kept")))
       const before = yield* history("kept")
       const refused = <A, E>(statement: Effect.Effect<A, E>) => Effect.map(Effect.result(statement), ({ _tag }) => _tag)
       for (const role of [sql, owner]) {

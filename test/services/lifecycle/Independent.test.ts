@@ -6,11 +6,11 @@ import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { createVerifier } from "fast-jwt"
 import { createHash, createPublicKey } from "node:crypto"
-import type { FactKind } from "../../../schemas/identity/FactKinds.ts"
+import type { LifecycleEventKind } from "../../../schemas/identity/LifecycleEventKinds.ts"
 import { EventLog } from "../../../services/lifecycle/EventLog.ts"
 import { SigningKeys } from "../../../services/lifecycle/SigningKeys.ts"
 import { runOnce } from "../../../services/platform/database/UnitOfWork.ts"
-import { diceOf, factOf, kinds } from "./RandomFacts.ts"
+import { diceOf, eventOf, kinds } from "./RandomEvents.ts"
 import { everything, scene, signAll, transmitter } from "./LifecycleFixture.ts"
 
 const own = "https://schemas.bailiwick.dev/secevent/lifecycle/event-type/"
@@ -20,7 +20,7 @@ const risc = "https://schemas.openid.net/secevent/risc/event-type/"
 /** The base of the event type, and the formats of its subject's members; `iss_sub` alone where it has none. */
 const access = "application opaque, tenant opaque, user iss_sub"
 const project = "application opaque, tenant opaque"
-const table: Readonly<Record<FactKind, readonly [base: string, subject: ReadonlyArray<string>]>> = {
+const table: Readonly<Record<LifecycleEventKind, readonly [base: string, subject: ReadonlyArray<string>]>> = {
   "access-granted": [own, [access]],
   "access-revoked": [own, [access]],
   "token-claims-change": [caep, ["tenant opaque, user iss_sub"]],
@@ -45,7 +45,7 @@ const table: Readonly<Record<FactKind, readonly [base: string, subject: Readonly
 }
 
 /** Claims that an event type demands. */
-const demanded: Partial<Record<FactKind, ReadonlyArray<string>>> = {
+const demanded: Partial<Record<LifecycleEventKind, ReadonlyArray<string>>> = {
   "token-claims-change": ["claims"],
   "credential-change": ["credential_type", "change_type"],
   "credential-compromise": ["credential_type"],
@@ -86,7 +86,7 @@ layer(transmitter, { excludeTestServices: true })("an independent library", (it)
       const { append } = yield* EventLog
       const made = yield* scene
       const dice = diceOf(Math.floor(Math.random() * 2 ** 32))
-      for (const kind of [...kinds, ...kinds, ...kinds]) yield* runOnce(append(factOf(dice, kind, made)))
+      for (const kind of [...kinds, ...kinds, ...kinds]) yield* runOnce(append(eventOf(dice, kind, made)))
       yield* signAll
       const { items } = yield* everything(made.asking, undefined, 200)
       const { keys } = yield* (yield* SigningKeys).jwks
@@ -115,7 +115,7 @@ layer(transmitter, { excludeTestServices: true })("an independent library", (it)
         return verifiers.get(kid)!(set) as { readonly payload: Claims }
       }
 
-      const seen = new Map<FactKind, Set<string>>()
+      const seen = new Map<LifecycleEventKind, Set<string>>()
       const jtis = new Set<string>()
       for (const { jti, set } of items) {
         const { payload } = verify(set)
@@ -127,7 +127,7 @@ layer(transmitter, { excludeTestServices: true })("an independent library", (it)
 
         const [[type, event], ...others] = Object.entries(payload.events) as [[string, Claims["events"][string]]]
         assert.lengthOf(others, 0)
-        const kind = type.slice(type.lastIndexOf("/") + 1) as FactKind
+        const kind = type.slice(type.lastIndexOf("/") + 1) as LifecycleEventKind
         const [base, subjects] = table[kind]
         assert.strictEqual(type, `${base}${kind}`)
         const shape = shapeOf(payload.sub_id)

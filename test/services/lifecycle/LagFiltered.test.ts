@@ -1,7 +1,7 @@
 /** Delivery and lag of a receiver whose streams filter events: only the events that it asked for count. */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Queue } from "effect"
-import { factKinds } from "../../../schemas/identity/FactKinds.ts"
+import { lifecycleEventKinds } from "../../../schemas/identity/LifecycleEventKinds.ts"
 import { ServiceGrants } from "../../../services/access/ServiceGrants.ts"
 import { lagging } from "../../../services/lifecycle/Lag.ts"
 import { Streams } from "../../../services/event-streams/Streams.ts"
@@ -25,7 +25,7 @@ import {
 } from "../event-streams/StreamFixture.ts"
 import { grant, signAll } from "./LifecycleFixture.ts"
 
-const wanted = { events_requested: [factKinds["service-grant-approved"].uri] }
+const wanted = { events_requested: [lifecycleEventKinds["service-grant-approved"].uri] }
 
 /** The delivery states of a project's grants, by service. */
 const deliveries = Effect.fnUntraced(function* ({ owner: personId, project: projectId }: Receiving) {
@@ -88,7 +88,7 @@ layer(streaming(), { excludeTestServices: true })("A filtered stream", (it) => {
   it.effect("a stream passes over any number of filtered events and never reports them as delivered", () =>
     Effect.gen(function* () {
       const here = yield* receiving
-      const streamId = yield* stream(here, { events_requested: [factKinds["account-disabled"].uri] })
+      const streamId = yield* stream(here, { events_requested: [lifecycleEventKinds["account-disabled"].uri] })
       const before = (yield* placesOf(here)).head
       yield* tellAll(here, subjects(550))
       const [a, b] = yield* tellAll(here, ["gone", "gone too"], "account-disabled")

@@ -9,17 +9,17 @@ import { SqlError } from "effect/sql"
 import { randomUUID } from "node:crypto"
 import { InstitutionId, ProjectId } from "../../../schemas/BrandedIds.ts"
 import { encodeCursor } from "../../../schemas/identity/Cursor.ts"
-import { type FactKind, factKinds } from "../../../schemas/identity/FactKinds.ts"
+import { type LifecycleEventKind, lifecycleEventKinds } from "../../../schemas/identity/LifecycleEventKinds.ts"
 import { CursorApi } from "../../../services/lifecycle/CursorApi.ts"
 import { changesOf as ours } from "../../../services/lifecycle/StateProjection.ts"
 import { EventLog } from "../../../services/lifecycle/EventLog.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { runOnce } from "../../../services/platform/database/UnitOfWork.ts"
 import { type Json, sha256 } from "../../../sdk/Canonical.ts"
-import { changesOf, type Fact as Known, factsOf } from "../../../sdk/EventProjection.ts"
+import { changesOf, entriesOf, type StateEntry as Known } from "../../../sdk/EventProjection.ts"
 import { type VerifiedEvent, type VerifiedSnapshot, verifyEvent, verifySnapshot } from "../../../sdk/Verify.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
-import { anyFact, diceOf, factOf, kinds } from "./RandomFacts.ts"
+import { anyEvent, diceOf, eventOf, kinds } from "./RandomEvents.ts"
 import { everything, pinsFor, scene, signAll, transmitter } from "./LifecycleFixture.ts"
 
 /** Connections for sixteen writers at once, and for the test that watches them. */
@@ -31,7 +31,8 @@ type State = ReadonlyArray<readonly [string, unknown]>
 
 const sorted = (state: ReadonlyMap<string, unknown>): State => [...state].sort(([a], [b]) => a < b ? -1 : 1)
 
-const keyed = (facts: ReadonlyArray<Known>) => new Map(facts.map(({ group, id, value }) => [`${group} ${id}`, value]))
+const keyed = (entries: ReadonlyArray<Known>) =>
+  new Map(entries.map(({ group, id, value }) => [`${group} ${id}`, value]))
 
 /** The state that a product reaches from a starting state by events. */
 const after = (before: ReadonlyArray<Known>, events: ReadonlyArray<VerifiedEvent>): State => {
@@ -43,12 +44,12 @@ const after = (before: ReadonlyArray<Known>, events: ReadonlyArray<VerifiedEvent
   return sorted(state)
 }
 
-const known = (state: VerifiedSnapshot["state"]) => sorted(keyed(factsOf(state)))
+const known = (state: VerifiedSnapshot["state"]) => sorted(keyed(entriesOf(state)))
 
 interface Row {
   readonly id: string
   readonly project_id: string
-  readonly kind: FactKind
+  readonly kind: LifecycleEventKind
   readonly position: bigint
   readonly epoch: number
   readonly digest: string
@@ -64,7 +65,7 @@ const history = Effect.fnUntraced(function* (project: string) {
   return yield* sql<Row>`select * from lifecycle_events where project_id = ${project} order by epoch, position`
 })
 
-const kindOf = (uri: string) => kinds.find((kind) => factKinds[kind].uri === uri)!
+const kindOf = (uri: string) => kinds.find((kind) => lifecycleEventKinds[kind].uri === uri)!
 
 /** As in `lifecycle_state`, by the transmitter's own fold of what was sent. */
 const folded = (events: ReadonlyArray<VerifiedEvent>): State => {
@@ -106,9 +107,9 @@ layer(transmitter, { excludeTestServices: true, timeout: "2 minutes" })("Laws", 
           }
         })
         const write = Effect.gen(function* () {
-          for (const kind of kinds) yield* runOnce(append(factOf(dice, kind, made)))
+          for (const kind of kinds) yield* runOnce(append(eventOf(dice, kind, made)))
           for (let i = 0; i < 30; i++) {
-            const some = Array.from({ length: 1 + dice.below(4) }, () => anyFact(dice, made))
+            const some = Array.from({ length: 1 + dice.below(4) }, () => anyEvent(dice, made))
             yield* runOnce(append(...some))
           }
         })
@@ -131,7 +132,7 @@ layer(transmitter, { excludeTestServices: true, timeout: "2 minutes" })("Laws", 
         assert.isAbove(new Set(snapshots.map(({ position }) => position)).size, 2)
         for (const { chainHead, position, state } of snapshots) {
           assert.deepStrictEqual(known(state), after([], events.slice(0, position)), `${seed} up to ${position}`)
-          assert.deepStrictEqual(after(factsOf(state), events.slice(position)), now, `${seed} from ${position}`)
+          assert.deepStrictEqual(after(entriesOf(state), events.slice(position)), now, `${seed} from ${position}`)
           assert.strictEqual(chainHead, events[position - 1]?.digest)
         }
         // At any cut both state projections hold the same number of things, under names of their own.
@@ -166,15 +167,15 @@ layer(transmitter, { excludeTestServices: true, timeout: "2 minutes" })("Laws", 
             const ids: Array<string> = []
             const command = Effect.gen(function* () {
               for (let n = dice.below(3); n >= 0; n--) {
-                const facts = Array.from(
+                const events = Array.from(
                   { length: 1 + dice.below(4) },
                   () =>
-                    anyFact(dice, {
+                    anyEvent(dice, {
                       institution: InstitutionId.make("i"),
                       project: ProjectId.make(dice.one(projects)),
                     }),
                 )
-                ids.push(...(yield* append(...facts)))
+                ids.push(...(yield* append(...events)))
                 yield* pause
               }
               if (dice.next() < 0.2) return yield* Effect.fail(new Enough())
@@ -249,7 +250,7 @@ layer(transmitter, { excludeTestServices: true, timeout: "2 minutes" })("Laws", 
       const made = yield* scene
       const { asking, project } = made
       const dice = diceOf(Math.floor(Math.random() * 2 ** 32))
-      yield* runOnce(append(...Array.from({ length: 30 }, () => anyFact(dice, made))))
+      yield* runOnce(append(...Array.from({ length: 30 }, () => anyEvent(dice, made))))
       yield* signAll
       const rows = yield* history(project)
       const head = rows.length

@@ -11,7 +11,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { pathToFileURL } from "node:url"
-import { factKinds } from "../../../schemas/identity/FactKinds.ts"
+import { lifecycleEventKinds } from "../../../schemas/identity/LifecycleEventKinds.ts"
 import { CursorApi } from "../../../services/lifecycle/CursorApi.ts"
 import { EventLog } from "../../../services/lifecycle/EventLog.ts"
 import { KeyRotation } from "../../../services/lifecycle/KeyRotation.ts"
@@ -21,7 +21,7 @@ import { day } from "../../support/Fixtures.ts"
 import { now, timed } from "../transfers/TransferFixture.ts"
 import { rotating, states, work } from "./Keys/KeysFixture.ts"
 import { everything, type Scene, scene, signAll } from "./LifecycleFixture.ts"
-import { anyFact, diceOf, factOf, kinds } from "./RandomFacts.ts"
+import { anyEvent, diceOf, eventOf, kinds } from "./RandomEvents.ts"
 
 type Json = string | number | boolean | null | ReadonlyArray<Json> | Members
 interface Members {
@@ -153,9 +153,9 @@ const reader = Effect.fnUntraced(function* ({ asking, project }: Scene) {
 const append = Effect.fnUntraced(function* (made: Scene, dice: ReturnType<typeof diceOf>) {
   const { append } = yield* EventLog
   const some = kinds.filter((kind) => kind !== "key-transition")
-  const all = [...some, ...some, ...some].map((kind) => factOf(dice, kind, made))
-  for (let i = 0; i < 100; i++) all.push(anyFact(dice, made))
-  for (const fact of all) if (fact.kind !== "key-transition") yield* runOnce(append(fact))
+  const all = [...some, ...some, ...some].map((kind) => eventOf(dice, kind, made))
+  for (let i = 0; i < 100; i++) all.push(anyEvent(dice, made))
+  for (const event of all) if (event.kind !== "key-transition") yield* runOnce(append(event))
   yield* signAll
 })
 
@@ -285,7 +285,7 @@ describe("docs/lifecycle.md", () => {
   it.live("names exactly the members of every event type and of every group of the state", () =>
     Effect.gen(function* () {
       const named = types()
-      assert.deepStrictEqual([...named.keys()].sort(), Object.values(factKinds).map(({ uri }) => uri).sort())
+      assert.deepStrictEqual([...named.keys()].sort(), Object.values(lifecycleEventKinds).map(({ uri }) => uri).sort())
       const made = yield* scene
       const own = yield* reader(made)
       yield* append(made, diceOf(17))

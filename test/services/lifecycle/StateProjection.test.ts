@@ -2,17 +2,18 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, Random } from "effect"
 import { PersonId } from "../../../schemas/BrandedIds.ts"
 import { CursorApi } from "../../../services/lifecycle/CursorApi.ts"
-import { changesOf, type Fact, factsOf } from "../../../sdk/EventProjection.ts"
+import { changesOf, entriesOf, type StateEntry } from "../../../sdk/EventProjection.ts"
 import type { VerifiedEvent, VerifiedSnapshot } from "../../../sdk/Verify.ts"
 import { verifyEvent, verifySnapshot } from "../../../sdk/Verify.ts"
 import { access, owner, person, project as tellProject } from "../../support/TestIdentity.ts"
 import { everything, pinsFor, scene, signAll, transmitter } from "./LifecycleFixture.ts"
 
-const keyed = (facts: ReadonlyArray<Fact>) => new Map(facts.map((fact) => [`${fact.group} ${fact.id}`, fact.value]))
+const keyed = (entries: ReadonlyArray<StateEntry>) =>
+  new Map(entries.map((entry) => [`${entry.group} ${entry.id}`, entry.value]))
 
-/** The state that a product reaches by applying `facts` as events. */
-const after = (facts: ReadonlyArray<Fact>, events: ReadonlyArray<VerifiedEvent>) => {
-  const state = keyed(facts)
+/** The state that a product reaches by applying `entries` as events. */
+const after = (entries: ReadonlyArray<StateEntry>, events: ReadonlyArray<VerifiedEvent>) => {
+  const state = keyed(entries)
   for (const event of events) {
     for (const { group, id, value } of changesOf(event)) {
       if (value === null) state.delete(`${group} ${id}`)
@@ -90,12 +91,12 @@ layer(transmitter, { excludeTestServices: true })("Fold", (it) => {
           const { items } = yield* everything(asking)
           const events = yield* Effect.forEach(items, ({ set }) => Effect.promise(() => verifyEvent(set, pins)))
           for (const { type } of events) kinds.add(type.slice(type.lastIndexOf("/") + 1))
-          const now = sorted(keyed(factsOf(snapshots.at(-1)!.state)))
+          const now = sorted(keyed(entriesOf(snapshots.at(-1)!.state)))
           assert.isAbove(now.length, 3)
           assert.deepStrictEqual(sorted(after([], events)), now)
           for (const { position, state } of snapshots) {
-            assert.deepStrictEqual(sorted(after(factsOf(state), events.slice(position))), now)
-            assert.deepStrictEqual(sorted(after([], events.slice(0, position))), sorted(keyed(factsOf(state))))
+            assert.deepStrictEqual(sorted(after(entriesOf(state), events.slice(position))), now)
+            assert.deepStrictEqual(sorted(after([], events.slice(0, position))), sorted(keyed(entriesOf(state))))
           }
         }
         for (

@@ -2,7 +2,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { TestClock } from "effect/testing"
-import { factKinds } from "../../../../schemas/identity/FactKinds.ts"
+import { lifecycleEventKinds } from "../../../../schemas/identity/LifecycleEventKinds.ts"
 import { KeyRotation } from "../../../../services/lifecycle/KeyRotation.ts"
 import { lagging } from "../../../../services/lifecycle/Lag.ts"
 import { Streams } from "../../../../services/event-streams/Streams.ts"
@@ -24,7 +24,7 @@ import { day } from "../../../support/Fixtures.ts"
 
 const ground = KeyRotation.layer({ deadlineMillis: 14 * day }).pipe(Layer.provideMerge(streaming()))
 
-const wanted = [factKinds["service-grant-approved"].uri]
+const wanted = [lifecycleEventKinds["service-grant-approved"].uri]
 
 const nameOf = ({ receiver }: Pick<Receiving, "receiver">) => `${receiver.issuer} ${receiver.clientId}`
 

@@ -2,7 +2,7 @@
 import { assert } from "@effect/vitest"
 import { Effect } from "effect"
 import { randomUUID } from "node:crypto"
-import { factKinds } from "../../../../schemas/identity/FactKinds.ts"
+import { lifecycleEventKinds } from "../../../../schemas/identity/LifecycleEventKinds.ts"
 import type { Capability } from "../../../../schemas/identity/ServiceGrant.ts"
 import { grant, scene } from "../../../services/lifecycle/LifecycleFixture.ts"
 import { serviceTokenFor } from "../../../support/TestTokens.ts"
@@ -17,9 +17,9 @@ export const add = "/v1/lifecycle/subjects:add"
 export const remove = "/v1/lifecycle/subjects:remove"
 export const push = "urn:ietf:rfc:8935"
 export const poll = "urn:ietf:rfc:8936"
-export const supported = Object.values(factKinds).map(({ uri }) => uri)
-export const sessionRevoked = factKinds["session-revoked"].uri
-export const accessRevoked = factKinds["access-revoked"].uri
+export const supported = Object.values(lifecycleEventKinds).map(({ uri }) => uri)
+export const sessionRevoked = lifecycleEventKinds["session-revoked"].uri
+export const accessRevoked = lifecycleEventKinds["access-revoked"].uri
 export const subject = { format: "email", email: "somebody@example.com" }
 
 export const bearer = (token: string) => ({ authorization: `Bearer ${token}` })

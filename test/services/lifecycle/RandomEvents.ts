@@ -3,10 +3,10 @@
  * keys), about few people and things, so that they collide: similar names, one person under several names.
  */
 import { type InstitutionId, PersonId, type ProjectId } from "../../../schemas/BrandedIds.ts"
-import { type FactKind, factKinds } from "../../../schemas/identity/FactKinds.ts"
+import { type LifecycleEventKind, lifecycleEventKinds } from "../../../schemas/identity/LifecycleEventKinds.ts"
 import type { NewLifecycleEvent } from "../../../services/lifecycle/EventLog.ts"
 
-export const kinds = Object.keys(factKinds) as ReadonlyArray<FactKind>
+export const kinds = Object.keys(lifecycleEventKinds) as ReadonlyArray<LifecycleEventKind>
 
 /** Numbers in [0, 1), the same ones for the same seed (mulberry32). */
 export const diceOf = (seed: number) => {
@@ -71,7 +71,7 @@ const grant = (dice: Dice): Said => ({
 
 const nothing = (): Said => ({})
 
-const saying: Readonly<Record<FactKind, (dice: Dice) => Said>> = {
+const saying: Readonly<Record<LifecycleEventKind, (dice: Dice) => Said>> = {
   "access-granted": accessOf,
   "access-revoked": accessOf,
   "token-claims-change": (dice) => {
@@ -104,13 +104,13 @@ const saying: Readonly<Record<FactKind, (dice: Dice) => Said>> = {
 }
 
 /** An event of a kind about this project. */
-export const factOf = (
+export const eventOf = (
   dice: Dice,
-  kind: FactKind,
+  kind: LifecycleEventKind,
   { institution, project }: { readonly institution: InstitutionId; readonly project: ProjectId },
 ): NewLifecycleEvent => {
   const [issuer, subject] = dice.one(names)
-  const about = factKinds[kind].about
+  const about = lifecycleEventKinds[kind].about
   return {
     kind,
     projectId: project,
@@ -122,7 +122,7 @@ export const factOf = (
 }
 
 /** An event of a random kind. */
-export const anyFact = (
+export const anyEvent = (
   dice: Dice,
   about: { readonly institution: InstitutionId; readonly project: ProjectId },
-): NewLifecycleEvent => factOf(dice, dice.one(kinds), about)
+): NewLifecycleEvent => eventOf(dice, dice.one(kinds), about)

@@ -6,7 +6,7 @@ const own = (name: string) => `https://schemas.bailiwick.dev/secevent/lifecycle/
 const caep = (name: string) => `https://schemas.openid.net/secevent/caep/event-type/${name}`
 const risc = (name: string) => `https://schemas.openid.net/secevent/risc/event-type/${name}`
 
-export const factKinds = {
+export const lifecycleEventKinds = {
   "access-granted": { uri: own("access-granted"), about: "access" },
   "access-revoked": { uri: own("access-revoked"), about: "access" },
   "token-claims-change": { uri: caep("token-claims-change"), about: "access" },
@@ -30,7 +30,7 @@ export const factKinds = {
   "key-transition": { uri: own("key-transition"), about: "project" },
 } as const satisfies Record<string, { readonly uri: string; readonly about: "access" | "person" | "project" }>
 
-export type FactKind = keyof typeof factKinds
+export type LifecycleEventKind = keyof typeof lifecycleEventKinds
 
 /** The event types that there are. */
-export const eventsSupported: ReadonlyArray<string> = Object.values(factKinds).map(({ uri }) => uri)
+export const eventsSupported: ReadonlyArray<string> = Object.values(lifecycleEventKinds).map(({ uri }) => uri)

@@ -67,6 +67,7 @@ import { allowLonger } from "../services/platform/database/Database/StalledConne
 import { refusalOf, schemaVersion, TooNew } from "../services/platform/database/VersionFence.ts"
 import { inTurn } from "../services/platform/database/RetryOnLockTimeout.ts"
 import { runSteps } from "./Migrations/MigrationSteps.ts"
+import { cliCommand } from "../services/platform/CommandSpelling.ts"
 
 /** A migration: an effect that runs in one transaction, or statements that are steps (MigrationSteps.ts). */
 export type Migration = readonly [id: number, name: string, work: Migrator.ResolvedMigration[2] | ReadonlyArray<string>]
@@ -377,8 +378,8 @@ export const migrated = Effect.gen(function* () {
   const lacking = yield* lacks
   if (lacking === null) return
   yield* Effect.logWarning(
-    `${lacking}, and ${yield* roleOf(sql)} does not own the tables: run "deno task cli migrate" with ` +
-      "DATABASE_OWNER_URL; waiting until it has run",
+    `${lacking}, and ${yield* roleOf(sql)} does not own the tables: run "${cliCommand("migrate")}" ` +
+      "with DATABASE_OWNER_URL; waiting until it has run",
   )
   yield* lacks.pipe(
     Effect.retry({

@@ -32,6 +32,7 @@ import { lostHistory } from "./LostHistory.ts"
 import { missingMessages, tellingStreams } from "./MissingMessages.ts"
 import { KeyRotation } from "../lifecycle/KeyRotation.ts"
 import { reapplying } from "./ReapplyLostHistory.ts"
+import { cliCommand } from "../platform/CommandSpelling.ts"
 
 /** Streams from which the intake reads the lost time again. */
 const taken = ["DIRECTORY_IN", "EVENTS"] as const
@@ -193,7 +194,7 @@ export class Recovery extends Context.Service<Recovery, {
           details: { ...gap },
         })))
         yield* Effect.logWarning(
-          `epoch ${epoch}: messages are missing, in ${gaps.length} gaps: type "deno task cli installation show"`,
+          `epoch ${epoch}: messages are missing, in ${gaps.length} gaps: type "${cliCommand("installation show")}"`,
         )
         return false
       }, sql.withTransaction)

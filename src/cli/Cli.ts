@@ -14,15 +14,18 @@ import { reset } from "./Reset.ts"
 import { restore } from "./Restore.ts"
 import { rollout } from "./Rollout.ts"
 import { session } from "./Session.ts"
+import { start } from "./Start.ts"
 import { tail } from "./Tail.ts"
 import { token } from "./Token.ts"
 import { upgrade } from "./Upgrade.ts"
+import { isBundle } from "../../services/platform/CommandSpelling.ts"
 
-export const cli = Command.make("cli").pipe(
+export const cli = Command.make(isBundle ? "bailiwick" : "cli").pipe(
   Command.withDescription(
     "Looks after a Bailiwick instance: the one that runs with BAILIWICK_HOME, or the one that DATABASE_URL and NATS_URL name.",
   ),
   Command.withSubcommands([
+    start,
     migrateCommand,
     upgrade,
     directory,

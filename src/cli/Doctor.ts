@@ -8,10 +8,11 @@ import { checked, databaseFound, settingsFound } from "../doctor/Examination.ts"
 import { fail, type Finding, lineOf, ok, warn } from "../doctor/Finding.ts"
 import { configOf, databaseAt, databaseUrls, type Instance, instance, natsUrl } from "./Instance.ts"
 import { printable } from "./EscapeControls.ts"
+import { startCommand } from "../../services/platform/CommandSpelling.ts"
 
 const process = ({ config, runtime }: Instance): Finding =>
   Option.match(runtime, {
-    onNone: () => warn("instance", `none runs with BAILIWICK_HOME=${config.home}`, 'type "deno task start"'),
+    onNone: () => warn("instance", `none runs with BAILIWICK_HOME=${config.home}`, `type "${startCommand}"`),
     onSome: ({ http_url, pid }) => ok("instance", `process ${pid}${http_url === "" ? "" : ` on ${http_url}`}`),
   })
 
@@ -24,7 +25,7 @@ const databaseFindings = (found: Instance) =>
 const brokerFindings = (found: Instance) =>
   Option.match(natsUrl(found), {
     onNone: () =>
-      Effect.succeed([fail("broker", "NATS_URL is not set and no instance runs", 'type "deno task start"')]),
+      Effect.succeed([fail("broker", "NATS_URL is not set and no instance runs", `type "${startCommand}"`)]),
     onSome: (url) => checked("broker", brokerChecks(url).pipe(Effect.provide(Bus.layer(configOf(found, url))))),
   })
 

@@ -6,13 +6,14 @@ import { originAt } from "../AppConfig.ts"
 import { EmbeddedIssuer, issuerKeyFile } from "../embedded/EmbeddedIssuer.ts"
 import { CliFault } from "./CliFault.ts"
 import { instance } from "./Instance.ts"
+import { startCommand } from "../../services/platform/CommandSpelling.ts"
 
 /** Fails where the home has no key: no program would trust tokens of a new one. */
 export const homeIssuer = Layer.unwrap(Effect.gen(function* () {
   const { config, runtime } = yield* instance
   if (!existsSync(join(config.home, issuerKeyFile))) {
     return yield* new CliFault({
-      message: `BAILIWICK_HOME=${config.home} has no embedded issuer: type "deno task start" once with DEMO=true`,
+      message: `BAILIWICK_HOME=${config.home} has no embedded issuer: type "${startCommand}" once with DEMO=true`,
     })
   }
   const origin = config.publicUrl ?? Option.match(runtime, {

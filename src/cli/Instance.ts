@@ -11,6 +11,7 @@ import * as Home from "../embedded/Home.ts"
 import { CliFault } from "./CliFault.ts"
 import { placeOf } from "../ServerAddress.ts"
 import { reasonOf } from "./Reason.ts"
+import { startCommand } from "../../services/platform/CommandSpelling.ts"
 
 const connections = 4
 
@@ -24,7 +25,7 @@ export type Instance = Effect.Success<typeof instance>
 
 const none = ({ config }: Instance, variable: string) =>
   new CliFault({
-    message: `no instance runs with BAILIWICK_HOME=${config.home}: type "deno task start" in another terminal, ` +
+    message: `no instance runs with BAILIWICK_HOME=${config.home}: type "${startCommand}" in another terminal, ` +
       `or set BAILIWICK_HOME to a running one's, or ${variable}`,
   })
 

@@ -2,13 +2,14 @@
  * The reason of an error, as one line for a person. Apart from the other commands, so that a start does not load them.
  */
 import { Predicate } from "effect"
+import { cliCommand } from "../../services/platform/CommandSpelling.ts"
 
 const codeOf = (error: unknown): string | undefined =>
   Predicate.hasProperty(error, "code") && typeof error.code === "string" ? error.code : undefined
 
 const hints: Readonly<Record<string, string>> = {
-  "42P01": `; the schema is missing or incomplete, type "deno task cli migrate"`,
-  "42703": `; the schema is too old, type "deno task cli migrate"`,
+  "42P01": `; the schema is missing or incomplete, type "${cliCommand("migrate")}"`,
+  "42703": `; the schema is too old, type "${cliCommand("migrate")}"`,
 }
 
 /** The innermost reason of an error: drivers wrap theirs several times over. */

@@ -12,6 +12,7 @@ import * as Reset from "../embedded/ResetHome.ts"
 import { CliFault } from "./CliFault.ts"
 import { placeOf } from "../ServerAddress.ts"
 import { printable } from "./EscapeControls.ts"
+import { cliCommand } from "../../services/platform/CommandSpelling.ts"
 
 const off = (name: string, description: string) =>
   Flag.Boolean(name).pipe(Flag.withDescription(description), Flag.withDefault(false))
@@ -49,7 +50,7 @@ const run = Effect.fnUntraced(function* ({ yes, ...what }: Reset.What & { readon
     return yield* new CliFault({
       message:
         `DATABASE_URL names ${at}, which is not the home's: drop that database and create it again with PostgreSQL's ` +
-        `tools, then type "deno task cli migrate" or "restore"; without DATABASE_URL this resets ${home}`,
+        `tools, then type "${cliCommand("migrate")}" or "restore"; without DATABASE_URL this resets ${home}`,
     })
   }
   if ((yield* Reset.found(home, what)).length === 0) return yield* Console.log(`nothing to remove in ${home}`)

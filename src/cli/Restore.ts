@@ -24,6 +24,7 @@ import { telling } from "./backup/BackupProgress.ts"
 import { CliFault } from "./CliFault.ts"
 import { databaseAt, instance } from "./Instance.ts"
 import { reasonOf } from "./Reason.ts"
+import { cliCommand } from "../../services/platform/CommandSpelling.ts"
 
 const file = Argument.String("FILE").pipe(Argument.withDescription("A file that backup wrote; - is standard input"))
 
@@ -85,7 +86,7 @@ const run = Effect.fnUntraced(function* (file: string) {
   yield* mustHaveKeys(found.config, backup.manifest)
   const urls = yield* serverOf(found, true)
   const otherwise = found.config.databaseUrl === null
-    ? { otherwise: `type "deno task cli reset --database" to remove this home's` }
+    ? { otherwise: `type "${cliCommand("reset --database")}" to remove this home's` }
     : {}
   const now = yield* Effect.provide(
     Effect.gen(function* () {
@@ -104,7 +105,7 @@ const run = Effect.fnUntraced(function* (file: string) {
   yield* Console.log(`${rows} rows restored as of ${backup.manifest.made_at}`)
   yield* Console.log(
     `the next start begins a new epoch after ${backup.manifest.epoch} and is held until what was revoked since is ` +
-      `revoked again: "deno task cli installation show" says how far it is`,
+      `revoked again: "${cliCommand("installation show")}" says how far it is`,
   )
 }, Effect.scoped)
 

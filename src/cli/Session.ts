@@ -7,6 +7,7 @@ import { isUuid } from "../../schemas/Wire.ts"
 import { EmbeddedIssuer } from "../embedded/EmbeddedIssuer.ts"
 import { homeIssuer } from "./HomeIssuer.ts"
 import { durationFlag } from "./Times.ts"
+import { quietCommand } from "../../services/platform/CommandSpelling.ts"
 
 const account = Flag.String("account").pipe(
   Flag.withMetavar("ID"),
@@ -35,8 +36,9 @@ export const session = Command.make(
 ).pipe(
   Command.withDescription("Prints the value of a mail_session cookie for an account, signed by the embedded issuer"),
   Command.withExamples([{
-    command:
-      `curl -H "Cookie: mail_session=$(deno task -q cli session --account ID)" http://127.0.0.1:8080/v1/webhooks`,
+    command: `curl -H "Cookie: mail_session=$(${
+      quietCommand("session --account ID")
+    })" http://127.0.0.1:8080/v1/webhooks`,
     description: "Send a request as that account",
   }]),
 )

@@ -8,6 +8,7 @@ import { CliFault } from "./CliFault.ts"
 import { homeIssuer } from "./HomeIssuer.ts"
 import { database } from "./Instance.ts"
 import { durationFlag } from "./Times.ts"
+import { quietCommand } from "../../services/platform/CommandSpelling.ts"
 
 const text = (name: string, metavar: string, description: string) =>
   Flag.String(name).pipe(Flag.withMetavar(metavar), Flag.withDescription(description), Flag.optional)
@@ -110,7 +111,7 @@ export const token = Command.make(
 ).pipe(
   Command.withDescription("Prints an access token of a person or a service, signed by the embedded issuer"),
   Command.withExamples([{
-    command: `curl -H "Authorization: Bearer $(deno task -q cli token --person ID)" http://127.0.0.1:8080/v1/me`,
+    command: `curl -H "Authorization: Bearer $(${quietCommand("token --person ID")})" http://127.0.0.1:8080/v1/me`,
     description: "Send a request as that person",
   }]),
 )

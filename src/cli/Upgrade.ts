@@ -8,6 +8,7 @@ import { CliFault, Unsuccessful } from "./CliFault.ts"
 import { databaseUrls, instance } from "./Instance.ts"
 import { reasonOf } from "./Reason.ts"
 import { type Rehearsal, rehearse } from "./upgrade/Rehearsal.ts"
+import { cliCommand } from "../../services/platform/CommandSpelling.ts"
 
 const file = Argument.String("FILE").pipe(Argument.withDescription("A file that backup wrote"))
 
@@ -28,7 +29,9 @@ export const linesOf = ({ changed, from, migrations, rows }: Rehearsal): Readonl
       ...locks.map((lock) => `  ${lock.mode} on ${lock.table} for ${seconds(lock.millis)}`),
     ]),
     ...(changed.length === 0 ? ["every table has the rows and values that it had"] : changed),
-    `plan: back up, type "deno task cli migrate" with DATABASE_OWNER_URL (${seconds(total)} here), then replace the ` +
+    `plan: back up, type "${cliCommand("migrate")}" with DATABASE_OWNER_URL (${
+      seconds(total)
+    } here), then replace the ` +
     "processes one by one",
     ...(felt.length === 0
       ? ["no lock is held for over a second: the processes may run meanwhile"]

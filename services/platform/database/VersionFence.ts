@@ -10,6 +10,7 @@ import { Context, Effect, Latch, Layer, Schema } from "effect"
 import type { SqlError } from "effect/sql"
 import { Database } from "./Database.ts"
 import { inTurn } from "./RetryOnLockTimeout.ts"
+import { cliCommand } from "../CommandSpelling.ts"
 
 /** What a schema says of itself. */
 export interface SchemaVersion {
@@ -27,7 +28,7 @@ export const refusalOf = (program: number, { applied, minApp }: SchemaVersion): 
   }
   return applied < program
     ? `the database is too old for this program: migration ${applied} of ${program} is applied; ` +
-      'type "deno task cli migrate" with DATABASE_OWNER_URL'
+      `type "${cliCommand("migrate")}" with DATABASE_OWNER_URL`
     : null
 }
 

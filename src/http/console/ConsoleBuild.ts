@@ -14,7 +14,10 @@ import { promisify } from "node:util"
 import { brotliCompress, constants, gzip } from "node:zlib"
 import { consolePage } from "./ConsoleShell.ts"
 
-export const consoleFolder = fileURLToPath(new URL("../../../console", import.meta.url))
+// The npm package is one folder of JavaScript, with the built console beside it.
+const consolePath = import.meta.url.endsWith(".ts") ? "../../../console" : "console"
+
+export const consoleFolder = fileURLToPath(new URL(consolePath, import.meta.url))
 
 /** One file as it is sent. */
 export interface ConsoleFile {

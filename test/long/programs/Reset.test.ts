@@ -113,7 +113,7 @@ describe("cli reset", () => {
         yield* program.end("SIGTERM")
 
         const full = yield* type("restore", file)
-        assert.match(full.output, /the database is not empty.*"deno task cli reset --database"/)
+        assert.match(full.output, /the database is not empty.*"npx -y deno@2\.9\.6 task cli reset --database"/)
         const gone = yield* type("reset", "--database", "--yes")
         assert.strictEqual(gone.code, 0, gone.output)
         assert.isFalse(existsSync(join(home, "postgres.json")))

@@ -59,7 +59,7 @@ describe("a process without the owner's credentials", () => {
         }
         const program = yield* start({ env })
         yield* program.line(
-          /migration 0 of \d+ is applied, and \w+ does not own the tables: run \\"deno task cli migrate\\" with DATABASE_OWNER_URL/,
+          /migration 0 of \d+ is applied, and \w+ does not own the tables: run \\"npx -y deno@2\.9\.6 task cli migrate\\" with DATABASE_OWNER_URL/,
         )
         const refused = yield* cli(env, "migrate")
         assert.strictEqual(refused.code, 1)

@@ -21,7 +21,10 @@ layer(Layer.merge(TestDatabase.layer, TestBus.layer), { excludeTestServices: tru
         const nobody = yield* type(home, {}, ["migrate"])
         assert.strictEqual(nobody.code, 1)
         assert.strictEqual(nobody.stdout, "")
-        assert.match(nobody.stderr, /^no instance runs with BAILIWICK_HOME=.*deno task start.*DATABASE_URL\n$/)
+        assert.match(
+          nobody.stderr,
+          /^no instance runs with BAILIWICK_HOME=.*npx -y deno@2\.9\.6 task start.*DATABASE_URL\n$/,
+        )
 
         yield* Home.open(home)
         yield* Home.publish(home, {
@@ -60,7 +63,7 @@ layer(Layer.merge(TestDatabase.layer, TestBus.layer), { excludeTestServices: tru
           concurrency: 2,
         })
         assert.strictEqual(early.code, 1)
-        assert.match(early.stderr, /^the database: .*type "deno task cli migrate"\n$/)
+        assert.match(early.stderr, /^the database: .*type "npx -y deno@2\.9\.6 task cli migrate"\n$/)
         assert.match(looked.stdout, new RegExp(`^FAIL schema .*migration 0 of ${newest} .*migrate`, "m"))
         const applied = yield* type(home, env, ["migrate"])
         assert.strictEqual(applied.code, 0, applied.stderr)
@@ -110,7 +113,7 @@ layer(Layer.merge(TestDatabase.layer, TestBus.layer), { excludeTestServices: tru
       }
       assert.strictEqual(backup.stderr, `${taken} exists already: name another file, or add --force\n`)
       assert.include(missing.stderr, "--account")
-      assert.include(missing.stderr, "deno task cli session --help")
+      assert.include(missing.stderr, "npx -y deno@2.9.6 task cli session --help")
       assert.match(variable.stderr, /^NATS_URL: .*for example NATS_URL=nats:/)
       assert.strictEqual(help.code, 0)
       assert.include(help.stdout, "--since")

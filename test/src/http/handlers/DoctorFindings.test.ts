@@ -47,7 +47,7 @@ layer(management(), { excludeTestServices: true })("The doctor over HTTP", (it) 
         level: "warn",
         subject: "installation",
         says: "epoch 1 is held: the stream with the lost revocations is gone",
-        remedy: 'revoke by hand, then type "deno task cli installation open --reason R"',
+        remedy: 'revoke by hand, then type "npx -y deno@2.9.6 task cli installation open --reason R"',
       }])
 
       const lacking = yield* without("slack_messages", asked)

@@ -95,12 +95,18 @@ const isWritable = (folder: string) => {
   }
 }
 
-/** Makes a copy, which appears complete or not at all, and is shared by every home of this user. */
-const copied = (native: string, to: string) => {
+/**
+ * Makes a copy, which appears complete or not at all, and is shared by every home of this user. Its symlinks are made
+ * anew: those that cpSync copies name the folder that they come from.
+ */
+export const copied = (native: string, to: string) => {
   if (existsSync(to)) return
   const unfinished = `${to}.${process.pid}.new`
   mkdirSync(unfinished, { recursive: true, mode: 0o755 })
-  cpSync(native, join(unfinished, "native"), { recursive: true, dereference: true })
+  cpSync(native, join(unfinished, "native"), {
+    recursive: true,
+    filter: (path) => !lstatSync(path).isSymbolicLink(),
+  })
   link(join(unfinished, "native"))
   try {
     renameSync(unfinished, to)

@@ -5,7 +5,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { execFile } from "node:child_process"
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import process from "node:process"
@@ -22,6 +22,8 @@ const run = async (cwd: string, file: string, ...args: ReadonlyArray<string>) =>
 const packed = Effect.acquireRelease(
   Effect.promise(async () => {
     const folder = mkdtempSync(join(tmpdir(), "bundle-"))
+    // As root the server runs as another user, who enters the installed package.
+    chmodSync(folder, 0o755)
     const built = join(folder, "built")
     const [command, ...args] = Processes.runtime()
     await run(Processes.root, command!, ...args, ".ci/bundle.mjs", built)

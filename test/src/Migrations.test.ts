@@ -26,7 +26,7 @@ layer(Layer.fresh(TestDatabase.layer), { excludeTestServices: true })("Migration
       const database = yield* empty
       const start = migrate.pipe(Effect.provide(Layer.fresh(database)), Effect.scoped)
       const applied = yield* Effect.all([start, start, start], { concurrency: "unbounded" })
-      assert.deepStrictEqual(applied.flat().sort(), files)
+      assert.deepStrictEqual(applied.flat().sort(), files, "files of migrations/ and rows of src/Migrations.ts")
       assert.deepStrictEqual(yield* start, [])
     }))
 
@@ -89,7 +89,8 @@ layer(Layer.fresh(TestDatabase.layer), { excludeTestServices: true })("Migration
         "cluster_runners",
         "cluster_locks",
       ]
-      assert.sameMembers(made.map(({ name }) => name).filter((name) => !internal.includes(name)), [...tables])
+      const found = made.map(({ name }) => name).filter((name) => !internal.includes(name))
+      assert.deepStrictEqual(found.sort(), [...tables].sort(), "`tables` of src/Migrations.ts")
       assert.strictEqual(new Set(tables).size, tables.length)
     }))
 
@@ -137,7 +138,8 @@ layer(Layer.fresh(TestDatabase.layer), { excludeTestServices: true })("Migration
       for (const name of [...tables, "cluster_runners", "cluster_locks"].filter((name) => !special.has(name))) {
         expected.set(name, "DELETE INSERT SELECT UPDATE")
       }
-      assert.deepStrictEqual([...found].sort(), [...expected].sort())
+      const hint = "a table of `appendOnly` in src/Migrations.ts stands under INSERT SELECT above as well"
+      assert.deepStrictEqual([...found].sort(), [...expected].sort(), hint)
     }))
 
   it.effect("the program's role can change neither evidence nor the schema", () =>

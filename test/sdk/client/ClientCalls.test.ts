@@ -2,18 +2,11 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { Buffer } from "node:buffer"
-import { readFileSync } from "node:fs"
 import type { IncomingMessage } from "node:http"
 import { gzipSync } from "node:zlib"
 import { client, Problem, problems, verifyWebhook, WebhookRefused } from "../../../sdk/client/Client.ts"
 import { generateSecret, headersFor } from "../../../services/webhooks/Signer.ts"
-import {
-  clientContract,
-  clientKeyedPaths,
-  contractFile,
-  keyedFile,
-  listsByLastId,
-} from "../../support/ClientContract.ts"
+import { listsByLastId } from "../../support/ClientContract.ts"
 import { clientScript } from "../../support/ClientPackage.ts"
 import { serve } from "../../services/platform/Outbound/LoopbackServers.ts"
 
@@ -52,12 +45,6 @@ const review = {
 const reviews = "/v1/institutions/{institution_id}/access-grant-reviews"
 
 describe("the client", () => {
-  it("has the contract's types", () => {
-    const hint = "run `deno task client:contract`"
-    assert.strictEqual(readFileSync(contractFile, "utf8"), clientContract(), hint)
-    assert.strictEqual(readFileSync(keyedFile, "utf8"), clientKeyedPaths(), hint)
-  })
-
   it("takes the first member of an item for its id, as in every list that is followed by it", () => {
     const lists = listsByLastId()
     assert.isAbove(lists.length, 8)

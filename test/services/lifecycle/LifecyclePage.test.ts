@@ -276,7 +276,8 @@ describe("docs/lifecycle.md", () => {
 
       for (const { set } of items.slice(1)) yield* own.take(set)
       const { claims: taken, state } = yield* own.snapshot
-      assert.deepStrictEqual(sorted(own.state(), canonical), sorted(state, canonical))
+      const hint = "`change` of docs/lifecycle.md makes another state than the program"
+      assert.deepStrictEqual(sorted(own.state(), canonical), sorted(state, canonical), hint)
       assert.isAbove(state.size, 12)
       const whole = createHash("sha256").update(canonical(taken["state"]!)).digest("hex")
       assert.strictEqual(taken["state_digest"], `sha256:${whole}`)
@@ -285,7 +286,8 @@ describe("docs/lifecycle.md", () => {
   it.live("names exactly the members of every event type and of every group of the state", () =>
     Effect.gen(function* () {
       const named = types()
-      assert.deepStrictEqual([...named.keys()].sort(), Object.values(lifecycleEventKinds).map(({ uri }) => uri).sort())
+      const uris = Object.values(lifecycleEventKinds).map(({ uri }) => uri)
+      assert.deepStrictEqual([...named.keys()].sort(), uris.sort(), "rows of `Event type` in docs/lifecycle.md")
       const made = yield* scene
       const own = yield* reader(made)
       yield* append(made, diceOf(17))
@@ -309,7 +311,11 @@ describe("docs/lifecycle.md", () => {
         }),
       )
       const state = claims["state"] as Members
-      assert.deepStrictEqual([...groups.keys()].sort(), Object.keys(state).sort())
+      assert.deepStrictEqual(
+        [...groups.keys()].sort(),
+        Object.keys(state).sort(),
+        "rows of `Group` in docs/lifecycle.md",
+      )
       for (const [name, kind] of groups) assert.strictEqual(Array.isArray(state[name]), kind === "list", name)
     }).pipe(timed, Effect.provide(rotating())))
 

@@ -1,11 +1,9 @@
 /** The console's shell in real Chromium, and how its files are served. */
 import { assert, describe, it, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
-import { readFileSync } from "node:fs"
 import { brotliDecompressSync, gunzipSync } from "node:zlib"
 import { Server } from "../../../../src/http/Server.ts"
 import { consoleFiles, sourceHash } from "../../../../src/http/console/ConsoleBuild.ts"
-import { consoleRoutes, routesFile } from "../../../support/ConsoleRoutes.ts"
 import { atConsole, Chromium, everyLook, heading, inConsole, press, text } from "./ConsoleBrowser.ts"
 import { staged } from "./ConsoleStage.ts"
 
@@ -131,9 +129,5 @@ describe("the console's files", () => {
     const named = ["http://www.w3.org", "https://simplewebauthn.dev"]
     assert.deepStrictEqual([...new Set(addresses)].filter((one) => !named.includes(one)), [])
     assert.isFalse(texts.some((one) => /effect\/|Schema\.Struct/.test(one)))
-  })
-
-  it("the table of routes is the contract's", () => {
-    assert.strictEqual(readFileSync(routesFile, "utf8"), consoleRoutes(), "run `deno task console:routes`")
   })
 })

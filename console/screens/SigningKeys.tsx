@@ -60,6 +60,39 @@ const Announce = ({ close, done }: Opened): JSX.Element => {
   )
 }
 
+const Publish = ({ close, done }: Opened): JSX.Element => (
+  <ReasonForm
+    name="publish"
+    close={close}
+    done={done}
+    submit="Publish"
+    said="The key is in the key set."
+    write={(reason, key) => ask("publishSigningKey", { payload: { reason } }, { key })}
+  >
+    <p>
+      The announced key enters the key set now, also where projects have not been told of it yet. It does so by itself
+      once all have.
+    </p>
+  </ReasonForm>
+)
+
+const Retire = ({ close, done, kid }: Opened & Pick<Key, "kid">): JSX.Element => (
+  <ReasonForm
+    name={`retire ${kid}`}
+    close={close}
+    done={done}
+    submit="Retire"
+    kind="stop"
+    said="The key is retired."
+    write={(reason, key) => ask("retireSigningKey", { params: { kid }, payload: { reason } }, { key })}
+  >
+    <p>
+      The private key of <code>{kid}</code>{" "}
+      goes. A key that has verified for seven days is retired by itself; earlier it cannot be.
+    </p>
+  </ReasonForm>
+)
+
 const Activate = ({ close, done }: Opened): JSX.Element => {
   const draft = useDraft("activate how", { force: false })
   const { force } = draft.value.value
@@ -184,9 +217,18 @@ const SigningKeys = (): JSX.Element => {
       </DialogButton>
     )
     : (
-      <DialogButton key="activate" name="activate" label="Activate now…" title="Let projects switch now">
-        {(close) => <Activate close={close} done={ring.reload} />}
-      </DialogButton>
+      <>
+        {found.items.some(({ kid, state }) => kid === found.transition?.successor && state === "announced")
+          ? (
+            <DialogButton key="publish" name="publish" label="Publish now…" title="Put the next key into the key set">
+              {(close) => <Publish close={close} done={ring.reload} />}
+            </DialogButton>
+          )
+          : null}
+        <DialogButton key="activate" name="activate" label="Activate now…" title="Let projects switch now">
+          {(close) => <Activate close={close} done={ring.reload} />}
+        </DialogButton>
+      </>
     )
   return (
     <Page title="Signing keys" actions={next}>
@@ -213,16 +255,25 @@ const SigningKeys = (): JSX.Element => {
               },
               { head: "Signs for", cell: ({ projects }) => projects === 1 ? "1 project" : `${projects} projects` },
               {
-                head: "Stolen",
+                head: "End it",
                 cell: ({ kid, state }) =>
                   state === "retired" || state === "compromised" ? <span class="note">out of use</span> : (
-                    <DialogButton
-                      name={`compromise ${kid}`}
-                      label="Take out of use…"
-                      title="Take a stolen key out of use"
-                    >
-                      {(close) => <Compromise close={close} done={ring.reload} kid={kid} />}
-                    </DialogButton>
+                    <>
+                      {state === "retiring"
+                        ? (
+                          <DialogButton name={`retire ${kid}`} label="Retire…" title="End a key that only verifies">
+                            {(close) => <Retire close={close} done={ring.reload} kid={kid} />}
+                          </DialogButton>
+                        )
+                        : null}
+                      <DialogButton
+                        name={`compromise ${kid}`}
+                        label="Take out of use…"
+                        title="Take a stolen key out of use"
+                      >
+                        {(close) => <Compromise close={close} done={ring.reload} kid={kid} />}
+                      </DialogButton>
+                    </>
                   ),
               },
             ]}

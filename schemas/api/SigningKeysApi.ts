@@ -25,12 +25,25 @@ export class SigningKeysApi extends HttpApiGroup.make("signing-keys")
       success: SigningKeyRing,
       error: [RoleRequired, InvalidState, ...receiptProblems],
     }).annotate(OpenApi.Summary, "Begin a transition to the next signing key and tell every project, as an operator"),
+    HttpApiEndpoint.post("publishSigningKey", "/v1/operations/signing-keys/publish", {
+      headers: optionallyKeyed,
+      payload: ReasonBody,
+      success: SigningKeyRing,
+      error: [RoleRequired, InvalidState, ...receiptProblems],
+    }).annotate(OpenApi.Summary, "Put the announced signing key into the key set now, as an operator"),
     HttpApiEndpoint.post("activateSigningKey", "/v1/operations/signing-keys/activate", {
       headers: optionallyKeyed,
       payload: KeyActivation,
       success: SigningKeyRing,
       error: [RoleRequired, InvalidState, ...receiptProblems],
     }).annotate(OpenApi.Summary, "Let projects switch to the announced signing key from now on, as an operator"),
+    HttpApiEndpoint.post("retireSigningKey", "/v1/operations/signing-keys/:kid/retire", {
+      params: { kid: Schema.String },
+      headers: optionallyKeyed,
+      payload: ReasonBody,
+      success: SigningKeyRing,
+      error: [NotFound, RoleRequired, InvalidState, ...receiptProblems],
+    }).annotate(OpenApi.Summary, "End a signing key that has verified long enough, as an operator"),
     HttpApiEndpoint.post("compromiseSigningKey", "/v1/operations/signing-keys/:kid/compromise", {
       params: { kid: Schema.String },
       headers: optionallyKeyed,

@@ -487,8 +487,12 @@ export interface Operations {
   readonly "POST /v1/operations/signing-keys/activate": { readonly request: { readonly body: KeyActivation }; readonly answer: SigningKeyRing }
   /** Begin a transition to the next signing key and tell every project, as an operator */
   readonly "POST /v1/operations/signing-keys/announce": { readonly request: { readonly body: KeyAnnouncement }; readonly answer: SigningKeyRing }
+  /** Put the announced signing key into the key set now, as an operator */
+  readonly "POST /v1/operations/signing-keys/publish": { readonly request: { readonly body: Reason }; readonly answer: SigningKeyRing }
   /** Take a stolen signing key out of use at once, as an operator */
   readonly "POST /v1/operations/signing-keys/{kid}/compromise": { readonly request: { readonly params: { readonly kid: string }; readonly body: Reason }; readonly answer: SigningKeyRing }
+  /** End a signing key that has verified long enough, as an operator */
+  readonly "POST /v1/operations/signing-keys/{kid}/retire": { readonly request: { readonly params: { readonly kid: string }; readonly body: Reason }; readonly answer: SigningKeyRing }
   /** The keys that sign lifecycle messages, and who a transition waits for; for operators */
   readonly "GET /v1/operations/signing-keys": { readonly request: None; readonly answer: SigningKeyRing }
   /** Follow queues, backlogs, dead letters and findings live, for operators */

@@ -10,6 +10,7 @@ import { Clock, Context, Effect, Layer, Redacted } from "effect"
 import { createHash, randomBytes } from "node:crypto"
 import { InvalidCredentials } from "../../schemas/problems/HttpProblems.ts"
 import { Database } from "../platform/database/Database.ts"
+import { prune } from "../platform/database/Prune.ts"
 import { Ids } from "../platform/Ids.ts"
 import { Audit } from "../platform/observability/Audit.ts"
 
@@ -73,9 +74,9 @@ export class EmbedLinks extends Context.Service<EmbedLinks, {
 /** Deletes links that were not used in time, and sessions that have ended. Returns how many went. */
 export const pruneEmbedLinks = Effect.gen(function* () {
   const { sql } = yield* Database
-  const now = new Date(yield* Clock.currentTimeMillis)
-  const gone = yield* sql`delete from embed_links where coalesce(session_ends_at, expires_at) <= ${now} returning 1`
-  return gone.length
+  const ends = sql`coalesce(session_ends_at, expires_at)`
+  const where = sql`${ends} <= ${new Date(yield* Clock.currentTimeMillis)}`
+  return yield* prune(sql, { table: "embed_links", where, order: ends, batch: 1_000 })
 }).pipe(Effect.withSpan("EmbedLinks.prune"))
 
 const make = Effect.gen(function* () {

@@ -56,13 +56,13 @@ export class KeyRotation extends Context.Service<KeyRotation, {
   /** The same for a caller with a transaction: makes keys outside of it, and gives what announces within. */
   readonly announcing: (notBefore: number, reason: string) => Effect.Effect<Refusable<string>, SqlError.SqlError>
   /** Puts the announced successor into the key set now, even where projects lack the announcement; returns its kid. */
-  readonly publish: Refusable<string>
+  readonly publish: (reason?: string) => Refusable<string>
   /**
    * Lets projects switch from now on; with `force`, without waiting for acknowledgements. Returns the successor's kid.
    */
   readonly activate: (options: { readonly force: boolean; readonly reason?: string }) => Refusable<string>
   /** Destroys the private key of a retiring key that has verified long enough. */
-  readonly retire: (kid: string) => Refusable
+  readonly retire: (kid: string, reason?: string) => Refusable
   /** Takes a stolen key out of use, whatever its state; returns the kid of the key that is active then. */
   readonly compromise: (kid: string, reason: string) => Refusable<string>
   /** The same for a caller with a transaction, as `announcing`. */
@@ -147,13 +147,15 @@ export class KeyRotation extends Context.Service<KeyRotation, {
           Effect.flatten(announcing(notBefore, reason))
         )
 
-        const publish = alone(Effect.gen(function* () {
-          const { state, successor } = yield* mustBeOpen
-          if (state !== "announced") return yield* refused(`${successor} is ${state} already`)
-          yield* move(successor, "published", yield* now)
-          yield* recorded("publish", successor, "operator")
-          return successor
-        })).pipe(Effect.withSpan("KeyRotation.publish"))
+        const publish = Effect.fn("KeyRotation.publish")((reason?: string) =>
+          alone(Effect.gen(function* () {
+            const { state, successor } = yield* mustBeOpen
+            if (state !== "announced") return yield* refused(`${successor} is ${state} already`)
+            yield* move(successor, "published", yield* now)
+            yield* recorded("publish", successor, "operator", reason)
+            return successor
+          }))
+        )
 
         const activate = Effect.fn("KeyRotation.activate")((
           { force, reason }: { readonly force: boolean; readonly reason?: string },
@@ -171,7 +173,7 @@ export class KeyRotation extends Context.Service<KeyRotation, {
           }))
         )
 
-        const retireRipe = (only: string | null, actor: "operator" | "system") =>
+        const retireRipe = (only: string | null, actor: "operator" | "system", reason?: string) =>
           alone(Effect.gen(function* () {
             const at = yield* now
             const keys = yield* sql<{ kid: string }>`
@@ -179,16 +181,16 @@ export class KeyRotation extends Context.Service<KeyRotation, {
               where ${ripe(sql, at)} and k.kid = coalesce(${only}::text, k.kid) order by k.succession`
             for (const { kid } of keys) {
               yield* move(kid, "retired", at)
-              yield* recorded("retire", kid, actor)
+              yield* recorded("retire", kid, actor, reason)
             }
             return keys.length > 0
           }))
 
-        const retire = Effect.fn("KeyRotation.retire")(function* (kid: string) {
+        const retire = Effect.fn("KeyRotation.retire")(function* (kid: string, reason?: string) {
           const [row] = yield* sql<{ state: KeyState }>`select state from signing_keys where kid = ${kid}`
           if (row === undefined) return yield* refused("there is no such key")
           if (row.state !== "retiring") return yield* refused(`it is ${row.state}: only a retiring key is retired`)
-          if (!(yield* retireRipe(kid, "operator"))) {
+          if (!(yield* retireRipe(kid, "operator", reason))) {
             return yield* refused("it still verifies: for seven days, and until streams were given what it signed")
           }
         })

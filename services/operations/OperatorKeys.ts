@@ -49,10 +49,19 @@ export class OperatorKeys extends Context.Service<OperatorKeys, {
   readonly announce: (
     asked: Asked & { readonly notBefore: number | null },
   ) => Effect.Effect<Effect.Effect<SigningKeyRing, InvalidState | Refused>, Refused>
+  /**
+   * Puts the announced key into the key set in the caller's transaction, also where projects lack the announcement;
+   * InvalidState where none is announced.
+   */
+  readonly publish: (asked: Asked) => Effect.Effect<SigningKeyRing, InvalidState | Refused>
   /** Lets projects switch from now on, in the caller's transaction; InvalidState where no transition is under way. */
   readonly activate: (
     asked: Asked & { readonly force: boolean },
   ) => Effect.Effect<SigningKeyRing, InvalidState | Refused>
+  /** Ends a retiring key in the caller's transaction; InvalidState where it still verifies, or does not retire. */
+  readonly retire: (
+    asked: Asked & { readonly kid: string },
+  ) => Effect.Effect<SigningKeyRing, InvalidState | NotFound | Refused>
   /**
    * Takes a stolen key out of use, as `announce` does it; InvalidState where it is. `stepUp` is the check of the
    * operator's sign-in, which comes after the role's.
@@ -104,23 +113,41 @@ export class OperatorKeys extends Context.Service<OperatorKeys, {
         },
       )
 
+      const publish: OperatorKeys["Service"]["publish"] = Effect.fn("OperatorKeys.publish")((asked) =>
+        Effect.flatMap(
+          Effect.map(rotation.list, ({ keys, transition }) => keys.find(({ kid }) => kid === transition?.successor)),
+          (successor) => changed(asked, rotation.publish(asked.reason), successor?.state ?? "settled", "announced"),
+        )
+      )
+
       const activate: OperatorKeys["Service"]["activate"] = Effect.fn("OperatorKeys.activate")(
         ({ force, ...asked }) =>
           changed(asked, rotation.activate({ force, reason: asked.reason }), "settled", "in_transition"),
       )
 
+      const known = Effect.fnUntraced(function* (kid: string) {
+        const { keys } = yield* rotation.list
+        return keys.find((one) => one.kid === kid) ?? (yield* new NotFound())
+      })
+
+      const retire: OperatorKeys["Service"]["retire"] = Effect.fn("OperatorKeys.retire")(
+        function* ({ kid, ...asked }) {
+          yield* operating(asked.personId)
+          const { state } = yield* known(kid)
+          return yield* changed(asked, rotation.retire(kid, asked.reason), state, "retiring")
+        },
+      )
+
       const compromise: OperatorKeys["Service"]["compromise"] = Effect.fn("OperatorKeys.compromise")(
         function* ({ kid, stepUp, ...asked }) {
           yield* operating(asked.personId)
-          const { keys } = yield* rotation.list
-          const key = keys.find((one) => one.kid === kid)
-          if (key === undefined) return yield* new NotFound()
+          const key = yield* known(kid)
           yield* stepUp
           return changed(asked, yield* rotation.compromising(kid, asked.reason), key.state, ...alive)
         },
       )
 
-      return OperatorKeys.of({ list, announce, activate, compromise })
+      return OperatorKeys.of({ list, announce, publish, activate, retire, compromise })
     }),
   )
 }

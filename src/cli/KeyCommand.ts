@@ -95,7 +95,7 @@ const publish = Command.make(
   "publish",
   { as: asFlag },
   Effect.fn("cli.keys.publish")(function* ({ as }) {
-    yield* Console.log(`${yield* named(as, (yield* KeyRotation).publish)} published`)
+    yield* Console.log(`${yield* named(as, (yield* KeyRotation).publish())} published`)
   }, Effect.provide(services)),
 ).pipe(Command.withDescription("Puts the announced key into the key set before every project has been informed"))
 

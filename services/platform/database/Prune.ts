@@ -8,8 +8,11 @@ export interface Pruned {
   readonly table: string
   /** SQL of the rows that go. */
   readonly where: Statement.Fragment
-  /** The column by which rows are read and go, the smallest first: an index has it, so that few other rows are read. */
-  readonly order: string
+  /**
+   * The column, or the SQL of an expression, by which rows are read and go, the smallest first: an index has it, so that
+   * few other rows are read.
+   */
+  readonly order: string | Statement.Fragment
   /** Rows of one statement. */
   readonly batch: number
 }
@@ -23,13 +26,14 @@ export const prune = Effect.fnUntraced(function* (
   sql: PgClient.PgClient,
   { batch, order, table, where }: Pruned,
 ): Effect.fn.Return<number, SqlError.SqlError> {
+  const by = typeof order === "string" ? sql`${sql(order)}` : order
   let pruned = 0
   for (;;) {
     // By address, from an array: joined with a limit of unknown size, the planner might read the whole table.
     const [gone] = yield* sql<{ n: number }>`
       with gone as (
         delete from ${sql(table)} where ctid = any(array(
-          select ctid from ${sql(table)} where ${where} order by ${sql(order)} limit ${batch} for update skip locked
+          select ctid from ${sql(table)} where ${where} order by ${by} limit ${batch} for update skip locked
         )) returning 1
       )
       select count(*)::int as n from gone`

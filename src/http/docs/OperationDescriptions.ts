@@ -98,7 +98,9 @@ export const descriptions: Readonly<Record<string, string>> = {
   listSigningKeys: "With the pins for a new product, and the transition under way.",
   announceSigningKey:
     "By default no project switches for a day, so that products learn the key; it is 409 while another transition is under way.",
+  publishSigningKey: "Also where projects lack the announcement. It happens by itself once all have it.",
   activateSigningKey: "`force` waits for no consumer.",
+  retireSigningKey: "Its private key goes. It happens by itself; 409 before seven days.",
   compromiseSigningKey: "Needs a sign-in of the last five minutes.",
   installation: "With what would end a hold, and which messages are missing.",
   openInstallation: "Where it is open already nothing changes. Read first which revocations may be lost.",

@@ -26,11 +26,25 @@ export const signingKeys = HttpApiBuilder.group(
           keys.announce({ personId, reason, notBefore: at === null ? null : Date.parse(at.toUpperCase()) }),
         )
       }),
+      publishSigningKey: Effect.fnUntraced(function* ({ payload }) {
+        const { personId, principal } = yield* personOf
+        return yield* keyed(
+          { principal, payload, status: 200, success: SigningKeyRing },
+          keys.publish({ personId, reason: payload.reason }),
+        )
+      }),
       activateSigningKey: Effect.fnUntraced(function* ({ payload }) {
         const { personId, principal } = yield* personOf
         return yield* keyed(
           { principal, payload, status: 200, success: SigningKeyRing },
           keys.activate({ personId, reason: payload.reason, force: payload.force }),
+        )
+      }),
+      retireSigningKey: Effect.fnUntraced(function* ({ params, payload }) {
+        const { personId, principal } = yield* personOf
+        return yield* keyed(
+          { principal, payload, status: 200, success: SigningKeyRing },
+          keys.retire({ personId, reason: payload.reason, kid: params.kid }),
         )
       }),
       compromiseSigningKey: Effect.fnUntraced(function* ({ params, payload }) {

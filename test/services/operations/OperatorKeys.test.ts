@@ -42,6 +42,17 @@ layer(management(), { excludeTestServices: true, timeout: "2 minutes" })("Signin
       assert.deepStrictEqual(codeOf(again), [409, "invalid_state"])
       assert.include(again.body.detail, "is under way")
 
+      const published = yield* send("POST", `${path}/publish`, oz, { reason })
+      assert.deepStrictEqual(statesOf(ringOf(published.body)), ["active", "published", "announced"])
+      const publishedTwice = yield* send("POST", `${path}/publish`, oz, { reason })
+      assert.deepStrictEqual([...codeOf(publishedTwice), publishedTwice.body.state], [
+        409,
+        "invalid_state",
+        "published",
+      ])
+      const early = yield* send("POST", `${path}/${first!.kid}/retire`, oz, { reason })
+      assert.deepStrictEqual([...codeOf(early), early.body.state], [409, "invalid_state", "active"])
+
       const activated = ringOf((yield* send("POST", `${path}/activate`, oz, { reason, force: true })).body)
       assert.isAtMost(Date.parse(activated.transition!.deadline_at), Date.now())
 
@@ -58,9 +69,33 @@ layer(management(), { excludeTestServices: true, timeout: "2 minutes" })("Signin
       const by = { actor: `person:${operator}`, details: { reason } }
       assert.deepStrictEqual(records, [
         { ...by, action: "signing-key.announce", subject: `signing-key:${second!.kid}` },
+        { ...by, action: "signing-key.publish", subject: `signing-key:${second!.kid}` },
         { ...by, action: "signing-key.force", subject: `signing-key:${second!.kid}` },
         { ...by, action: "signing-key.compromise", subject: `signing-key:${first!.kid}` },
       ])
+    }))
+
+  it.effect("a key is retired once it has verified for seven days, and then only once", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* Database
+      const oz = yield* bearer(yield* person({ operator: true }))
+      const { items } = ringOf((yield* send("GET", path, oz)).body)
+      const { kid } = items.find(({ state }) => state === "announced")!
+      const since = (days: number) =>
+        sql`update signing_keys set state = 'retiring', changed_at = now() - make_interval(days => ${days})
+          where kid = ${kid}`
+      const retire = send("POST", `${path}/${kid}/retire`, oz, { reason })
+      yield* since(6)
+      const early = yield* retire
+      assert.deepStrictEqual(codeOf(early), [409, "invalid_state"])
+      assert.include(early.body.detail, "it still verifies")
+      yield* since(8)
+      const retired = yield* retire
+      assert.strictEqual(ringOf(retired.body).items.find((one) => one.kid === kid)!.state, "retired", retired.text)
+      const [row] = yield* sql`select private_key from signing_keys where kid = ${kid}`
+      assert.deepStrictEqual({ ...row }, { private_key: null })
+      assert.deepStrictEqual(codeOf(yield* retire), [409, "invalid_state"])
+      assert.deepStrictEqual(codeOf(yield* send("POST", `${path}/unknown/retire`, oz, { reason })), [404, "not_found"])
     }))
 
   it.effect("a stolen key needs a sign-in of five minutes, and an operator", () =>

@@ -149,7 +149,7 @@ const history = Effect.fnUntraced(function* (steps: ReadonlyArray<Step>) {
         yield* unless(rotation.announce((yield* now) + next.inDays * day))
         break
       case "publish":
-        yield* unless(rotation.publish)
+        yield* unless(rotation.publish())
         break
       case "activate":
         yield* unless(rotation.activate(next))

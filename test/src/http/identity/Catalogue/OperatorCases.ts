@@ -1,10 +1,10 @@
 /** Operations of an operator on the whole installation. */
-import { randomUUID } from "node:crypto"
+import { randomBytes, randomUUID } from "node:crypto"
 import { Clock, Effect } from "effect"
 import { Database } from "../../../../../services/platform/database/Database.ts"
 import { outgoingMail } from "../../../../support/TestMails.ts"
 import { intakeReject } from "../../../../support/TestRejects.ts"
-import { reason } from "../../../../support/Fixtures.ts"
+import { day, reason } from "../../../../support/Fixtures.ts"
 import { project } from "../../../../support/TestIdentity.ts"
 import { ask } from "../IdentityClient.ts"
 import type { IdentityStage } from "../IdentityStage.ts"
@@ -26,11 +26,32 @@ const announced = Effect.fnUntraced(function* ({ people }: IdentityStage) {
   return yield* ask(people.operator, "POST", "/v1/operations/signing-keys/announce", { reason })
 })
 
+/** The same, and the next key is not in the key set. */
+const unpublished = Effect.fnUntraced(function* (stage: IdentityStage) {
+  yield* announced(stage)
+  const { sql } = yield* Database
+  yield* sql`update signing_keys set state = 'announced' where state = 'published'`
+})
+
 const activeKey = (stage: IdentityStage) =>
   Effect.map(announced(stage), ({ body }): Asked => {
     const { kid } = body.items.find(({ state }: { state: string }) => state === "active")
     return { params: { kid }, body: { reason } }
   })
+
+/** A key that has verified long enough. */
+const ripeKey = Effect.fnUntraced(function* (stage: IdentityStage) {
+  yield* activeKey(stage)
+  const { sql } = yield* Database
+  const kid = randomBytes(32).toString("base64url")
+  const changed = new Date((yield* Clock.currentTimeMillis) - 8 * day)
+  yield* sql`
+    insert into signing_keys
+    select (jsonb_populate_record(k, jsonb_build_object('kid', ${kid}::text, 'state', 'retiring',
+      'changed_at', ${changed}::timestamptz, 'succession', (select min(succession) from signing_keys) - 1))).*
+    from signing_keys k where k.state = 'active'`
+  return { params: { kid }, body: { reason } }
+})
 
 /** A message that waited for its account in vain. */
 const onReject = () =>
@@ -47,10 +68,16 @@ export const operator: ReadonlyArray<Case> = [
     asked: () => Effect.as(settledKeys, { body: { reason } }),
   },
   {
+    operation: "signing-keys.publishSigningKey",
+    ...operates,
+    asked: (stage) => Effect.as(unpublished(stage), { body: { reason } }),
+  },
+  {
     operation: "signing-keys.activateSigningKey",
     ...operates,
     asked: (stage) => Effect.as(announced(stage), { body: { reason } }),
   },
+  { operation: "signing-keys.retireSigningKey", ...operates, asked: ripeKey },
   { operation: "signing-keys.compromiseSigningKey", ...operates, asked: activeKey },
   { operation: "upkeep.installation", ...operates, asked: nothing },
   // Of an open installation: while it is held, other operations of the catalogue would be refused.

@@ -13,6 +13,7 @@ import { home as emptyHome } from "../../support/Processes.ts"
 import { TestBus } from "../../support/TestBus.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
 import { api, type ApiClient } from "./ApiClient.ts"
+import { documentedMessages } from "./DocumentedMessages.ts"
 import { type EventFeed, feed } from "./EventFeed.ts"
 import { instance, type ProgramInstance } from "./ProgramInstance.ts"
 import { until } from "./Until.ts"
@@ -116,7 +117,9 @@ export const fixture = Effect.fnUntraced(function* (
     ...(servers.command === undefined ? {} : { command: servers.command }),
     ...(servers.module === undefined ? {} : { module: servers.module }),
   })
+  const messages = yield* documentedMessages(natsUrl)
   yield* running.start()
+  yield* messages.check(api(running.origin))
   const events = yield* feed(natsUrl)
 
   const account: ProgramFixture["account"] = Effect.fnUntraced(

@@ -36,7 +36,6 @@ const long: Readonly<Record<string, ReadonlyArray<string>>> = {
   "a table of what the directory knows of": [
     "services/accounts/MailKinds.ts mailKinds",
     "services/people/PeopleKinds.ts peopleKinds",
-    "services/projects/ProjectKinds.ts projectKinds",
   ],
 }
 

@@ -29,10 +29,10 @@ export const portsOf = (places: BackingServices): ReadonlyArray<number> =>
 const on = (port: number | undefined) => port === undefined ? {} : { port }
 
 /**
- * Locks the home and starts the missing servers; all of them stop when the scope closes. `underway` is run as soon as
- * this process would only wait for the embedded PostgreSQL.
+ * Locks the home and starts the missing servers; all of them stop when the scope closes. `underway`: work that is
+ * done while the embedded PostgreSQL starts.
  */
-export const open = Effect.fn("Places.open")(function* (
+export const open = Effect.fn("BackingServices.open")(function* (
   config: AppConfig,
   underway: Effect.Effect<unknown> = Effect.void,
 ) {

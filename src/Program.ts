@@ -5,7 +5,7 @@ import { type AppConfig, load } from "./AppConfig.ts"
 import { warningsOf } from "./AppConfig/Warnings.ts"
 import * as Home from "./embedded/Home.ts"
 import { freePort, mustBeFree } from "./embedded/FreePorts.ts"
-import * as Places from "./BackingServices.ts"
+import * as BackingServices from "./BackingServices.ts"
 import { telemetry } from "./Telemetry.ts"
 
 /**
@@ -43,13 +43,13 @@ export const program = Effect.gen(function* () {
     const warnings = warningsOf(asked, Object.keys(process.env))
     const underway = yield* Deferred.make<void>()
     const began = Deferred.succeed(underway, undefined)
-    const [places, serve] = yield* Effect.all([
-      Effect.ensuring(Places.open(config, began), began),
+    const [servers, serve] = yield* Effect.all([
+      Effect.ensuring(BackingServices.open(config, began), began),
       Deferred.await(underway).pipe(
         Effect.andThen(loaded),
         Effect.flatMap(({ serving }) => serving(config, warnings)),
       ),
     ], { concurrency: 2 })
-    return yield* serve(places)
+    return yield* serve(servers)
   }).pipe(Effect.scoped, Effect.provide(telemetry(config)))
 })

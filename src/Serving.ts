@@ -12,7 +12,7 @@ import * as Home from "./embedded/Home.ts"
 import { devConsolePath } from "./http/dev/DevConsole.ts"
 import { DevKey } from "./http/dev/DevKey.ts"
 import { Server } from "./http/Server.ts"
-import type * as Places from "./BackingServices.ts"
+import type * as BackingServices from "./BackingServices.ts"
 import * as Unheard from "./process/StdioErrors.ts"
 
 /** Waits for the database and the schema without limit, for the broker some 10 s: commands work without it. */
@@ -33,13 +33,13 @@ const say = (line: string) => Effect.sync(() => Unheard.say(process.stdout, `${l
 
 const welcome = Effect.fnUntraced(function* (
   config: AppConfig,
-  places: Places.BackingServices,
+  servers: BackingServices.BackingServices,
   url: string,
   devKey: Option.Option<DevKey["Service"]>,
 ) {
   yield* say(`bailiwick ready on ${url}`)
   yield* say(`  reference     ${url}/v1/docs`)
-  yield* say(`  home          ${places.home}`)
+  yield* say(`  home          ${servers.home}`)
   if (config.demo && Option.isSome(devKey)) {
     const key = Redacted.value(devKey.value.key)
     if (config.console !== "off") yield* say(`  console       ${url}${devConsolePath}?key=${key}`)
@@ -47,37 +47,37 @@ const welcome = Effect.fnUntraced(function* (
   } else if (config.console !== "off" && config.consoleIssuers.length > 0) {
     yield* say(`  console       ${url}/console/`)
   }
-  const demo = join(places.home, demoFile)
+  const demo = join(servers.home, demoFile)
   if (config.demo && existsSync(demo)) yield* say(`  demo accounts ${demo}`)
 })
 
 /** Serves until interrupted; `warnings` are logged (AppConfig/Warnings.ts). */
 const serve = Effect.fn("serve")(function* (
   config: AppConfig,
-  places: Places.BackingServices,
+  servers: BackingServices.BackingServices,
   warnings: ReadonlyArray<string>,
 ) {
-  if (!places.database.embedded) {
-    yield* awaited(places.database.url)
-    if (places.database.ownerUrl !== null) yield* awaited(places.database.ownerUrl)
+  if (!servers.database.embedded) {
+    yield* awaited(servers.database.url)
+    if (servers.database.ownerUrl !== null) yield* awaited(servers.database.ownerUrl)
   }
-  const context = yield* Layer.build(app(config, places))
+  const context = yield* Layer.build(app(config, servers))
   for (const line of warnings) yield* Effect.logWarning(line)
   const server = Context.getOption(context, Server)
   const url = Option.match(server, { onNone: () => "", onSome: (s) => s.url })
   const status = yield* Effect.provideContext(ready, context)
-  yield* Home.publish(places.home, {
+  yield* Home.publish(servers.home, {
     pid: process.pid,
     http_url: url,
     public_url: publicUrlOf(config).origin,
-    ...addresses(places),
+    ...addresses(servers),
   })
   if (status === "degraded") yield* Effect.logWarning("the event bus does not answer yet: messages wait in the outbox")
-  if (Option.isSome(server)) yield* welcome(config, places, url, Context.getOption(context, DevKey))
+  if (Option.isSome(server)) yield* welcome(config, servers, url, Context.getOption(context, DevKey))
   else yield* say(`bailiwick ready: ${[...config.roles].join(", ")}`)
   return yield* Option.match(server, { onNone: () => Effect.never, onSome: ({ failed }) => failed })
 })
 
 /** Prepares the program without its servers; the result then serves on them. */
 export const serving = (config: AppConfig, warnings: ReadonlyArray<string>) =>
-  Effect.as(prepare(config), (places: Places.BackingServices) => serve(config, places, warnings))
+  Effect.as(prepare(config), (servers: BackingServices.BackingServices) => serve(config, servers, warnings))

@@ -156,7 +156,7 @@ export const explaining = Effect.gen(function* () {
       where v.access_id = ${accessId} and v.institution_id = ${institutionId} and v.access_version = 1
       order by a.approved_at, a.role`
 
-  return Effect.fn("Institutions.explain")(function* (
+  return Effect.fn("AccessExplanations.explain")(function* (
     personId: PersonId,
     institutionId: InstitutionId,
     accessId: AccessId,

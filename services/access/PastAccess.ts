@@ -13,7 +13,7 @@ export interface PastPage {
   readonly afterId: string | null
 }
 
-/** SQL of the page: of each Access the version of that moment, where that one grants. */
+/** SQL of the page: for each Access the version in force at that moment, if that version grants access. */
 export const pastAccess = (
   sql: PgClient.PgClient,
   institutionId: InstitutionId,

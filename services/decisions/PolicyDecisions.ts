@@ -69,7 +69,7 @@ export class PolicyDecisions extends Context.Service<PolicyDecisions, {
       const rows = requestRows(sql)
       const expire = yield* expiry
 
-      const settle = Effect.fn("Policies.settle")(function* (requestId: RequestId) {
+      const settle = Effect.fn("PolicyDecisions.settle")(function* (requestId: RequestId) {
         const row = yield* rows.byId(requestId)
         if (row === null) return yield* timers.set(requestId, [])
         if (row.kind === "launch") return yield* projects.settle(row)

@@ -227,7 +227,7 @@ export class EventLog extends Context.Service<EventLog, {
         yield* afterCommit(sql, wakeUps.notify(lifecycleTopic, projects))
       })
 
-      const append = Effect.fn("Positions.append")(function* (...events: ReadonlyArray<NewLifecycleEvent>) {
+      const append = Effect.fn("EventLog.append")(function* (...events: ReadonlyArray<NewLifecycleEvent>) {
         if (events.length === 0) return []
         const [txn, ...ids] = yield* (yield* Ids).batch(events.length + 1)
         const millis = yield* Clock.currentTimeMillis

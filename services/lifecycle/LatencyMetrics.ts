@@ -67,7 +67,8 @@ export const measureAcknowledged = Effect.fnUntraced(function* (messages: Readon
 const steps = 48
 
 /**
- * A histogram of durations, in buckets of powers of the square root of two milliseconds; `lifecycle_counted` adds two.
+ * A histogram of durations, in buckets of powers of the square root of two milliseconds; the SQL function
+ * `lifecycle_counted` adds two histograms.
  */
 export const countsOf = (millis: ReadonlyArray<number>): ReadonlyArray<number> => {
   const counts = Array.from({ length: steps }, () => 0)

@@ -34,7 +34,7 @@ export class OperatorDeadLetters extends Context.Service<OperatorDeadLetters, {
   readonly replaySpan: (
     asked: Replay & { readonly webhookId: string; readonly span: LetterSpan },
   ) => Effect.Effect<LettersReplayed, Refused>
-  /** Sends one again; InvalidState where its webhook was deleted. */
+  /** Sends one dead letter again; InvalidState where its webhook was deleted. */
   readonly replayOne: (
     asked: Replay & { readonly deliveryId: string },
   ) => Effect.Effect<LettersReplayed, InvalidState | Refused>

@@ -77,7 +77,7 @@ const makeOutlets = (now: () => number) => {
   return {
     open,
     watched,
-    /** Ends early when the last stream has left, so that the next first one does not wait for what is left of it. */
+    /** Ends early when the last stream has closed: the next one to open does not wait for the rest. */
     pause: (millis: number) => Effect.raceFirst(Effect.sleep(millis), unwatched.await),
     /** Sends the state of a subject to all, and to those that come later in place of what was kept. */
     tell: (subject: Subject, data: unknown) => {

@@ -1,6 +1,6 @@
 /**
  * Disables a person during recovery, as the directory had done before its message was lost. The person stays disabled
- * until the directory has sent that again. The events for products are appended in the same transaction.
+ * until the directory has repeated that message. The events for products are appended in the same transaction.
  */
 import { Clock, Effect } from "effect"
 import type { PersonId } from "../../schemas/BrandedIds.ts"
@@ -12,7 +12,7 @@ export const disabling = Effect.gen(function* () {
   const news = yield* PersonEventFanout
 
   /** Disables the person of an identity, in the current transaction; returns the id where that changed it. */
-  const disable = Effect.fn("Disabling.disable")(function* ({ issuer, subject }: Identity) {
+  const disable = Effect.fn("DisablePerson.disable")(function* ({ issuer, subject }: Identity) {
     const now = new Date(yield* Clock.currentTimeMillis)
     const [person] = yield* sql<{ id: PersonId }>`
       update people p set status = 'disabled', status_decided = true, revision = p.revision + 1, updated_at = ${now}

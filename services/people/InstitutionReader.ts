@@ -20,8 +20,9 @@ interface Reader {
 }
 
 /**
- * Checks a person by one statement. NotFound where the institution does not exist, or the person may not see it; the
- * problem that names the missing role where the person sees it only.
+ * Checks by one statement that a person may read an institution's records: an operator, a Sponsor or an effective
+ * administrator. NotFound where the institution does not exist, or where the person has no membership in it; for any
+ * other member the problem that names the missing role.
  */
 export const institutionReader = (reads: PgClient.PgClient) =>
   Effect.fnUntraced(function* (personId: PersonId, institutionId: InstitutionId) {

@@ -88,7 +88,7 @@ export class PersonEventFanout extends Context.Service<PersonEventFanout, {
           return { done: now.length, last }
         })
 
-        const tell = Effect.fn("PersonNews.tell")(function* (change: PersonChange) {
+        const tell = Effect.fn("PersonEventFanout.tell")(function* (change: PersonChange) {
           const at = yield* Clock.currentTimeMillis
           const { last } = yield* some(change, at, "", limits)
           if (last !== null) yield* jobs.add(newsJob, { ...change, cursor: last, at })

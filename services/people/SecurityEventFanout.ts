@@ -103,19 +103,21 @@ export class SecurityEventFanout extends Context.Service<SecurityEventFanout, {
           return { ids, last }
         })
 
-        const tell = Effect.fn("Tellings.tell")(function* (personId: PersonId, happenings: ReadonlyArray<Happening>) {
-          if (happenings.length === 0) {
-            return []
-          }
-          const first = happenings.slice(0, events)
-          const args = { personId, happenings: first, cursor: "", at: yield* Clock.currentTimeMillis }
-          const { ids, last } = yield* tellSome(args, limits)
-          yield* later(personId, happenings.slice(events))
-          if (last !== null) {
-            yield* jobs.add(tellingsJob, { ...args, cursor: last })
-          }
-          return ids
-        })
+        const tell = Effect.fn("SecurityEventFanout.tell")(
+          function* (personId: PersonId, happenings: ReadonlyArray<Happening>) {
+            if (happenings.length === 0) {
+              return []
+            }
+            const first = happenings.slice(0, events)
+            const args = { personId, happenings: first, cursor: "", at: yield* Clock.currentTimeMillis }
+            const { ids, last } = yield* tellSome(args, limits)
+            yield* later(personId, happenings.slice(events))
+            if (last !== null) {
+              yield* jobs.add(tellingsJob, { ...args, cursor: last })
+            }
+            return ids
+          },
+        )
 
         const next = Effect.fnUntraced(function* (args: Args, cursor: unknown) {
           const from = typeof cursor === "string" ? cursor : args.cursor

@@ -118,7 +118,7 @@ const make = Effect.gen(function* () {
     return row!.n
   })
 
-  /** The ids of a span. What dies after now is not part of it: the job would send its own failures again. */
+  /** The ids of a span. Later failures are left out: the job would send its own failures again. */
   const idsOf = ({ since, until }: LetterSpan) =>
     Effect.map(Clock.currentTimeMillis, (now) => ({
       from: floorOf(since),

@@ -33,7 +33,7 @@ export const isAlive = (pid: number): boolean => {
 }
 
 /** The process's arguments, or null where the system does not show them. */
-export const commandLine = Effect.fn("Children.commandLine")(function* (pid: number) {
+export const commandLine = Effect.fn("ProcessTable.commandLine")(function* (pid: number) {
   if (process.platform === "linux") {
     return yield* Effect.try(() => readFileSync(`/proc/${pid}/cmdline`, "utf8").replaceAll("\0", " ")).pipe(
       Effect.orElseSucceed(() => null),

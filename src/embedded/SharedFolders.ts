@@ -27,7 +27,7 @@ const made = (folder: string) => {
 }
 
 /** The first folder that can be made and that `user` can enter: the cache, /var/lib/bailiwick, one under the OS's temporary folder. */
-export const sharedFolder = Effect.fn("Places.sharedFolder")(function* (user: ServerUser | undefined) {
+export const sharedFolder = Effect.fn("SharedFolders.sharedFolder")(function* (user: ServerUser | undefined) {
   const who = process.getuid?.() ?? "user"
   const candidates = user === undefined
     ? [cacheFolder(), join(tmpdir(), `bailiwick-${who}`)]

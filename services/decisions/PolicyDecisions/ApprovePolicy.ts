@@ -89,7 +89,7 @@ export const approving = Effect.gen(function* () {
     approved_at: "timestamptz",
   })
 
-  return Effect.fn("Policies.approve")(function* (decision: PolicyDecision) {
+  return Effect.fn("PolicyDecisions.approve")(function* (decision: PolicyDecision) {
     yield* inProjectsTurn(sql, decision.reviewId)
     const asked = yield* sign(decision)
     const { held, missing, personId, reason, request, review, role, signed, standsIn } = asked

@@ -28,7 +28,7 @@ export const declining = Effect.gen(function* () {
   const sign = yield* signing
   const { change } = requestRows(sql)
 
-  return Effect.fn("Policies.decline")(function* (decision: PolicyDecision) {
+  return Effect.fn("PolicyDecisions.decline")(function* (decision: PolicyDecision) {
     yield* inProjectsTurn(sql, decision.reviewId)
     const { keep, moved, personId, reason, request, review, role, signed } = yield* sign(decision)
     const ofProject = isOfProject(request)

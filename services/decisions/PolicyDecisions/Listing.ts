@@ -142,7 +142,7 @@ const isIndependent = (sql: PgClient.PgClient, now: number, personId: PersonId) 
 export const listing = (sql: PgClient.PgClient) => {
   const columns = sql.literal(policyReviewColumns)
 
-  return Effect.fn("Policies.list")(
+  return Effect.fn("PolicyDecisions.list")(
     function* ({ afterId, limit, personId, state }: Page): Effect.fn.Return<PolicyReviews, SqlError.SqlError> {
       const now = yield* Clock.currentTimeMillis
       const known = PolicyReviewState.literals.find((one) => one === state)

@@ -65,7 +65,7 @@ export const acknowledged = Effect.gen(function* () {
       where id = any(${[...ids]}::uuid[]) and project_id = ${stream.project_id} and kind = any(${[...reported]}::text[])
       on conflict do nothing`
 
-  /** Moves the position over events that are settled or not for the stream. */
+  /** Moves the position over events that are settled, or that the stream does not carry. */
   const passTo = Effect.fnUntraced(function* (stream: StreamRecord, position: number) {
     yield* sql`
       update lifecycle_streams set position = ${position}

@@ -88,7 +88,7 @@ export const isDue = ({ after }: OwnMessage, epoch: number, position: number): b
 export const reader = Effect.gen(function* () {
   const { sql } = yield* Database
 
-  /** Own messages that were not delivered, in the order of their delivery. */
+  /** Messages about the stream itself that were not delivered yet, in the order of their delivery. */
   const ownOf = (streamId: string) =>
     Effect.map(
       sql<Omit<OwnMessage, "after"> & { readonly after_epoch: number | null; readonly after_position: bigint | null }>`

@@ -65,7 +65,8 @@ export const ownMessages = Effect.fnUntraced(function* (publicUrl: URL) {
   })
 
   /**
-   * The first step of the transaction that stores a message; false where its key was stolen since: then sign it again.
+   * Locks the key of a signed message, as the first step of the transaction that stores it; false where the key was
+   * reported as stolen meanwhile, and the message has to be signed anew.
    */
   const isSound = ({ kid }: Signed) => keys.holdUsable([kid])
 

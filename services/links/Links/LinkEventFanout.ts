@@ -18,7 +18,7 @@ interface Pair {
   readonly author: PersonId
   /** The author's first identity. */
   readonly own: Identity
-  /** The identity that is linked with it. */
+  /** The other identity, which is linked with the author's. */
   readonly linked: Identity
   /** Ids of the persons who are merged into the author; empty where the identity had no holder. */
   readonly others: ReadonlyArray<PersonId>

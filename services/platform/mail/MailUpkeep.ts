@@ -28,7 +28,7 @@ export class MailUpkeep extends Context.Service<MailUpkeep, {
     limit: number,
     afterId: string | undefined,
   ) => Effect.Effect<{ readonly mails: ReadonlyArray<MailRow>; readonly nextAfterId: string | null }, SqlError.SqlError>
-  /** Locks one to the end of the transaction; null where there is none. */
+  /** Locks a mail to the end of the transaction; null where there is none. */
   readonly lock: (id: string) => Effect.Effect<MailRow | null, SqlError.SqlError>
   /**
    * Makes a locked one due now, with all its attempts. One whose outcome is unknown stays so: it may arrive twice, as

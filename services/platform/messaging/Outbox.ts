@@ -63,7 +63,7 @@ interface OutboxRow {
 
 interface Item {
   readonly row: OutboxRow
-  /** Null: the row has its text. */
+  /** Null: the row holds the whole message already. */
   readonly naming: Naming | null
   readonly names: ReadonlyArray<string>
 }

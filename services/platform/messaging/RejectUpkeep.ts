@@ -39,11 +39,11 @@ export class RejectUpkeep extends Context.Service<RejectUpkeep, {
     { readonly rejects: ReadonlyArray<RejectRow>; readonly nextAfterId: string | null },
     SqlError.SqlError
   >
-  /** Locks one to the end of the transaction; null where there is none. */
+  /** Locks a reject to the end of the transaction; null where there is none. */
   readonly lock: (id: string) => Effect.Effect<RejectRow | null, SqlError.SqlError>
-  /** Lets a locked one wait for its account once more. */
+  /** Lets a locked reject wait for its account once more. */
   readonly retry: (id: string) => Effect.Effect<RejectRow, SqlError.SqlError>
-  /** Ends a locked one. */
+  /** Ends a locked reject: it does not wait any more. */
   readonly discard: (id: string) => Effect.Effect<RejectRow, SqlError.SqlError>
 }>()("bailiwick/services/platform/messaging/RejectUpkeep") {
   static readonly layer = Layer.effect(

@@ -47,7 +47,7 @@ export class RejectedMessages extends Context.Service<RejectedMessages, {
     RejectedMessages,
     Effect.gen(function* () {
       const { sql } = yield* Database
-      const add = Effect.fn("Rejects.add")(function* (rejects: ReadonlyArray<Reject>) {
+      const add = Effect.fn("RejectedMessages.add")(function* (rejects: ReadonlyArray<Reject>) {
         const now = new Date(yield* Clock.currentTimeMillis)
         const rows = rejects.map((reject): Record<string, unknown> => ({
           id: idOf(reject),

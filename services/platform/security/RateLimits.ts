@@ -47,7 +47,7 @@ export const windowOf = (sql: PgClient.PgClient, { key, windowMillis }: RateLimi
   sql`(select json_build_object('live', count(h), 'oldest', floor(1000 * extract(epoch from min(h))))
     from rate_limits r, unnest(r.hits) h where r.key = ${key} and h > ${new Date(now - windowMillis)})`
 
-/** The decision on a take, judged by a window that was read. */
+/** Decides whether one more request fits into the limit, by a window that was read. */
 export const decisionOf = (
   { limit, windowMillis }: RateLimit,
   { live, oldest }: RateWindow,

@@ -1,4 +1,4 @@
-/** The loads of the commands on an existing transfer. */
+/** Reads an existing transfer, for the commands of its parties and for the mailed link that stops it. */
 import type { PgClient } from "@effect/sql-pg"
 import { Effect } from "effect"
 import { counts } from "./DecisionReads.ts"
@@ -10,7 +10,7 @@ export const loadForStop = (sql: PgClient.PgClient) => {
   return (id: string) => transfer(id, null, sql``)
 }
 
-/** Loads the same, with the caller and the caller's seat in the source workspace. */
+/** Loads what `loadForStop` loads, and the caller and the caller's seat in the source workspace. */
 export const loadForParty = (sql: PgClient.PgClient) => {
   const { seatsIn } = loadParts(sql)
   const transfer = transferLoad(sql)
@@ -27,8 +27,8 @@ export const loadForParty = (sql: PgClient.PgClient) => {
 }
 
 /**
- * Loads the same, with the caller's workspaces (oldest first), the number of the caller's domains, and of accepted
- * transfers to the caller. One snapshot, so that a completion counts once.
+ * Loads what `loadForStop` loads, the caller's workspaces (oldest first), and the numbers of the caller's domains and
+ * of accepted transfers to the caller. One snapshot, so that a completion counts once.
  */
 export const loadForAccept = (sql: PgClient.PgClient) => {
   const { workspaceSeats } = loadParts(sql)

@@ -162,7 +162,7 @@ export class SenderQueues<Task extends { readonly host: string }> {
     parked.add(queue.accountId, queue)
   }
 
-  /** Parks a line near a silent destination among the lines of all silent destinations. */
+  /** Parks the queue of a silent destination among those of all silent destinations. */
   private parkSilent(host: Host<Task>, queue: WebhookQueue<Task>, kind: Kind): void {
     queue.status[kind] = "silent"
     this.quiet[kind].add(queue.accountId, queue)

@@ -28,7 +28,7 @@ export const invitationForm = (institution: string, expiresAt: Date | null) =>
     `,
   })
 
-/** What became of an invitation that waits no longer. */
+/** The page of an invitation that can no longer be accepted. */
 export const invitationEnded = ({ institution, state }: InvitationPreview, status: number) => {
   const title = state === "accepted" ? "This invitation was accepted" : "This invitation has ended"
   const text = state === "accepted"

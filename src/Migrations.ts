@@ -60,6 +60,7 @@ import accountReceipts from "../migrations/0063_account_receipts.ts"
 import oldestProgram from "../migrations/0067_oldest_program.ts"
 import steppedMigrations from "../migrations/0068_stepped_migrations.ts"
 import pastAccess from "../migrations/0080_past_access.ts"
+import customHeaders from "../migrations/0081_custom_headers.ts"
 import { lock } from "../services/platform/database/AdvisoryLocks.ts"
 import { Database } from "../services/platform/database/Database.ts"
 import { isAway } from "../services/platform/database/Database/Awaited.ts"
@@ -126,6 +127,7 @@ export const migrations: ReadonlyArray<Migration> = [
   [67, "oldest_program", Effect.succeed(oldestProgram)],
   [68, "stepped_migrations", Effect.succeed(steppedMigrations)],
   [80, "past_access", pastAccess],
+  [81, "custom_headers", customHeaders],
 ]
 
 /** The number of the newest migration. */

@@ -42,7 +42,7 @@ export const TextField = (
     readonly value: string
     readonly onInput: (value: string) => void
     readonly hint?: ComponentChildren
-    readonly type?: "text" | "url" | "email" | "number" | "datetime-local"
+    readonly type?: "text" | "url" | "email" | "number" | "datetime-local" | "password"
     /** A text of several lines. */
     readonly lines?: number
     readonly required?: boolean
@@ -70,7 +70,7 @@ export const TextField = (
           <input
             {...shared}
             type={(type ?? "text") as "text"}
-            autocomplete="off"
+            autocomplete={type === "password" ? "new-password" : "off"}
             onInput={(event) => onInput(event.currentTarget.value)}
           />
         )

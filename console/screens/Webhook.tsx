@@ -14,6 +14,7 @@ import { EventChoice } from "../parts/EventChoice.tsx"
 import { Failure } from "../parts/Failure.tsx"
 import { Form, SelectField, TextField } from "../parts/Form.tsx"
 import { Page } from "../parts/Page.tsx"
+import { EditBasicAuth, EditHeaders } from "../parts/RequestHeaders.tsx"
 import { DescriptionField, Health } from "../parts/WebhookState.tsx"
 import { When } from "../parts/When.tsx"
 import { useRefresh } from "../Refresh.ts"
@@ -246,6 +247,20 @@ const Facts = ({ of }: { readonly of: Webhook }): JSX.Element => (
       <dt>Events</dt>
       <dd>{of.events.join(", ")}</dd>
     </div>
+    {of.header_names.length === 0 ? null : (
+      <div>
+        <dt>Custom headers</dt>
+        <dd>{of.header_names.join(", ")}</dd>
+      </div>
+    )}
+    {of.basic_auth
+      ? (
+        <div>
+          <dt>Basic authentication</dt>
+          <dd>with every request</dd>
+        </div>
+      )
+      : null}
     {of.overlap_until === null ? null : (
       <div>
         <dt>Two secrets sign</dt>
@@ -290,6 +305,8 @@ const One = ({ of, resource }: { readonly of: Webhook; readonly resource: Resour
         <>
           {of.is_active ? button("test", "Send a test…", "Send a test event", Test) : null}
           {button("edit", "Edit…", "Edit the webhook", Edit)}
+          {button("headers", "Headers…", "Custom headers of its requests", EditHeaders)}
+          {button("basic-auth", "Basic authentication…", "Basic authentication of its requests", EditBasicAuth)}
           {button("rotate", "New secret…", "Make a new signing secret", Rotate)}
           {button("replay", "Send again…", "Send deliveries again", Replay)}
           {button("delete", "Delete…", "Delete the webhook", Delete, "stop")}

@@ -4,6 +4,7 @@ import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/ht
 import { optionallyKeyed } from "../identity/IdempotencyKey.ts"
 import { DeliveryPage, DeliveryStatus, FullDeliveryRecord, SentDelivery } from "../mail/Delivery.ts"
 import { EventType } from "../mail/MailEvent.ts"
+import { BasicAuth, CustomHeaders } from "../mail/WebhookHeaders.ts"
 import { WebhookDetails, WebhookView, WebhookWithSecret } from "../mail/Webhook.ts"
 import { InvalidCredentials, RateLimited } from "../problems/HttpProblems.ts"
 import { receiptProblems } from "../problems/IdempotencyProblems.ts"
@@ -52,13 +53,20 @@ const orNull = <S extends Schema.Top>(schema: S) => Schema.optionalKey(Schema.Nu
 
 const Description = Text(0, 500).annotate({ description: "What the webhook is for; an empty text removes it" })
 
-export const NewWebhook = Schema.Struct({ url: WebhookUrl, events: Events, description: orNull(Description) })
+const settings = {
+  description: orNull(Description),
+  headers: orNull(CustomHeaders),
+  basic_auth: orNull(BasicAuth),
+}
+
+export const NewWebhook = Schema.Struct({ url: WebhookUrl, events: Events, ...settings })
   .annotate({ identifier: "NewWebhook" })
+export type NewWebhook = typeof NewWebhook.Type
 
 export const WebhookUpdate = Schema.Struct({
   url: orNull(WebhookUrl),
   events: orNull(Events),
-  description: orNull(Description),
+  ...settings,
   is_active: orNull(BodyBoolean),
 }).annotate({ identifier: "WebhookUpdate" })
 export type WebhookUpdate = typeof WebhookUpdate.Type

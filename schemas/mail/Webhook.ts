@@ -16,6 +16,10 @@ export const WebhookView = Schema.Struct({
   description: Schema.NullOr(Schema.String),
   events: Schema.Array(EventType),
   is_active: Schema.Boolean,
+  header_names: Schema.Array(Schema.String).annotate({
+    description: "The names of the custom headers; no answer shows their values",
+  }),
+  basic_auth: Schema.Boolean.annotate({ description: "Whether its requests carry basic authentication" }),
   health: WebhookHealth.annotate({
     description:
       "`failing`: an attempt failed, and none has succeeded in a later minute; `unused`: no attempt has ended yet",

@@ -1,5 +1,5 @@
 /**
- * A webhook's URL and secrets for its POSTs, decrypted once per version and cached. Each statement that claims
+ * A webhook's URL, secrets and custom headers for its POSTs, decrypted once per version and cached. Each statement that claims
  * deliveries returns the webhook's version, so an entry from before a change is never used after the change was
  * answered.
  */
@@ -10,6 +10,7 @@ import { Database } from "../platform/database/Database.ts"
 import { counted } from "../platform/MapSizes.ts"
 import { Outbound } from "../platform/Outbound.ts"
 import { Vault } from "../platform/security/Vault.ts"
+import { basicOf, readHeaders, type SealedColumn } from "./Webhooks/SealedHeaders.ts"
 
 export interface Endpoint {
   readonly webhookId: string
@@ -20,6 +21,8 @@ export interface Endpoint {
   readonly secret: string
   /** During a rotation's overlap (until: ms since the epoch) the old secret signs as well. */
   readonly old: { readonly secret: string; readonly until: number } | null
+  /** Its custom headers, basic authentication included; null where it has none. */
+  readonly headers: Readonly<Record<string, string>> | null
 }
 
 export interface EndpointKey {
@@ -36,6 +39,10 @@ interface Row {
   readonly old_secret_kid: string | null
   readonly old_secret: Uint8Array | null
   readonly old_secret_until: Date | null
+  readonly headers_kid: string | null
+  readonly headers: Uint8Array | null
+  readonly basic_auth_kid: string | null
+  readonly basic_auth: Uint8Array | null
 }
 
 const memory = 20_000
@@ -53,8 +60,20 @@ export class Endpoints extends Context.Service<Endpoints, {
       const known = new BoundedMap<string, Endpoint>(memory)
       yield* counted("webhook endpoints", () => known.size)
 
-      const open = (row: string, column: "secret" | "old_secret", kid: string, bytes: Uint8Array) =>
+      const open = (row: string, column: SealedColumn, kid: string, bytes: Uint8Array) =>
         Redacted.value(vault.open({ kid, bytes }, { table: "webhooks", column, row }))
+
+      const headersOf = (row: Row): Endpoint["headers"] => {
+        const { basic_auth, basic_auth_kid, headers, headers_kid, id } = row
+        const all: Array<readonly [name: string, value: string]> = []
+        if (headers !== null && headers_kid !== null) {
+          for (const { name, value } of readHeaders(open(id, "headers", headers_kid, headers))) all.push([name, value])
+        }
+        if (basic_auth !== null && basic_auth_kid !== null) {
+          all.push(["Authorization", basicOf(open(id, "basic_auth", basic_auth_kid, basic_auth))])
+        }
+        return all.length === 0 ? null : Object.fromEntries(all)
+      }
 
       const remember = (row: Row): Endpoint => {
         const { id, old_secret, old_secret_kid, old_secret_until } = row
@@ -68,6 +87,7 @@ export class Endpoints extends Context.Service<Endpoints, {
             secret: open(id, "old_secret", old_secret_kid, old_secret),
             until: old_secret_until.getTime(),
           },
+          headers: headersOf(row),
         }
         known.set(id, endpoint)
         return endpoint
@@ -83,7 +103,8 @@ export class Endpoints extends Context.Service<Endpoints, {
         }
         if (missing.size > 0) {
           const rows = yield* reads<Row>`
-            select id, version, url, secret_kid, secret, old_secret_kid, old_secret, old_secret_until
+            select id, version, url, secret_kid, secret, old_secret_kid, old_secret, old_secret_until, headers_kid,
+              headers, basic_auth_kid, basic_auth
             from webhooks where id = any(${[...missing]}::uuid[]) and deleted_at is null`
           for (const row of rows) found.set(row.id, remember(row))
         }

@@ -196,7 +196,11 @@ export class Partitions extends Context.Service<Partitions, {
           yield* sql`
             update webhooks set old_secret_kid = null, old_secret = null, old_secret_until = null
             where old_secret_until <= ${new Date(now)}`
-          yield* sql`update webhooks set secret = ''::bytea where deleted_at is not null and secret <> ''::bytea`
+          // A process of 0.2.0 deletes a webhook without its headers.
+          yield* sql`
+            update webhooks set secret = ''::bytea, headers_kid = null, headers = null, basic_auth_kid = null,
+              basic_auth = null
+            where deleted_at is not null and (secret <> ''::bytea or num_nonnulls(headers, basic_auth) > 0)`
           // No request can reach these webhooks any more.
           const ended = new Date(now - (config.deliveredDays + config.deadLetterDays) * dayMillis)
           yield* sql`

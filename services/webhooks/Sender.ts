@@ -91,17 +91,18 @@ export class Sender extends Context.Service<Sender, {
           }
           hit("post.before")
           begun.set(task, startedAt)
-          const { url, secret, old } = task.endpoint
+          const { url, secret, old, headers: custom } = task.endpoint
+          const own = headersFor({
+            deliveryId: task.deliveryId,
+            eventType: task.eventType,
+            attempt: task.attempt,
+            timestampSeconds: Math.floor(startedAt / 1000),
+            body: task.body,
+            secrets: old !== null && old.until > startedAt ? [secret, old.secret] : [secret],
+          })
           void outbound.post({
             url,
-            headers: headersFor({
-              deliveryId: task.deliveryId,
-              eventType: task.eventType,
-              attempt: task.attempt,
-              timestampSeconds: Math.floor(startedAt / 1000),
-              body: task.body,
-              secrets: old !== null && old.until > startedAt ? [secret, old.secret] : [secret],
-            }),
+            headers: custom === null ? own : { ...own, ...custom },
             body: task.body,
             keepOnSuccess,
             keepOnFailure,

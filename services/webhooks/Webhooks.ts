@@ -1,11 +1,13 @@
 /**
  * Webhooks and the commands on them. Every change raises the version that claims name, so that after a change was
- * answered, nothing is claimed with the earlier values. The secret is in two answers and is sealed everywhere else.
+ * answered, nothing is claimed with the earlier values. The secret is in two answers and is sealed everywhere else;
+ * values of headers and basic authentication are in no answer.
  */
 import { Clock, Context, Effect, Layer, Redacted, Result } from "effect"
 import type { SqlError } from "effect/sql"
 import type { Credential } from "../../schemas/api/CredentialsApi.ts"
 import type { EventType } from "../../schemas/mail/MailEvent.ts"
+import type { BasicAuth, CustomHeader } from "../../schemas/mail/WebhookHeaders.ts"
 import type { WebhookDetails, WebhookHealth, WebhookView, WebhookWithSecret } from "../../schemas/mail/Webhook.ts"
 import type { InvalidCredentials } from "../../schemas/problems/HttpProblems.ts"
 import { WebhookLimit, WebhookNotFound } from "../../schemas/problems/WebhookProblems.ts"
@@ -22,6 +24,8 @@ import { Outbound } from "../platform/Outbound.ts"
 import { Vault } from "../platform/security/Vault.ts"
 import { dueTopic } from "./Deliveries/DeliveryClaims.ts"
 import { generateSecret } from "./Signer.ts"
+import { headerFaults, headersAfter, removes } from "./Webhooks/HeaderRules.ts"
+import type { SealedColumn } from "./Webhooks/SealedHeaders.ts"
 import { shownUrl } from "./Webhooks/ShownUrl.ts"
 import { transition, type WebhookCommand, type WebhookEvent } from "./Webhooks/WebhookTransition.ts"
 import { cancelJob } from "./WebhookJobKinds.ts"
@@ -41,6 +45,8 @@ interface ReadRow {
   readonly description: string | null
   readonly events: ReadonlyArray<EventType>
   readonly is_active: boolean
+  readonly header_names: ReadonlyArray<string>
+  readonly basic_auth: boolean
   readonly created_at: Date
   readonly last_success_at: Date | null
   readonly last_failure_at: Date | null
@@ -51,10 +57,17 @@ interface Row extends ReadRow {
   readonly version: number
   readonly secret_kid: string
   readonly secret: Uint8Array
+  readonly headers_kid: string | null
+  readonly headers: Uint8Array | null
+  readonly basic_auth_kid: string | null
+  readonly basic_auth_bytes: Uint8Array | null
 }
 
-const columns = `w.id, w.url, w.description, w.events, w.is_active, w.created_at,
+const columns = `w.id, w.url, w.description, w.events, w.is_active, w.created_at, w.header_names,
+  w.basic_auth is not null as basic_auth,
   h.last_success_at, h.last_failure_at, h.failing_since`
+
+const noSecret = { kid: null, bytes: null }
 
 const noAttempts = { last_success_at: null, last_failure_at: null, failing_since: null }
 
@@ -70,6 +83,8 @@ const viewOf = (row: ReadRow): WebhookView => ({
   description: row.description,
   events: row.events,
   is_active: row.is_active,
+  header_names: row.header_names,
+  basic_auth: row.basic_auth,
   health: healthOf(row),
   last_success_at: row.last_success_at?.toISOString() ?? null,
   failing_since: row.failing_since?.toISOString() ?? null,
@@ -83,6 +98,8 @@ export class Webhooks extends Context.Service<Webhooks, {
       readonly url: string
       readonly events: ReadonlyArray<EventType>
       readonly description?: string | undefined
+      readonly headers?: ReadonlyArray<CustomHeader> | undefined
+      readonly basicAuth?: BasicAuth | undefined
     },
   ) => Effect.Effect<NewSecret, WebhookLimit | HTTPValidationError>
   /** JSON text of an array of `WebhookView`, newest first. */
@@ -117,16 +134,30 @@ const make = Effect.fnUntraced(function* (config: WebhooksConfig) {
   const principals = yield* Principals
   const vault = yield* Vault
 
-  const checkUrl = Effect.fnUntraced(function* (url: string) {
+  const urlFaults = (url: string) => {
     const checked = outbound.check(url)
-    if (Result.isFailure(checked)) {
-      const { message } = checked.failure
-      return yield* HTTPValidationError.at(["body", "url"], "value_error", `Value error, ${message}`)
-    }
-  })
+    return Result.isFailure(checked) ? [{ field: "url", message: checked.failure.message }] : []
+  }
 
-  const seal = (row: string, column: "secret" | "old_secret", secret: string) =>
+  const refuse = (faults: ReadonlyArray<{ readonly field: string; readonly message: string }>) =>
+    faults.length === 0 ? Effect.void : Effect.fail(
+      new HTTPValidationError({
+        detail: faults.map(({ field, message }) => ({
+          loc: ["body", field],
+          type: "value_error",
+          msg: `Value error, ${message}`,
+        })),
+      }),
+    )
+
+  const seal = (row: string, column: SealedColumn, secret: string) =>
     vault.seal(Redacted.make(secret), { table: "webhooks", column, row })
+
+  const sealHeaders = (row: string, headers: ReadonlyArray<CustomHeader> | undefined) =>
+    headers === undefined || headers.length === 0 ? noSecret : seal(row, "headers", JSON.stringify(headers))
+
+  const sealBasicAuth = (row: string, basicAuth: BasicAuth | undefined) =>
+    basicAuth === undefined || removes(basicAuth) ? noSecret : seal(row, "basic_auth", JSON.stringify(basicAuth))
 
   const record = (accountId: string, id: string, events: ReadonlyArray<WebhookEvent | "created">) =>
     audit.append(...events.map((event) => ({
@@ -139,7 +170,8 @@ const make = Effect.fnUntraced(function* (config: WebhooksConfig) {
   const load = Effect.fnUntraced(function* (accountId: string, id: string) {
     const [row] = isUuid(id)
       ? yield* sql<Row>`
-        select ${sql.literal(columns)}, w.version, w.secret_kid, w.secret
+        select ${sql.literal(columns)}, w.version, w.secret_kid, w.secret, w.headers_kid, w.headers,
+          w.basic_auth_kid, w.basic_auth as basic_auth_bytes
         from webhooks w left join webhook_health h on h.webhook_id = w.id
         where w.id = ${id}::uuid and w.account_id = ${accountId}::uuid and w.deleted_at is null for update of w`
       : []
@@ -148,7 +180,9 @@ const make = Effect.fnUntraced(function* (config: WebhooksConfig) {
 
   const create: Webhooks["Service"]["create"] = Effect.fn("Webhooks.create")(
     function* (accountId, webhook) {
-      yield* checkUrl(webhook.url)
+      const { basicAuth, headers, url } = webhook
+      const nothing = { url, headerNames: [], basicAuth: false }
+      yield* refuse([...urlFaults(url), ...headerFaults(nothing, webhook)])
       yield* sql`select from accounts where id = ${accountId}::uuid for no key update`
       const [owned] = yield* sql<{ n: number }>`
         select count(*)::int as n from webhooks where account_id = ${accountId}::uuid and deleted_at is null`
@@ -161,14 +195,18 @@ const make = Effect.fnUntraced(function* (config: WebhooksConfig) {
       const sealed = seal(id, "secret", secret)
       const events = [...new Set(webhook.events)]
       const description = webhook.description || null
+      const after = headersAfter(nothing, webhook)
+      const [sealedHeaders, sealedAuth] = [sealHeaders(id, headers), sealBasicAuth(id, basicAuth)]
       yield* sql`
         insert into webhooks (id, account_id, url, description, events, is_active, version, secret_kid, secret,
-          created_at, updated_at)
-        values (${id}::uuid, ${accountId}::uuid, ${webhook.url}, ${description}, ${events}::text[], true, 1, ${sealed.kid},
-          ${sealed.bytes}, ${now}, ${now})`
+          header_names, headers_kid, headers, basic_auth_kid, basic_auth, created_at, updated_at)
+        values (${id}::uuid, ${accountId}::uuid, ${url}, ${description}, ${events}::text[], true, 1, ${sealed.kid},
+          ${sealed.bytes}, ${[...after.headerNames]}::text[], ${sealedHeaders.kid}, ${sealedHeaders.bytes},
+          ${sealedAuth.kid}, ${sealedAuth.bytes}, ${now}, ${now})`
       yield* sql`insert into webhook_lanes (webhook_id, account_id) values (${id}::uuid, ${accountId}::uuid)`
       yield* record(accountId, id, ["created"])
-      const row = { id, url: webhook.url, description, events, is_active: true, created_at: now, ...noAttempts }
+      const shown = { header_names: after.headerNames, basic_auth: after.basicAuth, ...noAttempts }
+      const row = { id, url, description, events, is_active: true, created_at: now, ...shown }
       return { ...viewOf(row), secret }
     },
     sql.withTransaction,
@@ -225,19 +263,32 @@ const make = Effect.fnUntraced(function* (config: WebhooksConfig) {
 
   const update: Webhooks["Service"]["update"] = Effect.fn("Webhooks.update")(
     function* (accountId, id, change) {
-      if (change.url !== undefined) yield* checkUrl(change.url)
+      if (change.url !== undefined) yield* refuse(urlFaults(change.url))
       const row = yield* load(accountId, id)
-      const { state, events } = transition(
-        { url: row.url, description: row.description, events: row.events, isActive: row.is_active },
-        { _tag: "Update", ...change },
-      )
+      const before = {
+        url: row.url,
+        description: row.description,
+        events: row.events,
+        isActive: row.is_active,
+        headerNames: row.header_names,
+        basicAuth: row.basic_auth,
+      }
+      yield* refuse(headerFaults(before, change))
+      const { state, events } = transition(before, { _tag: "Update", ...change })
       if (events.length === 0) return viewOf(row)
       const now = new Date(yield* Clock.currentTimeMillis)
+      const headers = change.headers === undefined
+        ? { kid: row.headers_kid, bytes: row.headers }
+        : sealHeaders(id, change.headers)
+      const basicAuth = change.basicAuth === undefined
+        ? { kid: row.basic_auth_kid, bytes: row.basic_auth_bytes }
+        : sealBasicAuth(id, change.basicAuth)
       yield* sql`
         update webhooks set url = ${state.url}, description = ${state.description},
-          events = ${[
-        ...state.events,
-      ]}::text[], is_active = ${state.isActive}, version = version + 1, updated_at = ${now}
+          events = ${[...state.events]}::text[], is_active = ${state.isActive},
+          header_names = ${[...state.headerNames]}::text[], headers_kid = ${headers.kid}, headers = ${headers.bytes},
+          basic_auth_kid = ${basicAuth.kid}, basic_auth = ${basicAuth.bytes},
+          version = version + 1, updated_at = ${now}
         where id = ${id}::uuid and version = ${row.version}`
       yield* updateQueueState(id, events, now)
       yield* record(accountId, id, events)
@@ -262,6 +313,8 @@ const make = Effect.fnUntraced(function* (config: WebhooksConfig) {
         description: state.description,
         events: state.events,
         is_active: state.isActive,
+        header_names: state.headerNames,
+        basic_auth: state.basicAuth,
       })
     },
     sql.withTransaction,
@@ -274,7 +327,8 @@ const make = Effect.fnUntraced(function* (config: WebhooksConfig) {
       const now = new Date(yield* Clock.currentTimeMillis)
       yield* sql`
         update webhooks set is_active = false, deleted_at = ${now}, updated_at = ${now}, version = version + 1,
-          secret = ''::bytea, old_secret_kid = null, old_secret = null, old_secret_until = null
+          secret = ''::bytea, old_secret_kid = null, old_secret = null, old_secret_until = null,
+          headers_kid = null, headers = null, basic_auth_kid = null, basic_auth = null
         where id = ${id}::uuid and version = ${row.version}`
       yield* updateQueueState(id, ["deleted"], now)
       yield* jobs.add(cancelJob, { webhook_id: id, deleted_at: now.toISOString() })

@@ -10,6 +10,8 @@ import { type Finding, ok } from "./Finding.ts"
 export const keyColumns: ReadonlyArray<readonly [table: string, column: string, needed: string]> = [
   ["webhooks", "secret_kid", "deleted_at is null"],
   ["webhooks", "old_secret_kid", "deleted_at is null"],
+  ["webhooks", "headers_kid", "deleted_at is null"],
+  ["webhooks", "basic_auth_kid", "deleted_at is null"],
   ["transfers", "accept_kid", "accept_hash is not null"],
   ["transfers", "stop_kid", "stop_hash is not null"],
   ["dkim_keys", "private_kid", "true"],

@@ -3,9 +3,9 @@
  * under the version that it loaded. Commands do not find a deleted webhook.
  */
 import type { EventType } from "../../../schemas/mail/MailEvent.ts"
+import { type HeaderChange, headersAfter, type HeaderState } from "./HeaderRules.ts"
 
-export interface WebhookState {
-  readonly url: string
+export interface WebhookState extends HeaderState {
   /** Null where there is none. */
   readonly description: string | null
   readonly events: ReadonlyArray<EventType>
@@ -13,14 +13,13 @@ export interface WebhookState {
 }
 
 export type WebhookCommand =
-  | {
+  | (HeaderChange & {
     readonly _tag: "Update"
-    readonly url?: string | undefined
     /** An empty text removes it. */
     readonly description?: string | undefined
     readonly events?: ReadonlyArray<EventType> | undefined
     readonly isActive?: boolean | undefined
-  }
+  })
   | { readonly _tag: "Rotate" }
   | { readonly _tag: "Delete" }
 
@@ -43,9 +42,13 @@ export const transition = (state: WebhookState, command: WebhookCommand): Transi
     description: command.description === undefined ? state.description : command.description || null,
     events: command.events === undefined ? state.events : [...new Set(command.events)],
     isActive: command.isActive ?? state.isActive,
+    ...headersAfter(state, command),
   }
   const events: Array<WebhookEvent> = []
-  const edited = next.url !== state.url || next.description !== state.description ||
+  // Values of headers are sealed and not compared: given anew, they are a change.
+  const rewritten = (command.headers !== undefined && next.headerNames.length + state.headerNames.length > 0) ||
+    (command.basicAuth !== undefined && (next.basicAuth || state.basicAuth))
+  const edited = rewritten || next.url !== state.url || next.description !== state.description ||
     !sameEvents(next.events, state.events)
   if (edited) events.push("updated")
   if (next.isActive !== state.isActive) events.push(next.isActive ? "resumed" : "paused")

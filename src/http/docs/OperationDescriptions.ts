@@ -15,7 +15,7 @@ export const descriptions: Readonly<Record<string, string>> = {
   createWebhook: "Verify requests with the `secret`: it is shown here and after a rotation only.",
   getWebhook: "`overlap_until` says until when the secret before a rotation signs as well.",
   updateWebhook:
-    "Fields that are null or absent stay. A new URL serves the later attempts of deliveries that wait. While a webhook is paused, events that arrive make no delivery, and its deliveries wait.",
+    "Fields that are null or absent stay. A new URL serves the later attempts of deliveries that wait; one of another origin needs `headers` and `basic_auth` anew, where there are any. While a webhook is paused, events that arrive make no delivery, and its deliveries wait.",
   deleteWebhook: "Its deliveries stay readable by their ids.",
   rotateSecret:
     "For `overlap_seconds` both secrets sign `webhook-signature`; `X-Webhook-Signature` uses the new one at once.",
@@ -27,7 +27,7 @@ export const descriptions: Readonly<Record<string, string>> = {
   listDeliveries: "`total` counts what the filter leaves, exactly; a page past the end is empty.",
   getWebhookDelivery: "With the payload, the last answer's body and each attempt.",
   getDelivery:
-    "`request` is the last attempt's, with the body byte for byte and masked signatures; null until an attempt has ended.",
+    "`request` is the last attempt's, with the body byte for byte, masked signatures and no custom headers; null until an attempt has ended.",
   retryDelivery:
     "409 while an attempt is under way, and once it has ended. Sixty a minute and account, with cancellations.",
   cancelDelivery:

@@ -5,6 +5,7 @@ import { HttpApi, HttpApiBuilder } from "effect/http-api"
 import { Credential, Principal } from "../../../schemas/api/CredentialsApi.ts"
 import {
   ChangedDelivery,
+  type NewWebhook,
   Replayed,
   type ReplayRequest,
   TestAnswer,
@@ -47,12 +48,19 @@ const spanOf = ({ since, status, until }: ReplayRequest) => ({
   status: status ?? "dead_letter" as const,
 })
 
-/** What an update changes; a field that is null or absent stays as it is. */
-const changeOf = ({ description, events, is_active, url }: WebhookUpdate) => ({
-  ...(url == null ? {} : { url }),
-  ...(events == null ? {} : { events }),
+/** The settings of a webhook that creation and update share; one that is null or absent stays as it is. */
+const settingsOf = ({ basic_auth, description, headers }: NewWebhook | WebhookUpdate) => ({
   ...(description == null ? {} : { description }),
-  ...(is_active == null ? {} : { isActive: is_active }),
+  ...(headers == null ? {} : { headers }),
+  ...(basic_auth == null ? {} : { basicAuth: basic_auth }),
+})
+
+/** What an update changes; a field that is null or absent stays as it is. */
+const changeOf = (update: WebhookUpdate) => ({
+  ...settingsOf(update),
+  ...(update.url == null ? {} : { url: update.url }),
+  ...(update.events == null ? {} : { events: update.events }),
+  ...(update.is_active == null ? {} : { isActive: update.is_active }),
 })
 
 const fastList = Effect.fnUntraced(function* (records: DeliveryRecords["Service"]) {
@@ -89,7 +97,8 @@ export const webhooks = HttpApiBuilder.group(
       }),
       createWebhook: Effect.fnUntraced(function* ({ payload }) {
         const { accountId } = yield* Principal
-        const command = service.create(accountId, { ...payload, description: payload.description ?? undefined })
+        const { events, url } = payload
+        const command = service.create(accountId, { ...settingsOf(payload), events, url })
         return yield* keyedAround(yield* secretAnswer(201, payload), command)
       }),
       getWebhook: Effect.fnUntraced(function* ({ params }) {

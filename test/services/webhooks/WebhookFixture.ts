@@ -4,6 +4,7 @@ import { Clock, Context, Effect, Layer, Redacted } from "effect"
 import { TestClock } from "effect/testing"
 import { setTimeout } from "node:timers/promises"
 import type { EventType } from "../../../schemas/mail/MailEvent.ts"
+import type { BasicAuth, CustomHeader } from "../../../schemas/mail/WebhookHeaders.ts"
 import { Cookies } from "../../../services/authentication/Cookies.ts"
 import { KeyUses } from "../../../services/authentication/KeyUses.ts"
 import { Principals } from "../../../services/authentication/Principals.ts"
@@ -131,11 +132,17 @@ export const now = Effect.clockWith((clock) => clock.currentTimeMillis)
 /** A new account with one webhook that subscribes to `events`. */
 export const webhook = Effect.fnUntraced(
   function* (
-    options: { readonly url?: string; readonly events?: ReadonlyArray<EventType>; readonly of?: string } = {},
+    options: {
+      readonly url?: string
+      readonly events?: ReadonlyArray<EventType>
+      readonly of?: string
+      readonly headers?: ReadonlyArray<CustomHeader>
+      readonly basicAuth?: BasicAuth
+    } = {},
   ) {
     const accountId = options.of ?? (yield* account({ plan: "business" }))
-    const { url = "http://127.0.0.1:20999/", events = ["email.delivered"] as const } = options
-    const made = yield* (yield* Webhooks).create(accountId, { url, events })
+    const { basicAuth, events = ["email.delivered"] as const, headers, url = "http://127.0.0.1:20999/" } = options
+    const made = yield* (yield* Webhooks).create(accountId, { url, events, headers, basicAuth })
     return { accountId, ...made }
   },
 )

@@ -10,13 +10,19 @@ import {
 const url = fc.constantFrom("https://a.example/", "https://b.example/hook")
 const events = fc.array(fc.constantFrom(...eventTypes), { minLength: 1, maxLength: 10 })
 const description = fc.constantFrom("", "Orders", "Bounces")
+const headers = fc.uniqueArray(fc.constantFrom("X-Tenant", "X-Team"), { maxLength: 2 })
+  .map((names) => names.map((name) => ({ name, value: "v" })))
+const basicAuth = fc.constantFrom({ username: "", password: "" }, { username: "hook", password: "p" })
 const state = fc.record({
   url,
   description: description.map((text) => text || null),
   events: events.map((all) => [...new Set(all)]),
   isActive: fc.boolean(),
+  headerNames: headers.map((all) => all.map(({ name }) => name)),
+  basicAuth: fc.boolean(),
 })
-const update = fc.record({ url, description, events, isActive: fc.boolean() }, { requiredKeys: [] })
+const settings = { url, description, events, isActive: fc.boolean() }
+const update = fc.record({ ...settings, headers, basicAuth }, { requiredKeys: [] })
   .map((change): WebhookCommand => ({ _tag: "Update", ...change }))
 const command = fc.oneof(
   update,
@@ -26,8 +32,12 @@ const command = fc.oneof(
 describe("transition", () => {
   it("an update has exactly the events of its changes", () => {
     fc.assert(fc.property(state, update, (before, change) => {
+      if (change._tag !== "Update") return
       const { state: after, events } = transition(before, change)
-      const edited = after.url !== before.url || after.events.join() !== before.events.join() ||
+      const rewritten = [before, after].some(({ basicAuth, headerNames }) =>
+        (change.headers !== undefined && headerNames.length > 0) || (change.basicAuth !== undefined && basicAuth)
+      )
+      const edited = rewritten || after.url !== before.url || after.events.join() !== before.events.join() ||
         after.description !== before.description
       assert.strictEqual(events.includes("updated"), edited)
       assert.strictEqual(events.includes("paused"), before.isActive && !after.isActive)
@@ -47,11 +57,15 @@ describe("transition", () => {
         change.description === undefined ? before.description : change.description || null,
       )
       assert.deepStrictEqual(after.events, [...new Set(change.events ?? before.events)])
+      assert.deepStrictEqual(after.headerNames, change.headers?.map(({ name }) => name) ?? before.headerNames)
+      assert.strictEqual(after.basicAuth, (change.basicAuth?.username ?? (before.basicAuth ? "hook" : "")) === "hook")
     }))
   })
 
-  it("the same update a second time changes nothing", () => {
-    fc.assert(fc.property(state, update, (before, change) => {
+  it("the same update a second time changes nothing, unless it gives values that no answer shows", () => {
+    const visible = fc.record(settings, { requiredKeys: [] })
+      .map((change): WebhookCommand => ({ _tag: "Update", ...change }))
+    fc.assert(fc.property(state, visible, (before, change) => {
       const once = transition(before, change)
       assert.deepStrictEqual(transition(once.state, change), { state: once.state, events: [] })
     }))

@@ -1,6 +1,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Result, Schema } from "effect"
 import { TestClock } from "effect/testing"
+import { randomUUID } from "node:crypto"
 import { WebhookView, WebhookWithSecret } from "../../../schemas/mail/Webhook.ts"
 import { WebhookLimit, WebhookNotFound } from "../../../schemas/problems/WebhookProblems.ts"
 import { HTTPValidationError } from "../../../schemas/Validation.ts"
@@ -211,6 +212,35 @@ layer(Layer.fresh(fixture({ perAccount: 5 })))("Webhooks", (it) => {
       }
       // The check finds a text that is not secret. (Notices of other tests contain URLs of their webhooks.)
       assert.include(yield* holding(hook.url), "webhooks")
+    }))
+
+  it.effect("no custom header and no password is in clear, base64 or hex in any table, nor in one once it is removed", () =>
+    Effect.gen(function* () {
+      const { get, list, remove, update } = yield* Webhooks
+      const [value, password, later] = [1, 2, 3].map((n) => `${n}-${randomUUID()}`) as [string, string, string]
+      const headers = [{ name: "X-Tenant", value }, { name: "X-Team", value: "blue" }]
+      const hook = yield* webhook({ headers, basicAuth: { username: "hook", password } })
+      const sealed = count("webhooks", `id = '${hook.id}' and num_nonnulls(headers, headers_kid, basic_auth) > 0`)
+      assert.strictEqual(yield* sealed, 1)
+      const basic = `Basic ${Buffer.from(`hook:${password}`).toString("base64")}`
+      const { tasks: [task] } = yield* take([event(hook.accountId)])
+      assert.deepStrictEqual(task!.endpoint.headers, { "X-Tenant": value, "X-Team": "blue", Authorization: basic })
+      const changed = yield* update(hook.accountId, hook.id, { headers: [{ name: "X-Tenant", value: later }] })
+      const answers = [changed, yield* get(hook.accountId, hook.id), yield* list(session(hook.accountId), false)]
+      for (const text of [value, password, later]) {
+        assert.deepStrictEqual(yield* holding(text), [])
+        assert.notInclude(JSON.stringify([hook, ...answers]), text)
+      }
+      assert.deepInclude(changed, { header_names: ["X-Tenant"], basic_auth: true })
+      const { tasks: [next] } = yield* take([event(hook.accountId)])
+      assert.deepStrictEqual(next!.endpoint.headers, { "X-Tenant": later, Authorization: basic })
+
+      const none = { headers: [], basicAuth: { username: "", password: "" } }
+      assert.deepInclude(yield* update(hook.accountId, hook.id, none), { header_names: [], basic_auth: false })
+      assert.strictEqual(yield* sealed, 0)
+      yield* update(hook.accountId, hook.id, { headers, basicAuth: { username: "hook", password } })
+      yield* remove(hook.accountId, hook.id)
+      assert.strictEqual(yield* sealed, 0)
     }))
 
   it.effect("a secret that is no longer used is deleted", () =>

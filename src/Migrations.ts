@@ -61,6 +61,7 @@ import oldestProgram from "../migrations/0067_oldest_program.ts"
 import steppedMigrations from "../migrations/0068_stepped_migrations.ts"
 import pastAccess from "../migrations/0080_past_access.ts"
 import customHeaders from "../migrations/0081_custom_headers.ts"
+import retryAfter from "../migrations/0082_retry_after.ts"
 import { lock } from "../services/platform/database/AdvisoryLocks.ts"
 import { Database } from "../services/platform/database/Database.ts"
 import { isAway } from "../services/platform/database/Database/Awaited.ts"
@@ -128,6 +129,7 @@ export const migrations: ReadonlyArray<Migration> = [
   [68, "stepped_migrations", Effect.succeed(steppedMigrations)],
   [80, "past_access", pastAccess],
   [81, "custom_headers", customHeaders],
+  [82, "retry_after", retryAfter],
 ]
 
 /** The number of the newest migration. */

@@ -12,7 +12,7 @@ import { DeliveryTable } from "../parts/DeliveryState.tsx"
 import { DialogButton } from "../parts/Dialog.tsx"
 import { EventChoice } from "../parts/EventChoice.tsx"
 import { Failure } from "../parts/Failure.tsx"
-import { Form, SelectField, TextField } from "../parts/Form.tsx"
+import { CheckField, Form, SelectField, TextField } from "../parts/Form.tsx"
 import { Page } from "../parts/Page.tsx"
 import { EditBasicAuth, EditHeaders } from "../parts/RequestHeaders.tsx"
 import { DescriptionField, Health } from "../parts/WebhookState.tsx"
@@ -35,10 +35,11 @@ const Edit = ({ close, done, of }: Opened): JSX.Element => {
     url: of.url,
     description: of.description ?? "",
     events: of.events as ReadonlyArray<string>,
+    honor_retry_after: of.honor_retry_after,
   })
-  const { description, events, url } = draft.value.value
+  const { description, events, honor_retry_after, url } = draft.value.value
   const write = async () => {
-    const payload = { url, description, events: events as Events }
+    const payload = { url, description, events: events as Events, honor_retry_after }
     if (!await action.run(() => ask("updateWebhook", { params: { webhook_id: of.id }, payload }))) return
     announce("The webhook is changed.")
     close()
@@ -57,6 +58,15 @@ const Edit = ({ close, done, of }: Opened): JSX.Element => {
       />
       <DescriptionField action={action} value={description} onInput={(description) => draft.set({ description })} />
       <EventChoice chosen={events} onChange={(events) => draft.set({ events })} />
+      <CheckField
+        label={
+          <>
+            Wait for as long as <code>Retry-After</code> of a failed answer asks, a day at most
+          </>
+        }
+        checked={honor_retry_after}
+        onChange={(honor_retry_after) => draft.set({ honor_retry_after })}
+      />
     </Form>
   )
 }
@@ -258,6 +268,16 @@ const Facts = ({ of }: { readonly of: Webhook }): JSX.Element => (
         <div>
           <dt>Basic authentication</dt>
           <dd>with every request</dd>
+        </div>
+      )
+      : null}
+    {of.honor_retry_after
+      ? (
+        <div>
+          <dt>Retries</dt>
+          <dd>
+            wait for as long as <code>Retry-After</code> asks
+          </dd>
         </div>
       )
       : null}

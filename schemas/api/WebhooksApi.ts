@@ -57,6 +57,10 @@ const settings = {
   description: orNull(Description),
   headers: orNull(CustomHeaders),
   basic_auth: orNull(BasicAuth),
+  honor_retry_after: orNull(BodyBoolean).annotate({
+    description:
+      "Lets `Retry-After` of a failed answer make the next attempt later, by a day at most; by default false",
+  }),
 }
 
 export const NewWebhook = Schema.Struct({ url: WebhookUrl, events: Events, ...settings })

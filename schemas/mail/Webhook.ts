@@ -20,6 +20,9 @@ export const WebhookView = Schema.Struct({
     description: "The names of the custom headers; no answer shows their values",
   }),
   basic_auth: Schema.Boolean.annotate({ description: "Whether its requests carry basic authentication" }),
+  honor_retry_after: Schema.Boolean.annotate({
+    description: "Whether a retry waits for as long as the receiver asks by `Retry-After`",
+  }),
   health: WebhookHealth.annotate({
     description:
       "`failing`: an attempt failed, and none has succeeded in a later minute; `unused`: no attempt has ended yet",

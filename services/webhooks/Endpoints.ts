@@ -23,6 +23,7 @@ export interface Endpoint {
   readonly old: { readonly secret: string; readonly until: number } | null
   /** Its custom headers, basic authentication included; null where it has none. */
   readonly headers: Readonly<Record<string, string>> | null
+  readonly honorsRetryAfter: boolean
 }
 
 export interface EndpointKey {
@@ -43,6 +44,7 @@ interface Row {
   readonly headers: Uint8Array | null
   readonly basic_auth_kid: string | null
   readonly basic_auth: Uint8Array | null
+  readonly honor_retry_after: boolean
 }
 
 const memory = 20_000
@@ -88,6 +90,7 @@ export class Endpoints extends Context.Service<Endpoints, {
             until: old_secret_until.getTime(),
           },
           headers: headersOf(row),
+          honorsRetryAfter: row.honor_retry_after,
         }
         known.set(id, endpoint)
         return endpoint
@@ -104,7 +107,7 @@ export class Endpoints extends Context.Service<Endpoints, {
         if (missing.size > 0) {
           const rows = yield* reads<Row>`
             select id, version, url, secret_kid, secret, old_secret_kid, old_secret, old_secret_until, headers_kid,
-              headers, basic_auth_kid, basic_auth
+              headers, basic_auth_kid, basic_auth, honor_retry_after
             from webhooks where id = any(${[...missing]}::uuid[]) and deleted_at is null`
           for (const row of rows) found.set(row.id, remember(row))
         }

@@ -24,16 +24,17 @@ export const specified: RetrySchedule = {
 
 /**
  * The time of the next attempt after attempt `attempt` (1 … 8) failed at `failedAt` (ms since the epoch), or null
- * when it was the last. `random` is in [0, 1).
+ * when it was the last. `random` is in [0, 1). A receiver's `askedWait` makes a delay longer, never shorter.
  */
 export const nextAttemptAt = (
   schedule: RetrySchedule,
   attempt: number,
   failedAt: number,
   random: number,
+  askedWait = 0,
 ): number | null => {
   if (attempt >= maxAttempts) return null
-  const delay = schedule.delays[attempt - 1]!
+  const delay = Math.max(schedule.delays[attempt - 1]!, askedWait)
   return Math.ceil(failedAt + delay * (1 + schedule.jitter * random))
 }
 

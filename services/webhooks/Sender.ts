@@ -7,6 +7,7 @@ import { Failpoints } from "../platform/Failpoints.ts"
 import { counted } from "../platform/MapSizes.ts"
 import type { Outcome } from "../platform/Outbound.ts"
 import { Outbound } from "../platform/Outbound.ts"
+import { waitAskedBy } from "./RetryAfter.ts"
 import { ConcurrencyLimiter } from "./Sender/ConcurrencyLimiter.ts"
 import { interruptedOf, releasedOf, type Result, type Task } from "./Sender/Task.ts"
 import { headersFor, secretsKept } from "./Signer.ts"
@@ -69,6 +70,8 @@ export class Sender extends Context.Service<Sender, {
           if (!begun.delete(task)) return
           const answered = outcome.status !== null && outcome.error !== "timeout"
           slots.done(task, answered)
+          const endedAt = startedAt + Math.round(outcome.durationMs)
+          const asked = task.endpoint.honorsRetryAfter ? outcome.retryAfter : undefined
           listener({
             task,
             ending: answered ? "answered" : "silent",
@@ -78,6 +81,7 @@ export class Sender extends Context.Service<Sender, {
             error: outcome.error,
             body: textOf(outcome.body),
             url: task.endpoint.url,
+            ...(asked === undefined ? {} : { askedWait: waitAskedBy(asked, endedAt) }),
           })
           pump()
         }

@@ -47,6 +47,7 @@ interface ReadRow {
   readonly is_active: boolean
   readonly header_names: ReadonlyArray<string>
   readonly basic_auth: boolean
+  readonly honor_retry_after: boolean
   readonly created_at: Date
   readonly last_success_at: Date | null
   readonly last_failure_at: Date | null
@@ -63,7 +64,7 @@ interface Row extends ReadRow {
   readonly basic_auth_bytes: Uint8Array | null
 }
 
-const columns = `w.id, w.url, w.description, w.events, w.is_active, w.created_at, w.header_names,
+const columns = `w.id, w.url, w.description, w.events, w.is_active, w.created_at, w.header_names, w.honor_retry_after,
   w.basic_auth is not null as basic_auth,
   h.last_success_at, h.last_failure_at, h.failing_since`
 
@@ -85,6 +86,7 @@ const viewOf = (row: ReadRow): WebhookView => ({
   is_active: row.is_active,
   header_names: row.header_names,
   basic_auth: row.basic_auth,
+  honor_retry_after: row.honor_retry_after,
   health: healthOf(row),
   last_success_at: row.last_success_at?.toISOString() ?? null,
   failing_since: row.failing_since?.toISOString() ?? null,
@@ -100,6 +102,7 @@ export class Webhooks extends Context.Service<Webhooks, {
       readonly description?: string | undefined
       readonly headers?: ReadonlyArray<CustomHeader> | undefined
       readonly basicAuth?: BasicAuth | undefined
+      readonly honorRetryAfter?: boolean | undefined
     },
   ) => Effect.Effect<NewSecret, WebhookLimit | HTTPValidationError>
   /** JSON text of an array of `WebhookView`, newest first. */
@@ -180,7 +183,7 @@ const make = Effect.fnUntraced(function* (config: WebhooksConfig) {
 
   const create: Webhooks["Service"]["create"] = Effect.fn("Webhooks.create")(
     function* (accountId, webhook) {
-      const { basicAuth, headers, url } = webhook
+      const { basicAuth, headers, honorRetryAfter = false, url } = webhook
       const nothing = { url, headerNames: [], basicAuth: false }
       yield* refuse([...urlFaults(url), ...headerFaults(nothing, webhook)])
       yield* sql`select from accounts where id = ${accountId}::uuid for no key update`
@@ -199,14 +202,14 @@ const make = Effect.fnUntraced(function* (config: WebhooksConfig) {
       const [sealedHeaders, sealedAuth] = [sealHeaders(id, headers), sealBasicAuth(id, basicAuth)]
       yield* sql`
         insert into webhooks (id, account_id, url, description, events, is_active, version, secret_kid, secret,
-          header_names, headers_kid, headers, basic_auth_kid, basic_auth, created_at, updated_at)
+          header_names, headers_kid, headers, basic_auth_kid, basic_auth, honor_retry_after, created_at, updated_at)
         values (${id}::uuid, ${accountId}::uuid, ${url}, ${description}, ${events}::text[], true, 1, ${sealed.kid},
           ${sealed.bytes}, ${[...after.headerNames]}::text[], ${sealedHeaders.kid}, ${sealedHeaders.bytes},
-          ${sealedAuth.kid}, ${sealedAuth.bytes}, ${now}, ${now})`
+          ${sealedAuth.kid}, ${sealedAuth.bytes}, ${honorRetryAfter}, ${now}, ${now})`
       yield* sql`insert into webhook_lanes (webhook_id, account_id) values (${id}::uuid, ${accountId}::uuid)`
       yield* record(accountId, id, ["created"])
-      const shown = { header_names: after.headerNames, basic_auth: after.basicAuth, ...noAttempts }
-      const row = { id, url, description, events, is_active: true, created_at: now, ...shown }
+      const kept = { header_names: after.headerNames, basic_auth: after.basicAuth, honor_retry_after: honorRetryAfter }
+      const row = { id, url, description, events, is_active: true, created_at: now, ...kept, ...noAttempts }
       return { ...viewOf(row), secret }
     },
     sql.withTransaction,
@@ -272,6 +275,7 @@ const make = Effect.fnUntraced(function* (config: WebhooksConfig) {
         isActive: row.is_active,
         headerNames: row.header_names,
         basicAuth: row.basic_auth,
+        honorRetryAfter: row.honor_retry_after,
       }
       yield* refuse(headerFaults(before, change))
       const { state, events } = transition(before, { _tag: "Update", ...change })
@@ -287,7 +291,7 @@ const make = Effect.fnUntraced(function* (config: WebhooksConfig) {
         update webhooks set url = ${state.url}, description = ${state.description},
           events = ${[...state.events]}::text[], is_active = ${state.isActive},
           header_names = ${[...state.headerNames]}::text[], headers_kid = ${headers.kid}, headers = ${headers.bytes},
-          basic_auth_kid = ${basicAuth.kid}, basic_auth = ${basicAuth.bytes},
+          basic_auth_kid = ${basicAuth.kid}, basic_auth = ${basicAuth.bytes}, honor_retry_after = ${state.honorRetryAfter},
           version = version + 1, updated_at = ${now}
         where id = ${id}::uuid and version = ${row.version}`
       yield* updateQueueState(id, events, now)
@@ -315,6 +319,7 @@ const make = Effect.fnUntraced(function* (config: WebhooksConfig) {
         is_active: state.isActive,
         header_names: state.headerNames,
         basic_auth: state.basicAuth,
+        honor_retry_after: state.honorRetryAfter,
       })
     },
     sql.withTransaction,

@@ -27,6 +27,8 @@ export interface Outcome {
   readonly error: Reason | null
   /** Milliseconds from the call to the end, by Effect's Clock. */
   readonly durationMs: number
+  /** The response's Retry-After, as it was sent; absent where there is none. */
+  readonly retryAfter?: string
 }
 
 export interface ExchangeOutcome extends Outcome {
@@ -49,6 +51,7 @@ export class HttpExchange implements Dispatcher.DispatchHandler {
   readonly #done: (exchange: HttpExchange, outcome: ExchangeOutcome) => void
   #controller: Abortable | null = null
   #status: number | null = null
+  #retryAfter: string | null = null
   #kept: Uint8Array | null = null
   #keptBytes = 0
   /** Bytes of the body that may still be kept. */
@@ -81,8 +84,9 @@ export class HttpExchange implements Dispatcher.DispatchHandler {
   }
 
   /** The response's head was read. */
-  answered(status: number): void {
+  answered(status: number, retryAfter: string | null = null): void {
     this.#status = status
+    this.#retryAfter = retryAfter
     const keep = status < 300 ? this.#limits.keepOnSuccess : this.#limits.keepOnFailure
     this.#room = Math.min(keep, this.#limits.read)
   }
@@ -151,6 +155,7 @@ export class HttpExchange implements Dispatcher.DispatchHandler {
       error,
       durationMs: Math.max(0, this.#now() - this.startedAt),
       truncated: this.#read >= this.#limits.read,
+      ...(this.#retryAfter === null ? {} : { retryAfter: this.#retryAfter }),
     })
   }
 }

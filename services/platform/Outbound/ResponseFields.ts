@@ -1,6 +1,6 @@
 /**
  * The fields of a head that frame a response or control its connection: Content-Length, Transfer-Encoding, Connection,
- * Keep-Alive. The parser checks all other fields and keeps nothing of them.
+ * Keep-Alive; and Retry-After, for the caller. The parser checks all other fields and keeps nothing of them.
  *
  * At most 256 bytes of a value are stored, in a buffer that lives as long as the connection.
  */
@@ -9,10 +9,12 @@ import { Buffer } from "node:buffer"
 const maxFields = 128
 const maxValueBytes = 256
 
-const Kind = { Other: 0, ContentLength: 1, TransferEncoding: 2, Connection: 3, KeepAlive: 4 } as const
+const Kind = { Other: 0, ContentLength: 1, TransferEncoding: 2, Connection: 3, KeepAlive: 4, RetryAfter: 5 } as const
 
 /** Length and first letter together identify each name. */
-const names = ["", "content-length", "transfer-encoding", "connection", "keep-alive"].map((name) => Buffer.from(name))
+const names = ["", "content-length", "transfer-encoding", "connection", "keep-alive", "retry-after"].map((name) =>
+  Buffer.from(name)
+)
 const longestName = 17
 
 export interface Field {
@@ -28,6 +30,8 @@ export class Fields implements Field {
   chunked = false
   close = false
   offeredMillis: number | null = null
+  /** The value of the last Retry-After; null where there is none, or a longer one than is stored. */
+  retryAfter: string | null = null
   #count = 0
   #kind: number = Kind.Other
   readonly #name = new Uint8Array(longestName)
@@ -41,6 +45,7 @@ export class Fields implements Field {
     this.chunked = false
     this.close = false
     this.offeredMillis = null
+    this.retryAfter = null
     this.#count = 0
   }
 
@@ -66,9 +71,9 @@ export class Fields implements Field {
     return this.#kind !== Kind.Other
   }
 
-  /** Takes a byte of the value; returns false when the value is too long. */
+  /** Takes a byte of the value; returns false when a value that controls the connection is too long. */
   valueByte(byte: number): boolean {
-    if (this.#valueBytes === maxValueBytes) return false
+    if (this.#valueBytes === maxValueBytes) return this.#kind === Kind.RetryAfter
     this.#value[this.#valueBytes++] = byte
     return true
   }
@@ -93,6 +98,9 @@ export class Fields implements Field {
         if (seconds !== undefined) this.offeredMillis = Number(seconds) * 1_000
         return true
       }
+      case Kind.RetryAfter:
+        if (!trailer) this.retryAfter = this.#valueBytes < maxValueBytes ? this.#text() : null
+        return true
       default:
         return true
     }
@@ -100,8 +108,10 @@ export class Fields implements Field {
 
   #kindOfName(): number {
     const count = this.#nameBytes
-    if (count !== 10 && count !== 14 && count !== 17) return Kind.Other
-    const kind = count === 14
+    if (count !== 10 && count !== 11 && count !== 14 && count !== 17) return Kind.Other
+    const kind = count === 11
+      ? Kind.RetryAfter
+      : count === 14
       ? Kind.ContentLength
       : count === 17
       ? Kind.TransferEncoding

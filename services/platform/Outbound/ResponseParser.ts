@@ -93,6 +93,11 @@ export class ResponseParser {
     return this.#fields.offeredMillis
   }
 
+  /** The value of Retry-After in the head that was read last, or null. */
+  get retryAfter(): string | null {
+    return this.#fields.retryAfter
+  }
+
   /** Prepares for a response that begins with the next byte. */
   begin(): void {
     this.#state = State.Start

@@ -33,6 +33,8 @@ export interface Result {
   readonly status: number | null
   readonly error: string | null
   readonly body: string | null
+  /** Milliseconds after the answer for which the receiver asks to be left alone, where its webhook honours that. */
+  readonly askedWait?: number
   readonly url: string | null
 }
 

@@ -21,7 +21,7 @@ export const decide = (schedule: RetrySchedule, result: Result, now: number, ran
   if (result.ending === "released") return { result, next: "released", dueAt: now }
   if (result.ending === "interrupted") return { result, next: result.fatal ? "dead" : "interrupted", dueAt: now }
   const failedAt = result.startedAt + result.durationMs
-  const dueAt = nextAttemptAt(schedule, result.task.attempt, failedAt, random)
+  const dueAt = nextAttemptAt(schedule, result.task.attempt, failedAt, random, result.askedWait)
   return dueAt === null ? { result, next: "dead", dueAt: now } : { result, next: "retry", dueAt }
 }
 

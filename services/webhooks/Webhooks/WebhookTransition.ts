@@ -10,6 +10,7 @@ export interface WebhookState extends HeaderState {
   readonly description: string | null
   readonly events: ReadonlyArray<EventType>
   readonly isActive: boolean
+  readonly honorRetryAfter: boolean
 }
 
 export type WebhookCommand =
@@ -19,6 +20,7 @@ export type WebhookCommand =
     readonly description?: string | undefined
     readonly events?: ReadonlyArray<EventType> | undefined
     readonly isActive?: boolean | undefined
+    readonly honorRetryAfter?: boolean | undefined
   })
   | { readonly _tag: "Rotate" }
   | { readonly _tag: "Delete" }
@@ -42,6 +44,7 @@ export const transition = (state: WebhookState, command: WebhookCommand): Transi
     description: command.description === undefined ? state.description : command.description || null,
     events: command.events === undefined ? state.events : [...new Set(command.events)],
     isActive: command.isActive ?? state.isActive,
+    honorRetryAfter: command.honorRetryAfter ?? state.honorRetryAfter,
     ...headersAfter(state, command),
   }
   const events: Array<WebhookEvent> = []
@@ -49,6 +52,7 @@ export const transition = (state: WebhookState, command: WebhookCommand): Transi
   const rewritten = (command.headers !== undefined && next.headerNames.length + state.headerNames.length > 0) ||
     (command.basicAuth !== undefined && (next.basicAuth || state.basicAuth))
   const edited = rewritten || next.url !== state.url || next.description !== state.description ||
+    next.honorRetryAfter !== state.honorRetryAfter ||
     !sameEvents(next.events, state.events)
   if (edited) events.push("updated")
   if (next.isActive !== state.isActive) events.push(next.isActive ? "resumed" : "paused")

@@ -20,8 +20,9 @@ const state = fc.record({
   isActive: fc.boolean(),
   headerNames: headers.map((all) => all.map(({ name }) => name)),
   basicAuth: fc.boolean(),
+  honorRetryAfter: fc.boolean(),
 })
-const settings = { url, description, events, isActive: fc.boolean() }
+const settings = { url, description, events, isActive: fc.boolean(), honorRetryAfter: fc.boolean() }
 const update = fc.record({ ...settings, headers, basicAuth }, { requiredKeys: [] })
   .map((change): WebhookCommand => ({ _tag: "Update", ...change }))
 const command = fc.oneof(
@@ -38,7 +39,7 @@ describe("transition", () => {
         (change.headers !== undefined && headerNames.length > 0) || (change.basicAuth !== undefined && basicAuth)
       )
       const edited = rewritten || after.url !== before.url || after.events.join() !== before.events.join() ||
-        after.description !== before.description
+        after.description !== before.description || after.honorRetryAfter !== before.honorRetryAfter
       assert.strictEqual(events.includes("updated"), edited)
       assert.strictEqual(events.includes("paused"), before.isActive && !after.isActive)
       assert.strictEqual(events.includes("resumed"), !before.isActive && after.isActive)
@@ -52,6 +53,7 @@ describe("transition", () => {
       const { state: after } = transition(before, change)
       assert.strictEqual(after.url, change.url ?? before.url)
       assert.strictEqual(after.isActive, change.isActive ?? before.isActive)
+      assert.strictEqual(after.honorRetryAfter, change.honorRetryAfter ?? before.honorRetryAfter)
       assert.strictEqual(
         after.description,
         change.description === undefined ? before.description : change.description || null,

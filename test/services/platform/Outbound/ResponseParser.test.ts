@@ -1,7 +1,11 @@
 /** Responses that are accepted or refused, by the sections of RFC 9112, each cut at every byte. */
 import { assert, describe, it } from "@effect/vitest"
 import * as fc from "fast-check"
-import { maxHeadBytes, maxInterimResponses } from "../../../../services/platform/Outbound/ResponseParser.ts"
+import {
+  maxHeadBytes,
+  maxInterimResponses,
+  ResponseParser,
+} from "../../../../services/platform/Outbound/ResponseParser.ts"
 import { bytesOf, cuts, type Read, read } from "./Answers.ts"
 
 const ok = "HTTP/1.1 200 OK\r\n"
@@ -278,5 +282,33 @@ describe("a generated response", () => {
       }),
       { numRuns: 2_000 },
     )
+  })
+
+  it("has the Retry-After of its own head, and none of trailers or of an interim response; a long one is left out", () => {
+    const seen = (text: string) =>
+      [[bytesOf(text)], ...cuts(bytesOf(text))].map((all) => {
+        let found: string | null | undefined
+        const head = () => found = parser.retryAfter
+        const parser: ResponseParser = new ResponseParser({ head, body: () => {} })
+        parser.begin()
+        for (const part of all) parser.read(part)
+        assert.isTrue(parser.done)
+        return found
+      })
+    const busy = "HTTP/1.1 503 Busy\r\n"
+    const cases: ReadonlyArray<readonly [answer: string, retryAfter: string | null]> = [
+      [`${busy}Retry-After: 120\r\n${length("")}`, "120"],
+      [`${busy}RETRY-AFTER:\r\n${length("")}`, ""],
+      [`${busy}retry-after: 1\r\nretry-after: 2\r\n${length("")}`, "2"],
+      [`${busy}retry-bfter: 120\r\n${length("")}`, null],
+      [`HTTP/1.1 103 x\r\nretry-after: 9\r\n\r\n${busy}${length("")}`, null],
+      [`${busy}transfer-encoding: chunked\r\n\r\n0\r\nretry-after: 9\r\n\r\n`, null],
+      [`${busy}retry-after: ${"9".repeat(255)}\r\n${length("")}`, "9".repeat(255)],
+      [`${busy}retry-after: ${"9".repeat(256)}\r\n${length("")}`, null],
+      [`${busy}retry-after: ${"9".repeat(2_000)}\r\n${length("")}`, null],
+    ]
+    for (const [answer, retryAfter] of cases) {
+      for (const found of seen(answer)) assert.strictEqual(found, retryAfter, answer.slice(0, 60))
+    }
   })
 })

@@ -217,7 +217,9 @@ describe("Architecture", () => {
       breaches(under("examples"), (to, from) => outside(to) && !broker(to) && !to.startsWith(dirname(from))),
       [],
     )
-    assert.deepStrictEqual(breaches(product, (to) => /^(sdk|examples)\//.test(to)), [])
+    // Commands of an account's user call the API as its users do.
+    const calling = (to: string, from: string) => to === "sdk/client/Client.ts" && from.startsWith("src/cli/account/")
+    assert.deepStrictEqual(breaches(product, (to, from) => /^(sdk|examples)\//.test(to) && !calling(to, from)), [])
     assert.isAbove(under("sdk").length, 8)
   })
 
@@ -256,6 +258,14 @@ describe("Architecture", () => {
   it("advisory locks are taken by their names", () => {
     const takers = saying(product, /\bpg_(try_)?advisory_/).filter((path) => !path.startsWith("migrations/"))
     assert.deepStrictEqual(takers, ["services/platform/database/AdvisoryLocks.ts"])
+  })
+
+  it("commands are spelled in one place, so that a reader of a hint can type them", () => {
+    const spelled = /deno(@[\d.]+)? task|["'`]cli [a-z]/
+    // The console's builder runs in the image's first stage, without the other sources; a document names the command.
+    const building = ["services/platform/CommandSpelling.ts", "src/http/console/ConsoleBuild.ts"]
+    assert.deepStrictEqual(saying(product, spelled, [...building, "src/http/docs/AsyncApiDocument.ts"]), [])
+    assert.deepStrictEqual(saying(product.filter(({ path }) => building.includes(path)), spelled), building)
   })
 
   it("no `as any`, no barrel, no import without an extension", () => {

@@ -40,8 +40,8 @@ const ownPrefixes = ["BAILIWICK_", "WEBHOOKS_", "TRANSFER_", "MANAGEMENT_", "DOM
 /** Kubernetes sets these for a service of any name, such as `bailiwick` or `webhooks`. */
 const ofServices = /_(?:SERVICE_(?:HOST|PORT)(?:_[A-Z0-9_]+)?|PORT(?:_\d+_(?:TCP|UDP|SCTP)(?:_(?:ADDR|PORT|PROTO))?)?)$/
 
-/** Read by examples/product and by programs like it, in whose shell this one may be started. */
-const ofProducts = new Set(["BAILIWICK_URL"])
+/** Read by commands, by examples/product and by programs like it, in whose shell this one may be started. */
+const ofCallers = new Set(["BAILIWICK_URL", "BAILIWICK_KEY"])
 
 /** The edit distance: letters added, left out, exchanged or swapped with their neighbour. */
 const distance = (a: string, b: string): number => {
@@ -68,7 +68,7 @@ const mistakes = (name: string) => name.length < 6 ? -1 : name.length < 12 ? 1 :
 const longest = 64
 
 const misspelt = (given: string): string | null => {
-  if (names.includes(given) || given.length > longest || ofServices.test(given) || ofProducts.has(given)) return null
+  if (names.includes(given) || given.length > longest || ofServices.test(given) || ofCallers.has(given)) return null
   const upper = given.toUpperCase()
   const near = names.map((name) => ({ name, by: distance(upper, name), most: mistakes(name) }))
     .filter(({ by, most }) => by <= most)

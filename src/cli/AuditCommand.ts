@@ -6,6 +6,7 @@ import { CliFault } from "./CliFault.ts"
 import { database } from "./Instance.ts"
 import { printableJson } from "./EscapeControls.ts"
 import { momentFlag } from "./Times.ts"
+import { cliCommand } from "../../services/platform/CommandSpelling.ts"
 
 const subjectOf = Effect.fnUntraced(function* (subject: string) {
   return (yield* auditSubject(subject)) ?? (yield* new CliFault({
@@ -68,10 +69,10 @@ export const audit = Command.make(
 ).pipe(
   Command.withDescription("Prints redacted audit records as NDJSON, oldest first"),
   Command.withExamples([
-    { command: "cli audit --request-id 0199...", description: "The records of one request" },
-    { command: "cli audit --since 1h", description: "Everything of the last hour" },
+    { command: cliCommand("audit --request-id 0199..."), description: "The records of one request" },
+    { command: cliCommand("audit --since 1h"), description: "Everything of the last hour" },
     {
-      command: "cli audit --since 1d --outcome refused --actor person:0199...",
+      command: cliCommand("audit --since 1d --outcome refused --actor person:0199..."),
       description: "What a person was refused",
     },
   ]),

@@ -1,5 +1,11 @@
 /** The commands (docs/commands.md), each in a file of its own. */
 import { Command } from "effect/cli"
+import { apiKeys } from "./account/ApiKeysCommand.ts"
+import { deliveries } from "./account/DeliveriesCommand.ts"
+import { listen } from "./account/ListenCommand.ts"
+import { reviews } from "./account/ReviewsCommand.ts"
+import { transfers } from "./account/TransfersCommand.ts"
+import { webhooks } from "./account/WebhooksCommand.ts"
 import { audit } from "./AuditCommand.ts"
 import { backup } from "./Backup.ts"
 import { deadLetters } from "./DeadLetterCommand.ts"
@@ -43,5 +49,11 @@ export const cli = Command.make(isBundle ? "bailiwick" : "cli").pipe(
     keys,
     audit,
     doctor,
+    webhooks,
+    deliveries,
+    apiKeys,
+    transfers,
+    reviews,
+    listen,
   ]),
 )

@@ -13,10 +13,12 @@ import { type Acting, DeadLetters } from "../../services/webhooks/DeadLetters.ts
 import { Replays } from "../../services/webhooks/Replays.ts"
 import { CliFault, Unsuccessful } from "./CliFault.ts"
 import { busIfKnown, database } from "./Instance.ts"
-import { printable } from "./EscapeControls.ts"
+import { printable, printableJson } from "./EscapeControls.ts"
+import { jsonFlag } from "./JsonFlag.ts"
 import { asFlag, operatorNamed } from "./OperatorName.ts"
 import * as Progress from "./Progress.ts"
 import { momentFlag } from "./Times.ts"
+import { cliCommand } from "../../services/platform/CommandSpelling.ts"
 
 const services = DeadLetters.layer.pipe(
   Layer.provideMerge(Replays.layer),
@@ -43,9 +45,11 @@ const list = Command.make(
       Flag.filter((n) => n >= 1 && n <= 10_000, () => "a number from 1 to 10000"),
       Flag.withDefault(50),
     ),
+    json: jsonFlag,
   },
-  Effect.fn("cli.dead-letters.list")(function* ({ limit, webhook }) {
+  Effect.fn("cli.dead-letters.list")(function* ({ json, limit, webhook }) {
     const letters = yield* (yield* DeadLetters).newest(Option.getOrNull(webhook), limit)
+    if (json) return yield* Effect.forEach(letters, (one) => Console.log(printableJson(one)), { discard: true })
     for (const letter of letters) {
       const last = letter.response_status ?? letter.error ?? "no answer"
       const at = letter.died_at.toISOString()
@@ -108,8 +112,8 @@ const replay = Command.make(
 ).pipe(
   Command.withDescription("Sends dead letters again: a new cycle of attempts under the same delivery id"),
   Command.withExamples([
-    { command: "cli dead-letters replay 0199...", description: "One dead letter" },
-    { command: "cli dead-letters replay --webhook 0199... --since 24h", description: "A webhook's of one day" },
+    { command: cliCommand("dead-letters replay 0199..."), description: "One dead letter" },
+    { command: cliCommand("dead-letters replay --webhook 0199... --since 24h"), description: "A webhook's of one day" },
   ]),
 )
 

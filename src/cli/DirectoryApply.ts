@@ -20,6 +20,7 @@ import { busIfKnown, database, instance } from "./Instance.ts"
 import { fileArgument, linesOf } from "./ReadLines.ts"
 import { printable } from "./EscapeControls.ts"
 import * as Progress from "./Progress.ts"
+import { cliCommand } from "../../services/platform/CommandSpelling.ts"
 
 const services = Directory.layer(allKinds).pipe(
   // Lines can end service grants and propose none, so no issuer is needed.
@@ -72,8 +73,8 @@ const apply = Command.make(
       "contradict a decision of this program (decided_here)",
   ),
   Command.withExamples([
-    { command: "cli directory apply accounts.ndjson", description: "Apply a file" },
-    { command: "cli directory apply -", description: "Apply the lines of standard input" },
+    { command: cliCommand("directory apply accounts.ndjson"), description: "Apply a file" },
+    { command: cliCommand("directory apply -"), description: "Apply the lines of standard input" },
   ]),
 )
 

@@ -7,7 +7,8 @@ import { brokerChecks } from "../doctor/BrokerChecks.ts"
 import { checked, databaseFound, settingsFound } from "../doctor/Examination.ts"
 import { fail, type Finding, lineOf, ok, warn } from "../doctor/Finding.ts"
 import { configOf, databaseAt, databaseUrls, type Instance, instance, natsUrl } from "./Instance.ts"
-import { printable } from "./EscapeControls.ts"
+import { printable, printableJson } from "./EscapeControls.ts"
+import { jsonFlag } from "./JsonFlag.ts"
 import { startCommand } from "../../services/platform/CommandSpelling.ts"
 
 const process = ({ config, runtime }: Instance): Finding =>
@@ -47,10 +48,10 @@ const examine = Effect.gen(function* () {
 
 export const doctor = Command.make(
   "doctor",
-  {},
-  Effect.fn("cli.doctor")(function* () {
+  { json: jsonFlag },
+  Effect.fn("cli.doctor")(function* ({ json }) {
     const findings = yield* examine
-    for (const finding of findings) yield* Console.log(printable(lineOf(finding)))
+    for (const finding of findings) yield* Console.log(json ? printableJson(finding) : printable(lineOf(finding)))
     if (findings.some(({ level }) => level === "FAIL")) return yield* new Unsuccessful()
   }),
 ).pipe(Command.withDescription("Checks configuration, database, schema, keys, broker and streams; says what to do"))

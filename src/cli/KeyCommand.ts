@@ -12,7 +12,8 @@ import { Vault } from "../../services/platform/security/Vault.ts"
 import { CliFault } from "./CliFault.ts"
 import { busIfKnown, database, instance } from "./Instance.ts"
 import { asFlag, operatorNamed } from "./OperatorName.ts"
-import { printable } from "./EscapeControls.ts"
+import { printable, printableJson } from "./EscapeControls.ts"
+import { jsonFlag } from "./JsonFlag.ts"
 import { durationFlag } from "./Times.ts"
 
 const vault = Layer.unwrap(Effect.map(
@@ -56,8 +57,9 @@ const transitionLines = (transition: TransitionStanding): ReadonlyArray<string> 
   ]
 }
 
-const table = Effect.gen(function* () {
+const table = Effect.fnUntraced(function* (json: boolean) {
   const { keys, pins, transition } = yield* (yield* KeyRotation).list
+  if (json) return yield* Effect.forEach(keys, (key) => Console.log(printableJson(key)), { discard: true })
   if (keys.length === 0) return yield* Console.error("no keys yet: the first message makes them")
   yield* Console.log(`${"kid".padEnd(43)} ${"state".padEnd(11)} ${"since".padEnd(24)} projects`)
   for (const { kid, projects, since, state } of keys) {
@@ -67,7 +69,11 @@ const table = Effect.gen(function* () {
   for (const line of transition === null ? [] : transitionLines(transition)) yield* Console.log(printable(line))
 })
 
-const list = Command.make("list", {}, Effect.fn("cli.keys.list")(() => table, Effect.provide(services))).pipe(
+const list = Command.make(
+  "list",
+  { json: jsonFlag },
+  Effect.fn("cli.keys.list")(({ json }) => table(json), Effect.provide(services)),
+).pipe(
   Command.withDescription(
     "Lists keys in the order of their use, the pins for a new product, and the consumers that a transition waits for",
   ),
@@ -87,7 +93,7 @@ const announce = Command.make(
     const kid = yield* named(as, (yield* KeyRotation).announce((yield* Clock.currentTimeMillis) + delay))
     yield* advanced
     yield* Console.log(`${kid} announced`)
-    yield* table
+    yield* table(false)
   }, Effect.provide(services)),
 ).pipe(Command.withDescription("Begins a transition to the next key and informs every project"))
 
@@ -112,7 +118,7 @@ const activate = Command.make(
     const kid = yield* named(as, (yield* KeyRotation).activate({ force }))
     yield* advanced
     yield* Console.log(`${kid} signs for every project whose consumers know it`)
-    yield* table
+    yield* table(false)
   }, Effect.provide(services)),
 ).pipe(Command.withDescription("Lets projects switch to the announced key from now on"))
 
@@ -141,7 +147,7 @@ const compromise = Command.make(
     const active = yield* named(as, (yield* KeyRotation).compromise(kid, reason))
     yield* advanced
     yield* Console.log(`${printable(kid)} is out of use, ${active} is active`)
-    yield* table
+    yield* table(false)
   }, Effect.provide(services)),
 ).pipe(
   Command.withDescription("Takes a stolen key out of use at once; every consumer of its messages needs a snapshot"),

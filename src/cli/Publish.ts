@@ -11,6 +11,7 @@ import { fileArgument, linesOf } from "./ReadLines.ts"
 import { printable } from "./EscapeControls.ts"
 import * as Progress from "./Progress.ts"
 import { messageId } from "./MessageId.ts"
+import { cliCommand } from "../../services/platform/CommandSpelling.ts"
 
 /** The most lines whose acknowledgements are awaited together; lines that are there do not wait for more. */
 const batchSize = 500
@@ -84,7 +85,7 @@ export const publish = Command.make(
 ).pipe(
   Command.withDescription("Publishes each line to the bus and waits for the broker's acknowledgements"),
   Command.withExamples([{
-    command: "cli publish intake.v1.mail-events.delivered events.ndjson",
+    command: cliCommand("publish intake.v1.mail-events.delivered events.ndjson"),
     description: "Publish email events",
   }]),
 )

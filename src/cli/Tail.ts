@@ -1,16 +1,17 @@
 /** `tail [SUBJECT]`: prints new messages of the streams, one line each. It changes no state of the broker. */
 import { Console, Effect, Latch } from "effect"
-import { Argument, Command } from "effect/cli"
+import { Argument, Command, Flag } from "effect/cli"
 import process from "node:process"
 import { BusStreams, streamNames } from "../../schemas/bus/BusStreams.ts"
 import { makeConnection } from "../../services/platform/messaging/Bus/BusConnection.ts"
 import { CliFault } from "./CliFault.ts"
 import { placeOf } from "../ServerAddress.ts"
 import { brokerOf, instance } from "./Instance.ts"
-import { printable, shortened } from "./EscapeControls.ts"
+import { printable, printableJson, shortened } from "./EscapeControls.ts"
 import { reasonOf } from "./Reason.ts"
 import { follow } from "./Tail/FollowStream.ts"
 import { covers, isPattern, overlaps } from "./Tail/SubjectPattern.ts"
+import { cliCommand } from "../../services/platform/CommandSpelling.ts"
 
 const payloadLength = 240
 const everything = ">"
@@ -28,7 +29,36 @@ const followedBy = (wanted: string) =>
     filter: BusStreams[stream].subjects.some((own) => covers(own, wanted)) ? wanted : null,
   }))
 
-const run = Effect.fnUntraced(function* (wanted: string) {
+const flags = {
+  full: Flag.Boolean("full").pipe(
+    Flag.withDescription("Prints payloads whole; without it long ones are cut"),
+    Flag.withDefault(false),
+  ),
+  json: Flag.Boolean("json").pipe(
+    Flag.withDescription("Prints one JSON object a line: time, stream, subject, payload as it is"),
+    Flag.withDefault(false),
+  ),
+}
+
+interface How {
+  readonly full: boolean
+  readonly json: boolean
+}
+
+interface Message {
+  readonly time: Date
+  readonly subject: string
+  readonly string: () => string
+}
+
+const lineOf = (stream: string, { string, subject, time }: Message, { full, json }: How): string => {
+  const at = time.toISOString()
+  const payload = string()
+  if (json) return printableJson({ time: at, stream, subject, payload })
+  return `${at} ${stream} ${printable(subject)} ${full ? printable(payload) : shortened(payload, payloadLength)}`
+}
+
+const run = Effect.fnUntraced(function* (wanted: string, how: How) {
   const broker = yield* brokerOf(yield* instance)
   const connection = yield* makeConnection(broker)
   const followed = followedBy(wanted)
@@ -46,8 +76,8 @@ const run = Effect.fnUntraced(function* (wanted: string) {
         one,
         (message) => {
           if (!covers(wanted, message.subject)) return
-          const head = `${message.time.toISOString()} ${one.stream} ${printable(message.subject)}`
-          process.stdout.write(`${head} ${shortened(message.string(), payloadLength)}\n`)
+          const { subject, time } = message
+          process.stdout.write(`${lineOf(one.stream, { subject, time, string: () => message.string() }, how)}\n`)
         },
         Effect.sync(() => void begun.openUnsafe()),
         (cause) => {
@@ -67,12 +97,12 @@ const run = Effect.fnUntraced(function* (wanted: string) {
 
 export const tail = Command.make(
   "tail",
-  { subject },
-  Effect.fn("cli.tail")(({ subject }) => run(subject)),
+  { subject, ...flags },
+  Effect.fn("cli.tail")(({ subject, ...how }) => run(subject, how)),
 ).pipe(
   Command.withDescription("Follows streams, one line a message: time, stream, subject, payload"),
   Command.withExamples([
-    { command: "cli tail", description: "Follow every stream" },
-    { command: "cli tail 'webhooks.v1.dead.*'", description: "Follow dead letters" },
+    { command: cliCommand("tail"), description: "Follow every stream" },
+    { command: cliCommand("tail 'webhooks.v1.dead.*'"), description: "Follow dead letters" },
   ]),
 )

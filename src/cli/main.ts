@@ -33,7 +33,7 @@ const settings = Layer.mergeAll(
   logger,
   Layer.succeed(Console.Console, StandardOutput.console),
   Layer.succeed(References.MinimumLogLevel, "Warn"),
-  CliConfig.layer({ builtIns: [GlobalFlag.Help, GlobalFlag.Version] }),
+  CliConfig.layer({ builtIns: [GlobalFlag.Help, GlobalFlag.Version, GlobalFlag.Completions] }),
   CliOutput.layerPresenter(presenter),
 )
 

@@ -1,10 +1,11 @@
 /** Checks the rotation of the keys that sign lifecycle messages. It changes none. */
 import { Clock, Effect } from "effect"
 import { standings } from "../../services/lifecycle/Keys/KeyStatus.ts"
+import { cliCommand } from "../../services/platform/CommandSpelling.ts"
 import { type Finding, ok, warn } from "./Finding.ts"
 
 const what = "signing keys"
-const announcing = 'type "cli keys announce"'
+const announcing = `type "${cliCommand("keys announce")}"`
 const year = 365 * 86_400_000
 
 export const signingKeyChecks = Effect.gen(function* () {

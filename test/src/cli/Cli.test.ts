@@ -121,4 +121,26 @@ layer(Layer.merge(TestDatabase.layer, TestBus.layer), { excludeTestServices: tru
         assert.include(token.stdout, `(default ${said})`)
       }
     }), slow)
+
+  it.effect("completes commands and flags in bash", () =>
+    Effect.gen(function* () {
+      const home = yield* Processes.home
+      const script = yield* type(home, {}, ["--completions", "bash"])
+      assert.strictEqual(script.code, 0, script.stderr)
+      const completed = Effect.fnUntraced(function* (words: ReadonlyArray<string>) {
+        const line = words.join(" ")
+        const at = words.length - 1
+        const asked = `${script.stdout}
+          COMP_WORDS=(${line}) COMP_CWORD=${at} COMP_LINE="${line}" COMP_POINT=${line.length}
+          _cli cli "${words[at]}" "${words[at - 1]}"
+          echo "\${COMPREPLY[@]}"`
+        const module = yield* written(home, asked)
+        const shell = yield* Processes.start({ command: ["bash"], module, env: {} })
+        yield* shell.exited
+        return shell.output().trim()
+      }, Effect.scoped)
+      assert.strictEqual(yield* completed(["cli", "webh"]), "webhooks")
+      assert.strictEqual(yield* completed(["cli", "webhooks", "rot"]), "rotate-secret")
+      assert.include(yield* completed(["cli", "listen", "--st"]), "--state")
+    }), slow)
 })

@@ -144,7 +144,10 @@ layer(rotating(), { excludeTestServices: true, timeout: "2 minutes" })("cli keys
         yield* sql`update signing_keys set changed_at = changed_at - interval '366 days' where state = 'active'`
         const later = yield* type(home, env, ["doctor"])
         assert.match(later.stdout, /^ok +keys +k1 is needed by nothing: delete it from vault_keys and from the ring/m)
-        assert.match(later.stdout, /^warn signing keys +\S+ has signed for 366 days: type "cli keys announce"$/m)
+        assert.match(
+          later.stdout,
+          /^warn signing keys +\S+ has signed for 366 days: type "npx -y deno@2\.9\.6 task cli keys announce"$/m,
+        )
       }),
     slow,
   )

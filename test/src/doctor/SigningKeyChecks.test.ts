@@ -29,7 +29,7 @@ layer(rotating(), slow)("doctor, signing keys", (it) => {
       yield* TestClock.adjust(1)
       const before = yield* states
       assert.deepStrictEqual(yield* looked, [
-        `warn ${before.active[0]} has signed for 365 days: type "cli keys announce"`,
+        `warn ${before.active[0]} has signed for 365 days: type "npx -y deno@2.9.6 task cli keys announce"`,
       ])
 
       // No consumer has acknowledged, and no process moves what is due.
@@ -47,7 +47,7 @@ layer(rotating(), slow)("doctor, signing keys", (it) => {
       assert.deepStrictEqual(yield* looked, ["ok active for 0 days, 2 announced"])
       yield* owner`delete from signing_keys where kid = ${(yield* states).announced[1]!}`
       assert.deepStrictEqual(yield* looked, [
-        `warn 1 announced, consumers should know the next two: type "cli keys announce"`,
+        `warn 1 announced, consumers should know the next two: type "npx -y deno@2.9.6 task cli keys announce"`,
       ])
     }).pipe(timed))
 })

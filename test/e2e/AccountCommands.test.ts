@@ -1,0 +1,259 @@
+/** The commands of an account's and an institution's user, and `listen`, against a running program with its demo. */
+import { assert, layer } from "@effect/vitest"
+import { Context, Effect, Layer } from "effect"
+import { Buffer } from "node:buffer"
+import { randomUUID } from "node:crypto"
+import { readFileSync, statSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { generateSecret } from "../../services/webhooks/Signer.ts"
+import * as Processes from "../support/Processes.ts"
+import { serve } from "../services/platform/Outbound/LoopbackServers.ts"
+import { mailEvent } from "./support/EventFeed.ts"
+import { cli } from "./support/ProgramInstance.ts"
+import { fixture } from "./support/ProgramFixture.ts"
+import { faultOf } from "./support/Receiver.ts"
+import { until } from "./support/Until.ts"
+
+const started = Effect.gen(function* () {
+  const program = yield* fixture({ DEMO: "true", MAIL_ISSUERS: "" })
+  const demo = JSON.parse(readFileSync(join(program.home, "demo.json"), "utf8"))
+  /** A command as a user types it who has an address and a credential, and no access to the servers. */
+  const typed = (key: string, ...args: ReadonlyArray<string>) =>
+    cli({ BAILIWICK_URL: program.instance.origin(), BAILIWICK_KEY: key, BAILIWICK_HOME: "/nowhere" }, ...args)
+  const done = Effect.fnUntraced(function* (key: string, ...args: ReadonlyArray<string>) {
+    const { code, output } = yield* typed(key, ...args)
+    assert.strictEqual(code, 0, output)
+    return output
+  })
+  const json = (key: string, ...args: ReadonlyArray<string>) =>
+    Effect.map(done(key, ...args, "--json"), (text) => JSON.parse(text))
+  const token = (id: string) => Effect.map(cli(program.env, "token", "--person", id), ({ output }) => output.trim())
+  return { ...program, demo, typed, done, json, token }
+})
+
+class Around extends Context.Service<Around, Effect.Success<typeof started>>()(
+  "bailiwick/test/e2e/AccountCommands/Around",
+) {
+  static readonly layer = Layer.effect(Around, started)
+}
+
+/** A server on loopback that records what arrives; it refuses what `secrets` did not sign. */
+const receiver = Effect.fnUntraced(function* (secrets: () => ReadonlyArray<string>) {
+  const arrivals: Array<{ readonly id: string; readonly email: string; readonly fault: string | null }> = []
+  const { port } = yield* serve((request, response) => {
+    const chunks: Array<Buffer> = []
+    request.on("data", (chunk: Buffer) => chunks.push(chunk))
+    request.on("end", () => {
+      const body = Buffer.concat(chunks)
+      const fault = faultOf(request, body, secrets())
+      arrivals.push({ id: String(request.headers["webhook-id"]), email: JSON.parse(body.toString()).email_id, fault })
+      response.writeHead(fault === null ? 204 : 401).end()
+    })
+  })
+  return { arrivals, port }
+})
+
+layer(Around.layer, { excludeTestServices: true, timeout: "2 minutes" })("commands of a user", (it) => {
+  it.effect("webhooks and deliveries: made, listed, shown, changed, tested, replayed, deleted", () =>
+    Effect.gen(function* () {
+      const { demo, done, json } = yield* Around
+      const { api_key } = demo.accounts.alice
+      let secret = ""
+      const endpoint = yield* receiver(() => [secret])
+      const url = `http://127.0.0.1:${endpoint.port}/${"long/".repeat(12)}`
+      const events = "email.delivered,email.bounced"
+      const made = yield* json(api_key, "webhooks", "create", "--url", url, "--events", events)
+      secret = made.secret
+      assert.match(secret, /^whsec_/)
+      const table = yield* done(api_key, "webhooks", "list")
+      assert.match(table, /^id +health +url +events +description\n/)
+      assert.include(table, made.id)
+      assert.notInclude(table, url)
+      assert.include(yield* done(api_key, "webhooks", "list", "--full"), url)
+      const line = (yield* done(api_key, "webhooks", "list", "--json")).split("\n").find((one) => one.includes(made.id))
+      assert.strictEqual(JSON.parse(line!).url, url)
+
+      assert.match(yield* done(api_key, "webhooks", "test", made.id), /a sample of email\.delivered is on its way/)
+      yield* until("the sample", Effect.sync(() => endpoint.arrivals), (all) => all.length === 1)
+      assert.isNull(endpoint.arrivals[0]!.fault)
+      const listing = ["deliveries", "list", "--webhook", made.id, "--since", "1h"]
+      yield* until("its record", done(api_key, ...listing), (text) => /delivered +1 +204/.test(text))
+      const { id } = yield* json(api_key, ...listing, "--limit", "1")
+      const shown = yield* json(api_key, "deliveries", "show", id)
+      assert.strictEqual(shown.payload.event, "email.delivered")
+      assert.strictEqual(yield* done(api_key, "deliveries", "replay", id), `${id} replayed\n`)
+      yield* until("the replay", Effect.sync(() => endpoint.arrivals), (all) => all.length === 2)
+
+      const changed = yield* json(api_key, "webhooks", "update", made.id, "--description", "shop")
+      assert.deepInclude(changed, { description: "shop", url, events: events.split(",") })
+      assert.isFalse((yield* json(api_key, "webhooks", "pause", made.id)).is_active)
+      assert.notInclude(yield* done(api_key, "webhooks", "list"), made.id)
+      assert.include(yield* done(api_key, "webhooks", "list", "--paused"), made.id)
+      assert.isTrue((yield* json(api_key, "webhooks", "resume", made.id)).is_active)
+      assert.notStrictEqual((yield* json(api_key, "webhooks", "rotate-secret", made.id)).secret, secret)
+      assert.match(yield* done(api_key, "webhooks", "show", made.id), /^description +shop$/m)
+      yield* done(api_key, "webhooks", "delete", made.id)
+    }))
+
+  it.effect("API keys and transfers: made, used up, and refused in words", () =>
+    Effect.gen(function* () {
+      const { demo, done, json, typed } = yield* Around
+      const { alice, bob } = demo.accounts
+      const key = yield* json(alice.api_key, "api-keys", "create", "--name", "CI")
+      assert.match(yield* done(key.key, "api-keys", "list"), /CI +\S+ +active/)
+      yield* done(alice.api_key, "api-keys", "revoke", key.id)
+      const late = yield* typed(key.key, "api-keys", "list")
+      assert.strictEqual(late.code, 1)
+      assert.match(late.output, /^invalid_credentials: .+ \(request [\w-]+\)\n$/)
+      assert.notInclude(late.output, key.key)
+
+      const offer = yield* json(alice.api_key, "transfers", "offer", alice.domain, "--to", bob.email)
+      assert.match(yield* done(bob.api_key, "transfers", "list"), new RegExp(`${offer.id} +alder.example +pending`))
+      const declined = yield* json(bob.api_key, "transfers", "decline", offer.id)
+      assert.strictEqual(declined.status, "declined")
+      const again = yield* json(alice.api_key, "transfers", "offer", alice.domain_id ?? alice.domain, "--to", bob.email)
+      assert.include(yield* done(alice.api_key, "transfers", "list", "--outgoing", "--json"), again.id)
+      assert.strictEqual((yield* json(alice.api_key, "transfers", "cancel", again.id)).status, "cancelled")
+      assert.match((yield* typed(bob.api_key, "transfers", "offer", "no.example", "--to", "x")).output, /^you have no/)
+    }))
+
+  it.effect("reviews: proposed by one person, approved by another, each with a token of their own", () =>
+    Effect.gen(function* () {
+      const { demo, done, json, token, typed } = yield* Around
+      const of = ["--institution", demo.institution.id]
+      const sam = yield* token(demo.people.sam.id)
+      const ada = yield* token(demo.people.ada.id)
+      const access = ["--access", demo.access.id, "--access-version", "1", "--reason", "quarterly review"]
+      const { review_id } = yield* json(sam, "reviews", "propose", ...of, ...access)
+      assert.match(yield* done(ada, "reviews", "list", ...of, "--state", "proposed"), new RegExp(`^${review_id} `, "m"))
+      const alone = yield* typed(sam, "reviews", "approve", review_id, ...of, "--reason", "looked at it myself")
+      assert.strictEqual(alone.code, 1)
+      const approved = yield* json(ada, "reviews", "approve", review_id, ...of, "--reason", "looked at it myself")
+      assert.strictEqual(approved.state, "approved")
+      assert.strictEqual((yield* json(ada, "reviews", "show", review_id, ...of)).decision.state, "approved")
+    }))
+
+  it.effect("wrong input is answered with every fault, and a missing credential or address with what to set", () =>
+    Effect.gen(function* () {
+      const { demo, home, instance, typed } = yield* Around
+      const { api_key } = demo.accounts.alice
+      const wrong = yield* typed(api_key, "webhooks", "create", "--url", "ftp://x", "--events", "email.sent")
+      assert.strictEqual(wrong.code, 1)
+      assert.match(wrong.output, /url/)
+      const unknown = yield* typed(
+        api_key,
+        "webhooks",
+        "create",
+        "--url",
+        "https://x.example",
+        "--events",
+        "email.lost",
+      )
+      assert.match(unknown.output, /event types/)
+      const faults = yield* typed(api_key, "api-keys", "create", "--name", "")
+      assert.match(faults.output, /^validation_error: the request is not valid.*\n {2}name: .+\n$/)
+      const without = yield* cli({ BAILIWICK_URL: instance.origin(), BAILIWICK_HOME: home }, "webhooks", "list")
+      assert.match(without.output, /^set BAILIWICK_KEY to an API key/)
+      const nowhere = yield* cli({ BAILIWICK_KEY: "k", BAILIWICK_HOME: "/nowhere" }, "webhooks", "list")
+      assert.match(nowhere.output, /^set BAILIWICK_URL to the installation's address/)
+      const local = yield* cli({ BAILIWICK_KEY: api_key, BAILIWICK_HOME: home }, "webhooks", "list")
+      assert.strictEqual(local.code, 0, local.output)
+    }))
+
+  it.effect("listen hands every delivery over once, signed, in order, and goes on after a kill where it was", () =>
+    Effect.gen(function* () {
+      const { demo, feed, home, instance, json } = yield* Around
+      const { api_key, id } = demo.accounts.alice
+      const url = `http://127.0.0.1:${(yield* serve((_, response) => void response.writeHead(500).end())).port}/`
+      yield* json(api_key, "webhooks", "create", "--url", url, "--events", "email.bounced")
+      const secret = generateSecret()
+      const { arrivals, port } = yield* receiver(() => [secret])
+      const state = join(home, `${randomUUID()}.json`)
+      const env = { BAILIWICK_URL: instance.origin(), BAILIWICK_KEY: api_key, WEBHOOK_SECRET: secret }
+      const listening = Effect.gen(function* () {
+        const args = ["listen", String(port), "--event", "email.bounced", "--state", state]
+        const program = yield* Processes.start({ module: "src/cli/main.ts", args, env })
+        yield* program.line(/listening for 127\.0\.0\.1:\d+\/; Ctrl-C ends/)
+        return program
+      })
+      const happens = (names: ReadonlyArray<string>) =>
+        Effect.forEach(
+          names,
+          (name) => feed.publish("intake.v1.mail-events.bounced", JSON.stringify(mailEvent(id, name, "email.bounced"))),
+        )
+      const emails = Effect.sync(() => arrivals.map(({ email }) => email))
+      const sent = (name: string) => mailEvent(id, name, "email.bounced").email_id
+
+      const first = yield* listening
+      yield* happens(["l-1"])
+      yield* until("the first", emails, (all) => all.includes(sent("l-1")))
+      yield* first.line(/email\.bounced \S+ 204 \(\d+ ms\)/)
+      yield* happens(["l-2"])
+      yield* first.line(/(204 [^]*){2}/)
+      yield* first.kill("SIGKILL")
+      yield* first.exited
+      yield* happens(["l-3", "l-4"])
+      const second = yield* listening
+      yield* until("what came meanwhile", emails, (all) => all.length >= 4)
+      yield* second.line(/(204 [^]*){2}/)
+      yield* second.kill("SIGINT")
+      assert.strictEqual(yield* second.exited, 0)
+      assert.deepStrictEqual([...new Set(yield* emails)].sort(), ["l-1", "l-2", "l-3", "l-4"].map(sent).sort())
+      // A kill between the answer and the file repeats one: the same delivery, by its id.
+      assert.isAtMost(arrivals.length, 5)
+      assert.lengthOf(new Set(arrivals.map(({ id }) => id)), 4)
+      assert.deepStrictEqual(arrivals.filter(({ fault }) => fault !== null), [])
+      assert.strictEqual(statSync(state).mode & 0o777, 0o600)
+      assert.notInclude(readFileSync(state, "utf8"), secret)
+
+      writeFileSync(state, "{}")
+      const broken = yield* cli(env, "listen", String(port), "--state", state)
+      assert.deepStrictEqual(broken.code, 1)
+      assert.match(broken.output, /is no file that "listen" has written/)
+    }))
+
+  it.effect("listen waits for a receiver that is not there yet, and ends where the credential is refused", () =>
+    Effect.gen(function* () {
+      const { demo, feed, instance } = yield* Around
+      const { api_key, id } = demo.accounts.alice
+      const refused = yield* cli({ BAILIWICK_URL: instance.origin(), BAILIWICK_KEY: "mail_k_no" }, "listen", "9")
+      assert.strictEqual(refused.code, 1)
+      assert.match(refused.output, /invalid_credentials/)
+      const env = { BAILIWICK_URL: instance.origin(), BAILIWICK_KEY: api_key }
+      // Port 9 (discard) has no server.
+      const program = yield* Processes.start({ module: "src/cli/main.ts", args: ["listen", "9"], env })
+      const [, secret] = yield* program.line(/signed with the secret (whsec_\S+) /)
+      assert.match(secret!, /^whsec_[A-Za-z0-9+/]{43}=$/)
+      yield* feed.publish("intake.v1.mail-events.bounced", JSON.stringify(mailEvent(id, "l-5", "email.bounced")))
+      yield* program.line(/nothing listens on 127\.0\.0\.1:9: waiting for it/)
+      yield* program.kill("SIGINT")
+      assert.strictEqual(yield* program.exited, 0)
+    }))
+
+  it.effect("the lines of docs/commands.md work as they stand", () =>
+    Effect.gen(function* () {
+      const { home } = yield* Around
+      const { port } = yield* receiver(() => [])
+      const [, ...blocks] = readFileSync("docs/commands.md", "utf8").split("```sh\n")
+      const [as, review, listening] = blocks.map((text) => text.split("```", 1)[0]!)
+      const command = `${Processes.runtime().map((word) => `'${word}'`).join(" ")} src/cli/main.ts "$@"`
+      const here = (text: string, cli: string) =>
+        `cli() { ${cli}; }\n${text.replace(/^cli\(\) .*$/m, "")}`
+          .replaceAll("./.bailiwick", home).replaceAll("9000", String(port))
+      const run = Effect.fnUntraced(function* (text: string) {
+        const module = join(home, `${randomUUID()}.sh`)
+        writeFileSync(module, `set -e\n${text}`)
+        return yield* Processes.start({ command: ["bash"], module, env: { BAILIWICK_HOME: home } })
+      })
+      const once = yield* run(here(as! + review!, command))
+      assert.strictEqual(yield* once.exited, 0, once.output())
+      assert.match(once.output(), /^secret +whsec_/m)
+      assert.match(once.output(), /^id +created_at +event_type +status/m)
+      const [key] = as!.match(/^export BAILIWICK_KEY.*$/m)!
+      const state = join(home, `${randomUUID()}.json`)
+      const open = yield* run(here(`${key}\n${listening!.replace("listen.json", state)}`, `exec ${command}`))
+      yield* open.line(/listening for 127\.0\.0\.1/)
+      yield* open.kill("SIGINT")
+      assert.strictEqual(yield* open.exited, 0, open.output())
+    }))
+})

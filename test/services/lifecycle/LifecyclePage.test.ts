@@ -86,11 +86,16 @@ const reader = Effect.fnUntraced(function* ({ asking, project }: Scene) {
     return { ...about, keys: served, now: (yield* now) / 1_000, pins }
   })
 
+  const idOf = (group: string, entry: Members) => {
+    assert.property(identifier, group, "`identifier` of docs/lifecycle.md")
+    return identifier[group]!(entry)
+  }
+
   const snapshot = Effect.gen(function* () {
     const claims = opened(yield* cursors.snapshot(asking), "lifecycle-snapshot+jwt", yield* expecting)
     const entries = Object.entries(claims["state"] as Members).flatMap(([group, value]) =>
       (Array.isArray(value) ? value : value === null ? [] : [value]).map((entry) =>
-        [`${group} ${identifier[group]!(entry)}`, entry] as const
+        [`${group} ${idOf(group, entry)}`, entry] as const
       )
     )
     return { claims, state: new Map<string, Members>(entries) }
@@ -115,7 +120,7 @@ const reader = Effect.fnUntraced(function* ({ asking, project }: Scene) {
     const done = change(event)
     if (done !== undefined) {
       const [group, does, entry] = done
-      const name = `${group} ${identifier[group]!(entry)}`
+      const name = `${group} ${idOf(group, entry)}`
       if (does === "set") state.set(name, entry)
       else state.delete(name)
     }

@@ -1,5 +1,5 @@
 /** `reviews`: access reviews of an institution, as its sponsors and administrators decide them. */
-import { Effect, Option } from "effect"
+import { Console, Effect, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import type { GrantReview } from "../../../sdk/client/Client.ts"
 import { CliFault } from "../CliFault.ts"
@@ -85,16 +85,36 @@ const propose = Command.make(
   }),
 ).pipe(Command.withDescription("Proposes a review of exactly one version of an Access, as its sponsor"))
 
-const decision = (name: "approve" | "revoke", description: string) =>
-  Command.make(
-    name,
-    { id, institution, reason, json: jsonFlag },
-    Effect.fn(`cli.reviews.${name}`)(function* ({ id, institution, json, reason }) {
-      const path = `${reviewsPath}/{review_id}/${name}` as const
-      const params = { institution_id: institution, review_id: id }
-      yield* printOne(yield* called((api, signal) => api.post(path, { params, body: { reason }, signal })), json)
-    }),
-  ).pipe(Command.withDescription(description))
+const approve = Command.make(
+  "approve",
+  {
+    id,
+    institution,
+    reason,
+    json: jsonFlag,
+    dryRun: Flag.Boolean("dry-run").pipe(
+      Flag.withDescription("Says whether it would be accepted now, and changes nothing"),
+      Flag.withDefault(false),
+    ),
+  },
+  Effect.fn("cli.reviews.approve")(function* ({ dryRun, id, institution, json, reason }) {
+    const path = `${reviewsPath}/{review_id}/approve` as const
+    const asked = { params: { institution_id: institution, review_id: id }, body: { reason } }
+    const query = dryRun ? { dry_run: true } : {}
+    const receipt = yield* called((api, signal) => api.post(path, { ...asked, query, signal }))
+    yield* receipt === undefined ? Console.log("it would be accepted now") : printOne(receipt, json)
+  }),
+).pipe(Command.withDescription("Approves a review that another person proposed"))
+
+const revoke = Command.make(
+  "revoke",
+  { id, institution, reason, json: jsonFlag },
+  Effect.fn("cli.reviews.revoke")(function* ({ id, institution, json, reason }) {
+    const path = `${reviewsPath}/{review_id}/revoke` as const
+    const params = { institution_id: institution, review_id: id }
+    yield* printOne(yield* called((api, signal) => api.post(path, { params, body: { reason }, signal })), json)
+  }),
+).pipe(Command.withDescription("Revokes a review"))
 
 export const reviews = Command.make("reviews").pipe(
   Command.withDescription("Access reviews of your institution (BAILIWICK_KEY: your access token)"),
@@ -103,7 +123,7 @@ export const reviews = Command.make("reviews").pipe(
     candidates,
     show,
     propose,
-    decision("approve", "Approves a review that another person proposed"),
-    decision("revoke", "Revokes a review"),
+    approve,
+    revoke,
   ]),
 )

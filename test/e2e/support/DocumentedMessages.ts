@@ -9,9 +9,19 @@ import { Effect, Redacted, type Scope } from "effect"
 import { decodeJwt } from "jose"
 import type { ApiClient } from "./ApiClient.ts"
 
-interface Channel {
-  readonly address: string
-  readonly messages: Readonly<Record<string, unknown>>
+interface AsyncApi {
+  readonly channels: Readonly<Record<string, { readonly address: string; readonly messages: object }>>
+  readonly operations: Readonly<
+    Record<string, { readonly action: string; readonly channel: { readonly $ref: string } }>
+  >
+  readonly components: {
+    readonly messages: Readonly<
+      Record<string, {
+        readonly payload: { readonly contentSchema?: unknown }
+        readonly headers: { readonly properties: object }
+      }>
+    >
+  }
 }
 
 interface Documented {
@@ -36,8 +46,7 @@ const headersOf = (headers: MsgHdrs | undefined) => {
 /** Headers of NATS itself, which no document names. */
 const ofNats = /^Nats-(?!Msg-Id$)/
 
-// deno-lint-ignore no-explicit-any
-const reading = (document: any): Documented => {
+const reading = (document: AsyncApi): Documented => {
   const ajv = new Ajv({ strict: false, validateFormats: false })
   ajv.addSchema({ ...closed(document) as object, $id: "bus" })
   const compiled = new Map<string, ValidateFunction>()
@@ -46,23 +55,17 @@ const reading = (document: any): Documented => {
     compiled.set(path, known)
     return known
   }
-  // deno-lint-ignore no-explicit-any
-  const receivedOnly = new Set(
-    Object.values<any>(document.operations).map(({ action, channel }) => action === "receive" ? channel.$ref : ""),
-  )
-  // deno-lint-ignore no-explicit-any
-  const sentToo = new Set(
-    Object.values<any>(document.operations).map(({ action, channel }) => action === "send" ? channel.$ref : ""),
-  )
-  const channels = Object.entries<Channel>(document.channels).map(([name, { address, messages }]) => ({
+  const operations = Object.values(document.operations)
+  const said = new Set(operations.flatMap(({ action, channel }) => action === "send" ? [channel.$ref] : []))
+  const channels = Object.entries(document.channels).map(([name, { address, messages }]) => ({
     name,
     subject: new RegExp(`^${address.replaceAll(".", "\\.").replaceAll(/\{\w+\}/g, "[^.]+")}$`),
     messages: Object.keys(messages),
-    publishers: receivedOnly.has(`#/channels/${name}`) && !sentToo.has(`#/channels/${name}`),
+    said: said.has(`#/channels/${name}`),
   }))
 
   const payloadFault = (path: string, message: Msg): string | null => {
-    const { payload } = document.components.messages[path]
+    const { payload } = document.components.messages[path]!
     const signed = payload.contentSchema !== undefined
     const text = message.string()
     const matches = validator(`${path}/payload`)
@@ -74,7 +77,7 @@ const reading = (document: any): Documented => {
 
   const headerFault = (path: string, message: Msg): string | null => {
     const own = Object.entries(headersOf(message.headers)).filter(([name]) => !ofNats.test(name))
-    const named = document.components.messages[path].headers.properties
+    const named = document.components.messages[path]!.headers.properties
     const unknown = own.map(([name]) => name).filter((name) => !(name in named))
     if (unknown.length > 0) return `headers ${unknown.join(", ")}`
     const matches = validator(`${path}/headers`)
@@ -85,7 +88,7 @@ const reading = (document: any): Documented => {
     fault: (message) => {
       const channel = channels.find(({ subject }) => subject.test(message.subject))
       if (channel === undefined) return `${message.subject} is no channel`
-      if (channel.publishers) return null
+      if (!channel.said) return null
       // A channel of several messages names each by its subject: the kind.
       const kind = channel.messages.find((name) => message.subject.split(".").includes(name)) ?? channel.messages[0]!
       const path = `${channel.name}.${kind}`

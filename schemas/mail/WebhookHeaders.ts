@@ -14,7 +14,7 @@ const reserved = new Set([
 const reservedPrefixes = ["content-", "proxy-", "webhook-", "x-webhook-"]
 
 /** Whether a webhook may not set a header of this name. */
-export const isReservedHeader = (name: string): boolean => {
+const isReservedHeader = (name: string): boolean => {
   const lower = name.toLowerCase()
   return reserved.has(lower) || reservedPrefixes.some((prefix) => lower.startsWith(prefix))
 }

@@ -1,6 +1,6 @@
 /**
- * A webhook's URL, secrets and custom headers for its POSTs, decrypted once per version and cached. Each statement that claims
- * deliveries returns the webhook's version, so an entry from before a change is never used after the change was
+ * A webhook's URL, secrets and custom headers for its POSTs, decrypted once per version and cached. Each statement that
+ * claims deliveries returns the webhook's version, so an entry from before a change is never used after the change was
  * answered.
  */
 import { Context, Effect, Layer, Redacted } from "effect"

@@ -24,7 +24,14 @@ const kept = (page: Page) =>
 layer(stage, { excludeTestServices: true, timeout: "4 minutes" })("a mail account at the console", (it) => {
   it.effect("makes a webhook, tests it, looks at its delivery, changes its secret, and deletes it", () =>
     Effect.gen(function* () {
-      const at = yield* inConsole("Alice", {}, "/console/webhooks")
+      const opened = yield* inConsole("Alice", {}, "/console/webhooks")
+      const at = {
+        ...opened,
+        // The browser complains of every refusal; here a header is refused.
+        get complaints() {
+          return opened.complaints.filter((one) => !one.includes("status of 422"))
+        },
+      }
       const { page } = at
       yield* text(page, "There is no webhook yet.")
       yield* press(page, "Create a webhook…")
@@ -76,10 +83,10 @@ layer(stage, { excludeTestServices: true, timeout: "4 minutes" })("a mail accoun
       yield* text(page, "Two secrets sign")
 
       yield* press(page, "Headers…")
+      yield* everyLook(at, "webhook-headers")
       yield* fill(page, "Headers", "X-Tenant: blue-4711\nHost: other.example")
       yield* press(page, "Save the headers")
       yield* text(page, "Header should not be one that the delivery or its connection sets.")
-      yield* everyLook(at, "webhook-headers")
       yield* fill(page, "Headers", "X-Tenant: blue-4711")
       yield* press(page, "Save the headers")
       yield* text(page, "Custom headers")

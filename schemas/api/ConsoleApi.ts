@@ -4,8 +4,10 @@
  */
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { ConsoleSession } from "../identity/ConsoleSession.ts"
+import { optionallyKeyed } from "../identity/IdempotencyKey.ts"
 import { EmbedLink, EmbedSession, NewEmbedLink, NewEmbedSession } from "../mail/EmbedLink.ts"
 import { CsrfRejected, Forbidden, InvalidCredentials, NotFound } from "../problems/HttpProblems.ts"
+import { receiptProblems } from "../problems/IdempotencyProblems.ts"
 import { Authenticated } from "./CredentialsApi.ts"
 import { RequestValidation } from "./RequestValidation.ts"
 
@@ -19,8 +21,9 @@ export class ConsoleApi extends HttpApiGroup.make("console")
       ),
     HttpApiEndpoint.post("createEmbedLink", "/v1/console/embed-links", {
       payload: NewEmbedLink,
+      headers: optionallyKeyed,
       success: EmbedLink.pipe(HttpApiSchema.status(201)),
-      error: [Forbidden, NotFound],
+      error: [Forbidden, NotFound, ...receiptProblems],
     }).middleware(RequestValidation).middleware(Authenticated).annotate(
       OpenApi.Summary,
       "Make a link that shows your webhooks in a frame, once; by an API key, 404 where EMBED_ORIGINS is not set",

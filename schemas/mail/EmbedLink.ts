@@ -10,9 +10,14 @@ export const NewEmbedLink = Schema.Struct({
 }).annotate({ identifier: "NewEmbedLink" })
 
 export const EmbedLink = Schema.Struct({
-  url: Schema.String.annotate({ description: "The address of the frame. Its fragment is a token that acts once" }),
+  url: Schema.NullOr(Schema.String).annotate({
+    description:
+      "The address of the frame. Its fragment is a token that acts once; null where the request was repeated " +
+      "under its Idempotency-Key, since no receipt keeps it",
+  }),
   expires_at: Timestamp,
 }).annotate({ identifier: "EmbedLink" })
+export type EmbedLink = typeof EmbedLink.Type
 
 export const NewEmbedSession = Schema.Struct({ token: Schema.String.check(Schema.isMaxLength(200)) })
   .annotate({ identifier: "NewEmbedSession" })

@@ -71,12 +71,15 @@ export class EmbedLinks extends Context.Service<EmbedLinks, {
   static readonly layer = Layer.suspend(() => Layer.effect(EmbedLinks, make))
 }
 
+/** Rows of one statement of a pruning. */
+const batch = 1_000
+
 /** Deletes links that were not used in time, and sessions that have ended. Returns how many went. */
 export const pruneEmbedLinks = Effect.gen(function* () {
   const { sql } = yield* Database
+  const now = new Date(yield* Clock.currentTimeMillis)
   const ends = sql`coalesce(session_ends_at, expires_at)`
-  const where = sql`${ends} <= ${new Date(yield* Clock.currentTimeMillis)}`
-  return yield* prune(sql, { table: "embed_links", where, order: ends, batch: 1_000 })
+  return yield* prune(sql, { table: "embed_links", where: sql`${ends} <= ${now}`, order: ends, batch })
 }).pipe(Effect.withSpan("EmbedLinks.prune"))
 
 const make = Effect.gen(function* () {

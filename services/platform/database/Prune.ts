@@ -8,10 +8,7 @@ export interface Pruned {
   readonly table: string
   /** SQL of the rows that go. */
   readonly where: Statement.Fragment
-  /**
-   * The column, or the SQL of an expression, by which rows are read and go, the smallest first: an index has it, so that
-   * few other rows are read.
-   */
+  /** The column, or an expression, by which rows are read and go, the smallest first: an index has it, so that few other rows are read. */
   readonly order: string | Statement.Fragment
   /** Rows of one statement. */
   readonly batch: number
@@ -26,7 +23,7 @@ export const prune = Effect.fnUntraced(function* (
   sql: PgClient.PgClient,
   { batch, order, table, where }: Pruned,
 ): Effect.fn.Return<number, SqlError.SqlError> {
-  const by = typeof order === "string" ? sql`${sql(order)}` : order
+  const by = typeof order === "string" ? sql(order) : order
   let pruned = 0
   for (;;) {
     // By address, from an array: joined with a limit of unknown size, the planner might read the whole table.

@@ -6,6 +6,7 @@ import { apiVersion } from "../../../schemas/api/Api.ts"
 import { ConsoleApi } from "../../../schemas/api/ConsoleApi.ts"
 import { Principal } from "../../../schemas/api/CredentialsApi.ts"
 import type { ConsoleSession as View } from "../../../schemas/identity/ConsoleSession.ts"
+import { EmbedLink } from "../../../schemas/mail/EmbedLink.ts"
 import { CsrfRejected, Forbidden, NotFound } from "../../../schemas/problems/HttpProblems.ts"
 import { type ConsoleSession, ConsoleSessions } from "../../../services/console/ConsoleSessions.ts"
 import { EmbedLinks } from "../../../services/console/EmbedLinks.ts"
@@ -21,6 +22,7 @@ import { withoutSession, withSession } from "../console/ConsoleCookies.ts"
 import { logoPath } from "../pages/BrandedPages.ts"
 import { Clients } from "../edge/Clients.ts"
 import { actsAs } from "../edge/RequestActor.ts"
+import { keyedAround } from "./IdempotentResponse.ts"
 
 const Api = HttpApi.make("bailiwick").add(ConsoleApi)
 
@@ -35,6 +37,8 @@ export interface ConsoleOptions {
   /** The domain that passkeys are made for. */
   readonly passkeyDomain: string
 }
+
+const withoutUrl = (link: EmbedLink): EmbedLink => ({ ...link, url: null })
 
 const iso = (millis: number) => new Date(millis).toISOString()
 
@@ -119,9 +123,12 @@ export const consoleHandlers = ({ brand, embeds, mode, passkeyDomain, publicUrl,
           yield* embedding
           const { accountId, keyId } = yield* Principal
           if (keyId === null) return yield* new Forbidden({ detail: "An embed link is made by an API key" })
-          const { expiresAt, token } = yield* links.create({ accountId, keyId }, payload.expires_in)
-          const url = new URL(`${embedPath}#${Redacted.value(token)}`, publicUrl).href
-          return { url, expires_at: iso(expiresAt) }
+          const how = { principal: `account:${accountId}`, payload, status: 201, success: EmbedLink }
+          const link = Effect.map(links.create({ accountId, keyId }, payload.expires_in), ({ expiresAt, token }) => ({
+            url: new URL(`${embedPath}#${Redacted.value(token)}`, publicUrl).href,
+            expires_at: iso(expiresAt),
+          }))
+          return yield* keyedAround({ ...how, keep: withoutUrl }, link)
         }),
         openEmbedSession: Effect.fnUntraced(function* ({ payload }) {
           yield* embedding

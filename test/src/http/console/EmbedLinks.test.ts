@@ -6,6 +6,7 @@ import { createServer } from "node:http"
 import type { AddressInfo } from "node:net"
 import type { Frame } from "puppeteer-core"
 import { Database } from "../../../../services/platform/database/Database.ts"
+import { pruneEmbedLinks } from "../../../../services/console/EmbedLinks.ts"
 import { codeOf } from "../../../support/Fixtures.ts"
 import { visitor } from "../../../support/Browser.ts"
 import { Chromium, pictured } from "./ConsoleBrowser.ts"
@@ -122,6 +123,43 @@ layer(stage, { excludeTestServices: true, timeout: "4 minutes" })("an account's 
       const { sql } = yield* Database
       const rows = yield* sql<{ text: string }>`select l::text as text from embed_links l`
       for (const secret of [token, opened.body.token]) assert.notInclude(JSON.stringify(rows), secret)
+    }))
+
+  it.effect("a request that is repeated under its key makes no other link, and its receipt has no token", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* Database
+      const { key, one } = yield* linked
+      const count = Effect.map(sql<{ n: number }>`select count(*)::int as n from embed_links`, ([row]) => row!.n)
+      const before = yield* count
+      const headers = { ...bearer(key), "idempotency-key": crypto.randomUUID() }
+      const make = (json: unknown) => one.ask("POST", "/v1/console/embed-links", { json, headers })
+      // Both at once: one makes the link, the other waits for its receipt.
+      const answers = yield* Effect.all([make({}), make({})], { concurrency: 2 })
+      const [first, again] = answers.sort((a, b) => Number(a.body.url === null) - Number(b.body.url === null))
+      assert.deepStrictEqual([first!.status, again!.status], [201, 201], answers.map(({ text }) => text).join())
+      const token = new URL(first!.body.url).hash.slice(1)
+      assert.deepStrictEqual(again!.body, { url: null, expires_at: first!.body.expires_at })
+      assert.deepStrictEqual([first!, again!].map((one) => one.headers.get("idempotency-replayed")), [null, "true"])
+      assert.strictEqual(yield* count, before + 1)
+      assert.strictEqual((yield* make({ expires_in: 61 })).status, 409)
+      const receipts = yield* sql<{ text: string }>`select r::text as text from idempotency_receipts r`
+      assert.notInclude(JSON.stringify(receipts), token)
+      assert.strictEqual((yield* open(one, token)).status, 201)
+    }))
+
+  it.effect("links and sessions that have ended go, batch by batch, and the others stay", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* Database
+      const { token, one } = yield* linked
+      const ids = Array.from({ length: 2_500 }, () => crypto.randomUUID())
+      yield* sql`
+        insert into embed_links (id, account_id, key_id, token_hash, created_at, expires_at)
+        select u.id, l.account_id, l.key_id, sha256(u.id::text::bytea), l.created_at, l.created_at
+        from unnest(${ids}::uuid[]) u(id), (select * from embed_links where session_hash is null limit 1) l`
+      assert.isAtLeast(yield* pruneEmbedLinks, ids.length)
+      const left = yield* sql`select from embed_links where expires_at <= created_at and session_hash is null`
+      assert.lengthOf(left, 0)
+      assert.strictEqual((yield* open(one, token)).status, 201)
     }))
 
   it.effect("its session reaches webhooks, deliveries and event types alone", () =>

@@ -42,6 +42,15 @@ export const setQuery = (change: Readonly<Record<string, string | undefined>>): 
 /** The parameters of a path, by name. */
 export type Params = Readonly<Record<string, string>>
 
+/** A part of a path; null where its escapes stand for no text. */
+const decoded = (part: string): string | null => {
+  try {
+    return decodeURIComponent(part)
+  } catch {
+    return null
+  }
+}
+
 /** The parameters of a path by its pattern, `/console/webhooks/:webhook_id`; null where it is another path. */
 export const paramsOf = (pattern: string, path: string): Params | null => {
   const parts = path.replace(/\/$/, "").split("/")
@@ -50,8 +59,13 @@ export const paramsOf = (pattern: string, path: string): Params | null => {
   const params: Record<string, string> = {}
   for (const [n, part] of asked.entries()) {
     const found = parts[n]!
-    if (part.startsWith(":")) params[part.slice(1)] = decodeURIComponent(found)
-    else if (part !== found) return null
+    if (!part.startsWith(":")) {
+      if (part !== found) return null
+      continue
+    }
+    const value = decoded(found)
+    if (value === null) return null
+    params[part.slice(1)] = value
   }
   return params
 }

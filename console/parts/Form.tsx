@@ -6,13 +6,15 @@ import { readOnly } from "../Visitor.ts"
 import { readOnlyReason } from "./Dialog.tsx"
 import { Failure, faultOf } from "./Failure.tsx"
 
-export const Form = ({ action, children, close, kind = "main", ready = true, submit, write }: {
+export const Form = ({ action, children, close, kind = "main", leave = "Cancel", ready = true, submit, write }: {
   readonly action: Action
   /** The words of the button that does it. */
   readonly submit: string
   /** What the button does. */
   readonly write: () => unknown
   readonly close?: () => void
+  /** The words of the button that leaves it undone. */
+  readonly leave?: string
   readonly kind?: "main" | "stop"
   readonly ready?: boolean
   readonly children: ComponentChildren
@@ -29,7 +31,7 @@ export const Form = ({ action, children, close, kind = "main", ready = true, sub
       <button type="submit" class={kind} disabled={!ready || action.busy.value}>
         {action.busy.value ? "One moment…" : submit}
       </button>
-      {close === undefined ? null : <button type="button" onClick={close}>Cancel</button>}
+      {close === undefined ? null : <button type="button" onClick={close}>{leave}</button>}
     </div>
   </form>
 )

@@ -25,6 +25,10 @@ export const NextPage = ({ last, name, words }: {
   )
 }
 
+/** What an empty page of a list says: only the first one says that there is nothing. `name` as in NextPage. */
+export const emptyPage = (name: string, nothing: string): string =>
+  filterOf(name) === undefined ? nothing : "The list ends before this place."
+
 /** The id after which the next page begins; null where this page is not full. */
 export const lastOf = <A,>(items: ReadonlyArray<A>, idOf: (item: A) => string): string | null =>
   items.length < pageSize ? null : idOf(items.at(-1)!)

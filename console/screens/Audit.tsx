@@ -13,6 +13,7 @@ import { type Column, Table } from "../parts/Table.tsx"
 import { filterOf, pageAfter, TextFilter } from "../parts/TextFilter.tsx"
 import { When } from "../parts/When.tsx"
 import { here } from "../Location.ts"
+import { useNames } from "../Names.ts"
 import { useResource } from "../Resource.ts"
 
 type OwnRecord = AnswerOf<"listOwnAudit">["items"][number]
@@ -20,10 +21,51 @@ type AnyRecord = AnswerOf<"listAudit">["items"][number]
 
 const tones: Readonly<Record<OwnRecord["outcome"], Tone>> = { done: "good", refused: "warn", failed: "bad" }
 
-const columns: ReadonlyArray<Column<OwnRecord>> = [
+const personIn = (text: string | null): string | undefined => /^person:(.+)$/.exec(text ?? "")?.[1]
+
+type Named = (id: string) => string
+
+/** Gives the names of the people whom these records name. */
+const useNamesIn = (texts: ReadonlyArray<string | null>): Named =>
+  useNames(texts.flatMap((text) => personIn(text) ?? []))
+
+/** The screens of objects that have one. */
+const pages: Readonly<Record<string, string>> = { institution: "institutions", project: "projects" }
+
+/** An actor or an object: a person by name, beside the id that a filter takes, and what has a page as a link. */
+const Told = ({ names, of }: { readonly names: Named; readonly of: string | null }): JSX.Element => {
+  const id = personIn(of)
+  if (of === null) return <span class="note">none</span>
+  if (id !== undefined && names(id) !== id) {
+    return (
+      <>
+        {names(id)}
+        <div class="note">
+          <code>{of}</code>
+        </div>
+      </>
+    )
+  }
+  const [kind, object] = of.split(":", 2)
+  const page = pages[kind ?? ""]
+  return page === undefined || object === undefined
+    ? <code>{of}</code>
+    : (
+      <a href={`/console/${page}/${encodeURIComponent(object)}`}>
+        <code>{of}</code>
+      </a>
+    )
+}
+
+/** A name of parts, which a narrow column breaks between two of them. */
+const Dotted = ({ text }: { readonly text: string }): JSX.Element => (
+  <>{text.split(/(?<=[.-])/).map((part, n) => n === 0 ? part : [<wbr key={n} />, part])}</>
+)
+
+const columns = (names: Named): ReadonlyArray<Column<OwnRecord>> => [
   { head: "When", cell: ({ at }) => <When at={at} exact /> },
-  { head: "Action", cell: ({ action }) => action },
-  { head: "Object", cell: ({ route, subject }) => <code>{subject ?? route ?? "none"}</code> },
+  { head: "Action", cell: ({ action }) => <Dotted text={action} /> },
+  { head: "Object", cell: ({ route, subject }) => <Told of={subject ?? route} names={names} /> },
   {
     head: "Outcome",
     cell: ({ code, outcome, status }) => (
@@ -35,11 +77,11 @@ const columns: ReadonlyArray<Column<OwnRecord>> = [
   { head: "Request", cell: ({ request_id }) => request_id === null ? "none" : <code>{request_id}</code> },
 ]
 
-const actor: Column<AnyRecord> = {
+const actor = (names: Named): Column<AnyRecord> => ({
   head: "Actor",
   cell: ({ actor, details }) => (
     <>
-      <code>{actor ?? "unknown"}</code>
+      <Told of={actor ?? "unknown"} names={names} />
       {Object.keys(details).length === 0 ? null : (
         <details>
           <summary>Details</summary>
@@ -48,7 +90,7 @@ const actor: Column<AnyRecord> = {
       )}
     </>
   ),
-}
+})
 
 const OutcomeFilter = (): JSX.Element => (
   <SelectField
@@ -82,6 +124,7 @@ export const OwnAudit = (): JSX.Element => {
     (signal) => ask("listOwnAudit", { query: query() }, { signal }),
   )
   const found = records.value.value
+  const names = useNamesIn((found?.items ?? []).map(({ subject }) => subject))
   return (
     <Page title="Your activity">
       <div class="filters">
@@ -96,7 +139,7 @@ export const OwnAudit = (): JSX.Element => {
           rows={found.items}
           keyOf={({ id }) => id}
           empty="No record fits."
-          columns={columns}
+          columns={columns(names)}
         />
       )}
       <Older after={found?.next_after_id} />
@@ -111,6 +154,8 @@ const Audit = (): JSX.Element => {
       ask("listAudit", { query: { ...query(), actor: filterOf("actor"), subject: filterOf("subject") } }, { signal }),
   )
   const found = records.value.value
+  const names = useNamesIn((found?.items ?? []).flatMap(({ actor, subject }) => [actor, subject]))
+  const own = columns(names)
   const subject = filterOf("subject")
   const request = filterOf("request_id")
   return (
@@ -131,7 +176,7 @@ const Audit = (): JSX.Element => {
           rows={found.items}
           keyOf={({ id }) => id}
           empty="No record fits."
-          columns={[columns[0]!, actor, ...columns.slice(1)]}
+          columns={[own[0]!, actor(names), ...own.slice(1)]}
         />
       )}
       <Older after={found?.next_after_id} />

@@ -8,8 +8,9 @@ import type { Params } from "../Location.ts"
 import { announce } from "../parts/Announce.tsx"
 import { CopyButton } from "../parts/Copy.tsx"
 import { DeliveryState } from "../parts/DeliveryState.tsx"
+import { DialogButton } from "../parts/Dialog.tsx"
 import { Failure } from "../parts/Failure.tsx"
-import { Do } from "../parts/Form.tsx"
+import { Do, Form } from "../parts/Form.tsx"
 import { Page } from "../parts/Page.tsx"
 import { When } from "../parts/When.tsx"
 import { useRefresh } from "../Refresh.ts"
@@ -102,6 +103,26 @@ const Bodies = ({ of }: { readonly of: Delivery }): JSX.Element => {
   )
 }
 
+/** Asks before a delivery is given up. */
+const CancelForm = ({ close, done, of }: {
+  readonly of: Delivery
+  readonly close: () => void
+  readonly done: () => unknown
+}): JSX.Element => {
+  const action = useAction()
+  const cancel = async () => {
+    if (!await action.run(() => ask("cancelDelivery", { params: { delivery_id: of.id }, headers: {} }))) return
+    announce("It is cancelled: no further attempt is made.")
+    close()
+    await done()
+  }
+  return (
+    <Form action={action} close={close} kind="stop" submit="Cancel the delivery" leave="Keep trying" write={cancel}>
+      <p>No further attempt is made to deliver this event. You can send it again later, from this page.</p>
+    </Form>
+  )
+}
+
 const One = ({ of, resource }: { readonly of: Delivery; readonly resource: Resource<Delivery> }): JSX.Element => {
   const action = useAction()
   useRefresh(resource, of.status === "pending" || of.status === "retrying" ? 2 : 60)
@@ -115,11 +136,6 @@ const One = ({ of, resource }: { readonly of: Delivery; readonly resource: Resou
     announce("The next attempt is made now.")
     await resource.reload()
   }
-  const cancel = async () => {
-    if (!await action.run(() => ask("cancelDelivery", { params: { delivery_id: of.id }, headers: {} }))) return
-    announce("It is cancelled: no further attempt is made.")
-    await resource.reload()
-  }
   const waits = of.status === "pending" || of.status === "retrying"
   return (
     <Page
@@ -129,7 +145,9 @@ const One = ({ of, resource }: { readonly of: Delivery; readonly resource: Resou
         ? (
           <>
             <Do action={action} kind="main" onDo={retry}>Try now</Do>
-            <Do action={action} kind="stop" onDo={cancel}>Cancel the delivery</Do>
+            <DialogButton name={`cancel ${of.id}`} kind="stop" label="Cancel the delivery…" title="Cancel the delivery">
+              {(close) => <CancelForm of={of} close={close} done={resource.reload} />}
+            </DialogButton>
           </>
         )
         : <Do action={action} kind="main" onDo={again}>Send again</Do>}

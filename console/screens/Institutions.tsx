@@ -3,7 +3,7 @@ import type { JSX } from "preact"
 import { ask } from "../contract/Ask.ts"
 import { Badge } from "../parts/Badge.tsx"
 import { Failure } from "../parts/Failure.tsx"
-import { lastOf, NextPage, pageSize } from "../parts/NextPage.tsx"
+import { emptyPage, lastOf, NextPage, pageSize } from "../parts/NextPage.tsx"
 import { Page } from "../parts/Page.tsx"
 import { Table } from "../parts/Table.tsx"
 import { filterOf } from "../parts/TextFilter.tsx"
@@ -43,7 +43,10 @@ const Institutions = (): JSX.Element => {
             caption="Institutions"
             rows={found}
             keyOf={({ institution_id }) => institution_id}
-            empty="You belong to no institution yet. An invitation, or an approved request for one, brings you here."
+            empty={emptyPage(
+              "after",
+              "You belong to no institution yet. An invitation, or an approved request for one, brings you here.",
+            )}
             columns={[
               {
                 head: "Institution",

@@ -7,7 +7,7 @@ import { ask } from "../../contract/Ask.ts"
 import { setQuery } from "../../Location.ts"
 import { Badge } from "../../parts/Badge.tsx"
 import { Failure } from "../../parts/Failure.tsx"
-import { lastOf, NextPage, pageSize } from "../../parts/NextPage.tsx"
+import { emptyPage, lastOf, NextPage, pageSize } from "../../parts/NextPage.tsx"
 import { Table } from "../../parts/Table.tsx"
 import { filterOf } from "../../parts/TextFilter.tsx"
 import { When } from "../../parts/When.tsx"
@@ -66,7 +66,10 @@ export const AccessList = ({ decides, institution }: Shown): JSX.Element => {
             caption="Access of people to projects"
             rows={found}
             keyOf={({ access_id }) => access_id}
-            empty={at === undefined ? "No person has Access to a project yet." : "No person had Access then."}
+            empty={emptyPage(
+              "access",
+              at === undefined ? "No person has Access to a project yet." : "No person had Access then.",
+            )}
             columns={[
               {
                 head: "Person",

@@ -9,7 +9,7 @@ import { Badge, type Tone } from "../../parts/Badge.tsx"
 import { DialogButton } from "../../parts/Dialog.tsx"
 import { Failure } from "../../parts/Failure.tsx"
 import { TextField } from "../../parts/Form.tsx"
-import { lastOf, NextPage, pageSize } from "../../parts/NextPage.tsx"
+import { emptyPage, lastOf, NextPage, pageSize } from "../../parts/NextPage.tsx"
 import { ReasonForm } from "../../parts/ReasonForm.tsx"
 import { Table } from "../../parts/Table.tsx"
 import { filterOf } from "../../parts/TextFilter.tsx"
@@ -102,7 +102,7 @@ const InvitationTable = ({ decides, done, of }: {
       caption="Invitations, newest first"
       rows={of}
       keyOf={({ enrollment_id }) => enrollment_id}
-      empty="There is no invitation yet."
+      empty={emptyPage("invitations", "There is no invitation yet.")}
       columns={[
         { head: "Recipient", cell: ({ recipient }) => recipient },
         { head: "State", cell: ({ state }) => <Badge tone={states[state][0]}>{states[state][1]}</Badge> },

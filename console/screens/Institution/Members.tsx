@@ -7,7 +7,7 @@ import { Badge, type Tone } from "../../parts/Badge.tsx"
 import { DialogButton } from "../../parts/Dialog.tsx"
 import { Failure } from "../../parts/Failure.tsx"
 import { SelectField } from "../../parts/Form.tsx"
-import { lastOf, NextPage, pageSize } from "../../parts/NextPage.tsx"
+import { emptyPage, lastOf, NextPage, pageSize } from "../../parts/NextPage.tsx"
 import { ReasonForm } from "../../parts/ReasonForm.tsx"
 import { Table } from "../../parts/Table.tsx"
 import { filterOf } from "../../parts/TextFilter.tsx"
@@ -89,7 +89,7 @@ const Seats = ({ decides, institution, of }: Shown & { readonly of: ReadonlyArra
     caption="Members with their roles"
     rows={of.flatMap((member) => member.memberships.map((one) => ({ member, of: one })))}
     keyOf={({ member, of }) => `${member.person_id} ${of.role}`}
-    empty="The institution has no members yet."
+    empty={emptyPage("members", "The institution has no members yet.")}
     columns={[
       { head: "Person", cell: ({ member }) => nameOf(member) },
       { head: "Role", cell: ({ of }) => of.role },

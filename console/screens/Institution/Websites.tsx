@@ -8,7 +8,7 @@ import { DialogButton } from "../../parts/Dialog.tsx"
 import { Failure } from "../../parts/Failure.tsx"
 import { CheckField, SelectField, TextField } from "../../parts/Form.tsx"
 import { MemberField } from "../../parts/MemberField.tsx"
-import { lastOf, NextPage, pageSize } from "../../parts/NextPage.tsx"
+import { emptyPage, lastOf, NextPage, pageSize } from "../../parts/NextPage.tsx"
 import { heldReason, ProjectState } from "../../parts/ProjectState.tsx"
 import { ReasonForm } from "../../parts/ReasonForm.tsx"
 import { Table } from "../../parts/Table.tsx"
@@ -185,7 +185,7 @@ export const Websites = ({ decides, institution }: Shown): JSX.Element => {
             caption="Websites, which are projects"
             rows={found}
             keyOf={({ project_id }) => project_id}
-            empty="No website is registered yet."
+            empty={emptyPage("projects", "No website is registered yet.")}
             columns={[
               {
                 head: "Project",

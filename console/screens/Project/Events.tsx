@@ -4,7 +4,7 @@ import { ask } from "../../contract/Ask.ts"
 import type { AnswerOf } from "../../contract/EndpointTypes.ts"
 import { Badge } from "../../parts/Badge.tsx"
 import { Failure } from "../../parts/Failure.tsx"
-import { lastOf, NextPage, pageSize } from "../../parts/NextPage.tsx"
+import { emptyPage, lastOf, NextPage, pageSize } from "../../parts/NextPage.tsx"
 import { Table } from "../../parts/Table.tsx"
 import { filterOf } from "../../parts/TextFilter.tsx"
 import { When } from "../../parts/When.tsx"
@@ -24,7 +24,7 @@ const EventTable = ({ of }: { readonly of: ReadonlyArray<Event> }): JSX.Element 
     caption="Events, newest first"
     rows={of}
     keyOf={({ event_id }) => event_id}
-    empty="No event was recorded yet."
+    empty={emptyPage("events", "No event was recorded yet.")}
     columns={[
       { head: "Position", cell: ({ epoch, position }) => `${epoch}.${position}` },
       { head: "Event", cell: (one) => <Decoded of={one} /> },

@@ -9,7 +9,7 @@ import { Badge, type Tone } from "../../parts/Badge.tsx"
 import { DialogButton } from "../../parts/Dialog.tsx"
 import { Failure } from "../../parts/Failure.tsx"
 import { TextField } from "../../parts/Form.tsx"
-import { lastOf, NextPage, pageSize } from "../../parts/NextPage.tsx"
+import { emptyPage, lastOf, NextPage, pageSize } from "../../parts/NextPage.tsx"
 import { heldReason, type Project } from "../../parts/ProjectState.tsx"
 import { ReasonForm } from "../../parts/ReasonForm.tsx"
 import { Table } from "../../parts/Table.tsx"
@@ -84,7 +84,7 @@ const LaunchTable = ({ of }: { readonly of: ReadonlyArray<Launch> }): JSX.Elemen
       caption="Launch proposals, newest first"
       rows={of}
       keyOf={({ launch_id }) => launch_id}
-      empty="No launch was proposed yet."
+      empty={emptyPage("launches", "No launch was proposed yet.")}
       columns={[
         { head: "Launch URL", cell: ({ launch_url }) => launch_url },
         { head: "State", cell: ({ state }) => <Badge tone={tones[state]}>{state}</Badge> },

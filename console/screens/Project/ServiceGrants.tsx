@@ -10,7 +10,7 @@ import { Badge, type Tone } from "../../parts/Badge.tsx"
 import { DialogButton } from "../../parts/Dialog.tsx"
 import { Failure } from "../../parts/Failure.tsx"
 import { CheckField, TextField } from "../../parts/Form.tsx"
-import { lastOf, NextPage, pageSize } from "../../parts/NextPage.tsx"
+import { emptyPage, lastOf, NextPage, pageSize } from "../../parts/NextPage.tsx"
 import type { Project } from "../../parts/ProjectState.tsx"
 import { ReasonForm } from "../../parts/ReasonForm.tsx"
 import { Table } from "../../parts/Table.tsx"
@@ -161,7 +161,7 @@ const GrantTable = ({ done, grants, ...deciding }: Deciding & {
       caption="Service grants, oldest first"
       rows={grants}
       keyOf={({ id }) => id}
-      empty="No service may read the project's lifecycle yet. An owner proposes one."
+      empty={emptyPage("grants", "No service may read the project's lifecycle yet. An owner proposes one.")}
       columns={[
         { head: "Service", cell: ({ service_id }) => <code>{service_id}</code> },
         { head: "May", cell: ({ capabilities }) => capabilities.join(", ") },

@@ -8,7 +8,10 @@ export interface Pruned {
   readonly table: string
   /** SQL of the rows that go. */
   readonly where: Statement.Fragment
-  /** The column, or an expression, by which rows are read and go, the smallest first: an index has it, so that few other rows are read. */
+  /**
+   * The column, or the SQL of an expression, by which rows are read and go, the smallest first: an index has it, so that
+   * few other rows are read.
+   */
   readonly order: string | Statement.Fragment
   /** Rows of one statement. */
   readonly batch: number

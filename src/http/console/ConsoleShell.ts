@@ -24,7 +24,11 @@ export const consolePage = ({ chunks, script, style }: ShellFiles): string =>
 <script type="module" src="${assetsPath}/${script}"></script>
 ${chunks.map((chunk) => `<link rel="modulepreload" href="${assetsPath}/${chunk}">\n`).join("")}</head>
 <body>
-<noscript>The console needs scripts of this origin. The API does without: see /v1/docs.</noscript>
+<noscript><main>
+<h1>The console needs JavaScript</h1>
+<p>Allow scripts for this address, then load the page anew. Every script comes from here, none from elsewhere.</p>
+<p>What the console does, <a href="/v1/docs">the API</a> does without scripts.</p>
+</main></noscript>
 </body>
 </html>
 `

@@ -70,6 +70,21 @@ const isApi = (matched: Matched | undefined) => matched?.template.startsWith("/v
 /** Probes may use any Host header, and learn nothing. */
 const probes = new Set(["/health", "/ready"])
 
+/**
+ * The address of a page of the console whose percent signs are no escapes (`%zz`), with each sign escaped, so that the
+ * console itself answers; null for any other address. The router finds no route for such a path.
+ */
+const spelledOut = (url: string): string | null => {
+  const [path = "", ...query] = url.split("?")
+  if (!path.startsWith("/console/")) return null
+  try {
+    decodeURIComponent(path)
+    return null
+  } catch {
+    return [path.replaceAll("%", "%25"), ...query].join("?")
+  }
+}
+
 const headerBytes = (request: HttpServerRequest.HttpServerRequest) =>
   Object.entries(request.headers).reduce(
     (sum, [name, value]) => sum + name.length + String(value).length + 4,
@@ -175,6 +190,8 @@ export const make = Effect.fnUntraced(function* ({ fastReads, routes, running, s
         ? HttpServerResponse.empty({ status: 204, headers: { allow: allow(request) } })
         : HttpServerResponse.setHeader(yield* respond(refusal), "allow", allow(request))
     }
+    const page = refusal instanceof NotFound && isRead(request.method) ? spelledOut(request.url) : null
+    if (page !== null) return HttpServerResponse.redirect(page, { status: 303 })
     if (refusal !== undefined) return yield* respond(refusal)
     const behind = isRead(request.method) ? null : yield* fence.refusal
     if (behind !== null) return yield* leftBehind(behind)

@@ -200,6 +200,10 @@ layer(Layer.merge(staged(), Chromium.layer), { excludeTestServices: true, timeou
         yield* text(sam.page, "There is no such thing, or it is not yours.")
         yield* sam.open(`${fern}?at=2001-01-01T00:00:00.000Z`, "Fern")
         yield* text(sam.page, "No person had Access then.")
+        yield* sam.open(`${fern}?access=${"f".repeat(8)}-ffff-7fff-bfff-${"f".repeat(12)}`, "Fern")
+        yield* text(sam.page, "The list ends before this place.")
+        yield* sam.open(`${fern}?access=zzz`, "Fern")
+        yield* text(sam.page, "The list ends before this place.")
         // The last moment that a Date has: east of Greenwich it has none of its own.
         yield* Effect.promise(() => sam.page.emulateTimezone("Europe/Berlin"))
         yield* sam.open(`${fern}?at=%2B275760-09-13T00:00:00Z`, "Fern")

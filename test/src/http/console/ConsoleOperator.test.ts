@@ -31,6 +31,10 @@ layer(stage, { excludeTestServices: true, timeout: "4 minutes" })("an operator a
       yield* heading(at.page, "Audit")
       yield* text(at.page, "console-session.opened")
       yield* everyLook(at, "audit")
+      const actors = yield* Effect.promise(() =>
+        at.page.$$eval('td[data-label="Actor"]', (cells) => cells.map((one) => (one as HTMLElement).innerText))
+      )
+      assert.isTrue(actors.some((one) => one.startsWith("you\nperson:")), actors.join())
       yield* fill(at.page, "Action", "nothing.of-this-name\n")
       yield* text(at.page, "No record fits.")
       assert.strictEqual(new URL(at.page.url()).searchParams.get("action"), "nothing.of-this-name")

@@ -4,7 +4,7 @@ import { Effect, Layer } from "effect"
 import { brotliDecompressSync, gunzipSync } from "node:zlib"
 import { Server } from "../../../../src/http/Server.ts"
 import { consoleFiles, sourceHash } from "../../../../src/http/console/ConsoleBuild.ts"
-import { atConsole, Chromium, everyLook, heading, inConsole, press, text } from "./ConsoleBrowser.ts"
+import { atConsole, Chromium, everyLook, heading, inConsole, pictured, press, text } from "./ConsoleBrowser.ts"
 import { staged } from "./ConsoleStage.ts"
 
 /** What a first page loads: the script, what it imports at once, and the sheet. */
@@ -57,11 +57,37 @@ layer(Layer.merge(staged(), Chromium.layer), { excludeTestServices: true, timeou
         yield* Effect.promise(() => at.page.keyboard.press("Enter"))
         const focused = yield* Effect.promise(() => at.page.evaluate(() => document.activeElement?.id))
         assert.strictEqual(focused, "main")
+        // A part of an address that is no escaped text: by loading it, and by going back to it.
+        yield* at.open("/console/nothing/%zz", "There is no such page")
+        yield* at.open("/console/institutions/%ff", "Institution")
+        yield* text(at.page, "There is no such thing, or it is not yours.")
+        yield* Effect.promise(() =>
+          at.page.evaluate(() => {
+            history.pushState(null, "", "/console/institutions/%zz")
+            dispatchEvent(new PopStateEvent("popstate"))
+          })
+        )
+        yield* heading(at.page, "There is no such page")
         yield* press(at.page, "To your first page")
         yield* heading(at.page, "To decide")
         const heard = yield* Effect.promise(() => at.page.evaluate(() => document.activeElement?.tagName))
         assert.strictEqual(heard, "H1")
-        assert.deepStrictEqual(at.complaints, [])
+        // The browser reports the answer to the id that is none.
+        assert.deepStrictEqual(at.complaints.filter((one) => !one.includes("status of 404")), [])
+      }))
+
+    it.effect("a browser without scripts is told what the console needs, on a page of its own looks", () =>
+      Effect.gen(function* () {
+        const { open, page } = yield* atConsole()
+        yield* Effect.promise(() => page.setJavaScriptEnabled(false))
+        yield* open("/console/webhooks")
+        const shown = yield* Effect.promise(() => page.$eval("main h1", (one) => one.textContent))
+        assert.strictEqual(shown, "The console needs JavaScript")
+        assert.strictEqual(
+          yield* Effect.promise(() => page.$eval("main a", (one) => one.getAttribute("href"))),
+          "/v1/docs",
+        )
+        yield* pictured(page, "no-scripts")
       }))
 
     it.effect("the shell has a policy without a hole, and a 304 for a browser that has it", () =>

@@ -122,6 +122,10 @@ describe("the package bailiwick", () => {
         assert.strictEqual(without.code, 1)
         assert.match(without.output, /PostgreSQL's programs are not installed.*--include=optional, or start PostgreSQL/)
         assert.notMatch(without.output, /\n {4}at /)
+        const env = { BAILIWICK_HOME: yield* Processes.home, npm_command: "exec" }
+        const by = yield* Processes.start({ command: [yield* nodeOf("24.21.0")], module, args: ["migrate"], cwd, env })
+        assert.strictEqual(yield* by.exited, 1)
+        assert.match(by.output(), /type "npx bailiwick start"/)
         const old = yield* started("20.20.2")
         assert.deepStrictEqual(old, { code: 1, output: "bailiwick needs Node 22.19 or newer: this is Node 20.20.2\n" })
       }).pipe(Effect.scoped),

@@ -17,7 +17,7 @@ import { printable, printableJson } from "../EscapeControls.ts"
 import { momentFlag } from "../Times.ts"
 import { jsonFlag } from "../JsonFlag.ts"
 import { api, faultOf } from "./CallerApi.ts"
-import { type ListenState, overlapMillis, readState, tookOne, writeState } from "./ListenState.ts"
+import { type ListenState, overlapMillis, readState, secretPattern, tookOne, writeState } from "./ListenState.ts"
 import { postTo } from "./LocalReceiver.ts"
 import { cliCommand } from "../../../services/platform/CommandSpelling.ts"
 
@@ -30,14 +30,12 @@ interface Target {
   readonly json: boolean
 }
 
-const decodableSecret = /^whsec_[A-Za-z0-9+/]{16,128}={0,2}$/
-
 /** The secret of WEBHOOK_SECRET, by which the receiver verifies already, where it is set. */
 const secretOf = Effect.gen(function* () {
   const given = yield* Config.option(Config.Redacted("WEBHOOK_SECRET"))
   if (Option.isNone(given)) return null
   const secret = Redacted.value(given.value)
-  if (!decodableSecret.test(secret)) {
+  if (!secretPattern.test(secret)) {
     return yield* new CliFault({
       message: "WEBHOOK_SECRET: is no secret of a webhook, such as whsec_MfKQ9r8GKYqrTwjU…",
     })

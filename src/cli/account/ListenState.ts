@@ -13,9 +13,12 @@ import { reasonOf } from "../Reason.ts"
 /** How far back every question goes. */
 export const overlapMillis = 60_000
 
+/** A secret that signs by both forms. */
+export const secretPattern = /^whsec_[A-Za-z0-9+/]{16,128}={0,2}$/
+
 export const ListenState = Schema.Struct({
   /** The secret that signs what the receiver gets. */
-  secret: Schema.String.check(Schema.isPattern(/^whsec_[A-Za-z0-9+/]{16,128}={0,2}$/)),
+  secret: Schema.String.check(Schema.isPattern(secretPattern)),
   /** Milliseconds since the epoch. */
   since: Schema.Int,
   /** The ids of deliveries that the receiver has, and when each was made. */

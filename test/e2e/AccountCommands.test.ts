@@ -128,6 +128,8 @@ layer(Around.layer, { excludeTestServices: true, timeout: "2 minutes" })("comman
       assert.match(yield* done(ada, "reviews", "list", ...of, "--state", "proposed"), new RegExp(`^${review_id} `, "m"))
       const alone = yield* typed(sam, "reviews", "approve", review_id, ...of, "--reason", "looked at it myself")
       assert.strictEqual(alone.code, 1)
+      const tried = ["approve", review_id, ...of, "--reason", "looked at it myself", "--dry-run"]
+      assert.match(yield* done(ada, "reviews", ...tried), /^it would be accepted now$/m)
       const approved = yield* json(ada, "reviews", "approve", review_id, ...of, "--reason", "looked at it myself")
       assert.strictEqual(approved.state, "approved")
       assert.strictEqual((yield* json(ada, "reviews", "show", review_id, ...of)).decision.state, "approved")

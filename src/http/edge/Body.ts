@@ -4,7 +4,12 @@
  */
 import { ByteSize, Deferred, Effect } from "effect"
 import { HttpIncomingMessage, HttpServerError, HttpServerRequest } from "effect/http"
-import { BodyTooLarge, MalformedRequest, RequestTimeout } from "../../../schemas/problems/HttpProblems.ts"
+import {
+  BodyTooLarge,
+  DependencyUnavailable,
+  MalformedRequest,
+  RequestTimeout,
+} from "../../../schemas/problems/HttpProblems.ts"
 import { Clients } from "./Clients.ts"
 import { awaitsOf } from "./RemoteAddress.ts"
 import { RequestActor } from "./RequestActor.ts"
@@ -13,6 +18,9 @@ import { RequestActor } from "./RequestActor.ts"
 export const maxBody = 256 * 1024
 
 const deadline = "10 seconds"
+
+/** The detail of the answers of a server that stops: another process, or the next one, serves the client. */
+export const stopping = "This process is stopping: try again on a new connection"
 
 const decoder = new TextDecoder("utf-8", { fatal: true })
 
@@ -27,11 +35,14 @@ const callerOf = Effect.fnUntraced(function* (request: HttpServerRequest.HttpSer
 })
 
 /**
- * The body's text. Fails with 413, with 408 where connections are short and the listener gave it up, or with 400 where
- * it is late, cut off or no UTF-8.
+ * The body's text. Fails with 413, with 408 where connections are short and the listener gave it up, with 503 where it
+ * was still arriving when the server began to stop, or with 400 where it is late, cut off or no UTF-8.
  */
 export const readText = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServerRequest) {
-  const arrival = Deferred.makeUnsafe<ArrayBuffer, BodyTooLarge | MalformedRequest | RequestTimeout>()
+  const arrival = Deferred.makeUnsafe<
+    ArrayBuffer,
+    BodyTooLarge | DependencyUnavailable | MalformedRequest | RequestTimeout
+  >()
   // Read by a fiber that ends with the request: interrupting the read would cut the connection before the answer.
   yield* request.arrayBuffer.pipe(
     Effect.provideService(HttpIncomingMessage.MaxBodySize, ByteSize.fromInputUnsafe(maxBody)),
@@ -42,7 +53,11 @@ export const readText = Effect.fnUntraced(function* (request: HttpServerRequest.
     Deferred.into(arrival),
     Effect.forkScoped({ startImmediately: true }),
   )
-  const giveUp = () => void Deferred.doneUnsafe(arrival, Effect.fail(new RequestTimeout({})))
+  const giveUp = (stops: boolean) =>
+    void Deferred.doneUnsafe(
+      arrival,
+      Effect.fail(stops ? new DependencyUnavailable({ detail: stopping }) : new RequestTimeout({})),
+    )
   const arrived = awaitsOf(request)(yield* callerOf(request), giveUp)
   const bytes = yield* Deferred.await(arrival).pipe(
     Effect.timeoutOrElse({

@@ -11,10 +11,10 @@ export interface Connection {
 }
 
 /**
- * Tells the listener that the rest of a body is awaited for this caller. Where connections are short it may call
- * `giveUp`. Returns what is to be called when the wait is over.
+ * Tells the listener that the rest of a body is awaited for this caller. Where connections are short, or the server
+ * stops, it may call `giveUp`. Returns what is to be called when the wait is over.
  */
-export type Awaits = (caller: string, giveUp: () => void) => () => void
+export type Awaits = (caller: string, giveUp: (stopping: boolean) => void) => () => void
 
 /** The connection of a request, and the length of its answer once there is one. */
 export class Came implements Connection {

@@ -26,7 +26,7 @@ import { VersionFence } from "../../../services/platform/database/VersionFence.t
 import { prefixOf } from "../../../services/people/SessionActivity.ts"
 import { CurrentRequest, ofClient } from "../../../services/platform/observability/CurrentRequest.ts"
 import { Ids } from "../../../services/platform/Ids.ts"
-import { maxBody } from "./Body.ts"
+import { maxBody, stopping as stoppingDetail } from "./Body.ts"
 import { Clients } from "./Clients.ts"
 import { maxHeaders } from "./Details.ts"
 import { completed, headed, problemIn } from "./ProblemResponse.ts"
@@ -153,14 +153,8 @@ const ending = (response: HttpServerResponse.HttpServerResponse, stopping: Effec
     )
     : response
 
-/**
- * The answer on kept connections once the server has begun to stop: another process, or the next one, serves the
- * client.
- */
-const away = Effect.map(
-  respond(new DependencyUnavailable({ detail: "This process is stopping: try again on a new connection" })),
-  HttpServerResponse.setHeader("retry-after", "1"),
-)
+/** The answer on kept connections once the server has begun to stop. */
+const away = respond(new DependencyUnavailable({ detail: stoppingDetail }))
 
 /** The answer to commands while the schema refuses this program: a process of a newer version takes them. */
 const leftBehind = (detail: string) =>
@@ -243,7 +237,9 @@ export const make = Effect.fnUntraced(function* ({ fastReads, routes, running, s
     const occurrence = { instance: instanceOf(matched), requestId, auditId }
     // A body that was given up is not read on: its connection is closed.
     const last = stops() || response.status === 408
-    return headed(problem ? completed(response, problem, occurrence) : response, requestId, last)
+    const complete = problem ? completed(response, problem, occurrence) : response
+    const again = stops() && response.status === 503
+    return headed(again ? HttpServerResponse.setHeader(complete, "retry-after", "1") : complete, requestId, last)
   })
 
   return (app: Handled, isOurs: (host: string | undefined) => boolean): Handled =>

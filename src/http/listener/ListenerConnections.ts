@@ -34,8 +34,8 @@ const courtesy = 1 / 8
 interface Awaited {
   /** Whose request it is: the principal, or an address while there is none. */
   readonly caller: string
-  /** Ends the wait: the request is answered 408 with `Connection: close`. */
-  readonly giveUp: () => void
+  /** Ends the wait: the request is answered 408, or 503 by a server that stops, with `Connection: close`. */
+  readonly giveUp: (stopping: boolean) => void
 }
 
 const none: ReadonlyArray<Awaited> = []
@@ -135,7 +135,7 @@ export class ListenerConnections {
     if (first !== undefined && this.leaving.size >= this.max * courtesy) this.end(first)
     victim.since = this.ticks
     this.leaving.add(victim)
-    for (const { giveUp } of bodies) giveUp()
+    for (const { giveUp } of bodies) giveUp(false)
     return true
   }
 
@@ -162,7 +162,7 @@ export class ListenerConnections {
   }
 
   /** The rest of a request's body is awaited; call the result once it has arrived, or is no longer awaited. */
-  awaits(connection: Connection, caller: string, giveUp: () => void): () => void {
+  awaits(connection: Connection, caller: string, giveUp: (stopping: boolean) => void): () => void {
     if (!this.busy.has(connection)) return () => {}
     const body = { caller, giveUp }
     connection.bodies = [...connection.bodies, body]
@@ -225,13 +225,22 @@ export class ListenerConnections {
     return displaced
   }
 
-  /** Stops admitting connections; each one ends with its next answer. */
+  /**
+   * Stops admitting connections; each one ends with its next answer. Bodies that are still arriving are given up: their
+   * requests have not begun, and a slow one would reach its deadline, or the end of the wait for requests in flight.
+   */
   stop(): void {
     this.stopping = true
+    this.giveUpBodies()
   }
 
-  /** Ends the connections without a request under way. */
+  /**
+   * Ends the connections without a request under way, cuts those whose body was given up at the stop, and gives up the
+   * bodies that were awaited since.
+   */
   finishIdle(): void {
+    for (const connection of this.leaving) this.end(connection)
+    this.giveUpBodies()
     for (const connection of this.halfOpen) this.end(connection)
     for (const connection of this.idle) connection.finish()
   }
@@ -248,6 +257,18 @@ export class ListenerConnections {
       if (this.size === 0) return resolve()
       this.whenEmpty = resolve
     })
+
+  private giveUpBodies(): void {
+    for (const connection of this.busy) {
+      const { bodies } = connection
+      // Over HTTP/2 the answer to another request may be under way.
+      if (bodies.length > 0 && connection.running === bodies.length) {
+        this.remove(connection)
+        this.leaving.add(connection)
+      }
+      for (const { giveUp } of bodies) giveUp(true)
+    }
+  }
 
   private end(connection: Connection): void {
     this.remove(connection)

@@ -7,6 +7,7 @@
  */
 import { Context, Effect, Fiber, type Scope } from "effect"
 import { HttpEffect, HttpServerRequest, type HttpServerResponse } from "effect/http"
+import { maxBody } from "../edge/Body.ts"
 import { defaults } from "../edge/RequestPipeline.ts"
 import { overWeb } from "../edge/StreamingResponse.ts"
 import { answeredWith, type Awaits, Came, cameBy, type Connection } from "../edge/RemoteAddress.ts"
@@ -97,6 +98,17 @@ const noted = (response: HttpServerResponse.HttpServerResponse) => {
 
 type Answer = (request: Request) => Promise<Response>
 
+/**
+ * Discards a body that the answer left unread, as a refusal does: Deno would close the connection. It reads the rest
+ * before the next request.
+ */
+const keptAlive = (request: Request) => async (response: Response): Promise<Response> => {
+  const unread = request.method !== "GET" && request.method !== "HEAD" && !request.bodyUsed &&
+    Number(request.headers.get("content-length") ?? 0) <= maxBody
+  if (unread) await request.body?.cancel().catch(() => {})
+  return response
+}
+
 const serving = ({ serveOn }: Deno, answer: Answer, { connections }: Listening) => (accepted: Accepted) => {
   let cut = () => {}
   let graceful = () => {}
@@ -108,7 +120,7 @@ const serving = ({ serveOn }: Deno, answer: Answer, { connections }: Listening) 
     const came = new Came(info, awaits)
     const done = () => connections.answered(connection, came.bytes)
     info.completed.then(done, done)
-    return answer(cameBy(unsignalled(request), came))
+    return answer(cameBy(unsignalled(request), came)).then(keptAlive(request))
   }
   served(() => {
     const signal: Cut = { addEventListener: (_, listener) => cut = listener }

@@ -44,31 +44,61 @@ const connections = (origin: string, count: number, text: string) =>
     ({ leave }) => Effect.sync(leave),
   )
 
-/** Sends requests on one connection, as often as called, and returns the whole answers. */
-const keptConnection = (origin: string) => {
-  const { host, hostname, port } = new URL(origin)
-  const socket = connect({ host: hostname, port: Number(port) })
-  let error: string | null = null
-  socket.on("error", ({ message }) => error = message)
-  return Effect.promise(() =>
-    new Promise<string>((resolve) => {
+/** One connection; each call sends `text` and returns the next whole answer, or what there was when it ended. */
+const kept = (origin: string) =>
+  Effect.map(
+    Effect.acquireRelease(
+      Effect.sync(() => {
+        const { hostname, port } = new URL(origin)
+        return connect({ host: hostname, port: Number(port) })
+      }),
+      (socket) => Effect.sync(() => socket.destroy()),
+    ),
+    (socket) => {
       let text = ""
-      const told = () => resolve(error ?? text)
-      const take = (chunk: Buffer) => {
+      let ended: string | null = null
+      let wake = () => {}
+      socket.on("error", ({ message }) => ended = message)
+      socket.on("close", () => {
+        ended ??= "closed"
+        wake()
+      })
+      socket.on("data", (chunk: Buffer) => {
         text += chunk.toString("latin1")
-        const end = text.indexOf("\r\n\r\n")
-        const length = Number(/content-length: (\d+)/i.exec(text)?.[1] ?? 0)
-        if (end < 0 || text.length < end + 4 + length) return
-        socket.off("data", take)
-        socket.off("close", told)
-        told()
+        wake()
+      })
+      const next = () => {
+        const head = text.indexOf("\r\n\r\n")
+        const length = Number(/^content-length: (\d+)/im.exec(text.slice(0, head))?.[1] ?? 0)
+        if (ended === null && (head < 0 || text.length < head + 4 + length)) return undefined
+        const whole = head < 0 ? ended ?? "" : text.slice(0, head + 4 + length)
+        text = text.slice(whole.length)
+        return whole
       }
-      socket.on("data", take)
-      socket.once("close", told)
-      socket.write(`GET /health HTTP/1.1\r\nHost: ${host}\r\n\r\n`)
-    })
+      const answer = Effect.callback<string>((resume) => {
+        wake = () => {
+          const whole = next()
+          if (whole === undefined) return
+          wake = () => {}
+          resume(Effect.succeed(whole))
+        }
+        wake()
+      })
+      const send = (bytes: string) => Effect.sync(() => void socket.write(bytes))
+      return { send, answer, ask: (bytes: string) => Effect.andThen(send(bytes), answer) }
+    },
   )
-}
+
+/** A request over a kept connection. */
+const request = (origin: string, line: string, headers: ReadonlyArray<string> = [], body = "") =>
+  [
+    `${line} HTTP/1.1`,
+    `Host: ${new URL(origin).host}`,
+    ...headers,
+    ...(body === "" ? [] : ["Content-Type: application/json", `Content-Length: ${body.length}`]),
+    "",
+    body,
+  ].join("\r\n")
 
 /** An answer; requested again, as a client does, where the connection gave way to another one. */
 const asked = (ask: Effect.Effect<Reply>) =>
@@ -154,7 +184,9 @@ export const connectionCases = (nodeHttp: string): void =>
           // A new connection each time: one that a stalled listener had queued is reset when the listener opens again.
           yield* until(
             "an answer",
-            Effect.suspend(() => keptConnection(instance.origin())),
+            Effect.scoped(
+              Effect.flatMap(kept(instance.origin()), ({ ask }) => ask(request(instance.origin(), "GET /health"))),
+            ),
             (answer) => answer.startsWith("HTTP/1.1 200 "),
             60,
           )
@@ -178,7 +210,9 @@ export const connectionCases = (nodeHttp: string): void =>
     it.live("after SIGTERM a kept connection is answered 503, with what to do next", () =>
       Effect.gen(function* () {
         const { instance } = yield* fixture({ NODE_HTTP: nodeHttp })
-        const ask = keptConnection(instance.origin())
+        const origin = instance.origin()
+        const connection = yield* kept(origin)
+        const ask = connection.ask(request(origin, "GET /health"))
         assert.match(yield* ask, /^HTTP\/1.1 200 /)
         const ending = yield* Effect.forkChild(instance.end("SIGTERM"), { startImmediately: true })
         const last = yield* until("the last answer", ask, (answer) => !answer.startsWith("HTTP/1.1 200 "))
@@ -186,6 +220,55 @@ export const connectionCases = (nodeHttp: string): void =>
         assert.match(last, /\r\nretry-after: 1\r\n/i)
         assert.match(last, /\r\nconnection: close\r\n/i)
         assert.strictEqual(yield* Fiber.join(ending), 0)
+      }).pipe(Effect.scoped), 120_000)
+
+    it.live("after SIGTERM a body that is still arriving is answered 503, with what to do next", () =>
+      Effect.gen(function* () {
+        const { account, instance } = yield* fixture({ NODE_HTTP: nodeHttp })
+        const { api, key } = yield* account()
+        const origin = instance.origin()
+        const headers = [`Authorization: Bearer ${key}`, "Content-Type: application/json", "Content-Length: 100"]
+        const { answer, send } = yield* kept(origin)
+        yield* send(`${request(origin, "POST /v1/webhooks/", headers)}{`)
+        // Answered after what was sent before: the body is awaited by then.
+        for (let times = 0; times < 2; times++) {
+          assert.strictEqual((yield* api.get("/v1/webhooks/")).status, 200)
+        }
+        const ending = yield* Effect.forkChild(instance.end("SIGTERM"), { startImmediately: true })
+        const last = yield* answer
+        assert.match(last, /^HTTP\/1.1 503 /)
+        assert.match(last, /\r\nretry-after: 1\r\n/i)
+        assert.match(last, /\r\nconnection: close\r\n/i)
+        assert.match(last, /"code":"dependency_unavailable"/)
+        assert.strictEqual(yield* Fiber.join(ending), 0)
+      }).pipe(Effect.scoped), 120_000)
+
+    it.live("one connection serves 100 POSTs of 1 KB and of 100 KB, and goes on after refusals that read no body", () =>
+      Effect.gen(function* () {
+        const { account, instance } = yield* fixture({ NODE_HTTP: nodeHttp })
+        const { key } = yield* account()
+        const origin = instance.origin()
+        const known = [`Authorization: Bearer ${key}`]
+        const { ask } = yield* kept(origin)
+        const status = Effect.fnUntraced(function* (expected: number, line: string, headers: Array<string>, body = "") {
+          const answer = yield* ask(request(origin, line, headers, body))
+          const what = `${line}, ${body.length} bytes: ${answer.slice(0, 600)}`
+          assert.match(answer, new RegExp(`^HTTP/1.1 ${expected} `), what)
+          assert.notMatch(answer, /^connection: close/im, what)
+        })
+        for (const length of [1_000, 100_000]) {
+          const body = JSON.stringify({ filler: "x".repeat(length) })
+          // Read whole, and refused by the contract.
+          for (let n = 0; n < 100; n++) {
+            yield* status(422, "POST /v1/webhooks/", known, body)
+          }
+          for (let n = 0; n < 5; n++) {
+            yield* status(404, "POST /v1/nothing/", known, body)
+            yield* status(405, "POST /health", known, body)
+            yield* status(401, "POST /v1/webhooks/", [], body)
+            yield* status(200, "GET /v1/webhooks/", known)
+          }
+        }
       }).pipe(Effect.scoped), 120_000)
 
     it.live.each(["listener", "everything"])(
@@ -198,10 +281,18 @@ export const connectionCases = (nodeHttp: string): void =>
             { module: "test/e2e/support/BrokenMain.ts" },
           )
           yield* program.start()
-          yield* until("runtime.json", Effect.sync(() => existsSync(join(home, "runtime.json"))), (there) => there)
+          yield* until(
+            "runtime.json",
+            Effect.sync(() =>
+              existsSync(join(home, "runtime.json"))
+            ),
+            (there) =>
+              there,
+          )
           const code = yield* program.end("SIGUSR2" as NodeJS.Signals)
           assert.strictEqual(code, 1)
-          yield* until("the servers' end", left(home), (lines) => lines.length === 0, 30)
+          yield* until("the servers' end", left(home), (lines) =>
+            lines.length === 0, 30)
           assert.isFalse(existsSync(join(home, "runtime.json")))
         }).pipe(Effect.scoped),
       120_000,

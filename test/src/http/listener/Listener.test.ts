@@ -269,6 +269,26 @@ for (const nodeHttp of kinds) {
         yield* Fiber.join(stopping)
       })))
 
+    it.effect("answers a body that is still arriving with 503 as soon as it stops, and closes its connection", () =>
+      Effect.scoped(Effect.gen(function* () {
+        const { server, stop } = yield* started({ nodeHttp, lingerMillis: 100 })
+        const slow = yield* opened(server)
+        const other = yield* opened(server)
+        slow.send("POST /v1/strict HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n")
+        slow.send('Content-Length: 12\r\n\r\n{"na')
+        // Answered after what was sent before: the body is awaited by then.
+        for (let times = 0; times < 2; times++) {
+          other.send(get)
+          assert.match(yield* other.answered, /^HTTP\/1.1 200 /)
+        }
+        const stopping = yield* Effect.forkChild(stop, { startImmediately: true })
+        const { text } = yield* slow.closed
+        assert.match(text, /^HTTP\/1.1 503 [^]*"code":"dependency_unavailable"/)
+        assert.match(text, /\r\nretry-after: 1\r\n/i)
+        assert.match(text, /\r\nconnection: close\r\n/i)
+        yield* Fiber.join(stopping)
+      })))
+
     // Deno 2.9.6 gives the connection's handle up as soon as it is asked to end it in order, and throws in a listener of
     // the AbortSignal, where nothing can catch it, when it is then told to cut it. An uncaught error fails the run.
     it.effect.skipIf(nodeHttp || !("Deno" in globalThis))(

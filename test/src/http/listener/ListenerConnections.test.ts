@@ -133,6 +133,21 @@ it("young bodies give way only where their caller has more than a quarter of the
   expect(ended).toEqual(["a given up", "a", "b given up"])
 })
 
+it("a stop gives up incomplete bodies, those of later requests with the idle connections", () => {
+  const { connections, ended, upload } = uploads(8)
+  upload("a", "a").arrived()
+  upload("b", "b")
+  connections.stop()
+  expect(ended).toEqual(["b given up"])
+  const { connections: others, ended: theirs, open } = uploads(8)
+  const late = open("late")
+  others.stop()
+  others.requested(late)
+  others.awaits(late, "c", (stopping) => theirs.push(`late given up, ${stopping}`))
+  others.finishIdle()
+  expect(theirs).toEqual(["late given up, true"])
+})
+
 it("few connections beyond the limit wait for their last answer to be sent", () => {
   const { connections, ended, open, upload } = uploads(8)
   for (let n = 1; n <= 8; n++) upload(`a${n}`, "a")

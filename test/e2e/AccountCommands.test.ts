@@ -86,6 +86,10 @@ layer(Around.layer, { excludeTestServices: true, timeout: "2 minutes" })("comman
 
       const changed = yield* json(api_key, "webhooks", "update", made.id, "--description", "shop")
       assert.deepInclude(changed, { description: "shop", url, events: events.split(",") })
+      const honoring = yield* json(api_key, "webhooks", "update", made.id, "--honor-retry-after")
+      assert.deepInclude(honoring, { description: "shop", honor_retry_after: true })
+      const still = yield* json(api_key, "webhooks", "update", made.id, "--no-honor-retry-after")
+      assert.isFalse(still.honor_retry_after)
       assert.isFalse((yield* json(api_key, "webhooks", "pause", made.id)).is_active)
       assert.notInclude(yield* done(api_key, "webhooks", "list"), made.id)
       assert.include(yield* done(api_key, "webhooks", "list", "--paused"), made.id)

@@ -26,6 +26,11 @@ const description = Flag.String("description").pipe(
   Flag.optional,
 )
 
+const honorRetryAfter = Flag.Boolean("honor-retry-after").pipe(
+  Flag.withDescription("Lets Retry-After of a failed answer make the next attempt later"),
+  Flag.optional,
+)
+
 const columns = ({ description, events, health, id, url }: Webhook) => ({ id, health, url, events, description })
 
 const list = Command.make(
@@ -52,9 +57,10 @@ const show = Command.make(
 
 const create = Command.make(
   "create",
-  { url, events, description, json: jsonFlag },
-  Effect.fn("cli.webhooks.create")(function* ({ description, events, json, url }) {
-    const body = { url, events, description: Option.getOrNull(description) }
+  { url, events, description, honorRetryAfter, json: jsonFlag },
+  Effect.fn("cli.webhooks.create")(function* ({ description, events, honorRetryAfter, json, url }) {
+    const honor_retry_after = Option.getOrNull(honorRetryAfter)
+    const body = { url, events, description: Option.getOrNull(description), honor_retry_after }
     yield* printOne(yield* called((api, signal) => api.post("/v1/webhooks/", { body, signal })), json)
   }),
 ).pipe(
@@ -69,6 +75,7 @@ interface Change {
   readonly url?: string
   readonly events?: ReadonlyArray<EventType>
   readonly description?: string
+  readonly honor_retry_after?: boolean
   readonly is_active?: boolean
 }
 
@@ -79,12 +86,13 @@ const changed = Effect.fnUntraced(function* (id: string, json: boolean, body: Ch
 
 const update = Command.make(
   "update",
-  { id, url: Flag.optional(url), events: Flag.optional(events), description, json: jsonFlag },
-  Effect.fn("cli.webhooks.update")(({ description, events, id, json, url }) =>
+  { id, url: Flag.optional(url), events: Flag.optional(events), description, honorRetryAfter, json: jsonFlag },
+  Effect.fn("cli.webhooks.update")(({ description, events, honorRetryAfter, id, json, url }) =>
     changed(id, json, {
       ...Option.match(url, { onNone: () => ({}), onSome: (url) => ({ url }) }),
       ...Option.match(events, { onNone: () => ({}), onSome: (events) => ({ events }) }),
       ...Option.match(description, { onNone: () => ({}), onSome: (description) => ({ description }) }),
+      ...Option.match(honorRetryAfter, { onNone: () => ({}), onSome: (honor_retry_after) => ({ honor_retry_after }) }),
     })
   ),
 ).pipe(Command.withDescription("Changes what is given, and nothing else"))

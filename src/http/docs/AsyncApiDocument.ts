@@ -37,12 +37,13 @@ const schemaWriter = () => {
 /** RFC 7515, 7.1: a compact serialisation. */
 const token = { type: "string", pattern: "^[A-Za-z0-9_-]+\\.[A-Za-z0-9_-]+\\.[A-Za-z0-9_-]+$" }
 
-const headersOf = ({ by, orderedBy, stream }: ChannelSpec): DocumentJson => ({
+const headersOf = ({ by, orderedBy, signed, stream }: ChannelSpec): DocumentJson => ({
   type: "object",
   properties: {
     ...(by === "publishers" || stream === "RESULTS" || stream === "DELIVERIES" ? {} : {
       "Nats-Msg-Id": { type: "string", description: "The same for every repeat of a message, where it is there" },
     }),
+    ...(signed ? { "Content-Type": { const: "application/secevent+jwt" } } : {}),
     ...(orderedBy === undefined ? {} : {
       "Bailiwick-Seq": { type: "string", pattern: "^\\d+$", description: `Grows with each message of a ${orderedBy}` },
     }),

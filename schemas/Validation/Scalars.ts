@@ -100,7 +100,7 @@ export const QueryIntOr = (bounds: Bounds, otherwise: number) =>
 
 const advertisedBoolean = {
   type: "boolean",
-  description: "`true`, `t`, `yes`, `y`, `on` and `1` are taken for true, their opposites for false, in any case.",
+  description: "`t`, `yes`, `y`, `on`, `1` are true, their opposites false, in any case.",
 }
 
 const queryBoolean = (advertised: { readonly default?: boolean }) =>

@@ -193,11 +193,21 @@ const patternOf = (paths: ReadonlyArray<ReadonlyArray<string>>): string =>
     return `${first}(_${rest.length === 1 ? pattern : `(${pattern})`})?`
   }).join("|")
 
-/** Their paths, without `/v1/`, with `_` for a slash and for a slash with a parameter. */
-const keyedPattern = () =>
-  patternOf(
-    operations.filter(isKeyed).map(({ path }) => path.slice("/v1/".length).replaceAll(/\/(\{\w+\})?/g, "_").split("_")),
-  )
+/** The words of a path without `/v1/`, with `_` for a slash and for a slash with a parameter. */
+const wordsOf = ({ path }: Operation) => path.slice("/v1/".length).replaceAll(/\/(\{\w+\})?/g, "_").split("_")
+
+/** Their paths; where all POSTs with a beginning are keyed, the beginning alone. */
+const keyedPattern = () => {
+  const posts = operations.filter(({ method }) => method === "POST")
+  const others = posts.filter((one) => !isKeyed(one)).map(wordsOf)
+  const paths = posts.filter(isKeyed).map(wordsOf).map((words) => {
+    const alone = words.findIndex((_, n) =>
+      !others.some((other) => words.slice(0, n + 1).every((w, i) => other[i] === w))
+    )
+    return alone === -1 || alone === words.length - 1 ? words : [...words.slice(0, alone + 1), ".*"]
+  })
+  return patternOf([...new Map(paths.map((words) => [words.join("_"), words])).values()])
+}
 
 /** The text of KeyedPaths.ts. */
 export const clientKeyedPaths = (): string =>

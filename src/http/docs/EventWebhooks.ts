@@ -29,7 +29,7 @@ const parameters: JsonObject = {
 
 const responses: JsonObject = {
   "2XX": { description: "Taken: the delivery has ended" },
-  default: { description: "Not taken, as no answer within ten seconds: tried again, eight times in all" },
+  default: { description: "Not taken: tried again, eight times in all" },
 }
 
 const pascal = (type: string) => type.replaceAll(/(?:^|[._])([a-z])/g, (_, letter: string) => letter.toUpperCase())

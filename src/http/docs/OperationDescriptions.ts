@@ -66,12 +66,12 @@ export const descriptions: Readonly<Record<string, string>> = {
   proposeAccessGrantReview:
     "The Access has to be active at exactly that version, and has one review at a time. The proposal counts for 7 days.",
   approveAccessGrantReview:
-    "By an administrator who is independent of the Sponsor. `If-Match` lets it happen only to the evidence that was seen. Counts for 365 days, and makes no Access. With `dry_run` nothing changes: 204 says that it would be accepted now, a problem why not.",
+    "By an administrator who is independent of the Sponsor. `If-Match` lets it happen only to the evidence that was seen. Counts for 365 days, and makes no Access. `dry_run` changes nothing: 204, or what refuses it.",
   revokeAccessGrantReview: "By an effective administrator, or the proposing Sponsor while it is proposed.",
   proposeLifecycleServiceGrant: "One to four capabilities, in the project's environment, for at most 365 days.",
   listLifecycleServiceGrants: 'A plain array, ascending by id; `Link` with `rel="next"` where the page is full.',
   approveLifecycleServiceGrant:
-    "Another version than `expected_version` is 409 `version_conflict`. With `dry_run` nothing changes: 204 says that it would be accepted now, a problem why not.",
+    "Another version than `expected_version` is 409 `version_conflict`. `dry_run` changes nothing: 204, or what refuses it.",
   revokeLifecycleServiceGrant: "Takes effect with its commit. A revocation is never refused for being late.",
   operations:
     "`failed` where anything failed or is ambiguous, else `pending` where anything waits, else `effective`. Counts are limited to what the caller can see.",
@@ -152,7 +152,7 @@ export const descriptions: Readonly<Record<string, string>> = {
   listProjectEvents: "What the project's products receive, signed or not yet.",
   listPolicyReviews: "A review names the roles that sign, and who has signed.",
   approvePolicyReview:
-    "Different people sign, never the author. A role that is not required, or has signed, is 409. With `dry_run` nothing changes: 204 says that it would be accepted now, a problem why not.",
+    "Different people sign, never the author. A role that is not required, or has signed, is 409. `dry_run` changes nothing: 204, or what refuses it.",
   declinePolicyReview: "Ends the review, and its request with it.",
 
   consoleSession: "The console's own first request; other clients use `GET /v1/me` or `GET /v1/account`.",

@@ -136,9 +136,13 @@ export const documentedMessages = Effect.fnUntraced(function* (
   return {
     check: Effect.fnUntraced(function* (api: ApiClient) {
       const { json, status, text } = yield* api.get("/v1/asyncapi.json")
-      assert.strictEqual(status, 200, text)
-      documented = read.get(text) ?? reading(json)
-      read.set(text, documented)
+      // The version before this one, which the test of upgrades starts, has no such document.
+      if (status === 404) documented = { fault: () => null }
+      else {
+        assert.strictEqual(status, 200, text)
+        documented = read.get(text) ?? reading(json)
+        read.set(text, documented)
+      }
       for (const message of waiting.splice(0)) judge(message)
     }),
   }

@@ -36,6 +36,10 @@ const key = (page: Page, name: Key) => Effect.promise(() => page.keyboard.press(
 const enter = (page: Page, words: string) =>
   text(page, words).pipe(Effect.andThen(tabTo(page, words)), Effect.andThen(key(page, "Enter")))
 
+/** Presses Enter on a button that opens a dialog, and waits for that. */
+const opens = (page: Page, words: string) =>
+  Effect.andThen(enter(page, words), Effect.promise(() => page.waitForSelector("dialog[open]")))
+
 /** Goes to a field, and types. */
 const type = (page: Page, label: string, value: string) =>
   Effect.andThen(tabTo(page, label), Effect.promise(() => page.keyboard.type(value)))
@@ -70,18 +74,18 @@ layer(stage, { excludeTestServices: true, timeout: "4 minutes" })("the console b
   it.effect("a review is proposed, and decided after a look at its dialog that Escape closes", () =>
     Effect.gen(function* () {
       const sam = yield* signedIn("Sam", "/console/reviews")
-      yield* enter(sam, "Propose…")
+      yield* opens(sam, "Propose…")
       yield* type(sam, "Reason", reason)
       yield* enter(sam, "Propose the review")
       yield* text(sam, "Every active Access has a review.")
 
       const ada = yield* signedIn("Ada", "/console/reviews")
-      yield* enter(ada, "Approve…")
+      yield* opens(ada, "Approve…")
       yield* text(ada, "Sam vouches for Pat")
       yield* key(ada, "Escape")
       yield* Effect.promise(() => ada.waitForFunction(() => document.querySelector("dialog[open]") === null))
       assert.strictEqual(yield* Effect.promise(() => focused(ada)), "Approve…", "the focus is given back")
-      yield* key(ada, "Enter")
+      yield* opens(ada, "Approve…")
       yield* type(ada, "Reason", reason)
       yield* enter(ada, "Approve")
       yield* text(ada, "Revoke…")

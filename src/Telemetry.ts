@@ -2,6 +2,7 @@
 import { Cause, Console, Effect, Layer, Logger, type LogLevel, References } from "effect"
 import type { AppConfig } from "./AppConfig.ts"
 import { printable } from "./cli/EscapeControls.ts"
+import { measuredRequests } from "./http/edge/RequestMetrics.ts"
 import { unheard } from "./process/StdioErrors.ts"
 
 const levels: Record<AppConfig["logLevel"], LogLevel.LogLevel> = {
@@ -44,7 +45,9 @@ const traces = ({ otlp }: AppConfig) =>
     : Layer.unwrap(Effect.map(exporters, ({ traces }) => traces(otlp)))
 
 const metrics = ({ host, metricsPort }: AppConfig) =>
-  metricsPort === null ? Layer.empty : Layer.unwrap(Effect.map(exporters, ({ metrics }) => metrics(host, metricsPort)))
+  metricsPort === null
+    ? Layer.empty
+    : Layer.merge(Layer.unwrap(Effect.map(exporters, ({ metrics }) => metrics(host, metricsPort))), measuredRequests)
 
 /** Provides the program's loggers first, so that an exporter of logs is added to them. */
 export const telemetry = (config: AppConfig) =>

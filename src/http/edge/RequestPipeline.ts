@@ -36,6 +36,7 @@ import { mediaTypeOf } from "./MediaTypes.ts"
 import { RefusedCredentials } from "./RefusedCredentials.ts"
 import { RejectionAudit } from "./RejectionAudit.ts"
 import { accepted, RequestActor } from "./RequestActor.ts"
+import { RequestMetrics } from "./RequestMetrics.ts"
 import { RequestOutcome } from "./RequestOutcome.ts"
 import { instanceOf, type Matched, type Routes } from "./Routes.ts"
 
@@ -167,6 +168,7 @@ export const make = Effect.fnUntraced(function* ({ fastReads, routes, running, s
   const refusals = yield* RejectionAudit
   const refused = yield* RefusedCredentials
   const fence = yield* VersionFence
+  const begin = yield* RequestMetrics
   const { addressOf } = yield* Clients
 
   const allow = (request: HttpServerRequest.HttpServerRequest) => [...routes.methods(request.url), "OPTIONS"].join(", ")
@@ -251,6 +253,7 @@ export const make = Effect.fnUntraced(function* ({ fastReads, routes, running, s
       const auditedAs = chosen ? ofClient(requestId) : requestId
       const matched = routes.find(request.method, request.url)
       const route = matched?.template ?? null
+      const measured = begin?.(request.method, route)
       const current = { actor: null as string | null, accepted: false, charged: null as string | null }
       const outcome = { code: null as string | null }
       const context = Context.make(CurrentRequest, { requestId: auditedAs, route }).pipe(
@@ -269,7 +272,10 @@ export const make = Effect.fnUntraced(function* ({ fastReads, routes, running, s
             response,
           )
         ),
-        Effect.tap((response) => Effect.annotateCurrentSpan("http.response.status_code", response.status)),
+        Effect.tap((response) => {
+          measured?.(response.status)
+          return Effect.annotateCurrentSpan("http.response.status_code", response.status)
+        }),
         Effect.annotateLogs({ request_id: auditedAs, route }),
         Effect.withSpan(`${request.method} ${route ?? "unknown"}`, {
           kind: "server",

@@ -3,6 +3,7 @@ import { Cause, Console, Effect, Layer, Logger, type LogLevel, References } from
 import type { AppConfig } from "./AppConfig.ts"
 import { printable } from "./cli/EscapeControls.ts"
 import { measuredRequests } from "./http/edge/RequestMetrics.ts"
+import { measuredEventLoop } from "./process/EventLoopLag.ts"
 import { unheard } from "./process/StdioErrors.ts"
 
 const levels: Record<AppConfig["logLevel"], LogLevel.LogLevel> = {
@@ -45,9 +46,11 @@ const traces = ({ otlp }: AppConfig) =>
     : Layer.unwrap(Effect.map(exporters, ({ traces }) => traces(otlp)))
 
 const metrics = ({ host, metricsPort }: AppConfig) =>
-  metricsPort === null
-    ? Layer.empty
-    : Layer.merge(Layer.unwrap(Effect.map(exporters, ({ metrics }) => metrics(host, metricsPort))), measuredRequests)
+  metricsPort === null ? Layer.empty : Layer.mergeAll(
+    Layer.unwrap(Effect.map(exporters, ({ metrics }) => metrics(host, metricsPort))),
+    measuredRequests,
+    measuredEventLoop,
+  )
 
 /** Provides the program's loggers first, so that an exporter of logs is added to them. */
 export const telemetry = (config: AppConfig) =>

@@ -137,7 +137,11 @@ const ground = (config: AppConfig, places: BackingServices) =>
     Layer.provideMerge(Outbox.layer),
     Layer.provideMerge(WakeUps.layer),
     Layer.provideMerge(Layer.mergeAll(
-      Bus.layer({ url: places.natsUrl, ...(config.natsCreds === null ? {} : { credsFile: config.natsCreds }) }),
+      Bus.layer({
+        url: places.natsUrl,
+        ...(config.natsCreds === null ? {} : { credsFile: config.natsCreds }),
+        ...(config.natsReplicas === null ? {} : { replicas: config.natsReplicas }),
+      }),
       Vault.layer({ file: config.keysFile ?? "", ...(config.keys === null ? {} : { keys: config.keys }) }),
       Outbound.layer({
         allowedCidrs: config.allowedCidrs ?? [],

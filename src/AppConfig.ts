@@ -52,12 +52,14 @@ export const originAt = ({ host, port }: { readonly host: string; readonly port:
   `http://${host.includes(":") ? `[${host}]` : host}:${port}`
 
 /** Refuses an option for an external server whose URL is missing: the embedded server would silently take its place. */
-const serverFault = ({ databaseOwnerUrl, databaseUrl, natsCreds, natsUrl }: Values): string | null => {
-  const needed = (one: "databaseUrl" | "natsUrl", beside: "databaseOwnerUrl" | "natsCreds") =>
+const serverFault = ({ databaseOwnerUrl, databaseUrl, natsCreds, natsReplicas, natsUrl }: Values): string | null => {
+  const needed = (one: "databaseUrl" | "natsUrl", beside: "databaseOwnerUrl" | "natsCreds" | "natsReplicas") =>
     `${variables[one].name}: is needed beside ${variables[beside].name}, for example ` +
     `${variables[one].name}=${variables[one].example}`
   if (databaseOwnerUrl !== null && databaseUrl === null) return needed("databaseUrl", "databaseOwnerUrl")
-  return natsCreds !== null && natsUrl === null ? needed("natsUrl", "natsCreds") : null
+  if (natsUrl !== null) return null
+  if (natsCreds !== null) return needed("natsUrl", "natsCreds")
+  return natsReplicas !== null && natsReplicas > 1 ? needed("natsUrl", "natsReplicas") : null
 }
 
 export interface AppConfig extends

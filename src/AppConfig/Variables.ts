@@ -80,6 +80,7 @@ export const variables = {
     example: "nats://127.0.0.1:4222",
   },
   natsCreds: { name: "NATS_CREDS", parse: optional(readable), fallback: null, example: "/etc/bailiwick/nats.creds" },
+  natsReplicas: { name: "NATS_REPLICAS", parse: optional(int(1, 5)), fallback: null, example: "3" },
   publicUrl: {
     name: "PUBLIC_URL",
     parse: optional(origin),

@@ -70,6 +70,7 @@ export const natsUrl = ({ config, runtime }: Instance): Option.Option<Redacted.R
 export const configOf = ({ config }: Instance, url: Redacted.Redacted) => ({
   url,
   ...(config.natsCreds === null ? {} : { credsFile: config.natsCreds }),
+  ...(config.natsReplicas === null ? {} : { replicas: config.natsReplicas }),
 })
 
 /** The broker's URL and credentials; fails where no broker is known. */

@@ -22,6 +22,25 @@ export const isOlder = (a: string, b: string): boolean => {
 
 const deadlineMillis = 3_000
 
+/** The first version with `sync_interval: always`: older ones sync what they acknowledged every two minutes. */
+const syncsSince = "2.10"
+
+/** What a power failure of the broker costs. A client cannot see whether a server syncs each message. */
+export const replicasFound = (least: number, version: string) => {
+  if (least > 1) return ok("replicas", `${least} servers keep each stream`)
+  const lost =
+    "a power failure loses the email events and directory messages of two minutes that no process had taken " +
+    "(PostgreSQL has everything else)"
+  const remedy = "three servers and NATS_REPLICAS=3"
+  return isOlder(version, syncsSince)
+    ? warn(
+      "replicas",
+      `one server keeps each stream and cannot sync each message: ${lost}`,
+      `${remedy}, or 2.10 or newer`,
+    )
+    : ok("replicas", `one server keeps each stream: without its sync_interval: always, ${lost}`)
+}
+
 /** Whether no server answers, but one of them accepts connections. */
 const isSilent = Effect.fnUntraced(function* (url: Redacted.Redacted) {
   const servers = Redacted.value(url).split(",").flatMap((text) => URL.parse(text.trim()) ?? [])
@@ -70,11 +89,13 @@ export const brokerChecks = (url: Redacted.Redacted) =>
     }
     const marks = yield* Effect.forEach(streamNames, (name) => Effect.result(bus.mark(name)), { concurrency: 4 })
     const missing = streamNames.filter((_, i) => Result.isFailure(marks[i]!))
+    const least = Math.min(...marks.map((mark) => Result.isSuccess(mark) ? mark.success.replicas : Infinity))
     const messages = marks.reduce((sum, mark) => sum + (Result.isSuccess(mark) ? mark.success.lastSeq : 0), 0)
     return [
       broker,
       missing.length === 0
         ? ok("streams", `${streamNames.length} streams took ${messages} messages so far`)
         : fail("streams", `${missing.join(", ")} cannot be read`, "look at this user's rights on $JS.API"),
+      ...(missing.length < streamNames.length ? [replicasFound(least, version)] : []),
     ]
   })

@@ -14,7 +14,7 @@ import { join } from "node:path"
 import { dismiss, type Ended, type Farewell, lastLines, serve } from "./ChildProcess.ts"
 import { attempting, EmbeddedError } from "./EmbeddedError.ts"
 import { prepare, writePrivate } from "./Home.ts"
-import { natsBinary } from "./NatsBinary.ts"
+import { natsBinary, syncsAlways } from "./NatsBinary.ts"
 import { ask } from "./NatsProbe.ts"
 import { freePort } from "./FreePorts.ts"
 import { commandLine, isAlive, stranger } from "./ProcessTable.ts"
@@ -60,12 +60,12 @@ const credentialOf = (home: string, { accounts }: NatsOptions): Readonly<Record<
   return account === undefined ? { auth_token: tokenOf(home) } : { user: account.user, pass: account.password }
 }
 
-const settings = (folder: string, port: number, token: string, { accounts, tls }: NatsOptions) =>
+const settings = (folder: string, port: number, token: string, sync: boolean, { accounts, tls }: NatsOptions) =>
   [
     `listen: "127.0.0.1:${port}"`,
     `pid_file: ${JSON.stringify(join(folder, "pid"))}`,
     `max_payload: 1MB`,
-    `jetstream { store_dir: ${JSON.stringify(folder)} }`,
+    `jetstream { store_dir: ${JSON.stringify(folder)}${sync ? ", sync_interval: always" : ""} }`,
     ...(tls === undefined
       ? []
       : [`tls { cert_file: ${JSON.stringify(tls.cert)}, key_file: ${JSON.stringify(tls.key)}, timeout: 15 }`]),
@@ -118,7 +118,7 @@ const launch = Effect.fnUntraced(function* (program: string, home: string, port:
   const conf = join(folder, "nats.conf")
   const log = join(home, "nats.log")
   yield* clear(folder, conf)
-  writePrivate(conf, settings(folder, port, tokenOf(home), options))
+  writePrivate(conf, settings(folder, port, tokenOf(home), yield* syncsAlways(program), options))
   const child = yield* serve({ file: program, args: ["-c", conf], cwd: folder }, log, farewell)
   const failed = Effect.flatMap(child.exited, () => {
     const output = lastLines(readFileSync(log, "utf8"))

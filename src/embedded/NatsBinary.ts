@@ -113,6 +113,16 @@ const keep = (program: string, cached: string) => {
   renameSync(unfinished, cached)
 }
 
+/**
+ * Whether this nats-server knows `sync_interval: always`, with which acknowledged messages are on disk. Older ones than
+ * 2.10 refuse a configuration that has it.
+ */
+export const syncsAlways = (program: string): Effect.Effect<boolean, EmbeddedError> =>
+  Effect.map(run({ file: program, args: ["--version"], cwd: "/" }), (said) => {
+    const [, major, minor] = /v(\d+)\.(\d+)/.exec(said) ?? []
+    return Number(major) > 2 || Number(major) === 2 && Number(minor) >= 10
+  })
+
 /** The path of nats-server; on the first start of a user on Debian or Ubuntu this takes some seconds. */
 export const natsBinary = Effect.fn("NatsBinary.find")(function* (home: string) {
   const installed = onPath()

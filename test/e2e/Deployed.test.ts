@@ -6,11 +6,11 @@ import { PgClient } from "@effect/sql-pg"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
 import { Reactivity } from "effect/reactivity"
-import { execFileSync, spawnSync } from "node:child_process"
+import { spawnSync } from "node:child_process"
 import { mkdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import process from "node:process"
-import { natsBinary } from "../../src/embedded/NatsBinary.ts"
+import { natsBinary, syncsAlways } from "../../src/embedded/NatsBinary.ts"
 import { freePort } from "../../src/embedded/FreePorts.ts"
 import { makeAuthority } from "../services/platform/Outbound/Certificates.ts"
 import { ownPostgres } from "../support/OwnPostgres.ts"
@@ -63,12 +63,6 @@ const postgres = Effect.fnUntraced(function* (secrets: Readonly<Record<string, s
   return new URL(Redacted.value(ownerUrl)).host
 })
 
-/** Whether this server knows all settings of nats.conf: Debian 12 has an older one. */
-const isOld = (program: string) => {
-  const [, major, minor] = /v(\d+)\.(\d+)/.exec(execFileSync(program, ["--version"], { encoding: "utf8" }))!.map(Number)
-  return major! < 2 || major === 2 && minor! < 10
-}
-
 /** nats-server, started by the command of compose.yaml on the shipped files. */
 const broker = Effect.fnUntraced(function* (folder: string, secrets: string) {
   const program = yield* Effect.orDie(natsBinary(folder))
@@ -80,7 +74,8 @@ const broker = Effect.fnUntraced(function* (folder: string, secrets: string) {
   })
   const path = join(folder, "nats.conf")
   writeFileSync(join(folder, "nats-users.conf"), shipped("nats-users.conf"))
-  const old = isOld(program)
+  // Debian 12 has an older one.
+  const old = !(yield* Effect.orDie(syncsAlways(program)))
   writeFileSync(path, old ? conf.replace("sync_interval: always\n", "") : conf)
   if (old) console.log("sync_interval: always was not tried: this nats-server is older than 2.10")
   const bin = join(folder, "bin")

@@ -21,6 +21,7 @@ const wrong: Record<string, ReadonlyArray<string>> = {
     ...["http://hunter2@host", "ws://host:4222", "nats://%zz@host"],
     ...["nats://a:4222,http://hunter2@b", "nats://a:4222,"],
   ],
+  NATS_REPLICAS: ["0", "6", "three"],
   NATS_CREDS: ["/nowhere/hunter2.creds"],
   HOST: ["two names", "[::1]", "http://host"],
   CLUSTER_HOST: ["two names"],
@@ -154,6 +155,7 @@ describe("AppConfig", () => {
             : {
               ...(name === "SMTP_URL" ? { MAIL_FROM: "no-reply@mail.example" } : {}),
               ...(name === "DATABASE_OWNER_URL" ? { DATABASE_URL: "postgres://db/b" } : {}),
+              ...(name === "NATS_REPLICAS" ? { NATS_URL: "nats://127.0.0.1:4222" } : {}),
             }
           yield* from({ [name]: example, ...rest })
         }
@@ -194,6 +196,8 @@ describe("AppConfig", () => {
         "DATABASE_URL=postgres://user:password@127.0.0.1:5432/bailiwick",
       ])
       const [creds] = yield* faultsOf({ NATS_CREDS: here })
+      const [replicas] = yield* faultsOf({ NATS_REPLICAS: "3" })
+      assert.match(replicas!, /^NATS_URL: is needed beside NATS_REPLICAS, for example NATS_URL=nats:/)
       assert.match(creds!, /^NATS_URL: is needed beside NATS_CREDS, for example NATS_URL=nats:/)
     }))
 

@@ -62,6 +62,9 @@ const connection = (url: Redacted.Redacted, inboxPrefix?: string): Effect.Effect
         maxReconnectAttempts: -1,
         reconnectTimeWait: 100,
         reconnectJitter: 10,
+        // A server that is frozen answers no ping: another one of its cluster takes its place.
+        pingInterval: 2_000,
+        maxPingOut: 2,
       })
     }),
     (nc) => Effect.promise(() => nc.close().catch(() => {})),

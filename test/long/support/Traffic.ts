@@ -41,14 +41,26 @@ export const traffic = Effect.fnUntraced(function* (fixture: ProgramFixture) {
   const acknowledged: Array<MailEvent> = []
   let made = 0
 
+  const fresh = (count: number) =>
+    Array.from({ length: count }, () => mailEvent(account.id, String(made), typeOf(made++)))
+
   /** Publishes `count` new events; acknowledged ones are added to the expected events. */
   const publish = Effect.fnUntraced(function* (count: number) {
-    const events = Array.from({ length: count }, () => mailEvent(account.id, String(made), typeOf(made++)))
+    const events = fresh(count)
     const taken = yield* fixture.feed.events(events, 10_000)
     acknowledged.push(...taken)
     return taken
   })
-  return { account, target, hooks, acknowledged, publish }
+  /** Publishes `count` new events, and again what is not acknowledged, until everything is. */
+  const insist = Effect.fnUntraced(function* (count: number) {
+    const events = fresh(count)
+    for (let left = events; left.length > 0;) {
+      const taken = new Set(yield* fixture.feed.events(left, 2_000))
+      left = left.filter((event) => !taken.has(event))
+    }
+    acknowledged.push(...events)
+  })
+  return { account, target, hooks, acknowledged, publish, insist }
 })
 
 export type Traffic = Effect.Success<ReturnType<typeof traffic>>

@@ -12,6 +12,8 @@ export interface BusConfig {
   readonly url: Redacted.Redacted
   /** A NATS credentials file (NATS_CREDS). */
   readonly credsFile?: string
+  /** How many servers keep each stream at least (NATS_REPLICAS); 1 by default. */
+  readonly replicas?: number
 }
 
 const optionsOf = (config: BusConfig): ConnectionOptions & NodeConnectionOptions => {
@@ -39,6 +41,8 @@ const optionsOf = (config: BusConfig): ConnectionOptions & NodeConnectionOptions
 const delay = (millis: number) => new Promise<void>((resolve) => setTimeout(resolve, millis).unref())
 
 export interface BusConnection {
+  /** How many servers keep each stream at least. */
+  readonly replicas: number
   /** The live connection, or null while there is none. */
   readonly live: () => NatsConnection | null
   /** Waits until there is a live connection. */
@@ -102,6 +106,7 @@ export const makeConnection = Effect.fnUntraced(function* (config: BusConfig) {
     current === null ? Effect.andThen(up.await, get) : Effect.succeed(current)
   )
   return {
+    replicas: config.replicas ?? 1,
     live: () => current,
     get,
     epoch: () => epoch,

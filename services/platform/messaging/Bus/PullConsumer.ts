@@ -110,7 +110,7 @@ export const makePuller = (connection: BusConnection, spec: ConsumerSpec, batch:
   const run = Effect.gen(function* () {
     const nc = yield* connection.get
     const epoch = connection.epoch()
-    yield* Effect.tryPromise(() => keepConsumer(nc, spec))
+    yield* Effect.tryPromise(() => keepConsumer(nc, spec, connection.replicas))
     const reason = yield* session(nc, epoch)
     yield* Effect.logDebug(`${spec.stream}/${spec.durable} begins a new session: ${reason}`)
     yield* Effect.sleep("50 millis")

@@ -34,19 +34,23 @@ export const managerOf = (nc: NatsConnection): Promise<JetStreamManager> =>
 /** The longer of two durations; 0 means no end. */
 const longer = (a: number, b: number) => a === 0 || b === 0 ? 0 : Math.max(a, b)
 
-const widened = (is: StreamConfig, name: StreamName): Partial<StreamConfig> | null => {
+const widened = (is: StreamConfig, name: StreamName, replicas: number): Partial<StreamConfig> | null => {
   const { subjects, maxAgeMillis } = BusStreams[name]
   const missing = subjects.filter((subject) => !is.subjects.includes(subject))
   const max_age = longer(is.max_age, nanos(maxAgeMillis))
   const duplicate_window = Math.max(is.duplicate_window, nanos(duplicateWindowMillis))
-  const same = missing.length === 0 && max_age === is.max_age && duplicate_window === is.duplicate_window &&
+  const num_replicas = Math.max(is.num_replicas, replicas)
+  const same = missing.length === 0 && num_replicas === is.num_replicas && max_age === is.max_age &&
+    duplicate_window === is.duplicate_window &&
     is.discard === DiscardPolicy.New
-  return same ? null : { subjects: [...is.subjects, ...missing], max_age, duplicate_window, discard: DiscardPolicy.New }
+  return same
+    ? null
+    : { subjects: [...is.subjects, ...missing], max_age, duplicate_window, num_replicas, discard: DiscardPolicy.New }
 }
 
-const keepStream = async (jsm: JetStreamManager, name: StreamName): Promise<void> => {
+const keepStream = async (jsm: JetStreamManager, name: StreamName, replicas: number): Promise<void> => {
   try {
-    const change = widened((await jsm.streams.info(name)).config, name)
+    const change = widened((await jsm.streams.info(name)).config, name, replicas)
     if (change !== null) await jsm.streams.update(name, change)
   } catch (error) {
     if (!isMissing(error)) throw error
@@ -57,16 +61,20 @@ const keepStream = async (jsm: JetStreamManager, name: StreamName): Promise<void
       retention: RetentionPolicy.Limits,
       discard: DiscardPolicy.New,
       storage: StorageType.File,
+      num_replicas: replicas,
       max_age: nanos(maxAgeMillis),
       duplicate_window: nanos(duplicateWindowMillis),
     })
   }
 }
 
-/** Makes and widens every stream; several processes may do so at once. */
-export const keepStreams = async (nc: NatsConnection): Promise<void> => {
+/**
+ * Makes and widens every stream, to `replicas` servers at least; several processes may do so at once. The broker refuses
+ * more replicas than it has servers.
+ */
+export const keepStreams = async (nc: NatsConnection, replicas = 1): Promise<void> => {
   const jsm = await managerOf(nc)
-  await Promise.all(streamNames.map((name) => keepStream(jsm, name)))
+  await Promise.all(streamNames.map((name) => keepStream(jsm, name, replicas)))
 }
 
 export interface ConsumerSpec {
@@ -82,9 +90,9 @@ export interface ConsumerSpec {
 }
 
 /** Makes the stream where it is missing and the durable pull consumer with exactly this configuration. */
-export const keepConsumer = async (nc: NatsConnection, spec: ConsumerSpec): Promise<void> => {
+export const keepConsumer = async (nc: NatsConnection, spec: ConsumerSpec, replicas: number): Promise<void> => {
   const jsm = await managerOf(nc)
-  await keepStream(jsm, spec.stream)
+  await keepStream(jsm, spec.stream, replicas)
   const changeable = { ack_wait: nanos(spec.ackWaitMillis), max_ack_pending: spec.maxAckPending }
   const config: Partial<ConsumerConfig> = {
     durable_name: spec.durable,

@@ -14,7 +14,7 @@ export const streamRepair = Effect.fnUntraced(function* (connection: BusConnecti
   let healing: Promise<void> | null = null
 
   const keep = (nc: NatsConnection): Promise<void> =>
-    healing ??= keepStreams(nc).then(() => void (fault = null), (error) => {
+    healing ??= keepStreams(nc, connection.replicas).then(() => void (fault = null), (error) => {
       fault = error instanceof Error ? error.message : String(error)
       throw error
     }).finally(() => void (healing = null))

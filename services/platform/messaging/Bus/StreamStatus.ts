@@ -10,12 +10,14 @@ export interface StreamMark {
   readonly lastSeq: number
   /** The server, or in a cluster the stream's leader. */
   readonly server: string
+  /** How many servers keep the stream. */
+  readonly replicas: number
 }
 
 export const markOf = async (nc: NatsConnection, stream: StreamName): Promise<StreamMark> => {
-  const { created, state, cluster } = await (await managerOf(nc)).streams.info(stream)
+  const { config, created, state, cluster } = await (await managerOf(nc)).streams.info(stream)
   const server = cluster?.name === undefined ? nc.info?.server_id : cluster.leader
-  return { created, lastSeq: state.last_seq, server: server ?? "" }
+  return { created, lastSeq: state.last_seq, server: server ?? "", replicas: config.num_replicas }
 }
 
 /** All consumers of a stream, with the number of messages that each has yet to get; 256 at most. */

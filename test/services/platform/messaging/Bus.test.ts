@@ -83,6 +83,16 @@ describe("Bus", () => {
       assert.strictEqual(yield* bus.status, "ok")
     })))
 
+  it.live("says why it has no streams where the broker has fewer servers than replicas are wanted", () =>
+    Effect.gen(function* () {
+      const { url } = yield* TestBus.make
+      yield* Effect.gen(function* () {
+        const bus = yield* Bus
+        assert.match((yield* Effect.flip(bus.heal)).detail, /replicas > 1 not supported in non-clustered mode/)
+        assert.strictEqual(yield* bus.status, "fail")
+      }).pipe(Effect.provide(Bus.layer({ url, replicas: 3 })))
+    }))
+
   it.live("refuses a message that would close the shared connection, which lives on", () =>
     onOwn(Effect.gen(function* () {
       const bus = yield* Bus

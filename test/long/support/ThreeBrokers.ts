@@ -1,8 +1,7 @@
-/** A cluster of three nats-servers on loopback ports, each of which may be killed, frozen and started again. */
+/** A cluster of three nats-servers on loopback ports, each of which may be killed and started again. */
 import { Effect, Exit, Redacted, Scope } from "effect"
 import { mkdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import process from "node:process"
 import * as ChildProcess from "../../../src/embedded/ChildProcess.ts"
 import { freePort } from "../../../src/embedded/FreePorts.ts"
 import { prepare } from "../../../src/embedded/Home.ts"
@@ -12,14 +11,9 @@ import { home as emptyHome } from "../../support/Processes.ts"
 export interface ClusterMember {
   readonly name: string
   readonly url: Redacted.Redacted
-  /** Where it keeps its streams. */
-  readonly store: string
   readonly start: Effect.Effect<void>
   /** SIGKILL, and wait for its end. */
   readonly kill: Effect.Effect<void>
-  /** SIGSTOP: the others see a partition. */
-  readonly freeze: Effect.Effect<void>
-  readonly thaw: Effect.Effect<void>
 }
 
 const names = ["one", "two", "three"] as const
@@ -48,11 +42,7 @@ export const threeBrokers = Effect.gen(function* () {
         `authorization { token: "${token}", timeout: 15 }`,
       ].join("\n"),
     )
-    let running: { readonly scope: Scope.Closeable; readonly pid: number } | null = null
-    const signal = (name: NodeJS.Signals) =>
-      Effect.sync(() => {
-        if (running !== null) process.kill(running.pid, name)
-      })
+    let running: { readonly scope: Scope.Closeable } | null = null
     const kill = Effect.suspend(() => {
       if (running === null) return Effect.void
       const { scope } = running
@@ -62,20 +52,17 @@ export const threeBrokers = Effect.gen(function* () {
     yield* Effect.addFinalizer(() => kill)
     const start = Effect.gen(function* () {
       const scope = yield* Scope.make()
-      const child = yield* ChildProcess.serve({ file, args: ["-c", conf], cwd: folder }, join(folder, "nats.log"), [
+      yield* ChildProcess.serve({ file, args: ["-c", conf], cwd: folder }, join(folder, "nats.log"), [
         ["SIGKILL", "5 seconds"],
       ]).pipe(Scope.provide(scope), Effect.orDie)
-      running = { scope, pid: child.pid }
+      running = { scope }
     })
     yield* start
     members.push({
       name,
-      store,
       start,
       kill,
       url: Redacted.make(`nats://${token}@127.0.0.1:${client}`),
-      freeze: signal("SIGSTOP"),
-      thaw: signal("SIGCONT"),
     })
   }
   return { members, url: members.map(({ url }) => Redacted.value(url)).join(",") }

@@ -105,11 +105,14 @@ layer(Around.layer, { excludeTestServices: true, timeout: "2 minutes" })("over H
       assert.match(made.json.secret, /^whsec_[A-Za-z0-9+/]{43}=$/)
       const [listed] = (yield* api.get("/v1/webhooks/")).json
       assert.deepStrictEqual(Object.keys(listed).sort(), [
+        "basic_auth",
         "created_at",
         "description",
         "events",
         "failing_since",
+        "header_names",
         "health",
+        "honor_retry_after",
         "id",
         "is_active",
         "last_success_at",

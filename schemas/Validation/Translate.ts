@@ -88,18 +88,23 @@ const moreUnknown = (issue: SchemaIssue.Composite, at: Location): ReadonlyArray<
   return more > 0 ? [fault({ ...at, echo: false }, { ...unknownField, msg, ctx: { more } })] : []
 }
 
-const ofComposite = (issue: SchemaIssue.Composite, at: Location): ReadonlyArray<Fault> => {
-  const inner = { ...at, echo: at.echo && !(isScalar(issue.ast) && holdsSecret(issue.ast)) }
+/** The type of an object's member; undefined where the schema has none of this name. */
+const memberOf = (ast: SchemaAST.AST, name: PropertyKey | undefined): SchemaAST.AST | undefined =>
+  ast._tag === "Objects" ? ast.propertySignatures.find((property) => property.name === name)?.type : undefined
+
+/** `read` is the schema as it is read, where the issue names the schema of what is sent: either may be marked secret. */
+const ofComposite = (issue: SchemaIssue.Composite, at: Location, read = issue.ast): ReadonlyArray<Fault> => {
+  const secret = holdsSecret(issue.ast) || holdsSecret(read)
+  const inner = { ...at, echo: at.echo && !(isScalar(issue.ast) && secret) }
   const known = issue.issues.filter((child) => !last(child))
   const unknown = issue.issues.filter(last)
   const ordered = [...known, ...unknown.slice(0, maxUnknown)]
   const wanted = isScalar(issue.ast) || known[0]?._tag === "Filter" ? ordered.slice(0, 1) : ordered
   const faults = wanted.flatMap((child) => {
-    const type = child._tag === "Pointer" && issue.ast._tag === "Objects"
-      ? issue.ast.propertySignatures.find((property) => property.name === child.path[0])?.type
-      : undefined
-    const missed = child._tag === "Pointer" && child.issue._tag === "MissingKey"
-    const echo = inner.echo && !(missed ? holdsSecret(issue.ast) : type !== undefined && holdsSecret(type))
+    // A rule of the whole, and a missing member, repeat the whole.
+    const within = child._tag === "Pointer" && child.issue._tag !== "MissingKey"
+    const types = within ? [issue.ast, read].flatMap((ast) => memberOf(ast, child.path[0]) ?? []) : []
+    const echo = inner.echo && !(within ? types.some(holdsSecret) : secret)
     return walk(child, { ...inner, echo })
   })
   return unknown.length > maxUnknown ? [...faults, ...moreUnknown(issue, at)] : faults
@@ -111,9 +116,12 @@ const ofUnion = (issue: SchemaIssue.AnyOf, at: Location): ReadonlyArray<Fault> =
   if (tag !== undefined && typeof tag !== "string") return [fault(quiet, tag)]
   const telling = issue.issues.filter((inner) => inner._tag !== "InvalidType" || inner.ast._tag !== "Null")
   const [first] = telling
-  return first && telling.every((inner) => inner._tag === "Composite" || inner._tag === "Encoding")
-    ? walk(first, tag === undefined ? quiet : { ...quiet, loc: [...quiet.loc, tag] })
-    : [fault(quiet, ofType(issue.ast, inputOf(issue)))]
+  if (!first || !telling.every((inner) => inner._tag === "Composite" || inner._tag === "Encoding")) {
+    return [fault(quiet, ofType(issue.ast, inputOf(issue)))]
+  }
+  // Members of an object are judged one by one: those that are not secret are repeated.
+  const { echo } = first._tag === "Composite" && first.ast._tag === "Objects" ? at : quiet
+  return walk(first, { ...at, echo, loc: tag === undefined ? at.loc : [...at.loc, tag] })
 }
 
 /** The tag of a tagged union's input, or the fault of the tag. */
@@ -162,7 +170,11 @@ const walk = (issue: SchemaIssue.Issue, at: Location): ReadonlyArray<Fault> => {
     case "Encoding": {
       const echo = at.echo && !holdsSecret(issue.ast)
       const own = complaintIn(issue.ast.annotations, inputOf(issue))
-      return own ? [fault({ ...at, echo }, own)] : walk(issue.issue, { ...at, echo })
+      if (own) return [fault({ ...at, echo }, own)]
+      // Members of an object are judged one by one: those that are not secret are repeated.
+      return issue.issue._tag === "Composite" && issue.ast._tag === "Objects" && issue.issue.ast._tag === "Objects"
+        ? ofComposite(issue.issue, at, issue.ast)
+        : walk(issue.issue, { ...at, echo })
     }
     case "Filter": {
       const own = ofCheck(issue.filter, inputOf(issue))

@@ -198,6 +198,31 @@ describe("faults in pydantic's words", () => {
     assert.notInclude(JSON.stringify(refuse(schema, { code: "123456", token: "hidden", other: "x" })), "hidden")
   })
 
+  it("beside a secret, other members are repeated, in a union and by a transformation too; a rule of the whole is not", () => {
+    const struct = Schema.Struct({
+      code: Schema.String.annotate(secretInput),
+      on: BodyBoolean,
+      other: Schema.String,
+    })
+    const ruled = struct.check(Schema.makeFilter(() => false, { expected: "nothing" }))
+    const nested = Schema.Struct({ inner: struct })
+    for (const schema of [struct, Schema.Union([struct]), Schema.Union([struct, Schema.Null])]) {
+      const faults = refuse(schema as Schema.Codec<unknown>, { code: 1, on: "perhaps", other: 7 })
+      assert.deepStrictEqual(faults.map(({ input, loc }) => [loc.at(-1), input]), [
+        ["code", undefined],
+        ["on", "perhaps"],
+        ["other", 7],
+      ])
+    }
+    const sent = { code: "hidden", on: true, other: "x" }
+    assert.lengthOf(refuse(ruled, sent), 1)
+    assert.notInclude(JSON.stringify(refuse(ruled, sent)), "hidden")
+    const missed = refuse(nested, { inner: { code: "hidden", on: true } })
+    assert.lengthOf(missed, 1)
+    assert.notInclude(JSON.stringify(missed), "hidden")
+    assert.notInclude(JSON.stringify(refuse(Schema.Union([struct, Schema.String]), { code: "hidden" })), "hidden")
+  })
+
   it("a query value is repeated as it was sent", () => {
     const faults = refuse(
       Schema.Struct({ limit: QueryInt({ max: 100 }), all: QueryBoolean }),

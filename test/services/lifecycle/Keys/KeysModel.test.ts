@@ -65,10 +65,14 @@ const readOn = Effect.fnUntraced(function* (own: KeyConsumer) {
       // The consumer was away until its project passed every key it knew: its operator looks up the keys and pins them.
       const { keys } = yield* (yield* KeyRotation).list
       const used = keys.filter(({ state }) => state !== "retired" && state !== "compromised").map(({ kid }) => kid)
-      // The project may have switched already, while another key is still the active one.
+      // The project may have switched already, while another key is still the active one. In place of a stolen key that it
+      // has not left yet, the active one signs.
       const { sql } = yield* Database
       const [signs] = yield* sql<{ kid: string }>`
-        select kid from lifecycle_project_keys where project_id = ${own.asking.projectId}`
+        select case when k.state = 'compromised' then (select kid from signing_keys where state = 'active')
+          else k.kid end as kid
+        from lifecycle_project_keys p join signing_keys k on k.kid = p.kid
+        where p.project_id = ${own.asking.projectId}`
       const at = (wanted: string) => keys.findIndex(({ kid }) => kid === wanted)
       assert.isAtLeast(pinned.length, 3, "the pins hold the signing key and two more")
       assert.isAbove(at(signs!.kid), Math.max(...pinned.map(at)), String(error))

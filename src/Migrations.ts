@@ -66,7 +66,7 @@ import { lock } from "../services/platform/database/AdvisoryLocks.ts"
 import { Database } from "../services/platform/database/Database.ts"
 import { isAway } from "../services/platform/database/Database/Awaited.ts"
 import { allowLonger } from "../services/platform/database/Database/StalledConnections.ts"
-import { refusalOf, schemaVersion, TooNew } from "../services/platform/database/VersionFence.ts"
+import { ReadOnly, refusalOf, schemaVersion, TooNew } from "../services/platform/database/VersionFence.ts"
 import { inTurn } from "../services/platform/database/RetryOnLockTimeout.ts"
 import { runSteps } from "./Migrations/MigrationSteps.ts"
 import { cliCommand } from "../services/platform/CommandSpelling.ts"
@@ -300,9 +300,10 @@ export const migrateCluster = (owner: PgClient.PgClient) =>
     inTurn,
   )
 
-/** Fails with TooNew where the schema admits newer programs only. */
+/** Fails with ReadOnly where the database takes no writes, with TooNew where the schema admits newer programs only. */
 const admit = Effect.gen(function* () {
   const found = yield* inTurn(schemaVersion)
+  if (found.readOnly) return yield* new ReadOnly({ message: refusalOf(newest, found)! })
   if (found.minApp > newest) return yield* new TooNew({ message: refusalOf(newest, found)! })
   if (found.applied > newest) {
     yield* Effect.logWarning(
@@ -331,7 +332,7 @@ export const apply = Effect.fnUntraced(function* (owner: PgClient.PgClient, list
   return applied
 })
 
-/** Applies the missing migrations and returns their names. Fails with TooNew, and with NotOwner. */
+/** Applies the missing migrations and returns their names. Fails with ReadOnly, TooNew and NotOwner. */
 export const migrate = Effect.gen(function* () {
   const { owner, owns, sql } = yield* Database
   if (!(yield* owns)) {

@@ -6,7 +6,7 @@ import { printable } from "./EscapeControls.ts"
 import { reasonOf } from "./Reason.ts"
 
 const reported = new Set(["Unsuccessful", "ShowHelp"])
-const ours = new Set(["CliFault", "ConfigFault", "VaultError", "EmbeddedError", "NotOwner", "TooNew"])
+const ours = new Set(["CliFault", "ConfigFault", "VaultError", "EmbeddedError", "NotOwner", "ReadOnly", "TooNew"])
 
 /** The lines to print for a failure; none where the command printed them already, or was interrupted. */
 export const linesOf = (cause: Cause.Cause<unknown>): ReadonlyArray<string> => {

@@ -3,8 +3,9 @@
  * The schema states two numbers: its newest applied migration, and in `schema_meta.min_app` the oldest program that it
  * admits, which a migration raises when it removes what older programs use (docs/upgrading.md).
  *
- * A running program reads both every second. While they do not admit it, its worker loops and consumers take no work and
- * its HTTP edge refuses commands; reads are answered.
+ * A running program reads both every second, and whether the server takes writes: a standby, or a primary that became
+ * one, does not. While it is not admitted, its worker loops and consumers take no work and its HTTP edge refuses
+ * commands; reads are answered.
  */
 import { Context, Effect, Latch, Layer, Schema } from "effect"
 import type { SqlError } from "effect/sql"
@@ -18,10 +19,16 @@ export interface SchemaVersion {
   readonly applied: number
   /** The oldest program that it admits. */
   readonly minApp: number
+  /** Whether its server takes no writes: it is in recovery, or set so. */
+  readonly readOnly: boolean
 }
 
 /** Why a program may not work on a schema, and what to do, on one line; null: it may. */
-export const refusalOf = (program: number, { applied, minApp }: SchemaVersion): string | null => {
+export const refusalOf = (program: number, { applied, minApp, readOnly }: SchemaVersion): string | null => {
+  if (readOnly) {
+    return "the database is read-only, as a standby is: DATABASE_URL and DATABASE_OWNER_URL have to name the server " +
+      "that takes writes"
+  }
   if (minApp > program) {
     return `the database is too new for this program, which is version ${program}: the schema admits versions from ` +
       `${minApp} on; start a newer version of the program`
@@ -35,17 +42,22 @@ export const refusalOf = (program: number, { applied, minApp }: SchemaVersion): 
 /** The schema admits newer programs only. */
 export class TooNew extends Schema.TaggedError<TooNew>()("TooNew", { message: Schema.String }) {}
 
+/** The database takes no writes. */
+export class ReadOnly extends Schema.TaggedError<ReadOnly>()("ReadOnly", { message: Schema.String }) {}
+
 /** Reads the schema's version; an empty database admits every program. A migration under way locks what it reads. */
 export const schemaVersion = Effect.gen(function* () {
   const { sql } = yield* Database
-  const [there] = yield* sql<{ readable: boolean }>`
-    select coalesce(has_table_privilege(to_regclass('effect_sql_migrations'), 'select')
+  // Of a standby it is always on (PostgreSQL, 27.4).
+  const [there] = yield* sql<{ readable: boolean; readOnly: boolean }>`
+    select current_setting('transaction_read_only') = 'on' as "readOnly", coalesce(has_table_privilege(to_regclass('effect_sql_migrations'), 'select')
       and has_table_privilege(to_regclass('schema_meta'), 'select'), false) as readable`
-  if (!there!.readable) return { applied: 0, minApp: 0 } satisfies SchemaVersion
-  const [row] = yield* sql<SchemaVersion>`
+  const { readOnly, readable } = there!
+  if (!readable) return { applied: 0, minApp: 0, readOnly } satisfies SchemaVersion
+  const [row] = yield* sql<Omit<SchemaVersion, "readOnly">>`
     select (select coalesce(max(migration_id), 0)::int from effect_sql_migrations) as applied,
       (select coalesce(max(min_app), 0)::int from schema_meta) as "minApp"`
-  return row!
+  return { ...row!, readOnly } satisfies SchemaVersion
 })
 
 export class VersionFence extends Context.Reference<{

@@ -1,7 +1,7 @@
 /**
  * The state projection of a product: the changes that an event makes to the entries of its state. The transmitter keeps
  * the same projection, so a snapshot and the events after it give the same state as all events. An event sets and
- * removes whole entries, whatever their values before; event types that this version does not know change nothing.
+ * removes whole entries and does not read their values; event types that this version does not know change nothing.
  */
 import { type Json, member } from "./Canonical.ts"
 import type { VerifiedEvent } from "./VerifiedEvent.ts"

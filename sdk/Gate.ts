@@ -1,6 +1,6 @@
 /**
  * The access gate: decides from the product's local state, in one statement, whether a person may use the product. It
- * fails closed: it admits nobody before the first snapshot, while access is closed, or without an entry that grants it.
+ * fails closed: without a snapshot, without open access, or without an entry that grants it, it admits no person.
  */
 import { member } from "./Canonical.ts"
 import type { Json } from "./Canonical.ts"

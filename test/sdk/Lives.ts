@@ -87,7 +87,12 @@ export const lives = Effect.fnUntraced(function* (
     const { facts, place } = yield* seen
     if (place === null) return assert.deepStrictEqual(facts, [])
     const pins = { ...(yield* pinsFor(projectId)), issuer }
-    const { items } = yield* everything(asking, undefined, 200)
+    // A snapshot reaches to the head, also where its newest events are not signed yet; a page has signed events only.
+    const { items } = yield* until(
+      "every event up to the position signed",
+      everything(asking, undefined, 200),
+      (page) => page.items.length >= place.position,
+    )
     const state = new Map<string, StateEntry>()
     for (const { set } of items.slice(0, place.position)) {
       const event = yield* Effect.promise(() => verifyEvent(set, pins))

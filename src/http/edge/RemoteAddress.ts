@@ -12,7 +12,7 @@ export interface Connection {
 
 /**
  * Tells the listener that the rest of a body is awaited for this caller. Where connections are short, or the server
- * stops, it may call `giveUp`. Returns what is to be called when the wait is over.
+ * stops, it may call `giveUp`. Returns a function for the caller to call when the wait is over.
  */
 export type Awaits = (caller: string, giveUp: (stopping: boolean) => void) => () => void
 

@@ -25,7 +25,7 @@ interface AsyncApi {
 }
 
 interface Documented {
-  /** What is wrong with a message; null where nothing is, and where its subject is a publisher's. */
+  /** A message's fault; null for a message as the document says, and for every message of a publisher. */
   readonly fault: (message: Msg) => string | null
 }
 

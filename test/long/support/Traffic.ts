@@ -51,7 +51,7 @@ export const traffic = Effect.fnUntraced(function* (fixture: ProgramFixture) {
     acknowledged.push(...taken)
     return taken
   })
-  /** Publishes `count` new events, and again what is not acknowledged, until everything is. */
+  /** Publishes `count` new events, and repeats each until the broker acknowledges it. */
   const insist = Effect.fnUntraced(function* (count: number) {
     const events = fresh(count)
     for (let left = events; left.length > 0;) {

@@ -103,7 +103,7 @@ layer(stage, { excludeTestServices: true, timeout: "6 minutes" })("foreign ids a
         }
         for (const path of reads) {
           const expected = yield* read(page, filled(path, unknown))
-          // Not for this kind of visitor, whatever the id.
+          // The route refuses this kind of visitor before it looks at the id.
           if (expected.startsWith("401 ")) continue
           for (const [what, id] of Object.entries(foreign)) {
             const seen = yield* read(page, filled(path, id))

@@ -28,6 +28,7 @@ export default defineConfig({
     // module outlives a test file, so no test may expect a counter to begin at zero.
     isolate: false,
     sequence: { sequencer: Interleaved },
+    provide: { inMemory: true },
     globalSetup: ["test/support/GlobalSetup.ts"],
     // Before Effect loads, as in every entry of the program.
     setupFiles: ["src/process/HideAsyncHooks.ts"],

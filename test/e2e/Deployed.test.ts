@@ -14,7 +14,7 @@ import { natsBinary, syncsAlways } from "../../src/embedded/NatsBinary.ts"
 import { freePort } from "../../src/embedded/FreePorts.ts"
 import { makeAuthority } from "../services/platform/Outbound/Certificates.ts"
 import { ownPostgres } from "../support/OwnPostgres.ts"
-import { home as emptyHome, root, start } from "../support/Processes.ts"
+import { homeOnDisk, root, start } from "../support/Processes.ts"
 import { api } from "./support/ApiClient.ts"
 import { feed, mailEvent } from "./support/EventFeed.ts"
 import { receiver } from "./support/Receiver.ts"
@@ -159,7 +159,7 @@ describe("deploy", () => {
     "starts, migrates, delivers and backs up with the permissions and credentials that it ships",
     () =>
       Effect.gen(function* () {
-        const folder = yield* emptyHome
+        const folder = yield* homeOnDisk
         const secrets = join(folder, "secrets")
         const values = secretsIn(secrets)
         const host = yield* postgres(values)

@@ -4,8 +4,8 @@
  */
 import "../../src/process/HideAsyncHooks.ts"
 import { Effect, Exit, Redacted, Scope } from "effect"
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs"
-import { tmpdir } from "node:os"
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statfsSync, statSync } from "node:fs"
+import { freemem, tmpdir } from "node:os"
 import { join } from "node:path"
 import process from "node:process"
 import type { TestProject } from "vitest/node"
@@ -23,12 +23,35 @@ declare module "vitest" {
     readonly natsPort: number
     readonly natsPassword: string
     readonly natsAccounts: number
+    /** Whether the run may keep its folder in memory; from the configuration. */
+    readonly inMemory: boolean
     /** A folder of this run; `accounts/N` exists for each broker account that was given out. */
     readonly runFolder: string
   }
 }
 
 const natsAccounts = 512
+const prefix = "bailiwick-test-run-"
+const memory = "/dev/shm"
+const gigabyte = 2 ** 30
+
+/**
+ * Where the run's folder goes. Copying and dropping a database of 800 files took 0.2 s of processor time on ext4 and
+ * 0.03 s in memory. A run held at most 0.4 GB at once; small memory file systems, as in containers, are left alone.
+ */
+const place = (inMemory: boolean) => {
+  if (!inMemory || !existsSync(memory)) return tmpdir()
+  const { bavail, bsize } = statfsSync(memory)
+  return bavail * bsize >= 2 * gigabyte && freemem() >= 4 * gigabyte ? memory : tmpdir()
+}
+
+/** A run that begins holds its folder within moments: until then it may not be taken for a leftover. */
+const begins = (home: string) => Date.now() - statSync(home).mtimeMs < 60_000
+
+const leftovers = () =>
+  [tmpdir(), memory].filter((parent) => existsSync(parent)).flatMap((parent) =>
+    readdirSync(parent).filter((name) => name.startsWith(prefix)).map((name) => join(parent, name))
+  )
 
 /** Ends programs of tests whose worker was killed, and servers that they left in their homes. */
 const clearPrograms = Effect.fnUntraced(function* (home: string) {
@@ -45,19 +68,18 @@ const clearServers = (home: string) => Effect.andThen(EmbeddedPostgres.clearHome
 
 /** Stops servers of a killed run, which nothing else would stop; a live run's servers hold a lock. */
 const sweep = Effect.gen(function* () {
-  for (const name of readdirSync(tmpdir()).filter((name) => name.startsWith("bailiwick-test-run-"))) {
-    const home = join(tmpdir(), name)
-    if ((yield* Home.holder(home))._tag === "Some") continue
+  for (const home of leftovers()) {
+    if ((yield* Home.holder(home))._tag === "Some" || begins(home)) continue
     yield* clearPrograms(home)
     yield* clearServers(home)
     rmSync(home, { recursive: true, force: true })
   }
 })
 
-const start = Effect.gen(function* () {
+const start = Effect.fnUntraced(function* (parent: string) {
   yield* Effect.ignore(sweep)
   const folder = yield* Effect.acquireRelease(
-    Effect.sync(() => mkdtempSync(join(tmpdir(), "bailiwick-test-run-"))),
+    Effect.sync(() => mkdtempSync(join(parent, prefix))),
     (folder) =>
       clearPrograms(folder).pipe(
         // The helpers of an ended browser may still write for a moment.
@@ -77,7 +99,8 @@ const start = Effect.gen(function* () {
 
 export default async function setup(project: TestProject) {
   const scope = Effect.runSync(Scope.make())
-  const { home, natsPassword, postgres, nats } = await Effect.runPromise(Scope.provide(start, scope)).catch(
+  const parent = place(project.config.provide.inMemory === true)
+  const { home, natsPassword, postgres, nats } = await Effect.runPromise(Scope.provide(start(parent), scope)).catch(
     async (error) => {
       await Effect.runPromise(Scope.close(scope, Exit.void))
       throw error

@@ -6,6 +6,7 @@
 import { Effect, Schema } from "effect"
 import { spawn } from "node:child_process"
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
 import { dirname, join } from "node:path"
 import process from "node:process"
 import { fileURLToPath } from "node:url"
@@ -58,18 +59,24 @@ const inherited = () =>
     }),
   )
 
+const empty = (prefix: () => string) =>
+  Effect.acquireRelease(
+    Effect.sync(() => mkdtempSync(prefix())),
+    (home) =>
+      Effect.all([EmbeddedPostgres.clearHome(home), EmbeddedNats.clearHome(home)]).pipe(
+        Effect.andThen(Effect.sync(() => rmSync(home, { recursive: true, force: true }))),
+      ),
+  )
+
 /** An empty home for a program; when the scope closes, servers left in it are stopped and the home is removed. */
-export const home = Effect.acquireRelease(
-  Effect.sync(() => {
-    const homes = join(inject("runFolder"), "homes")
-    mkdirSync(homes, { recursive: true, mode: 0o755 })
-    return mkdtempSync(join(homes, "h"))
-  }),
-  (home) =>
-    Effect.all([EmbeddedPostgres.clearHome(home), EmbeddedNats.clearHome(home)]).pipe(
-      Effect.andThen(Effect.sync(() => rmSync(home, { recursive: true, force: true }))),
-    ),
-)
+export const home = empty(() => {
+  const homes = join(inject("runFolder"), "homes")
+  mkdirSync(homes, { recursive: true, mode: 0o755 })
+  return join(homes, "h")
+})
+
+/** A home outside of /dev/shm: Deno lets a program of few permissions read no file under /dev. */
+export const homeOnDisk = empty(() => join(tmpdir(), "bailiwick-home-"))
 
 const launch = Effect.fnUntraced(function* (options: ProgramOptions) {
   const [file, ...args] = options.command ?? runtime()

@@ -91,8 +91,8 @@ const queryInt = (bounds: Bounds, otherwise?: number) =>
     Schema.decodeTo(integer(bounds), reading<number, string>(readInt, String)),
   )
 
-/** An integer in a query: `10`, `+10`, ` 10 `, `1_000`, `10.0`. */
-export const QueryInt = (bounds: Bounds = {}) => queryInt(bounds)
+/** An integer in a query: `10`, `+10`, ` 10 `, `1_000`, `10.0`. `advertised` is the default that the endpoint applies. */
+export const QueryInt = (bounds: Bounds = {}, advertised?: number) => queryInt(bounds, advertised)
 
 /** An optional integer in a query, with this default. */
 export const QueryIntOr = (bounds: Bounds, otherwise: number) =>

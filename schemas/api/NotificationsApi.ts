@@ -4,7 +4,7 @@ import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/ht
 import { Category, NotificationList, NotificationView, Preferences } from "../mail/Notification.ts"
 import { InvalidCredentials } from "../problems/HttpProblems.ts"
 import { NotificationNotFound, PreferencesInvalid, StreamLimit } from "../problems/NotificationProblems.ts"
-import { ListFilter, QueryBooleanOr, QueryIntOr } from "../Validation/Scalars.ts"
+import { ListFilter, QueryBooleanOr, QueryInt, QueryUuid } from "../Validation/Scalars.ts"
 import { HTTPValidationError } from "../Validation.ts"
 import { Authenticated, Presented } from "./CredentialsApi.ts"
 import { RequestValidation } from "./RequestValidation.ts"
@@ -13,7 +13,9 @@ import { Id } from "../Wire.ts"
 const query = {
   unread: QueryBooleanOr(false),
   category: Schema.optionalKey(ListFilter(Category.literals)),
-  limit: QueryIntOr({ min: 1, max: 200 }, 50),
+  /** Optional, unlike in other lists: a request without it and `after_id` gets the answer without `next_after_id`. */
+  limit: Schema.optionalKey(QueryInt({ min: 1, max: 200 }, 50)),
+  after_id: Schema.optionalKey(QueryUuid),
 }
 
 const ReadAll = Schema.Struct({ updated: Schema.Int, unread: Schema.Int })
@@ -35,7 +37,7 @@ const Change = Schema.Union([
     properties: {
       preferences: {
         type: "object",
-        description: "Category to channel to boolean; what is left out stays as it is",
+        description: "Category to channel to boolean; others stay as they are",
         additionalProperties: { type: "object", additionalProperties: { type: "boolean" } },
       },
     },
@@ -44,7 +46,7 @@ const Change = Schema.Union([
 
 /** `text/event-stream` (HTML Living Standard, 9.2). */
 const Events = Schema.String.pipe(HttpApiSchema.asText({ contentType: "text/event-stream" })).annotate({
-  description: "Events `notification`, `read-all`, `counts` and `reset`; each carries `total` and `unread`",
+  description: "`notification`, `read-all`, `counts`, `reset`; each with `total` and `unread`",
 })
 
 export class NotificationsApi extends HttpApiGroup.make("notifications")

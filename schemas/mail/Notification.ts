@@ -1,6 +1,7 @@
 /** Notifications of an account (docs/api/mail.md). */
 import { Schema } from "effect"
 import { Id, Timestamp } from "../Wire.ts"
+import { nextAfterId } from "./AccountView.ts"
 
 export const Category = Schema.Literals(["alerts", "sends", "team", "domains"])
 export type Category = typeof Category.Type
@@ -36,18 +37,21 @@ export const NotificationView = Schema.Struct({
   body: Schema.String,
   href: Schema.String.annotate({ description: "A path of the app" }),
   count: Schema.Int.annotate({
-    description:
-      "How often it was repeated: repeats within an hour are one notification, whose `created_at` is the last time",
+    description: "Repeats within an hour are one notification; `created_at` is the last one's",
   }),
   read_at: Schema.NullOr(Timestamp),
   created_at: Timestamp,
 }).annotate({ identifier: "Notification" })
 export type NotificationView = typeof NotificationView.Type
 
-/** Both counts ignore limit and filters, and are of the same moment as the items. */
+/**
+ * Both counts ignore limit and filters, and are of the same moment as the items. `next_after_id` is in the answer to a
+ * request with `limit` or `after_id`.
+ */
 export const NotificationList = Schema.Struct({
   items: Schema.Array(NotificationView),
   total: Schema.Int,
   unread: Schema.Int,
+  next_after_id: Schema.optionalKey(nextAfterId),
 }).annotate({ identifier: "NotificationList" })
 export type NotificationList = typeof NotificationList.Type

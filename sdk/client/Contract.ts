@@ -122,9 +122,9 @@ export type NewEmbedLink = { /** A string that reads as an integer is taken for 
 export type NewEmbedSession = { readonly token: string }
 export type NewWebhook = { /** https, at most 2048 characters, no user information, no private or reserved address */ readonly url: string; readonly events: ReadonlyArray<EventType>; /** What the webhook is for; an empty text removes it */ readonly description?: string | null; readonly headers?: ReadonlyArray<CustomHeader> | null; readonly basic_auth?: WebhookBasicAuth | null; /** Lets `Retry-After` of a failed answer make the next attempt later, by a day at most; by default false */ readonly honor_retry_after?: boolean | null }
 export type NotReady = { readonly status: "not_ready"; readonly checks: ReadinessChecks; readonly note?: string }
-export type Notification = { readonly id: string; readonly category: "alerts" | "sends" | "team" | "domains"; readonly severity: "info" | "success" | "warning" | "critical"; readonly title: string; readonly body: string; /** A path of the app */ readonly href: string; /** How often it was repeated: repeats within an hour are one notification, whose `created_at` is the last time */ readonly count: number; readonly read_at: Timestamp | null; readonly created_at: Timestamp }
+export type Notification = { readonly id: string; readonly category: "alerts" | "sends" | "team" | "domains"; readonly severity: "info" | "success" | "warning" | "critical"; readonly title: string; readonly body: string; /** A path of the app */ readonly href: string; /** Repeats within an hour are one notification; `created_at` is the last one's */ readonly count: number; readonly read_at: Timestamp | null; readonly created_at: Timestamp }
 export type NotificationChannels = { readonly web: boolean; readonly email: boolean; readonly slack: boolean }
-export type NotificationList = { readonly items: ReadonlyArray<Notification>; readonly total: number; readonly unread: number }
+export type NotificationList = { readonly items: ReadonlyArray<Notification>; readonly total: number; readonly unread: number; /** The `after_id` of the next page; null on the last page */ readonly next_after_id?: string | null }
 export type NotificationPreferences = { readonly alerts: NotificationChannels; readonly sends: NotificationChannels; readonly team: NotificationChannels; readonly domains: NotificationChannels }
 export type Objection = { readonly reason?: string | null }
 export type OpenedPolicyReview = { readonly review_id: string; readonly required_roles: ReadonlyArray<string> }
@@ -440,7 +440,7 @@ export interface Operations {
   /** Read the notification preferences */
   readonly "GET /v1/notifications/preferences": { readonly request: None; readonly answer: { readonly preferences: NotificationPreferences } }
   /** Change the notification preferences */
-  readonly "PUT /v1/notifications/preferences": { readonly request: { readonly body: { /** Category to channel to boolean; what is left out stays as it is */ readonly preferences: { readonly [name: string]: { readonly [name: string]: boolean } } } }; readonly answer: { readonly preferences: NotificationPreferences } }
+  readonly "PUT /v1/notifications/preferences": { readonly request: { readonly body: { /** Category to channel to boolean; others stay as they are */ readonly preferences: { readonly [name: string]: { readonly [name: string]: boolean } } } }; readonly answer: { readonly preferences: NotificationPreferences } }
   /** Mark all notifications as read */
   readonly "POST /v1/notifications/read-all": { readonly request: None; readonly answer: { readonly updated: number; readonly unread: number } }
   /** Follow notifications live, from Last-Event-ID on */
@@ -448,7 +448,7 @@ export interface Operations {
   /** Mark one notification as read */
   readonly "POST /v1/notifications/{notification_id}/read": { readonly request: { readonly params: { readonly notification_id: string } }; readonly answer: Notification }
   /** List notifications, newest first */
-  readonly "GET /v1/notifications": { readonly request: { readonly query?: { readonly unread?: boolean | undefined; readonly category?: "alerts" | "sends" | "team" | "domains" | undefined; readonly limit?: number | undefined } }; readonly answer: NotificationList }
+  readonly "GET /v1/notifications": { readonly request: { readonly query?: { readonly unread?: boolean | undefined; readonly category?: "alerts" | "sends" | "team" | "domains" | undefined; readonly limit?: number | undefined; readonly after_id?: string | undefined } }; readonly answer: NotificationList }
   /** The audit of all accounts and people, newest first, for operators */
   readonly "GET /v1/operations/audit": { readonly request: { readonly query?: { readonly action?: string | undefined; readonly outcome?: "done" | "refused" | "failed" | undefined; readonly code?: string | undefined; readonly request_id?: string | undefined; readonly since?: string | undefined; readonly until?: string | undefined; readonly limit?: string | undefined; readonly after_id?: string | undefined; readonly actor?: string | undefined; readonly subject?: string | undefined } }; readonly answer: AuditPage }
   /** Count the dead letters that a replay of this span would send again, and send none */

@@ -41,9 +41,9 @@ export const descriptions: Readonly<Record<string, string>> = {
     "Attempts by outcome, with their durations, for 30 days; an attempt counts once it is settled. `next_since` leads on.",
   listEventTypes: "What a receiver has to expect: the meaning, the usual members of `metadata`, and a whole body.",
 
-  listNotifications: "Kept for 400 days, and the newest 10,000.",
+  listNotifications: "Kept for 400 days, and the newest 10,000. `next_after_id` takes `limit` or `after_id`.",
   streamNotifications:
-    "Server-Sent Events. `Last-Event-ID` resumes without a gap; `reset` says that the list has to be read anew. A comment comes every 15 seconds.",
+    "Server-Sent Events. `Last-Event-ID` resumes without a gap; after `reset` read the list anew. A comment comes every 15 seconds.",
   readAllNotifications: "What arrives during the call stays unread.",
   getNotificationPreferences:
     "Whether each category goes to the web, by email and to Slack; with the defaults filled in.",

@@ -5,7 +5,7 @@ import { Cookies } from "../../../services/authentication/Cookies.ts"
 import { KeyUses } from "../../../services/authentication/KeyUses.ts"
 import { Principals } from "../../../services/authentication/Principals.ts"
 import { Directory } from "../../../services/directory/Directory.ts"
-import { Inbox } from "../../../services/notifications/Inbox.ts"
+import { Inbox, type ListRequest } from "../../../services/notifications/Inbox.ts"
 import { Notifications } from "../../../services/notifications/Notifications.ts"
 import type { Notice } from "../../../services/notifications/Notice.ts"
 import { Preferences } from "../../../services/notifications/Preferences.ts"
@@ -50,8 +50,8 @@ export const announce = Effect.fnUntraced(function* (...notices: ReadonlyArray<N
 export const session = (accountId: string) => ({ via: "cookie", accountId, authTime: null }) as const
 
 export const list = Effect.fnUntraced(
-  function* (accountId: string, request: { unread?: boolean; category?: string; limit?: number } = {}) {
-    const body = yield* (yield* Inbox).list(session(accountId), { unread: false, limit: 50, ...request })
+  function* (accountId: string, request: Partial<ListRequest> = {}) {
+    const body = yield* (yield* Inbox).list(session(accountId), { unread: false, ...request })
     return JSON.parse(body) as NotificationList
   },
 )

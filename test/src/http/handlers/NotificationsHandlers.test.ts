@@ -2,7 +2,9 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, Schema } from "effect"
 import { defaultPreferences, NotificationList, NotificationView } from "../../../../schemas/mail/Notification.ts"
 import { Database } from "../../../../services/platform/database/Database.ts"
+import { client } from "../../../../sdk/client/Client.ts"
 import { announce, notice } from "../../../services/notifications/NotificationFixture.ts"
+import { Server } from "../../../../src/http/Server.ts"
 import { codeOf } from "../../../support/Fixtures.ts"
 import { account, signedIn } from "../../../support/TestAccounts.ts"
 import { type Answer, call, type Headers, served } from "./NotificationServer.ts"
@@ -22,9 +24,16 @@ layer(served, { excludeTestServices: true })("/v1/notifications", (it) => {
       const empty = yield* call("GET", "/v1/notifications", session)
       assert.deepStrictEqual([empty.status, empty.body], [200, { items: [], total: 0, unread: 0 }])
       yield* announce(notice(id, { category: "alerts" }), notice(id), notice(id))
+      assert.deepStrictEqual(Object.keys((yield* call("GET", "/v1/notifications?unread=true", session)).body), [
+        "items",
+        "total",
+        "unread",
+      ])
       const answer = yield* call("GET", "/v1/notifications/?limit=2&unread=yes", session)
-      const { items, total, unread } = Schema.decodeUnknownSync(NotificationList)(answer.body)
-      assert.deepStrictEqual([items.length, total, unread], [2, 3, 3])
+      const { items, next_after_id, total, unread } = Schema.decodeUnknownSync(NotificationList)(answer.body)
+      assert.deepStrictEqual([items.length, total, unread, next_after_id], [2, 3, 3, items[1]!.id])
+      const second = yield* call("GET", `/v1/notifications?after_id=${next_after_id!.replaceAll("-", "")}`, session)
+      assert.deepStrictEqual([second.body.items.length, second.body.next_after_id], [1, null])
       const read = yield* call("POST", `/v1/notifications/${items[0]!.id}/read`, session)
       assert.isNotNull(Schema.decodeUnknownSync(NotificationView)(read.body).read_at)
       const again = yield* call("POST", `/v1/notifications/${items[0]!.id}/read/`, session, "{}")
@@ -41,6 +50,20 @@ layer(served, { excludeTestServices: true })("/v1/notifications", (it) => {
       const audited = yield* (yield* Database).sql<{ action: string }>`
         select action from audit_records where actor = ${`account:${id}`} order by id`
       assert.deepStrictEqual(audited.map(({ action }) => action), ["notification.read", "notifications.read-all"])
+    }))
+
+  it.effect("the client's iterator goes through all pages, with a limit and without", () =>
+    Effect.gen(function* () {
+      const { id, session } = yield* newcomer
+      yield* announce(...Array.from({ length: 52 }, () => notice(id)))
+      const { url } = yield* Server
+      const headers = (init?: RequestInit) => ({ ...Object.fromEntries(new Headers(init?.headers)), ...session })
+      const api = client({ url, fetch: (input, init) => fetch(input, { ...init, headers: headers(init) }) })
+      for (const query of [{}, { limit: 26 }, { limit: 20, unread: true }]) {
+        const found = yield* Effect.promise(() => Array.fromAsync(api.items("/v1/notifications", { query })))
+        assert.strictEqual(new Set(found.map(({ id }) => id)).size, 52)
+        assert.strictEqual(found.length, 52)
+      }
     }))
 
   it.effect("another account's is 404, a request without a credential 401, a limit out of bounds 422", () =>
@@ -62,10 +85,11 @@ layer(served, { excludeTestServices: true })("/v1/notifications", (it) => {
       for (const [method, path] of paths) {
         assert.deepStrictEqual(codeOf(yield* call(method, path)), [401, "invalid_credentials"], path)
       }
-      const wrong = yield* call("GET", "/v1/notifications?limit=201&unread=perhaps", mine.session)
+      const wrong = yield* call("GET", "/v1/notifications?limit=201&unread=perhaps&after_id=1", mine.session)
       assert.deepStrictEqual([wrong.status, faultsOf(wrong)], [422, [
         [["query", "unread"], "bool_parsing"],
         [["query", "limit"], "less_than_equal"],
+        [["query", "after_id"], "uuid_parsing"],
       ]])
     }))
 

@@ -241,14 +241,14 @@ export const screens: ReadonlyArray<Screen> = [
   },
   {
     part: "You",
-    menu: "Your activity",
+    menu: "My activity",
     path: "/console/activity",
     sees: person,
     load: () => import("./screens/Activity.tsx"),
   },
   {
     part: "You",
-    menu: "Sign-in",
+    menu: "This session",
     path: "/console/welcome",
     sees: anyone,
     home: true,

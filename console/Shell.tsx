@@ -71,10 +71,26 @@ const Current = (): JSX.Element | null => {
 
 const inPart = (path: string, pathname: string) => pathname === path || pathname.startsWith(`${path}/`)
 
+/** Whether the navigation is open on a phone, where it takes the room of the page. */
+const menuOpen = signal(false)
+
+const MenuButton = (): JSX.Element => (
+  <button
+    type="button"
+    class="on-phone"
+    aria-expanded={menuOpen.value}
+    aria-controls="menu"
+    onClick={() => void (menuOpen.value = !menuOpen.value)}
+  >
+    Menu
+  </button>
+)
+
 const Navigation = (): JSX.Element => {
   const { pathname } = here.value
+  useEffect(() => void (menuOpen.value = false), [pathname])
   return (
-    <nav class="menu" aria-label="Main">
+    <nav id="menu" class={embedded ? "menu strip" : menuOpen.value ? "menu" : "menu folded"} aria-label="Main">
       {parts.map((part) => {
         const lines = seen.value.filter((screen) => screen.part === part && screen.menu !== undefined)
         return lines.length === 0 ? null : (
@@ -141,7 +157,14 @@ export const Shell = (): JSX.Element => {
       <a class="skip" href="#main">Skip to the page</a>
       <header>
         <Brand />
-        {signedIn && !embedded ? <Who one={one} /> : null}
+        {signedIn && !embedded
+          ? (
+            <>
+              <MenuButton />
+              <Who one={one} />
+            </>
+          )
+          : null}
       </header>
       {signedIn ? <Navigation /> : null}
       <main id="main" tabIndex={-1}>

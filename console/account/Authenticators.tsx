@@ -147,7 +147,7 @@ export const Authenticators = ({ capabilities, done, of }: {
           { head: "Detail", cell: (one) => <Detail of={one} /> },
           { head: "Added", cell: ({ created_at }) => <When at={created_at} /> },
           { head: "Last used", cell: ({ last_used_at }) => <When at={last_used_at} /> },
-          { head: "Do", cell: (one) => <Acts of={one} done={done} /> },
+          { head: "Actions", cell: (one) => <Acts of={one} done={done} /> },
         ]}
       />
     </section>

@@ -104,7 +104,7 @@ export const Sessions = ({ done, of }: {
         rows={active.slice(0, most)}
         keyOf={({ session_id }) => session_id}
         empty="There is no active session."
-        columns={[...columns, { head: "Do", cell: (one) => <End of={one} done={done} /> }]}
+        columns={[...columns, { head: "Actions", cell: (one) => <End of={one} done={done} /> }]}
       />
       {active.length > most ? <p class="note">The {most} that were seen last, of {active.length}.</p> : null}
       {ended.length === 0 ? null : (

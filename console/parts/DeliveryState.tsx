@@ -23,8 +23,10 @@ export const DeliveryState = ({ of }: { readonly of: Delivery["status"] }): JSX.
   return <Badge tone={tone}>{text}</Badge>
 }
 
-export const DeliveryTable = ({ empty, rows }: {
+export const DeliveryTable = ({ empty, rows, webhookOf }: {
   readonly rows: ReadonlyArray<Delivery>
+  /** Gives the address of a webhook, where the rows are of several ones. */
+  readonly webhookOf?: (webhookId: string) => string
   readonly empty: string
 }): JSX.Element => (
   <Table
@@ -34,11 +36,15 @@ export const DeliveryTable = ({ empty, rows }: {
     empty={empty}
     columns={[
       { head: "Event", cell: ({ event_type, id }) => <a href={`/console/deliveries/${id}`}>{event_type}</a> },
+      ...(webhookOf === undefined ? [] : [{
+        head: "Webhook",
+        cell: ({ webhook_id }: Delivery) => <a href={`/console/webhooks/${webhook_id}`}>{webhookOf(webhook_id)}</a>,
+      }]),
       { head: "State", cell: ({ status }) => <DeliveryState of={status} /> },
       { head: "Answer", cell: ({ response_status }) => response_status ?? "none" },
-      { head: "Attempts", cell: ({ attempt }) => attempt },
+      { head: "Attempts", number: true, cell: ({ attempt }) => attempt },
       { head: "Next try", cell: ({ next_retry_at }) => <When at={next_retry_at} never="none" /> },
-      { head: "Made", cell: ({ created_at }) => <When at={created_at} /> },
+      { head: "Created", cell: ({ created_at }) => <When at={created_at} /> },
     ]}
   />
 )

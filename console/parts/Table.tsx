@@ -3,6 +3,8 @@ import type { ComponentChildren, JSX } from "preact"
 
 export interface Column<Row> {
   readonly head: string
+  /** Numbers stand below each other by their last digit. */
+  readonly number?: boolean
   readonly cell: (row: Row) => ComponentChildren
 }
 
@@ -20,15 +22,19 @@ export const Table = <Row,>({ caption, columns, empty, keyOf, rows }: {
     <table role="table">
       <caption class="hidden">{caption}</caption>
       <thead role="rowgroup">
-        <tr role="row">{columns.map(({ head }) => <th key={head} role="columnheader" scope="col">{head}</th>)}</tr>
+        <tr role="row">
+          {columns.map(({ head, number }) => (
+            <th key={head} role="columnheader" scope="col" class={number ? "number" : undefined}>{head}</th>
+          ))}
+        </tr>
       </thead>
       <tbody role="rowgroup">
         {rows.map((row) => (
           <tr key={keyOf(row)} role="row">
-            {columns.map(({ cell, head }, n) =>
+            {columns.map(({ cell, head, number }, n) =>
               n === 0 ? <th key={head} role="rowheader" scope="row">{cell(row)}</th> : (
                 // On a phone the label and the cell's content stand side by side.
-                <td key={head} role="cell" data-label={head}>
+                <td key={head} role="cell" data-label={head} class={number ? "number" : undefined}>
                   <div>{cell(row)}</div>
                 </td>
               )

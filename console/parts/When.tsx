@@ -16,9 +16,9 @@ const absolute = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeSty
 export const relativeTo = (at: number, from: number): string => {
   const seconds = (at - from) / 1_000
   for (const [unit, size] of units) {
-    if (Math.abs(seconds) >= size) return relative.format(Math.trunc(seconds / size), unit)
+    if (Math.abs(seconds) >= size) return relative.format(Math.round(seconds / size), unit)
   }
-  return Math.abs(seconds) < 5 ? "now" : relative.format(Math.trunc(seconds), "second")
+  return Math.abs(seconds) < 5 ? "now" : relative.format(Math.round(seconds), "second")
 }
 
 export const exactly = (at: string): string => absolute.format(new Date(at))
@@ -34,7 +34,13 @@ export const When = ({ at, exact = false, never = "never" }: {
   return (
     <time dateTime={at} title={`${said} (${at})`}>
       {relativeTo(Date.parse(at), now.value)}
-      {exact ? <span class="note">, {said}</span> : null}
+      {exact
+        ? (
+          <>
+            <span class="comma">,</span> <span class="note">{said}</span>
+          </>
+        )
+        : null}
     </time>
   )
 }

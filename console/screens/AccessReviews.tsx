@@ -19,6 +19,7 @@ import { ReasonForm } from "../parts/ReasonForm.tsx"
 import { Table } from "../parts/Table.tsx"
 import { filterOf } from "../parts/TextFilter.tsx"
 import { When } from "../parts/When.tsx"
+import { useProjectNames } from "../ProjectNames.ts"
 import { useResource } from "../Resource.ts"
 import { session } from "../Visitor.ts"
 
@@ -144,10 +145,11 @@ const Decisions = ({ done, names, review }: {
 interface Listed {
   readonly list: List
   readonly names: Name
+  readonly projects: Name
   readonly done: () => unknown
 }
 
-const ReviewTable = ({ done, list, names }: Listed): JSX.Element => (
+const ReviewTable = ({ done, list, names, projects }: Listed): JSX.Element => (
   <Table
     caption="Reviews, with what was decided, delivered, acknowledged and is in effect"
     rows={list.reviews}
@@ -156,9 +158,10 @@ const ReviewTable = ({ done, list, names }: Listed): JSX.Element => (
     columns={[
       {
         head: "Person",
-        cell: ({ access, person_id }) => (
+        cell: ({ access, institution_id, person_id, project_id }) => (
           <>
-            {names(person_id)} <span class="note">version {access.version}</span>
+            <a href={`/console/institutions/${institution_id}/access/${access.access_id}`}>{names(person_id)}</a>
+            <div class="note">{projects(project_id)}, version {access.version}</div>
           </>
         ),
       },
@@ -183,7 +186,7 @@ const ReviewTable = ({ done, list, names }: Listed): JSX.Element => (
         ),
       },
       {
-        head: "Counts",
+        head: "Valid",
         cell: ({ validity }) =>
           validity.current ? <Badge tone="good">yes</Badge> : (
             <>
@@ -197,7 +200,7 @@ const ReviewTable = ({ done, list, names }: Listed): JSX.Element => (
   />
 )
 
-const CandidateTable = ({ done, list, names }: Listed): JSX.Element => (
+const CandidateTable = ({ done, list, names, projects }: Listed): JSX.Element => (
   <Table
     caption="Access that no review covers"
     rows={list.candidates}
@@ -208,7 +211,10 @@ const CandidateTable = ({ done, list, names }: Listed): JSX.Element => (
       { head: "Role", cell: ({ role }) => role },
       { head: "Version", cell: ({ access_version }) => access_version },
       { head: "Granted", cell: ({ granted_at }) => <When at={granted_at} /> },
-      { head: "Project", cell: ({ project_id }) => <code>{project_id}</code> },
+      {
+        head: "Project",
+        cell: ({ project_id }) => <a href={`/console/projects/${project_id}`}>{projects(project_id)}</a>,
+      },
       {
         head: "Review",
         cell: (candidate) =>
@@ -249,6 +255,7 @@ const AccessReviews = (): JSX.Element => {
     (signal) => ask("listAccessGrantReviews", { params: { institution_id } }, { signal }),
   )
   const list = reviews.value.value
+  const projects = useProjectNames(institution_id)
   const names = useNames(list === undefined ? [] : peopleOf(list))
   return (
     <Page title="Access reviews">
@@ -265,10 +272,10 @@ const AccessReviews = (): JSX.Element => {
       <Failure of={reviews.failure} retry={reviews.reload} />
       {list === undefined ? null : (
         <>
-          <ReviewTable done={reviews.reload} list={list} names={names} />
+          <ReviewTable done={reviews.reload} list={list} names={names} projects={projects} />
           <section aria-labelledby="candidates">
             <h2 id="candidates">Access without a review</h2>
-            <CandidateTable done={reviews.reload} list={list} names={names} />
+            <CandidateTable done={reviews.reload} list={list} names={names} projects={projects} />
           </section>
           <p class="note">
             As of <When at={list.as_of} exact />

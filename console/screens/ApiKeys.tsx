@@ -80,9 +80,11 @@ const ApiKeys = (): JSX.Element => {
         </DialogButton>
       }
     >
-      {quota === undefined
-        ? null
-        : <p class="note">{quota.used} {quota.limit === -1 ? "" : `of ${quota.limit} of your plan `}in use</p>}
+      {quota === undefined ? null : (
+        <p class="note">
+          {quota.limit === -1 ? `${quota.used} in use` : `${quota.used} of the ${quota.limit} keys of your plan`}
+        </p>
+      )}
       <Failure of={keys.failure} retry={keys.reload} />
       {keys.value.value === undefined ? null : (
         <Table
@@ -93,11 +95,11 @@ const ApiKeys = (): JSX.Element => {
           columns={[
             { head: "Name", cell: ({ name }) => name },
             { head: "Begins with", cell: ({ key_prefix }) => <code>{key_prefix}</code> },
-            { head: "May", cell: ({ permissions }) => permissions.join(", ") },
+            { head: "Permissions", cell: ({ permissions }) => permissions.join(", ") },
             { head: "Created", cell: ({ created_at }) => <When at={created_at} /> },
             { head: "Last used", cell: ({ last_used_at }) => <When at={last_used_at} /> },
             {
-              head: "Do",
+              head: "Actions",
               cell: (one) => (
                 <DialogButton name={`revoke ${one.id}`} label="Revoke…" title="Revoke an API key">
                   {(close) => <Revoke close={close} done={done} of={one} />}

@@ -6,6 +6,7 @@ import { setQuery } from "../Location.ts"
 import { Badge, type Tone } from "../parts/Badge.tsx"
 import { CopyCommand } from "../parts/CopyCommand.tsx"
 import { Failure } from "../parts/Failure.tsx"
+import { Filters } from "../parts/Filters.tsx"
 import { SelectField } from "../parts/Form.tsx"
 import { Page } from "../parts/Page.tsx"
 import { Span, spanStart } from "../parts/Span.tsx"
@@ -62,6 +63,18 @@ const Dotted = ({ text }: { readonly text: string }): JSX.Element => (
   <>{text.split(/(?<=[.-])/).map((part, n) => n === 0 ? part : [<wbr key={n} />, part])}</>
 )
 
+/** A request's id, as a link to all that it did. */
+const Request = ({ id }: { readonly id: string | null }): JSX.Element => {
+  if (id === null) return <span class="note">none</span>
+  const all = new URL(here.value)
+  all.search = new URLSearchParams({ request_id: id }).toString()
+  return (
+    <a href={all.pathname + all.search} title="All records of this request">
+      <code>{id}</code>
+    </a>
+  )
+}
+
 const columns = (names: Named): ReadonlyArray<Column<OwnRecord>> => [
   { head: "When", cell: ({ at }) => <When at={at} exact /> },
   { head: "Action", cell: ({ action }) => <Dotted text={action} /> },
@@ -74,7 +87,7 @@ const columns = (names: Named): ReadonlyArray<Column<OwnRecord>> => [
       </>
     ),
   },
-  { head: "Request", cell: ({ request_id }) => request_id === null ? "none" : <code>{request_id}</code> },
+  { head: "Request", cell: ({ request_id }) => <Request id={request_id} /> },
 ]
 
 const actor = (names: Named): Column<AnyRecord> => ({
@@ -101,6 +114,8 @@ const OutcomeFilter = (): JSX.Element => (
   />
 )
 
+const ownFilters = ["action", "outcome", "request_id", "within"]
+
 const query = () => ({
   action: filterOf("action"),
   outcome: filterOf("outcome"),
@@ -126,12 +141,12 @@ export const OwnAudit = (): JSX.Element => {
   const found = records.value.value
   const names = useNamesIn((found?.items ?? []).map(({ subject }) => subject))
   return (
-    <Page title="Your activity">
-      <div class="filters">
+    <Page title="My activity">
+      <Filters names={ownFilters}>
         <TextFilter label="Action" name="action" />
         <OutcomeFilter />
         <Span />
-      </div>
+      </Filters>
       <Failure of={records.failure} retry={records.reload} />
       {found === undefined ? null : (
         <Table
@@ -156,19 +171,17 @@ const Audit = (): JSX.Element => {
   const found = records.value.value
   const names = useNamesIn((found?.items ?? []).flatMap(({ actor, subject }) => [actor, subject]))
   const own = columns(names)
-  const subject = filterOf("subject")
-  const request = filterOf("request_id")
   return (
     <Page title="Audit">
-      <div class="filters">
+      <Filters names={[...ownFilters, "actor", "subject", "code"]}>
         <TextFilter label="Actor" name="actor" placeholder="person:…" />
-        <TextFilter label="Action" name="action" />
+        <TextFilter label="Action" name="action" placeholder="webhook.created" />
         <TextFilter label="Object" name="subject" placeholder="webhook:…" />
-        <TextFilter label="Code" name="code" />
+        <TextFilter label="Code" name="code" placeholder="forbidden" />
         <TextFilter label="Request" name="request_id" />
         <OutcomeFilter />
         <Span />
-      </div>
+      </Filters>
       <Failure of={records.failure} retry={records.reload} />
       {found === undefined ? null : (
         <Table
@@ -181,9 +194,16 @@ const Audit = (): JSX.Element => {
       )}
       <Older after={found?.next_after_id} />
       <CopyCommand
-        command={`audit${subject === undefined ? "" : ` --subject ${subject}`}${
-          request === undefined ? "" : ` --request-id ${request}`
-        }`}
+        command="audit"
+        options={{
+          actor: filterOf("actor"),
+          action: filterOf("action"),
+          subject: filterOf("subject"),
+          code: filterOf("code"),
+          "request-id": filterOf("request_id"),
+          outcome: filterOf("outcome"),
+          since: filterOf("within"),
+        }}
       />
     </Page>
   )

@@ -14,7 +14,14 @@ import { useResource } from "../Resource.ts"
 type Stream = NonNullable<AnswerOf<"busStreams">["items"]>[number]
 
 const count = new Intl.NumberFormat("en")
-const size = new Intl.NumberFormat("en", { notation: "compact", style: "unit", unit: "byte", unitDisplay: "narrow" })
+const tenths = new Intl.NumberFormat("en", { maximumFractionDigits: 1 })
+const units = ["B", "kB", "MB", "GB", "TB"]
+
+/** `0 B`, `1.4 MB`. */
+const sizeOf = (bytes: number): string => {
+  const power = Math.min(units.length - 1, Math.floor(Math.log10(Math.max(1, bytes)) / 3))
+  return `${tenths.format(bytes / 1_000 ** power)} ${units[power]}`
+}
 
 const Consumers = ({ of: { consumers, stream } }: { readonly of: Stream }): JSX.Element | null =>
   consumers === null || consumers.length === 0 ? null : (
@@ -32,9 +39,9 @@ const Consumers = ({ of: { consumers, stream } }: { readonly of: Stream }): JSX.
             cell: ({ pending }) =>
               pending === 0 ? <Badge tone="good">up to date</Badge> : <Badge tone="wait">behind</Badge>,
           },
-          { head: "To come", cell: ({ pending }) => count.format(pending) },
-          { head: "Not acknowledged", cell: ({ ack_pending }) => count.format(ack_pending) },
-          { head: "Sent again", cell: ({ redelivered }) => count.format(redelivered) },
+          { head: "To come", number: true, cell: ({ pending }) => count.format(pending) },
+          { head: "Not acknowledged", number: true, cell: ({ ack_pending }) => count.format(ack_pending) },
+          { head: "Sent again", number: true, cell: ({ redelivered }) => count.format(redelivered) },
         ]}
       />
     </section>
@@ -62,12 +69,16 @@ const Bus = (): JSX.Element => {
               empty="The broker has no stream of this program."
               columns={[
                 { head: "Stream", cell: ({ stream }) => stream },
-                { head: "Messages", cell: ({ messages }) => count.format(messages) },
-                { head: "Size", cell: ({ bytes }) => size.format(bytes) },
+                { head: "Messages", number: true, cell: ({ messages }) => count.format(messages) },
+                { head: "Size", number: true, cell: ({ bytes }) => sizeOf(bytes) },
                 {
-                  head: "Numbers",
+                  head: "Sequence numbers",
                   cell: ({ first_seq, last_seq, messages }) =>
-                    messages === 0 ? "none" : `${count.format(first_seq)} to ${count.format(last_seq)}`,
+                    messages > 0
+                      ? `${count.format(first_seq)} to ${count.format(last_seq)}`
+                      : last_seq === 0
+                      ? <span class="note">none yet</span>
+                      : <span class="note">up to {count.format(last_seq)}, none kept</span>,
                 },
                 { head: "Oldest", cell: ({ first_at }) => <When at={first_at} never="none" /> },
                 { head: "Newest", cell: ({ last_at }) => <When at={last_at} never="none" /> },

@@ -13,6 +13,7 @@ import { CopyCommand } from "../parts/CopyCommand.tsx"
 import { DialogButton } from "../parts/Dialog.tsx"
 import { Failure } from "../parts/Failure.tsx"
 import { Form, SelectField, TextField } from "../parts/Form.tsx"
+import { Filters } from "../parts/Filters.tsx"
 import { LiveState } from "../parts/LiveState.tsx"
 import { Page } from "../parts/Page.tsx"
 import { ReasonForm } from "../parts/ReasonForm.tsx"
@@ -154,12 +155,12 @@ const DeadLettersOfAll = (): JSX.Element => {
         </DialogButton>
       }
     >
-      <div class="filters">
+      <Filters names={["account_id", "webhook_id", "event_type", "within"]}>
         <TextFilter label="Account" name="account_id" />
         <TextFilter label="Webhook" name="webhook_id" />
         <TextFilter label="Event type" name="event_type" placeholder="email.bounced" />
         <Span />
-      </div>
+      </Filters>
       <LiveState cut={cut} />
       <Failure of={letters.failure} retry={letters.reload} />
       {found === undefined ? null : (
@@ -208,7 +209,7 @@ const DeadLettersOfAll = (): JSX.Element => {
           <a href={pageAfter(found.next_after_id)}>Older dead letters</a>
         </p>
       )}
-      <CopyCommand command="dead-letters list" />
+      <CopyCommand command="dead-letters list" options={{ webhook: filterOf("webhook_id") }} />
     </Page>
   )
 }

@@ -90,14 +90,43 @@ const DecideForm = ({ close, decision, done, review }: Deciding): JSX.Element =>
 const shown = (value: unknown): string =>
   typeof value === "string" ? value : Array.isArray(value) ? value.map(shown).join(", ") : JSON.stringify(value)
 
-const labelOf = (name: string): string => name.replaceAll("_", " ")
+/** `owner_person_id` as `Owner`, `redirect_uris` as `Redirect uris`. */
+const labelOf = (name: string): string => {
+  const words = name.replace(/(_person)?_id$/, "").replaceAll("_", " ")
+  return words.charAt(0).toUpperCase() + words.slice(1)
+}
 
-const Asked = ({ of }: { readonly of: Review["asked"] }): JSX.Element => (
+/** The people whom the fields of a request name. */
+const peopleIn = (asked: Review["asked"]): ReadonlyArray<string> =>
+  Object.entries(asked).flatMap(([name, value]) => /person_id$/.test(name) && typeof value === "string" ? [value] : [])
+
+const Value = ({ name, names, of }: {
+  readonly name: string
+  readonly of: unknown
+  readonly names: (id: string) => string
+}): JSX.Element => {
+  if (/person_id$/.test(name)) return <>{names(shown(of))}</>
+  if (name === "project_id") {
+    return (
+      <a href={`/console/projects/${shown(of)}`}>
+        <code>{shown(of)}</code>
+      </a>
+    )
+  }
+  return <>{shown(of)}</>
+}
+
+const Asked = ({ names, of }: {
+  readonly of: Review["asked"]
+  readonly names: (id: string) => string
+}): JSX.Element => (
   <dl>
     {Object.entries(of).filter(([name, value]) => value !== null && name !== "reason").map(([name, value]) => (
       <div key={name}>
         <dt>{labelOf(name)}</dt>
-        <dd>{shown(value)}</dd>
+        <dd>
+          <Value name={name} names={names} of={value} />
+        </dd>
       </div>
     ))}
   </dl>
@@ -135,7 +164,7 @@ const Card = ({ done, names, review }: {
       <p>
         {names(review.author_person_id)} asked <When at={review.created_at} />: “{review.reason}”
       </p>
-      <Asked of={review.asked} />
+      <Asked names={names} of={review.asked} />
       <Signatures of={review} names={names} />
       {review.state !== "open" ? null : (
         <div class="actions">
@@ -162,8 +191,11 @@ const Decide = (): JSX.Element => {
   )
   const found = reviews.value.value?.items
   const names = useNames(
-    found?.flatMap(({ approvals, author_person_id }) => [author_person_id, ...approvals.map((one) => one.person_id)]) ??
-      [],
+    found?.flatMap(({ approvals, asked, author_person_id }) => [
+      author_person_id,
+      ...approvals.map((one) => one.person_id),
+      ...peopleIn(asked),
+    ]) ?? [],
   )
   return (
     <Page title="To decide">

@@ -1,26 +1,28 @@
 /** Deliveries over all webhooks, by filters that stand in the address. */
 import type { JSX } from "preact"
 import { ask } from "../contract/Ask.ts"
+import type { AnswerOf } from "../contract/EndpointTypes.ts"
 import { here, setQuery } from "../Location.ts"
 import { deliveryStates, DeliveryTable } from "../parts/DeliveryState.tsx"
+import { Filters } from "../parts/Filters.tsx"
 import { Failure } from "../parts/Failure.tsx"
 import { SelectField } from "../parts/Form.tsx"
 import { Page } from "../parts/Page.tsx"
 import { Span, spanStart } from "../parts/Span.tsx"
 import { filterOf, pageAfter, TextFilter } from "../parts/TextFilter.tsx"
 import { useRefresh } from "../Refresh.ts"
-import { useResource } from "../Resource.ts"
+import { type Resource, useResource } from "../Resource.ts"
+
+type Webhooks = AnswerOf<"listWebhooks">
+
+const filters = ["status", "event_type", "webhook_id", "response_status", "email_id", "event_id", "within"]
 
 const choose = (name: string) => (chosen: string) => setQuery({ [name]: chosen, after: undefined })
 
-const Filters = (): JSX.Element => {
-  const webhooks = useResource(
-    "webhooks",
-    (signal) => ask("listWebhooks", { query: { include_paused: true } }, { signal }),
-  )
+const DeliveryFilters = ({ webhooks }: { readonly webhooks: Resource<Webhooks> }): JSX.Element => {
   const types = useResource("event types", (signal) => ask("listEventTypes", {}, { signal }))
   return (
-    <div class="filters">
+    <Filters names={filters}>
       <SelectField
         label="State"
         value={filterOf("status") ?? ""}
@@ -46,11 +48,15 @@ const Filters = (): JSX.Element => {
       <TextFilter label="Email id" name="email_id" />
       <TextFilter label="Event id" name="event_id" />
       <Span />
-    </div>
+    </Filters>
   )
 }
 
 const Deliveries = (): JSX.Element => {
+  const webhooks = useResource(
+    "webhooks",
+    (signal) => ask("listWebhooks", { query: { include_paused: true } }, { signal }),
+  )
   const after_id = filterOf("after")
   const deliveries = useResource(
     `deliveries ${here.value.search}`,
@@ -73,11 +79,12 @@ const Deliveries = (): JSX.Element => {
   const found = deliveries.value.value
   return (
     <Page title="Deliveries">
-      <Filters />
+      <DeliveryFilters webhooks={webhooks} />
       <Failure of={deliveries.failure} retry={deliveries.reload} />
       {found === undefined ? null : (
         <DeliveryTable
           rows={found.items}
+          webhookOf={(id) => webhooks.value.value?.find((one) => one.id === id)?.url ?? id}
           empty={found.next_after_id === null
             ? "No delivery fits."
             : "None of the deliveries that were looked at fits."}

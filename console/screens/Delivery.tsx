@@ -11,6 +11,7 @@ import { DeliveryState } from "../parts/DeliveryState.tsx"
 import { DialogButton } from "../parts/Dialog.tsx"
 import { Failure } from "../parts/Failure.tsx"
 import { Do, Form } from "../parts/Form.tsx"
+import { quoted } from "../parts/Quoted.ts"
 import { Page } from "../parts/Page.tsx"
 import { When } from "../parts/When.tsx"
 import { useRefresh } from "../Refresh.ts"
@@ -18,8 +19,6 @@ import { type Resource, useResource } from "../Resource.ts"
 
 type Delivery = AnswerOf<"getDelivery">
 type Request = NonNullable<Delivery["request"]>
-
-const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`
 
 /** Headers that curl is not to send: what it sets by itself. */
 const own = new Set(["user-agent"])
@@ -40,7 +39,10 @@ const Attempts = ({ of: { attempts } }: { readonly of: Delivery }): JSX.Element 
     {attempts.length === 0 ? <div class="empty">No attempt was made yet.</div> : (
       <ol class="steps">
         {attempts.map(({ attempt, cycle, duration_ms, error, response_status, started_at }) => (
-          <li key={`${cycle} ${attempt}`} class={response_status !== null && response_status < 300 ? "past" : ""}>
+          <li
+            key={`${cycle} ${attempt}`}
+            class={response_status !== null && response_status >= 200 && response_status < 300 ? "past" : "failed"}
+          >
             <strong>{response_status ?? "No answer"}</strong> after {duration_ms} ms, <When at={started_at} exact />
             {cycle > 1 ? <span class="note">, sent again the {cycle - 1}. time</span> : null}
             {error === null ? null : <div class="note">{error}</div>}
@@ -79,13 +81,16 @@ const Bodies = ({ of }: { readonly of: Delivery }): JSX.Element => {
         <div class="head">
           <h2 id="payload">Sent</h2>
           <div class="actions">
-            {request === null
-              ? null
-              : (
-                <button type="button" aria-pressed={raw.value} onClick={() => void (raw.value = !raw.value)}>
-                  As it was sent
-                </button>
-              )}
+            {request === null ? null : (
+              <button
+                type="button"
+                class="small"
+                aria-pressed={raw.value}
+                onClick={() => void (raw.value = !raw.value)}
+              >
+                As it was sent
+              </button>
+            )}
             <CopyButton text={shown} label="Copy body" />
             {request === null ? null : <CopyButton text={curlOf(request)} label="Copy as curl" />}
           </div>
@@ -170,7 +175,7 @@ const One = ({ of, resource }: { readonly of: Delivery; readonly resource: Resou
           </dd>
         </div>
         <div>
-          <dt>Made</dt>
+          <dt>Created</dt>
           <dd>
             <When at={of.created_at} exact />
           </dd>

@@ -99,7 +99,9 @@ const Domains = (): JSX.Element => {
     <Page title="Domains" actions={<a class="button" href="/console/transfers">Transfers</a>}>
       {quota === undefined ? null : (
         <p class="note">
-          {quota.limit === -1 ? `${quota.used} in use, as many as you like` : `${quota.used} of ${quota.limit} in use`}
+          {quota.limit === -1
+            ? `${quota.used} in use, as many as you like`
+            : `${quota.used} of the ${quota.limit} domains of your plan`}
         </p>
       )}
       <Failure of={domains.failure} retry={domains.reload} />

@@ -16,29 +16,31 @@ const EventCatalogue = (): JSX.Element => {
   return (
     <Page title="Event types">
       <Failure of={types.failure} retry={types.reload} />
-      {types.value.value?.items.map(({ event_type, example, meaning, webhook_ids }) => {
-        const body = JSON.stringify(example, null, 2)
-        return (
-          <section key={event_type} class="card" aria-labelledby={event_type}>
-            <h2 id={event_type}>{event_type}</h2>
-            <p>{meaning}.</p>
-            <p>
-              {webhook_ids.length === 0 ? <span class="note">None of your webhooks takes it.</span> : "Taken by "}
-              {webhook_ids.map((id, n) => (
-                <span key={id}>
-                  {n === 0 ? "" : ", "}
-                  <a href={`/console/webhooks/${id}`}>{urlOf(id)}</a>
-                </span>
-              ))}
-            </p>
-            <details>
-              <summary>An example</summary>
-              <pre tabIndex={0} aria-label={`An example of ${event_type}`}>{body}</pre>
-              <CopyButton text={body} label="Copy example" />
-            </details>
-          </section>
-        )
-      })}
+      <ul class="cards wide">
+        {types.value.value?.items.map(({ event_type, example, meaning, webhook_ids }) => {
+          const body = JSON.stringify(example, null, 2)
+          return (
+            <li key={event_type} class="card">
+              <h2 id={event_type}>{event_type}</h2>
+              <p>{meaning}.</p>
+              <p>
+                {webhook_ids.length === 0 ? <span class="note">None of your webhooks takes it.</span> : "Taken by "}
+                {webhook_ids.map((id, n) => (
+                  <span key={id}>
+                    {n === 0 ? "" : ", "}
+                    <a href={`/console/webhooks/${id}`}>{urlOf(id)}</a>
+                  </span>
+                ))}
+              </p>
+              <details>
+                <summary>An example</summary>
+                <pre tabIndex={0} aria-label={`An example of ${event_type}`}>{body}</pre>
+                <CopyButton text={body} label="Copy example" />
+              </details>
+            </li>
+          )
+        })}
+      </ul>
     </Page>
   )
 }

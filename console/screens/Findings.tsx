@@ -43,7 +43,7 @@ const Card = ({ level, remedy, says, subject }: Finding): JSX.Element => {
   const page = pages[subject]
   return (
     <li class="card">
-      <h2>{subject}</h2>
+      <h2>{subject.charAt(0).toUpperCase() + subject.slice(1)}</h2>
       <p>
         <Badge tone={tone}>{words}</Badge>
       </p>
@@ -72,7 +72,7 @@ const Findings = (): JSX.Element => {
       <Failure of={report.failure} retry={report.reload} />
       {found === undefined ? <p class="note">The checks are running…</p> : (
         <>
-          <p class={found.level === "fail" ? "banner bad" : "banner"}>{headlines[found.level]}</p>
+          <p class={`banner ${levels[found.level][0]}`}>{headlines[found.level]}</p>
           <ul class="cards">
             {found.items.filter(({ level }) => level !== "ok").map((one) => (
               <Card key={`${one.subject} ${one.says}`} {...one} />

@@ -79,9 +79,9 @@ const Mails = (): JSX.Element => {
               ),
             },
             { head: "Last answer", cell: ({ last_error }) => last_error ?? <span class="note">none</span> },
-            { head: "Attempts", cell: ({ attempts }) => attempts },
+            { head: "Attempts", number: true, cell: ({ attempts }) => attempts },
             { head: "Next attempt", cell: ({ next_attempt_at }) => <When at={next_attempt_at} never="none" /> },
-            { head: "Made", cell: ({ created_at }) => <When at={created_at} /> },
+            { head: "Created", cell: ({ created_at }) => <When at={created_at} /> },
             { head: "Decide", cell: (one) => <Decide of={one} done={mails.reload} /> },
           ]}
         />

@@ -67,10 +67,13 @@ const Inbox = ({ list }: { readonly list: Resource<List> }): JSX.Element => {
             columns={[
               {
                 head: "Notification",
-                cell: ({ body, href, read_at, title }) => (
+                cell: ({ body, count, href, read_at, title }) => (
                   <>
                     <a href={href} target="_self">{read_at === null ? <strong>{title}</strong> : title}</a>
-                    <div class="note">{body}</div>
+                    <div class="note">
+                      {body}
+                      {count === 1 ? "" : ` ${count} times.`}
+                    </div>
                   </>
                 ),
               },
@@ -78,7 +81,6 @@ const Inbox = ({ list }: { readonly list: Resource<List> }): JSX.Element => {
                 head: "Kind",
                 cell: ({ severity }) => <Badge tone={severities[severity][0]}>{severities[severity][1]}</Badge>,
               },
-              { head: "Times", cell: ({ count }) => count },
               { head: "When", cell: ({ created_at }) => <When at={created_at} /> },
               {
                 head: "Read",

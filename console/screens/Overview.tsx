@@ -1,72 +1,26 @@
 /** The first page of a mail account: whether its webhooks arrive, and what waits for it. */
-import type { ComponentChildren, JSX } from "preact"
+import type { JSX } from "preact"
 import { ask } from "../contract/Ask.ts"
+import { AttemptFigures } from "../parts/AttemptFigures.tsx"
 import { Failure } from "../parts/Failure.tsx"
-import { type Minutes, MinutesPlot } from "../parts/MinutesPlot.tsx"
 import { Page } from "../parts/Page.tsx"
 import { Table } from "../parts/Table.tsx"
-import { now, When } from "../parts/When.tsx"
+import { When } from "../parts/When.tsx"
 import { useRefresh } from "../Refresh.ts"
 import { useResource } from "../Resource.ts"
 import { session } from "../Visitor.ts"
 
 const count = new Intl.NumberFormat("en")
-const share = new Intl.NumberFormat("en", { style: "percent", maximumFractionDigits: 1 })
-const rate = new Intl.NumberFormat("en", { maximumFractionDigits: 1 })
-const hour = 3_600_000
-
-const summary = (items: Minutes, at: number) => {
-  let [delivered, failed, dead, recent, slowest] = [0, 0, 0, 0, 0]
-  for (const one of items) {
-    const all = one.delivered + one.failed + one.dead_letter
-    delivered += one.delivered
-    failed += one.failed
-    dead += one.dead_letter
-    slowest = Math.max(slowest, one.ms_max)
-    if (Date.parse(one.minute) > at - hour) recent += all
-  }
-  const all = delivered + failed + dead
-  return { all, dead, recent, slowest, succeeded: delivered / all }
-}
-
-const Fact = ({ children, name }: { readonly name: string; readonly children: ComponentChildren }): JSX.Element => (
-  <div>
-    <dt>{name}</dt>
-    <dd>{children}</dd>
-  </div>
-)
 
 const Attempts = (): JSX.Element => {
   const stats = useResource("webhook stats", (signal) => ask("webhookStats", { query: {} }, { signal }))
   useRefresh(stats, 30)
-  const found = stats.value.value
-  const { all, dead, recent, slowest, succeeded } = summary(found?.items ?? [], now.value)
-  return (
-    <section aria-labelledby="attempts">
-      <h2 id="attempts">Deliveries of the last day</h2>
-      <Failure of={stats.failure} retry={stats.reload} />
-      {found === undefined ? null : all === 0
-        ? (
-          <div class="empty">
-            Nothing was sent in the last day. <a href="/console/webhooks">Your webhooks</a> say which events they take.
-          </div>
-        )
-        : (
-          <>
-            <dl class="figures">
-              <Fact name="Succeeded">{share.format(succeeded)}</Fact>
-              <Fact name="Attempts">{count.format(all)}</Fact>
-              <Fact name="A minute, of late">{rate.format(recent / 60)}</Fact>
-              <Fact name="Half took at most">{count.format(found.ms_p50 ?? 0)} ms</Fact>
-              <Fact name="99 of 100 at most">{count.format(found.ms_p99 ?? 0)} ms</Fact>
-              <Fact name="Slowest">{count.format(slowest)} ms</Fact>
-              <Fact name="Failed for good">{count.format(dead)}</Fact>
-            </dl>
-            <MinutesPlot items={found.items} until={now.value} />
-          </>
-        )}
-    </section>
+  const nothing = (
+    <>
+      Nothing was sent in the last day. <a href="/console/webhooks">Your webhooks</a> say which events they take.
+    </>
   )
+  return <AttemptFigures stats={stats} nothing={nothing} />
 }
 
 const DeadLetters = (): JSX.Element => {
@@ -86,8 +40,8 @@ const DeadLetters = (): JSX.Element => {
           columns={[
             { head: "Event", cell: ({ event_type, id }) => <a href={`/console/deliveries/${id}`}>{event_type}</a> },
             { head: "Answer", cell: ({ response_status }) => response_status ?? "none" },
-            { head: "Attempts", cell: ({ attempt }) => count.format(attempt) },
-            { head: "Event came", cell: ({ created_at }) => <When at={created_at} /> },
+            { head: "Attempts", number: true, cell: ({ attempt }) => count.format(attempt) },
+            { head: "Created", cell: ({ created_at }) => <When at={created_at} /> },
           ]}
         />
       )}

@@ -61,9 +61,9 @@ const Backlogs = ({ backlogs }: { readonly backlogs: Resource<AnswerOf<"listBack
               ),
             },
             { head: "Account", cell: ({ account_id }) => <code>{account_id}</code> },
-            { head: "Waiting", cell: ({ depth }) => count.format(depth) },
-            { head: "Of them retries", cell: ({ retries }) => count.format(retries) },
-            { head: "Under way", cell: ({ leased }) => count.format(leased) },
+            { head: "Waiting", number: true, cell: ({ depth }) => count.format(depth) },
+            { head: "Of them retries", number: true, cell: ({ retries }) => count.format(retries) },
+            { head: "Under way", number: true, cell: ({ leased }) => count.format(leased) },
             { head: "Oldest due", cell: ({ oldest_due_at }) => <When at={oldest_due_at} /> },
           ]}
         />
@@ -90,11 +90,15 @@ const QueuesPage = (): JSX.Element => {
           columns={[
             { head: "Queue", cell: ({ queue }) => names[queue] },
             { head: "State", cell: (one) => <State of={one} asOf={found.as_of} /> },
-            { head: "Waiting", cell: ({ capped, depth }) => `${count.format(depth)}${capped ? " or more" : ""}` },
-            { head: "Due", cell: ({ due }) => count.format(due) },
+            {
+              head: "Waiting",
+              number: true,
+              cell: ({ capped, depth }) => `${count.format(depth)}${capped ? " or more" : ""}`,
+            },
+            { head: "Due", number: true, cell: ({ due }) => count.format(due) },
             { head: "Oldest due", cell: ({ oldest_due_at }) => <When at={oldest_due_at} never="none" /> },
-            { head: "Under way", cell: ({ leased }) => count.format(leased) },
-            { head: "Failed before", cell: ({ failing }) => count.format(failing) },
+            { head: "Under way", number: true, cell: ({ leased }) => count.format(leased) },
+            { head: "Failed before", number: true, cell: ({ failing }) => count.format(failing) },
           ]}
         />
       )}

@@ -1,11 +1,12 @@
 /** One webhook: its settings, its secret, its newest deliveries, sending a span again, and its end. */
 import { useSignal } from "@preact/signals"
-import type { JSX } from "preact"
+import type { ComponentChildren, JSX } from "preact"
 import { useAction } from "../Action.ts"
 import { ask } from "../contract/Ask.ts"
 import type { AnswerOf, RequestOf } from "../contract/EndpointTypes.ts"
 import { useDraft } from "../Drafts.ts"
 import { go, type Params } from "../Location.ts"
+import { AttemptFigures } from "../parts/AttemptFigures.tsx"
 import { announce } from "../parts/Announce.tsx"
 import { CopyButton, ShownOnce } from "../parts/Copy.tsx"
 import { DeliveryTable } from "../parts/DeliveryState.tsx"
@@ -233,7 +234,40 @@ const Newest = ({ of }: { readonly of: Webhook }): JSX.Element => {
   )
 }
 
-const Facts = ({ of }: { readonly of: Webhook }): JSX.Element => (
+const Attempts = ({ of }: { readonly of: Webhook }): JSX.Element => {
+  const params = { webhook_id: of.id }
+  const stats = useResource(
+    `stats of ${of.id}`,
+    (signal) => ask("oneWebhookStats", { params, query: {} }, { signal }),
+  )
+  useRefresh(stats, 30)
+  return <AttemptFigures stats={stats} nothing="Nothing was sent to it in the last day." />
+}
+
+/** A fact of the webhook, with the button that changes it. */
+const Changeable = ({ button, children, name }: {
+  readonly name: string
+  readonly children: ComponentChildren
+  readonly button: JSX.Element
+}): JSX.Element => (
+  <div>
+    <dt>{name}</dt>
+    <dd class="changeable">
+      <div>{children}</div>
+      {button}
+    </dd>
+  </div>
+)
+
+type Button = (
+  name: string,
+  label: string,
+  title: string,
+  Content: (opened: Opened) => JSX.Element,
+  kind?: "stop",
+) => JSX.Element
+
+const Facts = ({ button, of }: { readonly of: Webhook; readonly button: Button }): JSX.Element => (
   <dl>
     <div>
       <dt>State</dt>
@@ -257,20 +291,28 @@ const Facts = ({ of }: { readonly of: Webhook }): JSX.Element => (
       <dt>Events</dt>
       <dd>{of.events.join(", ")}</dd>
     </div>
-    {of.header_names.length === 0 ? null : (
-      <div>
-        <dt>Custom headers</dt>
-        <dd>{of.header_names.join(", ")}</dd>
-      </div>
-    )}
-    {of.basic_auth
-      ? (
-        <div>
-          <dt>Basic authentication</dt>
-          <dd>with every request</dd>
-        </div>
-      )
-      : null}
+    <Changeable
+      name="Signing secret"
+      button={button("rotate", "New secret…", "Make a new signing secret", Rotate)}
+    >
+      {of.overlap_until === null ? "one" : (
+        <>
+          two, the old one until <When at={of.overlap_until} exact />
+        </>
+      )}
+    </Changeable>
+    <Changeable
+      name="Custom headers"
+      button={button("headers", "Headers…", "Custom headers of its requests", EditHeaders)}
+    >
+      {of.header_names.join(", ") || <span class="note">none</span>}
+    </Changeable>
+    <Changeable
+      name="Basic authentication"
+      button={button("basic-auth", "Credentials…", "Basic authentication of its requests", EditBasicAuth)}
+    >
+      {of.basic_auth ? "with every request" : <span class="note">none</span>}
+    </Changeable>
     {of.honor_retry_after
       ? (
         <div>
@@ -281,14 +323,6 @@ const Facts = ({ of }: { readonly of: Webhook }): JSX.Element => (
         </div>
       )
       : null}
-    {of.overlap_until === null ? null : (
-      <div>
-        <dt>Two secrets sign</dt>
-        <dd>
-          until <When at={of.overlap_until} exact />
-        </dd>
-      </div>
-    )}
     <div>
       <dt>Changed</dt>
       <dd>
@@ -306,13 +340,7 @@ const Facts = ({ of }: { readonly of: Webhook }): JSX.Element => (
 
 const One = ({ of, resource }: { readonly of: Webhook; readonly resource: Resource<Webhook> }): JSX.Element => {
   const done = resource.reload
-  const button = (
-    name: string,
-    label: string,
-    title: string,
-    Content: (opened: Opened) => JSX.Element,
-    kind?: "stop",
-  ) => (
+  const button: Button = (name, label, title, Content, kind) => (
     <DialogButton name={name} label={label} title={title} {...(kind === undefined ? {} : { kind })}>
       {(close) => <Content of={of} close={close} done={done} />}
     </DialogButton>
@@ -325,15 +353,13 @@ const One = ({ of, resource }: { readonly of: Webhook; readonly resource: Resour
         <>
           {of.is_active ? button("test", "Send a test…", "Send a test event", Test) : null}
           {button("edit", "Edit…", "Edit the webhook", Edit)}
-          {button("headers", "Headers…", "Custom headers of its requests", EditHeaders)}
-          {button("basic-auth", "Basic authentication…", "Basic authentication of its requests", EditBasicAuth)}
-          {button("rotate", "New secret…", "Make a new signing secret", Rotate)}
           {button("replay", "Send again…", "Send deliveries again", Replay)}
           {button("delete", "Delete…", "Delete the webhook", Delete, "stop")}
         </>
       }
     >
-      <Facts of={of} />
+      <Facts button={button} of={of} />
+      <Attempts of={of} />
       <Newest of={of} />
     </Page>
   )

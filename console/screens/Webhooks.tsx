@@ -104,7 +104,7 @@ const Webhooks = (): JSX.Element => {
     >
       {quota === undefined || quota.limit === -1
         ? null
-        : <p class="note">{quota.used} of {quota.limit} of your plan are in use</p>}
+        : <p class="note">{quota.used} of the {quota.limit} webhooks of your plan</p>}
       <Failure of={webhooks.failure} retry={webhooks.reload} />
       {webhooks.value.value === undefined ? null : (
         <Table
@@ -131,7 +131,7 @@ const Webhooks = (): JSX.Element => {
               ),
             },
             { head: "Created", cell: ({ created_at }) => <When at={created_at} /> },
-            { head: "Do", cell: (one) => <Buttons of={one} done={done} /> },
+            { head: "Actions", cell: (one) => <Buttons of={one} done={done} /> },
           ]}
         />
       )}

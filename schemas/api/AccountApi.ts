@@ -4,7 +4,7 @@ import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import { AccountView, DomainPage, DomainView, WorkspacePage } from "../mail/AccountView.ts"
 import { DomainNotFound } from "../problems/AccountProblems.ts"
 import { InvalidCredentials } from "../problems/HttpProblems.ts"
-import { QueryIntOr, QueryUuid } from "../Validation/Scalars.ts"
+import { ListFilter, QueryIntOr, QueryUuid } from "../Validation/Scalars.ts"
 import { Id } from "../Wire.ts"
 import { Authenticated } from "./CredentialsApi.ts"
 import { RequestValidation } from "./RequestValidation.ts"
@@ -16,14 +16,23 @@ export const cursorPage = {
   after_id: Schema.optionalKey(QueryUuid),
 }
 
+const domainName = ListFilter([]).annotate({
+  "x-wire": {
+    type: "string",
+    description: "This domain alone; a platform administrator's session finds it in every account",
+  },
+})
+
 export class AccountApi extends HttpApiGroup.make("account")
   .add(
     HttpApiEndpoint.get("getAccount", "/v1/account", { success: AccountView, error: InvalidCredentials })
       .annotate(OpenApi.Summary, "Your account, its plan, and how much of the plan's limits is used"),
     HttpApiEndpoint.get("listWorkspaces", "/v1/workspaces", { query: cursorPage, success: WorkspacePage })
       .annotate(OpenApi.Summary, "List the workspaces that you belong to, oldest first"),
-    HttpApiEndpoint.get("listDomains", "/v1/domains", { query: cursorPage, success: DomainPage })
-      .annotate(OpenApi.Summary, "List your domains and those of your workspaces, ascending by id"),
+    HttpApiEndpoint.get("listDomains", "/v1/domains", {
+      query: { ...cursorPage, name: Schema.optionalKey(domainName) },
+      success: DomainPage,
+    }).annotate(OpenApi.Summary, "List your domains and those of your workspaces, ascending by id"),
     HttpApiEndpoint.get("getDomain", "/v1/domains/:domain_id", {
       params: { domain_id: Id },
       success: DomainView,

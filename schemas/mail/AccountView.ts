@@ -16,7 +16,7 @@ export const AccountView = Schema.Struct({
   platform_admin: Schema.Boolean,
   api_keys: Quota.annotate({ description: "Active keys, and the plan's limit" }),
   webhooks: Quota.annotate({ description: "Webhooks, paused ones included" }),
-  domains: Quota.annotate({ description: "Domains that the account owns, without those that are on their way to it" }),
+  domains: Quota.annotate({ description: "Domains that it owns, without those on their way to it" }),
 }).annotate({ identifier: "Account" })
 export type AccountView = typeof AccountView.Type
 
@@ -43,15 +43,15 @@ export const DomainView = Schema.Struct({
   account_id: Id.annotate({ description: "The account that owns the domain" }),
   workspace_id: Id,
   workspace_role: Schema.NullOr(WorkspaceRole).annotate({
-    description: "The caller's role in the domain's workspace; null where the caller only owns the domain",
+    description: "The caller's role in its workspace; null for an owner outside it",
   }),
   may_transfer: Schema.Boolean.annotate({
-    description: "Whether the caller may offer the domain, and take an offer of it back",
+    description: "Whether the caller may offer it, and take an offer back",
   }),
   verified_at: Schema.NullOr(Timestamp),
   dkim_selector: Schema.String.annotate({ description: "Of the key that signs the domain's mail" }),
   transfer: Schema.NullOr(Schema.Struct({ id: Id, status: Schema.Literals(["pending", "accepted"]) })).annotate({
-    description: "The transfer of the domain that is pending or accepted",
+    description: "Its transfer that is pending or accepted",
   }),
 }).annotate({ identifier: "Domain" })
 export type DomainView = typeof DomainView.Type

@@ -3,6 +3,7 @@
  * that it belongs to. Each read is one short statement that finds its rows by the account.
  */
 import { Clock, Context, Effect, Layer } from "effect"
+import type { Statement } from "effect/sql"
 import type {
   AccountView,
   DomainPage,
@@ -77,8 +78,10 @@ export class AccountReads extends Context.Service<AccountReads, {
   readonly account: (accountId: string) => Effect.Effect<AccountView, InvalidCredentials>
   /** The oldest first: the first is the one that is meant where none is named. */
   readonly workspaces: (accountId: string, page: CursorPage) => Effect.Effect<WorkspacePage>
-  /** Ascending by id. */
-  readonly domains: (accountId: string, page: CursorPage) => Effect.Effect<DomainPage>
+  /** Those that the account may see, ascending by id; with a name those of that name alone, in any case of letters. */
+  readonly domains: (accountId: string, page: CursorPage, name?: string | null) => Effect.Effect<DomainPage>
+  /** The domains of this name in every account, as this one sees them. Checks nothing: for platform administrators. */
+  readonly domainsNamed: (accountId: string, page: CursorPage, name: string) => Effect.Effect<DomainPage>
   /** DomainNotFound also for a domain that the account may not see, and for a text that is no id. */
   readonly domain: (accountId: string, domainId: string) => Effect.Effect<DomainView, DomainNotFound>
 }>()("bailiwick/services/accounts/AccountReads") {
@@ -131,22 +134,46 @@ const make = Effect.fnUntraced(function* (config: AccountReadsConfig) {
       from domains d left join transfers t on t.domain_id = d.id
         and (t.status = 'accepted' or t.status = 'pending' and t.expires_at > ${now})`
 
-  const domains = Effect.fn("AccountReads.domains")(function* (accountId: string, { afterId, limit }: CursorPage) {
-    const now = new Date(yield* Clock.currentTimeMillis)
-    const rows = yield* reads<DomainRow>`
-      with page as (
-        select id from (
-          select id from domains where account_id = ${accountId}::uuid and not removed
+  /** A page of the domains that `seen` selects: their id and name. */
+  const domainPage = Effect.fnUntraced(
+    function* (accountId: string, { afterId, limit }: CursorPage, name: string | null, seen: Statement.Fragment) {
+      const now = new Date(yield* Clock.currentTimeMillis)
+      const rows = yield* reads<DomainRow>`
+        with page as (
+          select id from (${seen}) seen
+          where (${afterId}::uuid is null or id > ${afterId}::uuid)
+            and (${name}::text is null or lower(name collate "C") = lower(${name} collate "C"))
+          order by id limit ${limit + 1}
+        )
+        select ${shown(accountId, now)} where d.id in (select id from page) order by d.id`.pipe(Effect.orDie)
+      return pageOf(rows.map((row) => domainOf(accountId, row)), limit)
+    },
+  )
+
+  const domains = Effect.fn("AccountReads.domains")(
+    (accountId: string, page: CursorPage, name: string | null = null) =>
+      domainPage(
+        accountId,
+        page,
+        name,
+        reads`select id, name from domains where account_id = ${accountId}::uuid and not removed
           union
-          select x.id from workspace_memberships m join domains x on x.workspace_id = m.workspace_id and not x.removed
-          where m.account_id = ${accountId}::uuid and not m.removed
-        ) seen
-        where ${afterId}::uuid is null or id > ${afterId}::uuid
-        order by id limit ${limit + 1}
-      )
-      select ${shown(accountId, now)} where d.id in (select id from page) order by d.id`.pipe(Effect.orDie)
-    return pageOf(rows.map((row) => domainOf(accountId, row)), limit)
-  })
+          select x.id, x.name from workspace_memberships m
+          join domains x on x.workspace_id = m.workspace_id and not x.removed
+          where m.account_id = ${accountId}::uuid and not m.removed`,
+      ),
+  )
+
+  const domainsNamed = Effect.fn("AccountReads.domainsNamed")(
+    (accountId: string, page: CursorPage, name: string) =>
+      domainPage(
+        accountId,
+        page,
+        name,
+        // Asked for by the index of names.
+        reads`select id, name from domains where lower(name collate "C") = lower(${name} collate "C") and not removed`,
+      ),
+  )
 
   const domain = Effect.fn("AccountReads.domain")(function* (accountId: string, domainId: string) {
     if (!isUuid(domainId)) return yield* new DomainNotFound()
@@ -160,5 +187,5 @@ const make = Effect.fnUntraced(function* (config: AccountReadsConfig) {
     return row === undefined ? yield* new DomainNotFound() : domainOf(accountId, row)
   })
 
-  return AccountReads.of({ account, workspaces, domains, domain })
+  return AccountReads.of({ account, workspaces, domains, domainsNamed, domain })
 })

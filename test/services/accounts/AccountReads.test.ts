@@ -167,6 +167,26 @@ layer(fixture, { excludeTestServices: true, timeout: "2 minutes" })("AccountRead
       }
     }))
 
+  it.effect("a name finds one's own domain of that name, and for an administrator every account's", () =>
+    Effect.gen(function* () {
+      const { domains, domainsNamed } = yield* AccountReads
+      const [alice, carol] = [yield* person({ plan: "pro" }), yield* person()]
+      const [one, other] = [yield* domain(alice), yield* domain(alice)]
+      const name = `D-${one.slice(0, 8)}.Example`
+      const idsOf = Effect.map(({ items }: { readonly items: ReadonlyArray<{ readonly id: string }> }) =>
+        items.map(({ id }) => id)
+      )
+      assert.deepStrictEqual(yield* idsOf(domains(alice.id, first, name)), [one])
+      assert.deepStrictEqual(yield* idsOf(domains(alice.id, first)), [one, other].sort())
+      assert.deepStrictEqual(yield* idsOf(domains(alice.id, first, "none.example")), [])
+      assert.deepStrictEqual(yield* idsOf(domains(carol.id, first, name)), [])
+      const [found] = (yield* domainsNamed(carol.id, first, name)).items
+      assert.deepInclude(found, { id: one, account_id: alice.id, workspace_role: null, may_transfer: false })
+      assert.deepStrictEqual(yield* idsOf(domainsNamed(carol.id, first, "none.example")), [])
+      yield* feed({ kind: "domain", id: one, removed: true })
+      assert.deepStrictEqual(yield* idsOf(domainsNamed(carol.id, first, name)), [])
+    }))
+
   it.effect("an offer whose time is over is no transfer of the domain any more", () =>
     Effect.gen(function* () {
       const { domain: read } = yield* AccountReads
@@ -198,7 +218,7 @@ layer(fixture, { excludeTestServices: true, timeout: "2 minutes" })("AccountRead
 
   it.effect("among 20,000 rows of others each read finds its own by index", () =>
     Effect.gen(function* () {
-      const { account, domain: read, domains, workspaces } = yield* AccountReads
+      const { account, domain: read, domains, domainsNamed, workspaces } = yield* AccountReads
       const { owner, reads } = yield* Database
       const alice = yield* person()
       const id = yield* domain(alice)
@@ -225,6 +245,7 @@ layer(fixture, { excludeTestServices: true, timeout: "2 minutes" })("AccountRead
         account(alice.id),
         workspaces(alice.id, first),
         domains(alice.id, first),
+        domainsNamed(alice.id, first, `d-${id.slice(0, 8)}.example`),
         read(alice.id, id),
       ]
       for (const statement of statements) {

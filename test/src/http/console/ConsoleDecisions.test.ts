@@ -31,6 +31,7 @@ layer(Layer.merge(staged(), Chromium.layer), { excludeTestServices: true, timeou
       Effect.gen(function* () {
         const sam = yield* decider("Sam", "/console/reviews", "Access reviews")
         yield* text(sam.page, "No Access was reviewed yet.")
+        yield* text(sam.page, "Fern Portal")
         yield* everyLook(sam, "reviews-candidates")
         yield* press(sam.page, "Propose…")
         yield* fill(sam.page, "Reason", "still works on the portal")

@@ -2,7 +2,19 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { randomUUID } from "node:crypto"
-import { Chromium, everyLook, fill, heading, inConsole, press, text } from "./ConsoleBrowser.ts"
+import {
+  choose,
+  Chromium,
+  everyLook,
+  fill,
+  heading,
+  inConsole,
+  looks,
+  pictured,
+  press,
+  sound,
+  text,
+} from "./ConsoleBrowser.ts"
 import { staged } from "./ConsoleStage.ts"
 
 const stage = Layer.merge(staged(), Chromium.layer)
@@ -25,6 +37,8 @@ layer(stage, { excludeTestServices: true, timeout: "4 minutes" })("an operator a
       yield* press(at.page, "Bus")
       yield* heading(at.page, "Bus")
       yield* text(at.page, "LIFECYCLE")
+      yield* text(at.page, "0 B")
+      yield* text(at.page, "Sequence numbers")
       yield* everyLook(at, "bus")
 
       yield* press(at.page, "Audit")
@@ -35,9 +49,21 @@ layer(stage, { excludeTestServices: true, timeout: "4 minutes" })("an operator a
         at.page.$$eval('td[data-label="Actor"]', (cells) => cells.map((one) => (one as HTMLElement).innerText))
       )
       assert.isTrue(actors.some((one) => one.startsWith("you\nperson:")), actors.join())
+      const request = yield* Effect.promise(() =>
+        at.page.$eval('td[data-label="Request"] a', (one) => one.textContent ?? "")
+      )
+      yield* press(at.page, request)
+      yield* Effect.promise(() => at.page.waitForFunction(() => document.querySelectorAll("tbody tr").length === 1))
+      assert.strictEqual(new URL(at.page.url()).search, `?request_id=${request}`)
+      yield* press(at.page, "Clear the filters")
+      yield* Effect.promise(() => at.page.waitForFunction(() => document.querySelectorAll("tbody tr").length > 1))
       yield* fill(at.page, "Action", "nothing.of-this-name\n")
       yield* text(at.page, "No record fits.")
       assert.strictEqual(new URL(at.page.url()).searchParams.get("action"), "nothing.of-this-name")
+
+      // What a link chooses stands in the command as one word, of which a shell runs nothing.
+      yield* at.open("/console/operations/audit?within=7d&subject=x%27%24%28id%29", "Audit")
+      yield* text(at.page, "task cli audit --subject 'x'\\''$(id)' --since 7d")
 
       yield* press(at.page, "Dead letters")
       yield* heading(at.page, "Dead letters")
@@ -49,11 +75,41 @@ layer(stage, { excludeTestServices: true, timeout: "4 minutes" })("an operator a
       yield* text(at.page, "There is no such thing, or it is not yours.")
     }))
 
+  it.effect("on a phone the menu and the filters open by a button, and a page begins with what it lists", () =>
+    Effect.gen(function* () {
+      const at = yield* inConsole("Oz", { viewport: looks.phone.viewport }, "/console/operations/audit")
+      const { page } = at
+      yield* heading(page, "Audit")
+      yield* text(page, "console-session.opened")
+      const shown = (what: string) =>
+        Effect.promise(() => page.$eval(what, (one) => one.checkVisibility({ visibilityProperty: true })))
+      assert.isFalse(yield* shown("#menu"))
+      assert.isFalse(yield* shown(".filters"))
+      const top = yield* Effect.promise(() => page.$eval("tbody tr", (one) => one.getBoundingClientRect().top))
+      assert.isBelow(top, looks.phone.viewport.height / 3)
+
+      yield* press(page, "Filters")
+      yield* choose(page, "Outcome", "Refused")
+      yield* text(page, "Filters, 1 set")
+      yield* everyLook(at, "audit-filtered")
+      yield* Effect.promise(() => page.setViewport(looks.phone.viewport))
+      yield* press(page, "Clear the filters")
+      yield* text(page, "console-session.opened")
+      assert.strictEqual(new URL(page.url()).search, "")
+
+      yield* press(page, "Menu")
+      yield* sound(at, "the menu on a phone")
+      yield* pictured(page, "menu-open-phone")
+      yield* press(page, "Queues")
+      yield* heading(page, "Queues")
+      assert.isFalse(yield* shown("#menu"))
+    }))
+
   it.effect("a sponsor sees none of it, and the activity of nobody else", () =>
     Effect.gen(function* () {
       const at = yield* inConsole("Sam", {}, "/console/operations/audit")
       yield* heading(at.page, "There is no such page")
-      yield* at.open("/console/activity", "Your activity")
+      yield* at.open("/console/activity", "My activity")
       yield* text(at.page, "console-session.opened")
       yield* everyLook(at, "activity")
       const rows = yield* Effect.promise(() => at.page.$$eval("tbody tr", ({ length }) => length))

@@ -80,7 +80,7 @@ layer(stage, { excludeTestServices: true, timeout: "4 minutes" })("a mail accoun
       const second = yield* secretOf(page)
       assert.notStrictEqual(second, secret)
       yield* press(page, "I have kept it")
-      yield* text(page, "Two secrets sign")
+      yield* text(page, "two, the old one until in 24 hours")
 
       yield* press(page, "Headers…")
       yield* everyLook(at, "webhook-headers")
@@ -92,7 +92,7 @@ layer(stage, { excludeTestServices: true, timeout: "4 minutes" })("a mail accoun
       yield* fill(page, "Headers", "X-Tenant: blue-4711")
       yield* press(page, "Save the headers")
       yield* text(page, "The headers are changed.")
-      yield* press(page, "Basic authentication…")
+      yield* press(page, "Credentials…")
       yield* fill(page, "User name", "hook")
       yield* fill(page, "Password", "green-4712")
       yield* press(page, "Save the basic authentication")
@@ -112,6 +112,10 @@ layer(stage, { excludeTestServices: true, timeout: "4 minutes" })("a mail accoun
       yield* press(page, "Deliveries")
       yield* heading(page, "Deliveries")
       yield* Effect.promise(() => page.waitForSelector("tbody tr"))
+      const webhooks = yield* Effect.promise(() =>
+        page.$$eval('td[data-label="Webhook"]', (cells) => cells.map((one) => (one as HTMLElement).innerText))
+      )
+      assert.deepStrictEqual(webhooks, [url, url])
       yield* everyLook(at, "deliveries")
       yield* press(page, "email.opened", "th a")
       yield* heading(page, "email.opened")

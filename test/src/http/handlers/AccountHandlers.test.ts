@@ -66,6 +66,24 @@ layer(served, { excludeTestServices: true, timeout: "2 minutes" })("the account'
       }
     }))
 
+  it.effect("a platform administrator finds any domain by its name, in a session alone", () =>
+    Effect.gen(function* () {
+      const [alice, carol] = [yield* person(), yield* person({ platform_admin: true })]
+      const id = yield* domain(alice)
+      const path = `/v1/domains?name=d-${id.slice(0, 8)}.example`
+      const { key } = yield* (yield* ApiKeys).create(
+        { accountId: carol.id, plan: "starter", platformAdmin: true, via: "cookie", keyId: null, authTime: null },
+        { name: "CI", permissions: ["send"] },
+      )
+      const found = Effect.fnUntraced(function* (headers: Record<string, string>) {
+        return Schema.decodeUnknownSync(DomainPage)((yield* get(path, headers)).body).items.map((one) => one.id)
+      })
+      assert.deepStrictEqual(yield* found(yield* signedIn(alice.id)), [id])
+      assert.deepStrictEqual(yield* found(yield* signedIn(carol.id)), [id])
+      assert.deepStrictEqual(yield* found({ authorization: `Bearer ${key}` }), [])
+      assert.deepStrictEqual(yield* found(yield* signedIn((yield* person()).id)), [])
+    }))
+
   it.effect("without a good credential everything is 401, before any validation", () =>
     Effect.gen(function* () {
       for (const headers of [{}, { authorization: `Bearer mail_k_${"0".repeat(43)}` }, yield* signedIn(randomUUID())]) {

@@ -62,6 +62,7 @@ import steppedMigrations from "../migrations/0068_stepped_migrations.ts"
 import pastAccess from "../migrations/0080_past_access.ts"
 import customHeaders from "../migrations/0081_custom_headers.ts"
 import retryAfter from "../migrations/0082_retry_after.ts"
+import rateLimit from "../migrations/0083_rate_limit.ts"
 import { lock } from "../services/platform/database/AdvisoryLocks.ts"
 import { Database } from "../services/platform/database/Database.ts"
 import { isAway } from "../services/platform/database/Database/Awaited.ts"
@@ -130,6 +131,7 @@ export const migrations: ReadonlyArray<Migration> = [
   [80, "past_access", pastAccess],
   [81, "custom_headers", customHeaders],
   [82, "retry_after", retryAfter],
+  [83, "rate_limit", rateLimit],
 ]
 
 /** The number of the newest migration. */

@@ -42,7 +42,7 @@ const sending = (webhooks: number): Figures => {
   }
   const wire: Array<typeof jobs[number]> = []
   const pump = () => {
-    for (let job = slots.next(); job !== undefined; job = slots.next()) wire.push(job as typeof jobs[number])
+    for (let job = slots.next(0); job !== undefined; job = slots.next(0)) wire.push(job as typeof jobs[number])
   }
   for (const job of jobs) put(job)
   pump()

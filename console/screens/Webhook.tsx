@@ -37,10 +37,11 @@ const Edit = ({ close, done, of }: Opened): JSX.Element => {
     description: of.description ?? "",
     events: of.events as ReadonlyArray<string>,
     honor_retry_after: of.honor_retry_after,
+    rate_limit: of.rate_limit?.toString() ?? "",
   })
-  const { description, events, honor_retry_after, url } = draft.value.value
+  const { description, events, honor_retry_after, rate_limit, url } = draft.value.value
   const write = async () => {
-    const payload = { url, description, events: events as Events, honor_retry_after }
+    const payload = { url, description, events: events as Events, honor_retry_after, rate_limit: Number(rate_limit) }
     if (!await action.run(() => ask("updateWebhook", { params: { webhook_id: of.id }, payload }))) return
     announce("The webhook is changed.")
     close()
@@ -67,6 +68,16 @@ const Edit = ({ close, done, of }: Opened): JSX.Element => {
         }
         checked={honor_retry_after}
         onChange={(honor_retry_after) => draft.set({ honor_retry_after })}
+      />
+      <TextField
+        action={action}
+        hint="Up to 1,000; empty for any number."
+        label="Deliveries a second"
+        name="rate_limit"
+        required={false}
+        type="number"
+        value={rate_limit}
+        onInput={(rate_limit) => draft.set({ rate_limit })}
       />
     </Form>
   )
@@ -323,6 +334,12 @@ const Facts = ({ button, of }: { readonly of: Webhook; readonly button: Button }
         </div>
       )
       : null}
+    {of.rate_limit === null ? null : (
+      <div>
+        <dt>Deliveries a second</dt>
+        <dd>{of.rate_limit} at most</dd>
+      </div>
+    )}
     <div>
       <dt>Changed</dt>
       <dd>

@@ -79,7 +79,7 @@ const integer = ({ min, max }: Bounds) => {
 const advertisedInt = ({ min, max }: Bounds, otherwise?: number) => ({
   "x-wire": {
     type: "integer",
-    description: "A string that reads as an integer is taken for one: `10`, `+10`, `1_000`, `10.0`.",
+    description: "Also a string that reads as one: `10`, `+10`, `1_000`, `10.0`.",
     ...(min === undefined ? {} : { minimum: min }),
     ...(max === undefined ? {} : { maximum: max }),
     ...(otherwise === undefined ? {} : { default: otherwise }),

@@ -18,6 +18,7 @@ import {
 import { complains, valueError } from "../Validation/Fault.ts"
 import {
   BodyBoolean,
+  BodyInt,
   BodyIntOr,
   ListFilter,
   maxCodePoints,
@@ -60,6 +61,9 @@ const settings = {
   honor_retry_after: orNull(BodyBoolean).annotate({
     description:
       "Lets `Retry-After` of a failed answer make the next attempt later, by a day at most; by default false",
+  }),
+  rate_limit: orNull(BodyInt({ min: 0, max: 1_000 })).annotate({
+    description: "How many deliveries may begin in a second; 0, the default, for any number",
   }),
 }
 

@@ -23,6 +23,9 @@ export const WebhookView = Schema.Struct({
   honor_retry_after: Schema.Boolean.annotate({
     description: "Whether a retry waits for as long as the receiver asks by `Retry-After`",
   }),
+  rate_limit: Schema.NullOr(Schema.Int).annotate({
+    description: "How many deliveries may begin in a second; null where there is no limit",
+  }),
   health: WebhookHealth.annotate({
     description:
       "`failing`: an attempt failed, and none has succeeded in a later minute; `unused`: no attempt has ended yet",

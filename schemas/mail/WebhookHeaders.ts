@@ -69,8 +69,7 @@ export const CustomHeaders = Schema.Array(CustomHeader).check(
     `Headers should have at most ${maxTotal} characters together.`,
   ),
 ).annotate({
-  description: "Sent with every request, beside the delivery's own; at most 4096 characters together. An empty list " +
-    "removes them. No answer shows the values",
+  description: "At most 4096 characters together. An empty list removes them. No answer shows the values",
 })
 
 const controlled = "\\p{Cc}\\p{Cs}"

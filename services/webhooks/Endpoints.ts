@@ -24,6 +24,8 @@ export interface Endpoint {
   /** Its custom headers, basic authentication included; null where it has none. */
   readonly headers: Readonly<Record<string, string>> | null
   readonly honorsRetryAfter: boolean
+  /** Deliveries that may begin in a second; null: any number. */
+  readonly rateLimit: number | null
 }
 
 export interface EndpointKey {
@@ -45,6 +47,7 @@ interface Row {
   readonly basic_auth_kid: string | null
   readonly basic_auth: Uint8Array | null
   readonly honor_retry_after: boolean
+  readonly rate_limit: number | null
 }
 
 const memory = 20_000
@@ -91,6 +94,7 @@ export class Endpoints extends Context.Service<Endpoints, {
           },
           headers: headersOf(row),
           honorsRetryAfter: row.honor_retry_after,
+          rateLimit: row.rate_limit,
         }
         known.set(id, endpoint)
         return endpoint
@@ -107,7 +111,7 @@ export class Endpoints extends Context.Service<Endpoints, {
         if (missing.size > 0) {
           const rows = yield* reads<Row>`
             select id, version, url, secret_kid, secret, old_secret_kid, old_secret, old_secret_until, headers_kid,
-              headers, basic_auth_kid, basic_auth, honor_retry_after
+              headers, basic_auth_kid, basic_auth, honor_retry_after, rate_limit
             from webhooks where id = any(${[...missing]}::uuid[]) and deleted_at is null`
           for (const row of rows) found.set(row.id, remember(row))
         }

@@ -2,13 +2,14 @@
  * Sends claimed deliveries: signs, POSTs, and passes on the results. Each POST is a plain promise, because a fiber per
  * delivery cost a quarter of the throughput; ConcurrencyLimiter decides which delivery may be sent when.
  */
-import { Clock, Context, Effect, Layer } from "effect"
+import { Clock, Context, Effect, FiberSet, Layer } from "effect"
 import { Failpoints } from "../platform/Failpoints.ts"
 import { counted } from "../platform/MapSizes.ts"
 import type { Outcome } from "../platform/Outbound.ts"
 import { Outbound } from "../platform/Outbound.ts"
 import { waitAskedBy } from "./RetryAfter.ts"
 import { ConcurrencyLimiter } from "./Sender/ConcurrencyLimiter.ts"
+import type { WakeUp } from "./Sender/SenderQueues.ts"
 import { interruptedOf, releasedOf, type Result, type Task } from "./Sender/Task.ts"
 import { headersFor, secretsKept } from "./Signer.ts"
 
@@ -53,6 +54,7 @@ export class Sender extends Context.Service<Sender, {
         const outbound = yield* Outbound
         const clock = yield* Clock.Clock
         const { hit } = yield* Failpoints
+        const fork = yield* FiberSet.makeRuntime()
         const slots = new ConcurrencyLimiter<Task>()
         yield* counted("webhook lanes", () => slots.sizes.queues)
         yield* counted("webhook destinations", () => slots.sizes.hosts)
@@ -113,13 +115,25 @@ export class Sender extends Context.Service<Sender, {
           }).then((outcome) => finish(task, startedAt, outcome))
         }
 
+        /** For rates: unlike the time of day, it is never set back. */
+        const steadyMillis = () => Number(clock.monotonicTimeNanosUnsafe()) / 1e6
+
         const pump = () => {
           while (!stopped) {
-            const task = slots.next()
-            if (task === undefined) return
+            const task = slots.next(steadyMillis())
+            if (task === undefined) break
             begin(task)
           }
+          for (const wakeUp of slots.wakeUps()) {
+            fork(Effect.delay(wake(wakeUp), Math.max(0, Math.ceil(wakeUp.at - steadyMillis()))))
+          }
         }
+
+        const wake = (wakeUp: WakeUp) =>
+          Effect.sync(() => {
+            slots.woken(wakeUp, steadyMillis())
+            pump()
+          })
 
         return Sender.of({
           slots,

@@ -48,6 +48,7 @@ interface ReadRow {
   readonly header_names: ReadonlyArray<string>
   readonly basic_auth: boolean
   readonly honor_retry_after: boolean
+  readonly rate_limit: number | null
   readonly created_at: Date
   readonly last_success_at: Date | null
   readonly last_failure_at: Date | null
@@ -65,7 +66,7 @@ interface Row extends ReadRow {
 }
 
 const columns = `w.id, w.url, w.description, w.events, w.is_active, w.created_at, w.header_names, w.honor_retry_after,
-  w.basic_auth is not null as basic_auth,
+  w.rate_limit,   w.basic_auth is not null as basic_auth,
   h.last_success_at, h.last_failure_at, h.failing_since`
 
 const noSecret = { kid: null, bytes: null }
@@ -87,6 +88,7 @@ const viewOf = (row: ReadRow): WebhookView => ({
   header_names: row.header_names,
   basic_auth: row.basic_auth,
   honor_retry_after: row.honor_retry_after,
+  rate_limit: row.rate_limit,
   health: healthOf(row),
   last_success_at: row.last_success_at?.toISOString() ?? null,
   failing_since: row.failing_since?.toISOString() ?? null,
@@ -103,6 +105,8 @@ export class Webhooks extends Context.Service<Webhooks, {
       readonly headers?: ReadonlyArray<CustomHeader> | undefined
       readonly basicAuth?: BasicAuth | undefined
       readonly honorRetryAfter?: boolean | undefined
+      /** Deliveries a second; zero: any number. */
+      readonly rateLimit?: number | undefined
     },
   ) => Effect.Effect<NewSecret, WebhookLimit | HTTPValidationError>
   /** JSON text of an array of `WebhookView`, newest first. */
@@ -197,19 +201,21 @@ const make = Effect.fnUntraced(function* (config: WebhooksConfig) {
       const secret = generateSecret()
       const sealed = seal(id, "secret", secret)
       const events = [...new Set(webhook.events)]
-      const description = webhook.description || null
+      const [description, rateLimit] = [webhook.description || null, webhook.rateLimit || null]
       const after = headersAfter(nothing, webhook)
       const [sealedHeaders, sealedAuth] = [sealHeaders(id, headers), sealBasicAuth(id, basicAuth)]
       yield* sql`
         insert into webhooks (id, account_id, url, description, events, is_active, version, secret_kid, secret,
-          header_names, headers_kid, headers, basic_auth_kid, basic_auth, honor_retry_after, created_at, updated_at)
+          header_names, headers_kid, headers, basic_auth_kid, basic_auth, honor_retry_after, rate_limit, created_at,
+          updated_at)
         values (${id}::uuid, ${accountId}::uuid, ${url}, ${description}, ${events}::text[], true, 1, ${sealed.kid},
           ${sealed.bytes}, ${[...after.headerNames]}::text[], ${sealedHeaders.kid}, ${sealedHeaders.bytes},
-          ${sealedAuth.kid}, ${sealedAuth.bytes}, ${honorRetryAfter}, ${now}, ${now})`
+          ${sealedAuth.kid}, ${sealedAuth.bytes}, ${honorRetryAfter}, ${rateLimit}, ${now}, ${now})`
       yield* sql`insert into webhook_lanes (webhook_id, account_id) values (${id}::uuid, ${accountId}::uuid)`
       yield* record(accountId, id, ["created"])
       const kept = { header_names: after.headerNames, basic_auth: after.basicAuth, honor_retry_after: honorRetryAfter }
-      const row = { id, url, description, events, is_active: true, created_at: now, ...kept, ...noAttempts }
+      const shown = { id, url, description, events, is_active: true, rate_limit: rateLimit, created_at: now }
+      const row = { ...shown, ...kept, ...noAttempts }
       return { ...viewOf(row), secret }
     },
     sql.withTransaction,
@@ -276,6 +282,7 @@ const make = Effect.fnUntraced(function* (config: WebhooksConfig) {
         headerNames: row.header_names,
         basicAuth: row.basic_auth,
         honorRetryAfter: row.honor_retry_after,
+        rateLimit: row.rate_limit,
       }
       yield* refuse(headerFaults(before, change))
       const { state, events } = transition(before, { _tag: "Update", ...change })
@@ -292,6 +299,7 @@ const make = Effect.fnUntraced(function* (config: WebhooksConfig) {
           events = ${[...state.events]}::text[], is_active = ${state.isActive},
           header_names = ${[...state.headerNames]}::text[], headers_kid = ${headers.kid}, headers = ${headers.bytes},
           basic_auth_kid = ${basicAuth.kid}, basic_auth = ${basicAuth.bytes}, honor_retry_after = ${state.honorRetryAfter},
+          rate_limit = ${state.rateLimit},
           version = version + 1, updated_at = ${now}
         where id = ${id}::uuid and version = ${row.version}`
       yield* updateQueueState(id, events, now)
@@ -320,6 +328,7 @@ const make = Effect.fnUntraced(function* (config: WebhooksConfig) {
         header_names: state.headerNames,
         basic_auth: state.basicAuth,
         honor_retry_after: state.honorRetryAfter,
+        rate_limit: state.rateLimit,
       })
     },
     sql.withTransaction,

@@ -116,6 +116,7 @@ layer(Around.layer, { excludeTestServices: true, timeout: "2 minutes" })("over H
         "id",
         "is_active",
         "last_success_at",
+        "rate_limit",
         "url",
       ])
       const path = `/v1/webhooks/${made.json.id}`
@@ -139,6 +140,16 @@ layer(Around.layer, { excludeTestServices: true, timeout: "2 minutes" })("over H
       assert.lengthOf(faults(yield* api.patch(path, { url: "ftp://x", events: [], is_active: "perhaps" })), 3)
       const updated = yield* api.patch(path, { url: "https://example.org/", events: ["email.failed"] })
       assert.deepInclude(updated.json, { url: "https://example.org/", events: ["email.failed"], is_active: true })
+      for (const rate_limit of [-1, 1_001, 1.5, "many"]) {
+        assert.match(faults(yield* api.patch(path, { rate_limit })).join(), /^body\.rate_limit /, String(rate_limit))
+      }
+      const limited = yield* create("https://example.com/", ["email.sent"])
+      assert.isNull(limited.json.rate_limit)
+      for (const [asked, rate_limit] of [[1_000, 1_000], [null, 1_000], [0, null]]) {
+        const { json } = yield* api.patch(`/v1/webhooks/${limited.json.id}`, { rate_limit: asked })
+        assert.strictEqual(json.rate_limit, rate_limit)
+      }
+      assert.strictEqual((yield* api.delete(`/v1/webhooks/${limited.json.id}`)).status, 204)
       assert.deepStrictEqual(
         faults(yield* api.get(`${path}/deliveries?page=-1&limit=101`)).map((fault) => fault.split(" ")[0]),
         ["query.page", "query.limit"],

@@ -271,9 +271,9 @@ const acceptOf = Effect.fnUntraced(function* (
         continue
       }
       const endpoint = targets.get(webhookId)!
-      const { host } = endpoint
+      const { host, rateLimit: rate } = endpoint
       const once = { cycle: 1, attempt: 1, claim, leaseUntil }
-      tasks.push({ deliveryId, webhookId, accountId, eventType, body, endpoint, host, ...once })
+      tasks.push({ deliveryId, webhookId, accountId, eventType, body, endpoint, host, rate, ...once })
     }
   }
   const outdated = events.flatMap(({ accountId }, i) => listening.has(accountId) && !current.has(accountId) ? [i] : [])

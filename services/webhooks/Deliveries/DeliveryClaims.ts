@@ -122,6 +122,7 @@ const claimRows = Effect.fnUntraced(function* (
       body: row.body,
       endpoint,
       host: endpoint.host,
+      rate: endpoint.rateLimit,
       later: row.attempt > 1 || row.cycle > 1,
     }]
   })

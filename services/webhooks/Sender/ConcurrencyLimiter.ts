@@ -1,5 +1,6 @@
 /**
- * Decides which delivery may be sent now: adaptive limits and fairness. Pure bookkeeping, no clock and no I/O.
+ * Decides which delivery may be sent now: adaptive limits and fairness. Pure bookkeeping, no clock and no I/O: `now` is
+ * milliseconds of a clock that is never set back.
  *
  * A *claimed* delivery is in memory; an *active* one is on the wire. Each webhook has a window of active sends: it
  * starts at 16, grows by one with each answer up to 128, halves on silence, and is never below 1. Beyond the window a
@@ -11,17 +12,22 @@
  *
  * First tries go before `later` deliveries (retries and replays): while first tries wait, one of eight sends may be a
  * later one, and a quarter of each limit is reserved for first tries, so that none waits behind a backlog of retries.
+ *
+ * A webhook with a rate begins at most so many sends in any second, and claims what it may send within two: more would
+ * wait in memory until its lease ends. Its `wakeUps` must be slept for and answered by `woken`.
  */
 
 import { Backlog, type Claimable, type Reservation } from "./Backlog.ts"
 import { newQueue, type WebhookQueue } from "./WebhookQueue.ts"
-import { laterShare, SenderQueues } from "./SenderQueues.ts"
+import { laterShare, SenderQueues, type WakeUp } from "./SenderQueues.ts"
 import { defaultLimits, type SlotLimits } from "./SlotLimits.ts"
 
 const firstWindow = 16
 const lastWindow = 128
 const reserve = 4
 const queueMemory = 20_000
+/** For how many seconds of its rate a webhook may have deliveries that wait. */
+const rateSeconds = 2
 /**
  * How many retries and replays of a backlogged webhook may wait in memory. First tries do not count: while events
  * arrive faster than they are sent, earlier deliveries that were not claimed would otherwise wait for all of them.
@@ -34,6 +40,8 @@ interface Slotted {
   readonly host: string
   /** A retry or a replay; first tries are sent before it. */
   readonly later?: boolean
+  /** Sends that its webhook allows to begin in a second; null or absent: any number. */
+  readonly rate?: number | null
 }
 
 export class ConcurrencyLimiter<Task extends Slotted> {
@@ -100,15 +108,30 @@ export class ConcurrencyLimiter<Task extends Slotted> {
 
   /** Queues a claimed task after the others of its webhook and kind. */
   add(task: Task): void {
-    this.lines.add(this.queueOf(task.webhookId, task.accountId), task.later === true ? "later" : "first", task)
+    const queue = this.queueOf(task.webhookId, task.accountId)
+    this.lines.setRate(queue, task.rate ?? null)
+    this.lines.add(queue, task.later === true ? "later" : "first", task)
   }
 
   /** The next task that may be sent, or undefined; it counts as active from now on. */
-  next(): Task | undefined {
-    const next = this.lines.next()
+  next(now: number): Task | undefined {
+    const next = this.lines.next(now)
     if (next === undefined) return undefined
     this.changed(next.queue)
     return next.task
+  }
+
+  /** Removes and returns the wake-ups of webhooks that wait for their rate; each needs one sleep. */
+  wakeUps(): ReadonlyArray<WakeUp> {
+    return this.lines.wakeUps()
+  }
+
+  /** The sleep for a wake-up has ended; `next` may have a task. */
+  woken({ at, webhookId }: WakeUp, now: number): void {
+    const queue = this.queues.get(webhookId)
+    if (queue === undefined) return
+    this.lines.woken(queue, at, now)
+    this.forget(queue)
   }
 
   /** Ends an active task. `answered`: false for silence (timeout, no connection), null if nothing is known. */
@@ -166,7 +189,7 @@ export class ConcurrencyLimiter<Task extends Slotted> {
     const queue = this.queues.get(webhookId)
     if (queue === undefined) return { now: this.room(webhookId), skip: false }
     const own = this.ownClaimable(queue)
-    const enough = this.spare >= Math.max(1, queue.window >> 1)
+    const enough = this.spare >= this.batchOf(queue)
     return { now: enough ? Math.min(own, this.spare) : 0, skip: own === 0 }
   }
 
@@ -174,11 +197,17 @@ export class ConcurrencyLimiter<Task extends Slotted> {
   private ownClaimable(queue: WebhookQueue<Task>): number {
     const room = this.ownRoom(queue)
     const waiting = queue.waiting.later.length
-    return waiting > ahead >> 1 || room < Math.max(1, queue.window >> 1) ? 0 : Math.min(room, ahead - waiting)
+    return waiting > ahead >> 1 || room < this.batchOf(queue) ? 0 : Math.min(room, ahead - waiting)
   }
 
-  private ownRoom({ answers, claimed, window }: WebhookQueue<Task>): number {
-    return window * (answers ? reserve : 1) - claimed
+  /** The smallest claim that is worth a statement: half a window, or what the rate lets begin in a second. */
+  private batchOf({ rate, window }: WebhookQueue<Task>): number {
+    return Math.max(1, Math.min(window >> 1, rate?.perSecond ?? Infinity))
+  }
+
+  private ownRoom({ active, answers, claimed, rate, window }: WebhookQueue<Task>): number {
+    const own = window * (answers ? reserve : 1) - claimed
+    return rate === null ? own : Math.min(own, rateSeconds * rate.perSecond - (claimed - active))
   }
 
   /** Lets a skipped webhook take turns again if it can claim now. */
@@ -193,8 +222,14 @@ export class ConcurrencyLimiter<Task extends Slotted> {
     return queue
   }
 
-  /** Forgets an idle webhook once there are too many; it starts again with the first window. */
+  /**
+   * Forgets an idle webhook once there are too many; it starts again with the first window. The starts that its rate
+   * counts are kept for their second.
+   */
   private forget(queue: WebhookQueue<Task>): void {
-    if (queue.claimed === 0 && this.queues.size > queueMemory) this.queues.delete(queue.webhookId)
+    if (queue.claimed > 0) return
+    const countsUntil = queue.rate?.countsUntil ?? null
+    if (countsUntil !== null) this.lines.wakeAt(queue, countsUntil)
+    else if (this.queues.size > queueMemory) this.queues.delete(queue.webhookId)
   }
 }

@@ -6,8 +6,11 @@
  * ensure that no line is forgotten: 1. While lines are parked at a destination, at least as many other lines are near
  * it as it has room for. 2. While lines are parked for silence, at least as many lines of silent destinations are ready
  * as may be sent. A woken line that may not send, because it now waits for another limit, passes its turn on.
+ *
+ * A line that waits for its webhook's rate is woken by the clock: `wakeUps` says when, one sleep for both lines.
  */
 import { type Host, type Kind, kinds, newHost, type WebhookQueue } from "./WebhookQueue.ts"
+import { SendRate } from "./SendRate.ts"
 import type { SlotLimits } from "./SlotLimits.ts"
 import { Turns } from "./Turns.ts"
 
@@ -17,6 +20,12 @@ const firstTriesInARow = 7
 
 const shareOf = (kind: Kind): number => kind === "first" ? 1 : laterShare
 
+/** A webhook that `woken` is to be called for at a time. */
+export interface WakeUp {
+  readonly webhookId: string
+  readonly at: number
+}
+
 export class SenderQueues<Task extends { readonly host: string }> {
   private readonly limits: SlotLimits
   private readonly hosts = new Map<string, Host<Task>>()
@@ -24,6 +33,7 @@ export class SenderQueues<Task extends { readonly host: string }> {
   private readonly quiet = { first: new Turns<WebhookQueue<Task>>(), later: new Turns<WebhookQueue<Task>>() }
   /** Maximum number of idle destinations that are remembered as answering. */
   private readonly memory: number
+  private readonly sleeps: Array<WakeUp> = []
   private firstInARow = 0
   private active = 0
   private silent = 0
@@ -49,15 +59,43 @@ export class SenderQueues<Task extends { readonly host: string }> {
     if (queue.status[kind] === "none") this.enqueue(queue, kind)
   }
 
+  /** Sets the rate of a queue's webhook, in sends a second; its lines that wait for another rate take turns again. */
+  setRate(queue: WebhookQueue<Task>, perSecond: number | null): void {
+    if ((queue.rate?.perSecond ?? null) === perSecond) return
+    if (perSecond === null) queue.rate = null
+    else if (queue.rate === null) queue.rate = new SendRate(perSecond)
+    else queue.rate.perSecond = perSecond
+    this.unrate(queue)
+  }
+
+  /** Removes and returns the wake-ups for which a sleep must be begun. */
+  wakeUps(): ReadonlyArray<WakeUp> {
+    return this.sleeps.splice(0)
+  }
+
+  /** A sleep has ended: the queue's lines that wait for its rate take turns again. */
+  woken(queue: WebhookQueue<Task>, at: number, now: number): void {
+    if (queue.rate?.wakeAt === at) queue.rate.wakeAt = null
+    queue.rate?.forget(now)
+    this.unrate(queue)
+  }
+
+  /** Has the queue woken at this time, unless it is woken before. */
+  wakeAt({ rate, webhookId }: WebhookQueue<Task>, at: number): void {
+    if (rate === null || (rate.wakeAt !== null && rate.wakeAt <= at)) return
+    rate.wakeAt = at
+    this.sleeps.push({ webhookId, at })
+  }
+
   /** Takes the next task that may be sent, and its queue; it counts as active from now on. */
-  next(): { readonly queue: WebhookQueue<Task>; readonly task: Task } | undefined {
+  next(now: number): { readonly queue: WebhookQueue<Task>; readonly task: Task } | undefined {
     const order: ReadonlyArray<Kind> = this.firstInARow < firstTriesInARow ? ["first", "later"] : ["later", "first"]
     for (const kind of order) {
       if (this.active >= this.limits.active * shareOf(kind)) continue
-      const queue = this.ready[kind].take((queue) => this.maySend(queue, kind))
+      const queue = this.ready[kind].take((queue) => this.maySend(queue, kind, now))
       if (queue === undefined) continue
       this.firstInARow = kind === "first" ? this.firstInARow + 1 : 0
-      return { queue, task: this.start(queue, kind) }
+      return { queue, task: this.start(queue, kind, now) }
     }
     return undefined
   }
@@ -107,9 +145,10 @@ export class SenderQueues<Task extends { readonly host: string }> {
   }
 
   /** Whether a line from `ready` may send; otherwise parks it and passes its turn on. */
-  private maySend(queue: WebhookQueue<Task>, kind: Kind): boolean {
+  private maySend(queue: WebhookQueue<Task>, kind: Kind, now: number): boolean {
     const host = this.host(queue.waiting[kind][0]!.host)
-    if (queue.active < queue.window && this.hostRoom(host, kind) > 0) {
+    const freeAt = queue.rate?.freeAt(now) ?? now
+    if (queue.active < queue.window && freeAt <= now && this.hostRoom(host, kind) > 0) {
       if (host.answers || this.silentRoom(kind) > 0) return true
       this.parkSilent(host, queue, kind)
       return false
@@ -118,19 +157,28 @@ export class SenderQueues<Task extends { readonly host: string }> {
     if (queue.active >= queue.window) {
       queue.status[kind] = "window"
       this.wake(host, kind)
+    } else if (freeAt > now) {
+      queue.status[kind] = "rate"
+      this.wakeAt(queue, freeAt)
+      this.wake(host, kind)
     } else this.parkAt(host, queue, kind)
     if (!host.answers) this.wakeSilent(kind)
     this.forget(host)
     return false
   }
 
-  private start(queue: WebhookQueue<Task>, kind: Kind): Task {
+  private unrate(queue: WebhookQueue<Task>): void {
+    for (const kind of kinds) if (queue.status[kind] === "rate") this.enqueue(queue, kind)
+  }
+
+  private start(queue: WebhookQueue<Task>, kind: Kind, now: number): Task {
     const task = queue.waiting[kind].shift()!
     const host = this.host(task.host)
     host.near[kind]--
     host.active++
     if (!host.answers) this.silent++
     queue.active++
+    queue.rate?.started(now)
     this.active++
     queue.status[kind] = "none"
     if (queue.waiting[kind].length > 0) this.enqueue(queue, kind)

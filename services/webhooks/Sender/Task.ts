@@ -13,6 +13,8 @@ export interface Task {
   readonly attempt: number
   /** A retry or a replay; first tries are sent before it. */
   readonly later?: boolean
+  /** Sends that its webhook allows to begin in a second; null: any number. */
+  readonly rate: number | null
   /** The number that fences the settlement. */
   readonly claim: bigint
   readonly leaseUntil: number

@@ -2,17 +2,19 @@
  * The state of a webhook's queue and of a destination. A webhook's queue has a line of first tries and a line of later
  * tries; each line has a status, which says what the line waits for.
  */
+import type { SendRate } from "./SendRate.ts"
 import type { Turns } from "./Turns.ts"
 
 export const kinds = ["first", "later"] as const
 export type Kind = typeof kinds[number]
 
 /**
- * `ready`: the line takes turns. `window`: its webhook has reached its limit of active sends. `host`: its destination
+ * `ready`: the line takes turns. `window`: its webhook has reached its limit of active sends. `rate`: its webhook has
+ * begun as many sends within the last second as it allows. `host`: its destination
  * has reached its limit. `silent`: all destinations that do not answer have together reached theirs. `none`: it is
  * empty.
  */
-export type LineStatus = "none" | "ready" | "window" | "host" | "silent"
+export type LineStatus = "none" | "ready" | "window" | "rate" | "host" | "silent"
 
 export interface WebhookQueue<Task> {
   readonly webhookId: string
@@ -21,6 +23,8 @@ export interface WebhookQueue<Task> {
   claimed: number
   active: number
   answers: boolean
+  /** Null where the webhook limits none. */
+  rate: SendRate | null
   readonly waiting: Readonly<Record<Kind, Array<Task>>>
   readonly status: Record<Kind, LineStatus>
 }
@@ -44,6 +48,7 @@ export const newQueue = <Task>(webhookId: string, accountId: string, window: num
   claimed: 0,
   active: 0,
   answers: false,
+  rate: null,
   waiting: { first: [], later: [] },
   status: { first: "none", later: "none" },
 })

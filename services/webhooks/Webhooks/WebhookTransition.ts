@@ -11,6 +11,8 @@ export interface WebhookState extends HeaderState {
   readonly events: ReadonlyArray<EventType>
   readonly isActive: boolean
   readonly honorRetryAfter: boolean
+  /** Null where there is none. */
+  readonly rateLimit: number | null
 }
 
 export type WebhookCommand =
@@ -21,6 +23,8 @@ export type WebhookCommand =
     readonly events?: ReadonlyArray<EventType> | undefined
     readonly isActive?: boolean | undefined
     readonly honorRetryAfter?: boolean | undefined
+    /** Zero removes it. */
+    readonly rateLimit?: number | undefined
   })
   | { readonly _tag: "Rotate" }
   | { readonly _tag: "Delete" }
@@ -45,6 +49,7 @@ export const transition = (state: WebhookState, command: WebhookCommand): Transi
     events: command.events === undefined ? state.events : [...new Set(command.events)],
     isActive: command.isActive ?? state.isActive,
     honorRetryAfter: command.honorRetryAfter ?? state.honorRetryAfter,
+    rateLimit: command.rateLimit === undefined ? state.rateLimit : command.rateLimit || null,
     ...headersAfter(state, command),
   }
   const events: Array<WebhookEvent> = []
@@ -52,7 +57,7 @@ export const transition = (state: WebhookState, command: WebhookCommand): Transi
   const rewritten = (command.headers !== undefined && next.headerNames.length + state.headerNames.length > 0) ||
     (command.basicAuth !== undefined && (next.basicAuth || state.basicAuth))
   const edited = rewritten || next.url !== state.url || next.description !== state.description ||
-    next.honorRetryAfter !== state.honorRetryAfter ||
+    next.honorRetryAfter !== state.honorRetryAfter || next.rateLimit !== state.rateLimit ||
     !sameEvents(next.events, state.events)
   if (edited) events.push("updated")
   if (next.isActive !== state.isActive) events.push(next.isActive ? "resumed" : "paused")

@@ -31,6 +31,12 @@ const honorRetryAfter = Flag.Boolean("honor-retry-after").pipe(
   Flag.optional,
 )
 
+const rateLimit = Flag.Int("rate-limit").pipe(
+  Flag.withMetavar("N"),
+  Flag.withDescription("How many deliveries may begin in a second; 0 for any number"),
+  Flag.optional,
+)
+
 const columns = ({ description, events, health, id, url }: Webhook) => ({ id, health, url, events, description })
 
 const list = Command.make(
@@ -57,10 +63,10 @@ const show = Command.make(
 
 const create = Command.make(
   "create",
-  { url, events, description, honorRetryAfter, json: jsonFlag },
-  Effect.fn("cli.webhooks.create")(function* ({ description, events, honorRetryAfter, json, url }) {
-    const honor_retry_after = Option.getOrNull(honorRetryAfter)
-    const body = { url, events, description: Option.getOrNull(description), honor_retry_after }
+  { url, events, description, honorRetryAfter, rateLimit, json: jsonFlag },
+  Effect.fn("cli.webhooks.create")(function* ({ description, events, honorRetryAfter, json, rateLimit, url }) {
+    const [honor_retry_after, rate_limit] = [Option.getOrNull(honorRetryAfter), Option.getOrNull(rateLimit)]
+    const body = { url, events, description: Option.getOrNull(description), honor_retry_after, rate_limit }
     yield* printOne(yield* called((api, signal) => api.post("/v1/webhooks/", { body, signal })), json)
   }),
 ).pipe(
@@ -76,6 +82,7 @@ interface Change {
   readonly events?: ReadonlyArray<EventType>
   readonly description?: string
   readonly honor_retry_after?: boolean
+  readonly rate_limit?: number
   readonly is_active?: boolean
 }
 
@@ -86,13 +93,22 @@ const changed = Effect.fnUntraced(function* (id: string, json: boolean, body: Ch
 
 const update = Command.make(
   "update",
-  { id, url: Flag.optional(url), events: Flag.optional(events), description, honorRetryAfter, json: jsonFlag },
-  Effect.fn("cli.webhooks.update")(({ description, events, honorRetryAfter, id, json, url }) =>
+  {
+    id,
+    url: Flag.optional(url),
+    events: Flag.optional(events),
+    description,
+    honorRetryAfter,
+    rateLimit,
+    json: jsonFlag,
+  },
+  Effect.fn("cli.webhooks.update")(({ description, events, honorRetryAfter, id, json, rateLimit, url }) =>
     changed(id, json, {
       ...Option.match(url, { onNone: () => ({}), onSome: (url) => ({ url }) }),
       ...Option.match(events, { onNone: () => ({}), onSome: (events) => ({ events }) }),
       ...Option.match(description, { onNone: () => ({}), onSome: (description) => ({ description }) }),
       ...Option.match(honorRetryAfter, { onNone: () => ({}), onSome: (honor_retry_after) => ({ honor_retry_after }) }),
+      ...Option.match(rateLimit, { onNone: () => ({}), onSome: (rate_limit) => ({ rate_limit }) }),
     })
   ),
 ).pipe(Command.withDescription("Changes what is given, and nothing else"))

@@ -39,9 +39,9 @@ const extrasOf = (schema: DocumentJson): JsonObject =>
   )
 
 const ofCodes = (codes: ReadonlyArray<string>, extras: JsonObject = {}, required: ReadonlyArray<string> = []) => ({
+  // The types of the whole and of `code` are those of `Problem`.
   allOf: [{ "$ref": `${prefix}Problem` }],
-  type: "object",
-  properties: { code: { type: "string", enum: [...new Set(codes)] }, ...extras },
+  properties: { code: { enum: [...new Set(codes)] }, ...extras },
   ...(required.length > 0 ? { required } : {}),
 })
 

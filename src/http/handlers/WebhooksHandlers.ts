@@ -49,11 +49,14 @@ const spanOf = ({ since, status, until }: ReplayRequest) => ({
 })
 
 /** The settings of a webhook that creation and update share; one that is null or absent stays as it is. */
-const settingsOf = ({ basic_auth, description, headers, honor_retry_after }: NewWebhook | WebhookUpdate) => ({
+const settingsOf = (
+  { basic_auth, description, headers, honor_retry_after, rate_limit }: NewWebhook | WebhookUpdate,
+) => ({
   ...(description == null ? {} : { description }),
   ...(headers == null ? {} : { headers }),
   ...(basic_auth == null ? {} : { basicAuth: basic_auth }),
   ...(honor_retry_after == null ? {} : { honorRetryAfter: honor_retry_after }),
+  ...(rate_limit == null ? {} : { rateLimit: rate_limit }),
 })
 
 /** What an update changes; a field that is null or absent stays as it is. */

@@ -138,11 +138,13 @@ export const webhook = Effect.fnUntraced(
       readonly of?: string
       readonly headers?: ReadonlyArray<CustomHeader>
       readonly basicAuth?: BasicAuth
+      readonly rateLimit?: number
     } = {},
   ) {
     const accountId = options.of ?? (yield* account({ plan: "business" }))
-    const { basicAuth, events = ["email.delivered"] as const, headers, url = "http://127.0.0.1:20999/" } = options
-    const made = yield* (yield* Webhooks).create(accountId, { url, events, headers, basicAuth })
+    const { basicAuth, rateLimit, events = ["email.delivered"] as const, headers, url = "http://127.0.0.1:20999/" } =
+      options
+    const made = yield* (yield* Webhooks).create(accountId, { url, events, headers, basicAuth, rateLimit })
     return { accountId, ...made }
   },
 )

@@ -13,6 +13,7 @@ const description = fc.constantFrom("", "Orders", "Bounces")
 const headers = fc.uniqueArray(fc.constantFrom("X-Tenant", "X-Team"), { maxLength: 2 })
   .map((names) => names.map((name) => ({ name, value: "v" })))
 const basicAuth = fc.constantFrom({ username: "", password: "" }, { username: "hook", password: "p" })
+const rateLimit = fc.constantFrom(0, 1, 50)
 const state = fc.record({
   url,
   description: description.map((text) => text || null),
@@ -21,8 +22,9 @@ const state = fc.record({
   headerNames: headers.map((all) => all.map(({ name }) => name)),
   basicAuth: fc.boolean(),
   honorRetryAfter: fc.boolean(),
+  rateLimit: rateLimit.map((n) => n || null),
 })
-const settings = { url, description, events, isActive: fc.boolean(), honorRetryAfter: fc.boolean() }
+const settings = { url, description, events, isActive: fc.boolean(), honorRetryAfter: fc.boolean(), rateLimit }
 const update = fc.record({ ...settings, headers, basicAuth }, { requiredKeys: [] })
   .map((change): WebhookCommand => ({ _tag: "Update", ...change }))
 const command = fc.oneof(
@@ -39,7 +41,8 @@ describe("transition", () => {
         (change.headers !== undefined && headerNames.length > 0) || (change.basicAuth !== undefined && basicAuth)
       )
       const edited = rewritten || after.url !== before.url || after.events.join() !== before.events.join() ||
-        after.description !== before.description || after.honorRetryAfter !== before.honorRetryAfter
+        after.description !== before.description || after.honorRetryAfter !== before.honorRetryAfter ||
+        after.rateLimit !== before.rateLimit
       assert.strictEqual(events.includes("updated"), edited)
       assert.strictEqual(events.includes("paused"), before.isActive && !after.isActive)
       assert.strictEqual(events.includes("resumed"), !before.isActive && after.isActive)
@@ -54,6 +57,7 @@ describe("transition", () => {
       assert.strictEqual(after.url, change.url ?? before.url)
       assert.strictEqual(after.isActive, change.isActive ?? before.isActive)
       assert.strictEqual(after.honorRetryAfter, change.honorRetryAfter ?? before.honorRetryAfter)
+      assert.strictEqual(after.rateLimit, (change.rateLimit ?? before.rateLimit) || null)
       assert.strictEqual(
         after.description,
         change.description === undefined ? before.description : change.description || null,

@@ -3,6 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import fc from "fast-check"
 import type { SlotLimits } from "../../../../services/webhooks/Sender/SlotLimits.ts"
 import { ConcurrencyLimiter } from "../../../../services/webhooks/Sender/ConcurrencyLimiter.ts"
+import type { WakeUp } from "../../../../services/webhooks/Sender/SenderQueues.ts"
 import { type Job, SimpleSlots } from "./SimpleSlots.ts"
 
 const limits: SlotLimits = { active: 6, claimed: 40, perHost: 5, perSilentHost: 2 }
@@ -46,7 +47,7 @@ class Model {
     this.active.push(job)
   }
   pump() {
-    for (let job = this.slots.next(); job !== undefined; job = this.slots.next()) this.start(job)
+    for (let job = this.slots.next(0); job !== undefined; job = this.slots.next(0)) this.start(job)
     for (const [webhookId, n] of this.waiting) {
       if (n > 0) assert.isFalse(this.admissible(jobOf(Number(webhookId.slice(1)))), `${webhookId} was left waiting`)
     }
@@ -141,7 +142,7 @@ const fill = (slots: ConcurrencyLimiter<Job>, job: Job, n: number) => {
 }
 const pumpAll = (slots: ConcurrencyLimiter<Job>) => {
   const started: Array<Job> = []
-  for (let job = slots.next(); job !== undefined; job = slots.next()) started.push(job)
+  for (let job = slots.next(0); job !== undefined; job = slots.next(0)) started.push(job)
   return started
 }
 
@@ -183,13 +184,13 @@ describe("ConcurrencyLimiter", () => {
       const slots = new ConcurrencyLimiter<Job>({ ...limits, claimed: 10_000 })
       const healthy: Job = { webhookId: "good", accountId: "good", host: "good" }
       fill(slots, healthy, 1)
-      slots.done(slots.next()!, true)
+      slots.done(slots.next(0)!, true)
       for (let i = 0; i < holes; i++) fill(slots, { webhookId: `b${i}`, accountId: `b${i % 7}`, host: `b${i}` }, 16)
       const dark = pumpAll(slots)
       assert.isAtMost(dark.length, limits.active / 2)
       for (let i = 0; i < times; i++) {
         fill(slots, healthy, 1)
-        const next = slots.next()
+        const next = slots.next(0)
         assert.deepStrictEqual(next, healthy)
         slots.done(next!, true)
       }
@@ -203,7 +204,7 @@ describe("ConcurrencyLimiter", () => {
       // More is due than there is room for, so it has a backlog.
       fill(slots, job, 1)
       slots.markBacklogged(job.webhookId, job.accountId)
-      slots.done(slots.next()!, true)
+      slots.done(slots.next(0)!, true)
     }
     assert.deepStrictEqual(slots.load, { claimed: 0, active: 0 })
     assert.deepStrictEqual(slots.sizes, { queues: 20_000, hosts: 20_000, backlogged: 20_000 })
@@ -231,15 +232,15 @@ describe("ConcurrencyLimiter", () => {
     assert.strictEqual(slots.room("w1"), 16)
     for (const left of [8, 4, 2, 1, 1]) {
       fill(slots, job, 1)
-      slots.done(slots.next()!, false)
+      slots.done(slots.next(0)!, false)
       assert.strictEqual(slots.room("w1"), left)
     }
     fill(slots, job, 1)
-    slots.done(slots.next()!, true)
+    slots.done(slots.next(0)!, true)
     assert.strictEqual(slots.room("w1"), 2 * 4)
     for (let i = 0; i < 200; i++) {
       fill(slots, job, 1)
-      slots.done(slots.next()!, true)
+      slots.done(slots.next(0)!, true)
     }
     assert.strictEqual(slots.room("w1"), 128 * 4)
   })
@@ -274,7 +275,7 @@ describe("ConcurrencyLimiter", () => {
     const slots = new ConcurrencyLimiter<Job>()
     const job = jobOf(1)
     fill(slots, job, 1)
-    slots.done(slots.next()!, true)
+    slots.done(slots.next(0)!, true)
     assert.strictEqual(fill(slots, job, 40), 40)
     slots.markBacklogged("w1", "a1")
     assert.deepStrictEqual(slots.topUp(12), [{ webhookId: "w1", accountId: "a1", count: 12 }])
@@ -300,11 +301,11 @@ describe("ConcurrencyLimiter", () => {
     }
     slots.reserve("known", "known", 1)
     slots.add(job("known", false))
-    slots.done(slots.next()!, true)
+    slots.done(slots.next(0)!, true)
     for (const account of ["x", "y", "z"]) put(account, true, 16)
     const all = () => {
       const started: Array<Job> = []
-      for (let next = slots.next(); next !== undefined; next = slots.next()) started.push(next)
+      for (let next = slots.next(0); next !== undefined; next = slots.next(0)) started.push(next)
       return started
     }
     // A quarter is reserved for first tries.
@@ -323,31 +324,56 @@ describe("ConcurrencyLimiter", () => {
   })
 
   it("sends exactly when the simple model finds a task that may be sent", () => {
-    const deed = fc.record({ n: fc.nat(11), later: fc.boolean(), host: fc.nat(4), what: fc.nat(9), at: fc.nat(100) })
+    const deed = fc.record({
+      n: fc.nat(11),
+      later: fc.boolean(),
+      host: fc.nat(4),
+      what: fc.nat(9),
+      at: fc.nat(100),
+      rate: fc.constantFrom(null, 1, 2, 5),
+      millis: fc.oneof(fc.constant(0), fc.nat(300)),
+    })
     fc.assert(
       fc.property(fc.array(deed, { maxLength: 200, size: "max" }), (deeds) => {
         const slots = new ConcurrencyLimiter<Job>({ ...limits, claimed: 10_000 })
         const simple = new SimpleSlots(limits)
         const wire: Array<Job> = []
         const waiting: Array<Job> = []
+        let now = 0
+        let sleeps: Array<WakeUp> = []
+        const sleep = (millis: number) => {
+          now += millis
+          const [over, still] = [sleeps.filter(({ at }) => at <= now), sleeps.filter(({ at }) => at > now)]
+          sleeps = still
+          for (const wakeUp of over) slots.woken(wakeUp, now)
+        }
         const pump = () => {
-          for (let job = slots.next(); job !== undefined; job = slots.next()) {
-            assert.isTrue(simple.admits(job), "exceeded a limit")
-            simple.start(job)
+          for (let job = slots.next(now); job !== undefined; job = slots.next(now)) {
+            assert.isTrue(simple.admits(job, now), "exceeded a limit")
+            simple.start(job, now)
             waiting.splice(waiting.indexOf(job), 1)
             wire.push(job)
           }
-          assert.isUndefined(simple.next(), "left a task waiting that may be sent")
+          sleeps.push(...slots.wakeUps())
+          assert.isUndefined(simple.next(now), "left a task waiting that may be sent")
         }
         const end = (at: number, answered: boolean | null) => {
           const [job] = wire.splice(at % wire.length, 1)
           slots.done(job!, answered)
           simple.done(job!, answered)
         }
-        for (const { at, host, later, n, what } of deeds) {
+        for (const { at, host, later, millis, n, rate, what } of deeds) {
+          sleep(millis)
           if (what < 5) {
-            // A webhook's URL may change while some of its deliveries wait.
-            const job = { webhookId: `w${n}`, accountId: `a${n % 3}`, host: `h${what < 4 ? n % 5 : host}`, later }
+            // A webhook's URL and rate may change while some of its deliveries wait.
+            const own = { rate: n < 6 ? null : what < 4 ? n - 5 : rate }
+            const job = {
+              webhookId: `w${n}`,
+              accountId: `a${n % 3}`,
+              host: `h${what < 4 ? n % 5 : host}`,
+              later,
+              ...own,
+            }
             if (slots.reserve(job.webhookId, job.accountId, 1) === 0) continue
             slots.add(job)
             simple.add(job)
@@ -357,13 +383,43 @@ describe("ConcurrencyLimiter", () => {
         }
         for (let rounds = 0; wire.length + waiting.length > 0; rounds++) {
           pump()
-          assert.isAbove(wire.length, 0)
-          end(rounds, rounds % 3 !== 0)
+          if (wire.length > 0) end(rounds, rounds % 3 !== 0)
+          else sleep(100)
         }
         assert.deepStrictEqual(slots.load, { claimed: 0, active: 0 })
+        // Nothing is remembered of a rate for longer than its second.
+        while (sleeps.length > 0) {
+          sleep(1_000)
+          pump()
+          assert.isBelow(now, 1_000_000)
+        }
       }),
       { numRuns: 500 },
     )
+  })
+
+  it("a webhook with a rate claims what it may begin in two seconds, however much is on the wire", () => {
+    const slots = new ConcurrencyLimiter<Job>({ active: 400, claimed: 400, perHost: 400, perSilentHost: 400 })
+    const job = { ...jobOf(1), rate: 3 }
+    slots.reserve("w1", "a1", 1)
+    slots.add(job)
+    assert.strictEqual(fill(slots, job, 16), 5)
+    assert.lengthOf(pumpAll(slots), 3)
+    assert.deepStrictEqual(slots.wakeUps(), [{ webhookId: "w1", at: 1_000 }])
+    // Three wait, three more may; half a window would be eight, which it never has room for.
+    assert.deepStrictEqual(slots.topUp(100), [{ webhookId: "w1", accountId: "a1", count: 3 }])
+  })
+
+  it("webhooks beside one that waits for its rate send at once, of its account as well", () => {
+    const slots = new ConcurrencyLimiter<Job>()
+    const slow = { webhookId: "slow", accountId: "a", host: "one", rate: 1 }
+    fill(slots, slow, 16)
+    assert.lengthOf(pumpAll(slots), 1)
+    for (const other of [{ ...slow, webhookId: "fast", rate: null }, { ...slow, webhookId: "far", host: "two" }]) {
+      fill(slots, other, 1)
+      assert.deepStrictEqual(pumpAll(slots), [other])
+    }
+    assert.strictEqual(slots.load.active, 3)
   })
 
   it("each account gets more than about half of its share in the simple model", () => {
@@ -383,7 +439,7 @@ describe("ConcurrencyLimiter", () => {
           const wire: Array<Job> = []
           for (const job of jobs) for (let n = 0; n < 8; n++) slots.add(job)
           for (let n = 0; n < 3_000; n++) {
-            for (let job = slots.next(); job !== undefined; job = slots.next()) {
+            for (let job = slots.next(0); job !== undefined; job = slots.next(0)) {
               wire.push(job)
               counts[Number(job.accountId.slice(1))]!++
               slots.add(job)

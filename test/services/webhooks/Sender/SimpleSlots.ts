@@ -6,6 +6,7 @@ export interface Job {
   readonly accountId: string
   readonly host: string
   readonly later?: boolean
+  readonly rate?: number | null
 }
 
 type Kind = "first" | "later"
@@ -14,7 +15,12 @@ interface Line {
   readonly waiting: Record<Kind, Array<Job>>
   active: number
   window: number
+  rate: number | null
+  /** When its sends began, all of them. */
+  readonly starts: Array<number>
 }
+
+const newLine = (): Line => ({ waiting: { first: [], later: [] }, active: 0, window: 16, rate: null, starts: [] })
 
 export class SimpleSlots {
   readonly hosts = new Map<string, { active: number; answers: boolean }>()
@@ -30,7 +36,11 @@ export class SimpleSlots {
 
   add(job: Job): void {
     const kind = job.later === true ? "later" : "first"
-    const line = this.lines.get(job.webhookId) ?? { waiting: { first: [], later: [] }, active: 0, window: 16 }
+    const line = this.lines.get(job.webhookId) ?? newLine()
+    const rate = job.rate ?? null
+    // Starts count from the time on at which there is a rate.
+    if (line.rate === null || rate === null) line.starts.length = 0
+    line.rate = rate
     this.lines.set(job.webhookId, line)
     line.waiting[kind].push(job)
     const turn = this.turns[kind].get(job.accountId)
@@ -38,9 +48,9 @@ export class SimpleSlots {
     else turn.add(line)
   }
 
-  next(): Job | undefined {
+  next(now: number): Job | undefined {
     for (const kind of this.firstInARow < 7 ? ["first", "later"] as const : ["later", "first"] as const) {
-      const job = this.pick(kind)
+      const job = this.pick(kind, now)
       if (job === undefined) continue
       this.firstInARow = kind === "first" ? this.firstInARow + 1 : 0
       return job
@@ -49,18 +59,19 @@ export class SimpleSlots {
   }
 
   /** Whether this task may be sent now. */
-  admits({ host: key, later, webhookId }: Job): boolean {
+  admits({ host: key, later, webhookId }: Job, now: number): boolean {
     const share = later === true ? 0.75 : 1
     const line = this.lines.get(webhookId)!
     const { active, answers } = this.hosts.get(key) ?? { active: 0, answers: false }
     if (this.active >= this.limits.active * share || line.active >= line.window) return false
+    if (line.rate !== null && line.starts.filter((at) => at + 1_000 > now).length >= line.rate) return false
     if (answers) return active < this.limits.perHost * share
     const silent = [...this.hosts.values()].reduce((sum, host) => host.answers ? sum : sum + host.active, 0)
     return active < this.limits.perSilentHost * share && silent < Math.floor(this.limits.active / 2) * share
   }
 
   /** Starts a waiting task; its account and webhook go to the end of their lines. */
-  start(job: Job): void {
+  start(job: Job, now: number): void {
     const kind = job.later === true ? "later" : "first"
     const line = this.lines.get(job.webhookId)!
     const turn = this.turns[kind].get(job.accountId)!
@@ -73,6 +84,7 @@ export class SimpleSlots {
     this.hosts.set(job.host, host)
     host.active++
     line.active++
+    line.starts.push(now)
     this.active++
   }
 
@@ -88,12 +100,12 @@ export class SimpleSlots {
     if (host.active === 0 && !host.answers) this.hosts.delete(job.host)
   }
 
-  private pick(kind: Kind): Job | undefined {
+  private pick(kind: Kind, now: number): Job | undefined {
     for (const turn of this.turns[kind].values()) {
       for (const line of turn) {
         const job = line.waiting[kind][0]!
-        if (!this.admits(job)) continue
-        this.start(job)
+        if (!this.admits(job, now)) continue
+        this.start(job, now)
         return job
       }
     }

@@ -55,7 +55,7 @@ describe("the OpenAPI document", () => {
 
   it("describes what lax scalars accept", () => {
     const taken = {
-      integer: "A string that reads as an integer is taken for one: `10`, `+10`, `1_000`, `10.0`.",
+      integer: "Also a string that reads as one: `10`, `+10`, `1_000`, `10.0`.",
       boolean: "`t`, `yes`, `y`, `on`, `1` are true, their opposites false, in any case.",
     }
     const properties = at(body("/v1/things/{id}"), "content", "application/json", "schema", "properties")

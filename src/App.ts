@@ -45,6 +45,7 @@ import { WorkerHeartbeats } from "../services/platform/observability/WorkerHeart
 import { Transfers } from "../services/transfers/Transfers.ts"
 import { AccountDeliveries } from "../services/webhooks/AccountDeliveries.ts"
 import { CountCompaction } from "../services/webhooks/CountCompaction.ts"
+import { FailingWebhooks } from "../services/webhooks/FailingWebhooks.ts"
 import { DeadLetters } from "../services/webhooks/DeadLetters.ts"
 import { Deliveries } from "../services/webhooks/Deliveries.ts"
 import { DeliveryStats } from "../services/webhooks/DeliveryStats.ts"
@@ -210,6 +211,7 @@ const services = (config: AppConfig, places: BackingServices) =>
     OperatorDeadLetters.layer.pipe(Layer.provide(DeadLetters.layer), Layer.provide(Replays.layer)),
     NotificationRetention.layer(),
     CountCompaction.layer,
+    FailingWebhooks.layer({ pause: config.pauseFailing }),
     AuditPartitions.layer(config),
     Partitions.layer({
       deliveredDays: config.deliveredDays,

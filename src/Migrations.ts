@@ -63,6 +63,7 @@ import pastAccess from "../migrations/0080_past_access.ts"
 import customHeaders from "../migrations/0081_custom_headers.ts"
 import retryAfter from "../migrations/0082_retry_after.ts"
 import rateLimit from "../migrations/0083_rate_limit.ts"
+import failingWebhooks from "../migrations/0084_failing_webhooks.ts"
 import { lock } from "../services/platform/database/AdvisoryLocks.ts"
 import { Database } from "../services/platform/database/Database.ts"
 import { isAway } from "../services/platform/database/Database/Awaited.ts"
@@ -132,6 +133,7 @@ export const migrations: ReadonlyArray<Migration> = [
   [81, "custom_headers", customHeaders],
   [82, "retry_after", retryAfter],
   [83, "rate_limit", rateLimit],
+  [84, "failing_webhooks", failingWebhooks],
 ]
 
 /** The number of the newest migration. */

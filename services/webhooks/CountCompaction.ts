@@ -34,25 +34,29 @@ const compactCounts = (sql: PgClient.PgClient) =>
 
 /**
  * SQL: adds the minutes of the CTE `removed` to the health of their webhooks. Minutes may come in any order. A failure
- * in the minute of a success does not count as one after it.
+ * in the minute of a success does not count as one after it, and an attempt without an outcome is none. A success ends the
+ * episode of failures of which the account was told.
  */
+const isFailure = "r.outcome <> 'delivered' and r.n > r.interrupted"
 const newHealth = (sql: PgClient.PgClient) =>
   sql.literal(`
       insert into webhook_health as known (webhook_id, last_success_at, last_failure_at, failing_since)
       select e.webhook_id, e.success, e.failure, (
         select min(r.minute) from removed r
-        where r.webhook_id = e.webhook_id and r.outcome <> 'delivered' and (e.success is null or r.minute > e.success)
+        where r.webhook_id = e.webhook_id and ${isFailure} and (e.success is null or r.minute > e.success)
       )
       from (
         select r.webhook_id,
           greatest(max(r.minute) filter (where r.outcome = 'delivered'), max(h.last_success_at)) as success,
-          greatest(max(r.minute) filter (where r.outcome <> 'delivered'), max(h.last_failure_at)) as failure
+          greatest(max(r.minute) filter (where ${isFailure}), max(h.last_failure_at)) as failure
         from removed r join webhooks w on w.id = r.webhook_id and w.deleted_at is null
         left join webhook_health h on h.webhook_id = r.webhook_id
         group by r.webhook_id
       ) e
       on conflict (webhook_id) do update
       set last_success_at = excluded.last_success_at, last_failure_at = excluded.last_failure_at,
+        failing_told_at = case when excluded.last_success_at is not distinct from known.last_success_at
+          then known.failing_told_at end,
         failing_since = case
           when excluded.last_failure_at > coalesce(excluded.last_success_at, '-infinity') then coalesce(
             least(case when known.failing_since > coalesce(excluded.last_success_at, '-infinity')
@@ -66,17 +70,17 @@ const compactMinutes = (sql: PgClient.PgClient) =>
       select ctid from delivery_minutes where not folded limit ${batch}
     ), removed as (
       delete from delivery_minutes c using uncompacted u where c.ctid = u.ctid
-      returning c.webhook_id, c.minute, c.outcome, c.ms_octave, c.n, c.ms_sum, c.ms_max
+      returning c.webhook_id, c.minute, c.outcome, c.ms_octave, c.n, c.ms_sum, c.ms_max, c.interrupted
     ), keys as (
       select distinct webhook_id, minute, outcome, ms_octave from removed
     ), replaced as (
       delete from delivery_minutes c using keys k
       where c.webhook_id = k.webhook_id and c.minute = k.minute and c.outcome = k.outcome
         and c.ms_octave is not distinct from k.ms_octave and c.folded
-      returning c.webhook_id, c.minute, c.outcome, c.ms_octave, c.n, c.ms_sum, c.ms_max
+      returning c.webhook_id, c.minute, c.outcome, c.ms_octave, c.n, c.ms_sum, c.ms_max, c.interrupted
     ), compacted as (
-      insert into delivery_minutes (webhook_id, minute, outcome, ms_octave, n, ms_sum, ms_max, folded)
-      select webhook_id, minute, outcome, ms_octave, sum(n), sum(ms_sum), max(ms_max), true from (
+      insert into delivery_minutes (webhook_id, minute, outcome, ms_octave, n, ms_sum, ms_max, interrupted, folded)
+      select webhook_id, minute, outcome, ms_octave, sum(n), sum(ms_sum), max(ms_max), sum(interrupted), true from (
         select * from removed union all select * from replaced
       ) a group by 1, 2, 3, 4
     ), health as (

@@ -288,6 +288,7 @@ const make = Effect.fnUntraced(function* (config: WebhooksConfig) {
       const { state, events } = transition(before, { _tag: "Update", ...change })
       if (events.length === 0) return viewOf(row)
       const now = new Date(yield* Clock.currentTimeMillis)
+      const judgedAnew = events.includes("resumed") || state.url !== row.url
       const headers = change.headers === undefined
         ? { kid: row.headers_kid, bytes: row.headers }
         : sealHeaders(id, change.headers)
@@ -300,6 +301,7 @@ const make = Effect.fnUntraced(function* (config: WebhooksConfig) {
           header_names = ${[...state.headerNames]}::text[], headers_kid = ${headers.kid}, headers = ${headers.bytes},
           basic_auth_kid = ${basicAuth.kid}, basic_auth = ${basicAuth.bytes}, honor_retry_after = ${state.honorRetryAfter},
           rate_limit = ${state.rateLimit},
+          judged_from = case when ${judgedAnew} then ${now} else judged_from end,
           version = version + 1, updated_at = ${now}
         where id = ${id}::uuid and version = ${row.version}`
       yield* updateQueueState(id, events, now)

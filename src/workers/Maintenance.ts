@@ -19,6 +19,7 @@ import { RateLimits } from "../../services/platform/security/RateLimits.ts"
 import { pruneAccountReceipts } from "../../services/platform/security/ReceiptRetention.ts"
 import { RejectedMessages } from "../../services/platform/messaging/RejectedMessages.ts"
 import { CountCompaction } from "../../services/webhooks/CountCompaction.ts"
+import { FailingWebhooks } from "../../services/webhooks/FailingWebhooks.ts"
 import { DeliveryStats } from "../../services/webhooks/DeliveryStats.ts"
 import { Partitions } from "../../services/webhooks/Partitions.ts"
 import { latePartitions } from "../../services/webhooks/PartitionWatch.ts"
@@ -38,6 +39,7 @@ export const Maintenance = {
     const wakeUps = yield* WakeUps
     const counts = yield* CountCompaction
     const stats = yield* DeliveryStats
+    const failing = yield* FailingWebhooks
     const jobs = yield* Jobs
     const limits = yield* RateLimits
     const partitions = yield* Partitions
@@ -72,6 +74,7 @@ export const Maintenance = {
     yield* every("credential actions", 600_000, actions.expire)
     yield* every("rejects", hour, rejects.prune)
     yield* every("delivery minutes", hour, stats.prune)
+    yield* every("failing webhooks", minute, failing.tell)
     yield* loop("counts", { wait: (max) => Effect.sleep(max) }, 5_000, counts.compact)
     yield* loop(
       "jobs",

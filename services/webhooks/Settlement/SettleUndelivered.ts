@@ -64,9 +64,10 @@ const deadLetterRows = (sql: PgClient.PgClient, now: number) =>
 /** Rows of `delivery_minutes`; a released claim is no attempt. */
 const minuteRows = (sql: PgClient.PgClient) =>
   sql.literal(`
-      insert into delivery_minutes (webhook_id, minute, outcome, ms_octave, n, ms_sum, ms_max)
+      insert into delivery_minutes (webhook_id, minute, outcome, ms_octave, n, ms_sum, ms_max, interrupted)
       select webhook_id, date_trunc('minute', started, 'UTC'),
-        case next when 'dead' then 'dead_letter' else 'failed' end, ${octaveOf("took")}, count(*), sum(took), max(took)
+        case next when 'dead' then 'dead_letter' else 'failed' end, ${octaveOf("took")}, count(*), sum(took), max(took),
+        count(*) filter (where error = 'interrupted')
       from fenced where next <> 'released' group by 1, 2, 3, 4`)
 
 /**

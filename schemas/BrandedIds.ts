@@ -1,6 +1,6 @@
 /**
- * The ids of the identity API, a type for each kind: a call that swaps two of them does not compile. Four-eyes rules
- * depend on the order of ids.
+ * The ids of the program, a type for each kind: a call that swaps two of them does not compile. Four-eyes rules depend
+ * on the order of ids, and so do the parties of a transfer.
  *
  * A brand is a type only: it changes no value and no check, and the OpenAPI document does not show it. An id gets its
  * brand where it enters the program: by the contract's decoder (path, query or body), by the type of the row that is
@@ -60,3 +60,11 @@ export type IntentId = typeof IntentId.Type
 /** A job at the identity provider. */
 export const ProviderJobId = Id.pipe(Schema.brand("ProviderJobId"))
 export type ProviderJobId = typeof ProviderJobId.Type
+
+/** A domain, from the directory. */
+export const DomainId = Id.pipe(Schema.brand("DomainId"))
+export type DomainId = typeof DomainId.Type
+
+/** A transfer of a domain. */
+export const TransferId = Id.pipe(Schema.brand("TransferId"))
+export type TransferId = typeof TransferId.Type

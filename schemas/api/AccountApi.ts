@@ -1,11 +1,11 @@
 /** `/v1/account`, `/v1/workspaces` and `/v1/domains`: what the other endpoints' ids refer to (docs/api/mail.md; extras). */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
+import { DomainId } from "../BrandedIds.ts"
 import { AccountView, DomainPage, DomainView, WorkspacePage } from "../mail/AccountView.ts"
 import { DomainNotFound } from "../problems/AccountProblems.ts"
 import { InvalidCredentials } from "../problems/HttpProblems.ts"
 import { ListFilter, QueryIntOr, QueryUuid } from "../Validation/Scalars.ts"
-import { Id } from "../Wire.ts"
 import { Authenticated } from "./CredentialsApi.ts"
 import { RequestValidation } from "./RequestValidation.ts"
 
@@ -34,7 +34,7 @@ export class AccountApi extends HttpApiGroup.make("account")
       success: DomainPage,
     }).annotate(OpenApi.Summary, "List your domains and those of your workspaces, ascending by id"),
     HttpApiEndpoint.get("getDomain", "/v1/domains/:domain_id", {
-      params: { domain_id: Id },
+      params: { domain_id: DomainId },
       success: DomainView,
       error: DomainNotFound,
     }).annotate(OpenApi.Summary, "Read a domain of yours or of your workspaces"),

@@ -1,6 +1,7 @@
 /** Domain transfers (docs/transfers.md): `/v1/domains/{id}/transfer`, `/v1/domain-transfers`, an administrator's force. */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
+import { DomainId, TransferId } from "../BrandedIds.ts"
 import { Accept, Cancel, Decline, Force, Initiate, Stop } from "../mail/DomainCommands.ts"
 import { AcceptEligibility, DomainDkim, DomainTransfer } from "../mail/Transfer.ts"
 import { DependencyUnavailable, Forbidden, InvalidCredentials } from "../problems/HttpProblems.ts"
@@ -8,10 +9,9 @@ import { InsufficientUserAuthentication } from "../problems/IdentityProblems.ts"
 import { TransferNotFound } from "../problems/TransferProblems.ts"
 import { Authenticated, Presented } from "./CredentialsApi.ts"
 import { RequestValidation } from "./RequestValidation.ts"
-import { Id } from "../Wire.ts"
 
-const transferId = { transfer_id: Id }
-const domainId = { domain_id: Id }
+const transferId = { transfer_id: TransferId }
+const domainId = { domain_id: DomainId }
 
 export class TransfersApi extends HttpApiGroup.make("transfers")
   .add(

@@ -1,5 +1,6 @@
 /** An account, its workspaces and its domains, as the API shows them to the account itself. */
 import { Schema } from "effect"
+import { DomainId, TransferId } from "../BrandedIds.ts"
 import { Id, Timestamp } from "../Wire.ts"
 import { Plan, WorkspaceRole } from "./MailAccount.ts"
 
@@ -38,7 +39,7 @@ export const WorkspacePage = Schema.Struct({ items: Schema.Array(WorkspaceView),
 export type WorkspacePage = typeof WorkspacePage.Type
 
 export const DomainView = Schema.Struct({
-  id: Id,
+  id: DomainId,
   name: Schema.String,
   account_id: Id.annotate({ description: "The account that owns the domain" }),
   workspace_id: Id,
@@ -50,9 +51,11 @@ export const DomainView = Schema.Struct({
   }),
   verified_at: Schema.NullOr(Timestamp),
   dkim_selector: Schema.String.annotate({ description: "Of the key that signs the domain's mail" }),
-  transfer: Schema.NullOr(Schema.Struct({ id: Id, status: Schema.Literals(["pending", "accepted"]) })).annotate({
-    description: "Its transfer that is pending or accepted",
-  }),
+  transfer: Schema.NullOr(Schema.Struct({ id: TransferId, status: Schema.Literals(["pending", "accepted"]) })).annotate(
+    {
+      description: "Its transfer that is pending or accepted",
+    },
+  ),
 }).annotate({ identifier: "Domain" })
 export type DomainView = typeof DomainView.Type
 

@@ -8,6 +8,7 @@
  * is optional.
  */
 import { Schema } from "effect"
+import { type DomainId, TransferId } from "../BrandedIds.ts"
 import { DependencyUnavailable, Forbidden, InvalidCredentials, RateLimited } from "../problems/HttpProblems.ts"
 import { Held } from "../problems/IdentityProblems.ts"
 import * as Problems from "../problems/TransferProblems.ts"
@@ -67,7 +68,7 @@ const bodyOf = <F extends Fields>(identifier: string, fields: F) => {
 /** A command that is sent twice, to the actor and to the service, has one effect and the same answer. */
 const identified = { commandId: Schema.String }
 const byAccount = { ...identified, accountId: Schema.String }
-const onTransfer = { transferId: Schema.String }
+const onTransfer = { transferId: TransferId }
 
 const offer = bodyOf("NewDomainTransfer", {
   targetEmail: required("target_email", Schema.String),
@@ -172,7 +173,7 @@ type CommandOf<C extends Declared> = Schema.Struct.Type<C["fields"]>
 
 /** The actor's address is the domain's id, so the message to the actor does not repeat it. */
 interface OnDomain {
-  readonly domainId: string
+  readonly domainId: DomainId
 }
 
 export type InitiateCommand = CommandOf<typeof Initiate> & OnDomain

@@ -1,5 +1,6 @@
 /** Domain transfers as the API shows them (docs/transfers.md). */
 import { Schema } from "effect"
+import { DomainId, TransferId } from "../BrandedIds.ts"
 import { Id, Timestamp } from "../Wire.ts"
 
 export const TransferStatus = Schema.Literals([
@@ -17,8 +18,8 @@ export type TransferStatus = typeof TransferStatus.Type
 export const isLive = (status: TransferStatus): boolean => status === "pending" || status === "accepted"
 
 export const DomainTransfer = Schema.Struct({
-  id: Id,
-  domain_id: Id,
+  id: TransferId,
+  domain_id: DomainId,
   domain_name: Schema.String,
   /** The account that owned the domain, even where an administrator of its workspace initiated. */
   source_user_id: Id,
@@ -67,13 +68,13 @@ export const DkimKeyView = Schema.Struct({
   public_key: Schema.NullOr(Schema.String),
   record_name: Schema.String.annotate({ description: "Of the TXT record that publishes the key" }),
   record_value: Schema.NullOr(Schema.String),
-  transfer_id: Schema.NullOr(Id),
+  transfer_id: Schema.NullOr(TransferId),
   effective_at: Schema.NullOr(Timestamp),
 }).annotate({ identifier: "DkimKey" })
 export type DkimKeyView = typeof DkimKeyView.Type
 
 export const DomainDkim = Schema.Struct({
-  domain_id: Id,
+  domain_id: DomainId,
   domain_name: Schema.String,
   keys: Schema.Array(DkimKeyView),
 }).annotate({ identifier: "DomainDkim" })

@@ -4,6 +4,7 @@
  */
 import { Clock, Context, Effect, Layer } from "effect"
 import type { Statement } from "effect/sql"
+import type { DomainId, TransferId } from "../../schemas/BrandedIds.ts"
 import type {
   AccountView,
   DomainPage,
@@ -36,14 +37,14 @@ interface AccountRow {
 }
 
 interface DomainRow {
-  readonly id: string
+  readonly id: DomainId
   readonly name: string
   readonly account_id: string
   readonly workspace_id: string
   readonly workspace_role: WorkspaceRole | null
   readonly verified_at: Date | null
   readonly dkim_selector: string
-  readonly transfer_id: string | null
+  readonly transfer_id: TransferId | null
   readonly transfer_status: "pending" | "accepted" | null
 }
 
@@ -83,7 +84,7 @@ export class AccountReads extends Context.Service<AccountReads, {
   /** The domains of this name in every account, as this one sees them. Checks nothing: for platform administrators. */
   readonly domainsNamed: (accountId: string, page: CursorPage, name: string) => Effect.Effect<DomainPage>
   /** DomainNotFound also for a domain that the account may not see, and for a text that is no id. */
-  readonly domain: (accountId: string, domainId: string) => Effect.Effect<DomainView, DomainNotFound>
+  readonly domain: (accountId: string, domainId: DomainId) => Effect.Effect<DomainView, DomainNotFound>
 }>()("bailiwick/services/accounts/AccountReads") {
   static readonly layer = (config: AccountReadsConfig) => Layer.effect(AccountReads, make(config))
 }
@@ -175,7 +176,7 @@ const make = Effect.fnUntraced(function* (config: AccountReadsConfig) {
       ),
   )
 
-  const domain = Effect.fn("AccountReads.domain")(function* (accountId: string, domainId: string) {
+  const domain = Effect.fn("AccountReads.domain")(function* (accountId: string, domainId: DomainId) {
     if (!isUuid(domainId)) return yield* new DomainNotFound()
     const now = new Date(yield* Clock.currentTimeMillis)
     const [row] = yield* reads<DomainRow>`

@@ -7,6 +7,7 @@
  * published for the mail platform.
  */
 import { Effect } from "effect"
+import { DomainId } from "../../schemas/BrandedIds.ts"
 import type { SmtpCredentialRevoked } from "../../schemas/bus/Decisions.ts"
 import { Subject } from "../../schemas/bus/Subject.ts"
 import * as Feed from "../../schemas/mail/MailDirectory.ts"
@@ -35,17 +36,17 @@ export const mailKinds = Effect.gen(function* () {
 
   // A transfer that moves a domain revokes the credentials that it loaded, fenced by the domain's revision. Raising the
   // revision makes a transfer that has not seen the credential begin anew.
-  const raiseDomains = (domainIds: ReadonlyArray<string>) =>
+  const raiseDomains = (domainIds: ReadonlyArray<DomainId>) =>
     sql`
       update domains d set revision = d.revision + 1
       from (select id from domains where id = any(${domainIds}::uuid[]) order by id for update) held
       where d.id = held.id`
 
   const lockCredentials = Effect.fnUntraced(function* (lines: ReadonlyArray<DirectoryRow>) {
-    const known = yield* sql<{ domain_id: string }>`
+    const known = yield* sql<{ domain_id: DomainId }>`
       select distinct domain_id::text from smtp_credentials
       where id = any(${lines.map(({ id }) => id)}::uuid[]) and domain_id is not null`
-    const named = lines.flatMap(({ fields }) => fields === null ? [] : [String(fields["domain_id"])])
+    const named = lines.flatMap(({ fields }) => fields === null ? [] : [DomainId.make(String(fields["domain_id"]))])
     const domainIds = [...new Set([...known.map(({ domain_id }) => domain_id), ...named])]
     if (domainIds.length > 0) yield* Effect.andThen(raiseDomains(domainIds), compareInTurn)
   })
@@ -56,7 +57,7 @@ export const mailKinds = Effect.gen(function* () {
         yield* sql`select from domains where id = any(${ids}::uuid[]) order by id for share`
         yield* compareInTurn
       }
-      const revoked = yield* sql<{ id: string; domain_id: string; account_id: string }>`
+      const revoked = yield* sql<{ id: string; domain_id: DomainId; account_id: string }>`
         update smtp_credentials c set locally_revoked_at = ${now}
         from domains d
         where d.id = c.domain_id and d.account_id <> c.account_id and not d.removed and not c.removed

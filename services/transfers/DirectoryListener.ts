@@ -3,6 +3,7 @@
  * of the directory's batch. A pending transfer becomes cancelled, an accepted one reversed; both sides are notified.
  */
 import { Clock, Effect, Result } from "effect"
+import { DomainId, type TransferId } from "../../schemas/BrandedIds.ts"
 import type { Kind } from "../directory/Directory.ts"
 import { Database } from "../platform/database/Database.ts"
 import { Ids } from "../platform/Ids.ts"
@@ -17,8 +18,8 @@ const watch = Effect.gen(function* () {
   const ids = yield* Ids
   const { lockByIds } = rows(sql)
 
-  return Effect.fnUntraced(function* (domainIds: ReadonlyArray<string>) {
-    const ended = yield* sql<{ id: string }>`
+  return Effect.fnUntraced(function* (domainIds: ReadonlyArray<DomainId>) {
+    const ended = yield* sql<{ id: TransferId }>`
       select t.id::text as id from transfers t join domains d on d.id = t.domain_id
       where t.domain_id = any(${[...domainIds]}::uuid[]) and t.status in ('pending', 'accepted')
         and (d.removed or d.account_id <> t.source_user_id or d.workspace_id <> t.source_org_id)`
@@ -49,7 +50,11 @@ export const watchingTransfers = <R>(register: Effect.Effect<ReadonlyArray<Kind>
     const endForeign = yield* watch
     return kinds.map((kind): Kind =>
       kind.kind === "domain"
-        ? { ...kind, after: (ids, now) => Effect.andThen(kind.after?.(ids, now) ?? Effect.void, endForeign(ids)) }
+        ? {
+          ...kind,
+          after: (ids, now) =>
+            Effect.andThen(kind.after?.(ids, now) ?? Effect.void, endForeign(ids.map((id) => DomainId.make(id)))),
+        }
         : kind
     )
   }).pipe(Effect.provide(TransitionWriter.layer))

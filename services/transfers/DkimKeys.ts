@@ -9,6 +9,7 @@ import { Effect, Redacted } from "effect"
 import type { SqlError } from "effect/sql"
 import { Buffer } from "node:buffer"
 import { generateKeyPair, type KeyObject, randomBytes } from "node:crypto"
+import type { DomainId, TransferId } from "../../schemas/BrandedIds.ts"
 import { insertion, type Kind, write } from "../platform/database/UnitOfWork.ts"
 import { Ids } from "../platform/Ids.ts"
 import type { Vault } from "../platform/security/Vault.ts"
@@ -67,17 +68,17 @@ export const recordOf = (domainName: string, { algorithm, publicKey, selector }:
 })
 
 interface KeyPlace {
-  readonly domainId: string
-  readonly id: string
+  readonly domainId: DomainId
+  readonly id: TransferId
 }
 
 /** The keys of transfers, by the transfers' ids. */
 export const keysOf = (
   sql: PgClient.PgClient,
   transfers: ReadonlyArray<KeyPlace>,
-): Effect.Effect<ReadonlyMap<string, DkimKey>, SqlError.SqlError> =>
+): Effect.Effect<ReadonlyMap<TransferId, DkimKey>, SqlError.SqlError> =>
   transfers.length === 0 ? Effect.succeed(new Map()) : Effect.map(
-    sql<DkimKey & { readonly id: string }>`
+    sql<DkimKey & { readonly id: TransferId }>`
       select transfer_id::text as id, algorithm, selector, public_key as "publicKey" from dkim_keys
       where domain_id = any(${transfers.map(({ domainId }) => domainId)}::uuid[])
         and transfer_id = any(${transfers.map(({ id }) => id)}::uuid[])`,
@@ -94,10 +95,10 @@ export const keyOf = (
 /** Deletes the keys of transfers that do not take effect, in the current transaction (UnitOfWork.ts). */
 export const dropKeys = (
   sql: PgClient.PgClient,
-  transfers: ReadonlyArray<{ readonly domainId: string; readonly id: string }>,
+  transfers: ReadonlyArray<KeyPlace>,
 ): Effect.Effect<void, SqlError.SqlError> => write(sql, dropped(sql), transfers)
 
-const dropped = (sql: PgClient.PgClient): Kind<{ readonly domainId: string; readonly id: string }> => ({
+const dropped = (sql: PgClient.PgClient): Kind<KeyPlace> => ({
   name: "dropped_dkim_keys",
   parts: (transfers) => [{
     name: "dropped_dkim_keys",
@@ -113,7 +114,7 @@ export const keepPair = Effect.fnUntraced(function* (
   sql: PgClient.PgClient,
   vault: Vault["Service"],
   pair: DkimPair,
-  place: { readonly domainId: string; readonly transferId: string; readonly now: number },
+  place: { readonly domainId: DomainId; readonly transferId: TransferId; readonly now: number },
 ) {
   const id = yield* (yield* Ids).next
   const sealed = vault.seal(pair.privateKey, { table: "dkim_keys", column: "private_key", row: id })

@@ -4,6 +4,7 @@
  * mail.
  */
 import { Clock, Effect, Redacted } from "effect"
+import type { TransferId } from "../../schemas/BrandedIds.ts"
 import { Brand } from "../platform/Brand.ts"
 import { Database } from "../platform/database/Database.ts"
 import { type MailLayout, oneLine, rendered, when } from "../platform/mail/MailLayout.ts"
@@ -13,7 +14,7 @@ import { OneTimeTokens } from "../platform/security/OneTimeTokens.ts"
 import { appPath } from "../platform/AppPaths.ts"
 
 interface Row {
-  readonly id: string
+  readonly id: TransferId
   readonly domain_name: string
   readonly source_label: string
   readonly target_email: string

@@ -5,6 +5,7 @@
  */
 import { Clock, Effect, Option, Redacted, Schema } from "effect"
 import { Buffer } from "node:buffer"
+import { type DomainId, TransferId } from "../../schemas/BrandedIds.ts"
 import { TransferStatus } from "../../schemas/mail/Transfer.ts"
 import { Uuid } from "../../schemas/Wire.ts"
 import { Audit } from "../platform/observability/Audit.ts"
@@ -27,7 +28,7 @@ const chunk = 100
 
 /** The members of a message on TRANSFERS that recovery needs. */
 const TransferMessage = Schema.Struct({
-  id: Uuid,
+  id: TransferId.check(Schema.isGUID()),
   domain_id: Uuid,
   status: TransferStatus,
   target_org_id: Schema.NullOr(Uuid),
@@ -57,7 +58,7 @@ const reasons: Readonly<Record<string, ReadonlyArray<TransferEvent>>> = {
 const isEnding = (status: TransferStatus): status is keyof typeof endings => status in endings
 
 interface Linked {
-  readonly id: string
+  readonly id: TransferId
   readonly status: "pending" | "accepted"
   readonly kid: string
   readonly nonce: Uint8Array
@@ -80,7 +81,7 @@ export const lostTransfers = Effect.gen(function* () {
   const byClock = <A, E, R>(command: Effect.Effect<A, E, R>) =>
     Effect.provideService(run(command, { finds: true, faults: "transfer.clock" }), Database, database)
 
-  const lockDomain = (id: string) =>
+  const lockDomain = (id: DomainId) =>
     Effect.map(
       sql<DomainRow & { removed: boolean }>`
         select ${sql.literal(domainColumns)}, removed from domains where id = ${id}::uuid for update`,
@@ -88,7 +89,7 @@ export const lostTransfers = Effect.gen(function* () {
     )
 
   /** A transfer and its domain, locked; null if the transfer is no longer live. */
-  const locked = Effect.fnUntraced(function* (id: string) {
+  const locked = Effect.fnUntraced(function* (id: TransferId) {
     const read = yield* byId(id)
     if (read === null) return null
     const domain = yield* lockDomain(read.state.domainId)

@@ -8,6 +8,7 @@
  * directly.
  */
 import { Clock, Context, Effect, Layer } from "effect"
+import type { DomainId, TransferId } from "../../schemas/BrandedIds.ts"
 import type { Credential } from "../../schemas/api/CredentialsApi.ts"
 import type {
   Accept,
@@ -72,9 +73,12 @@ export interface Preview {
   readonly record: DkimRecord | null
 }
 
+/** A transfer by its id, or by the token of a mailed link. */
+export type Named = readonly [by: "id", id: TransferId] | readonly [by: "accept" | "stop", token: string]
+
 export interface Located {
-  readonly transferId: string
-  readonly domainId: string
+  readonly transferId: TransferId
+  readonly domainId: DomainId
 }
 
 /** Number of transfers whose domain is cached. */
@@ -98,7 +102,7 @@ export class Transfers extends Context.Service<Transfers, {
   /** The DKIM keys of a domain, for its owner, its workspace's members and the recipient of an accepted transfer. */
   readonly dkim: (
     accountId: string,
-    domainId: string,
+    domainId: DomainId,
   ) => Effect.Effect<DomainDkim, TransferNotFound | DependencyUnavailable>
   /**
    * A transfer, for the owner that it began with, its initiator, its recipient, and members of the workspace that the
@@ -106,13 +110,13 @@ export class Transfers extends Context.Service<Transfers, {
    */
   readonly read: (
     accountId: string,
-    transferId: string,
+    transferId: TransferId,
   ) => Effect.Effect<DomainTransfer, TransferNotFound | DependencyUnavailable>
   readonly eligibility: (accountId: string) => Effect.Effect<AcceptEligibility, InvalidCredentials>
   /** The ids of a transfer and of its domain, to address the domain's actor; null if there is no such transfer. */
-  readonly locate: (by: "id" | "accept" | "stop", text: string) => Effect.Effect<Located | null>
+  readonly locate: (...named: Named) => Effect.Effect<Located | null>
   /** A transfer by its id or by a mailed token, as it is stored, or null. Checks no permission. */
-  readonly find: (by: "id" | "accept" | "stop", text: string) => Effect.Effect<TransferState | null>
+  readonly find: (...named: Named) => Effect.Effect<TransferState | null>
   /**
    * The transfer behind a mailed link, after its due transition was written. Null if no transfer has this token. Checks
    * no permission: the caller decides what to show.
@@ -124,12 +128,12 @@ export class Transfers extends Context.Service<Transfers, {
   /**
    * Writes the due transition of a transfer (expiry or completion); returns whether it changed. Called by its timer.
    */
-  readonly settle: (transferId: string) => Effect.Effect<boolean, DependencyUnavailable>
+  readonly settle: (transferId: TransferId) => Effect.Effect<boolean, DependencyUnavailable>
   /**
    * `settle` for many transfers in a few statements. Returns an outcome for each; an `unmoved` one is not due, or was
    * left for a later call. A transfer that fails does not affect the others.
    */
-  readonly settleMany: (transferIds: ReadonlyArray<string>) => Effect.Effect<ReadonlyMap<string, Settled>>
+  readonly settleMany: (transferIds: ReadonlyArray<TransferId>) => Effect.Effect<ReadonlyMap<string, Settled>>
 }>()("bailiwick/services/transfers/Transfers") {
   static readonly layer = (config: TransfersConfig) =>
     Layer.effect(Transfers, make(config)).pipe(
@@ -144,7 +148,7 @@ const make = Effect.fnUntraced(function* (config: TransfersConfig) {
   const settle = yield* settling(config.dkim)
   const settleMany = yield* settlingMany(settle)
   const { byId, byToken } = rows(reads)
-  const find = Effect.fnUntraced(function* (by: "id" | "accept" | "stop", text: string) {
+  const find = Effect.fnUntraced(function* (...[by, text]: Named) {
     const found = yield* (by === "id" ? byId(text) : byToken(by, tokens.hash(text))).pipe(Effect.orDie)
     return found?.state ?? null
   })
@@ -161,12 +165,13 @@ const make = Effect.fnUntraced(function* (config: TransfersConfig) {
     }
   })
   // A transfer's domain never changes, so the cache is never stale; it only selects the actor for a command.
-  const domains = new BoundedMap<string, string>(mostLocated)
+  const domains = new BoundedMap<TransferId, DomainId>(mostLocated)
   yield* counted("domains of transfers", () => domains.size)
-  const locate = Effect.fnUntraced(function* (by: "id" | "accept" | "stop", text: string) {
+  const locate = Effect.fnUntraced(function* (...named: Named) {
+    const [by, text] = named
     const known = by === "id" ? domains.get(text) : undefined
-    if (known !== undefined) return { transferId: text, domainId: known }
-    const found = yield* find(by, text)
+    if (by === "id" && known !== undefined) return { transferId: text, domainId: known }
+    const found = yield* find(...named)
     if (found === null) return null
     domains.set(found.id, found.domainId)
     return { transferId: found.id, domainId: found.domainId }

@@ -2,13 +2,14 @@
 import { Effect } from "effect"
 import { Entity } from "effect/cluster"
 import { DomainActor } from "../../schemas/actors/DomainActor.ts"
+import { DomainId } from "../../schemas/BrandedIds.ts"
 import { Transfers } from "../../services/transfers/Transfers.ts"
 import { asked } from "./Asked.ts"
 
 export const domainActor = DomainActor.toLayer(
   Effect.gen(function* () {
     const transfers = yield* Transfers
-    const { entityId: domainId } = yield* Entity.CurrentAddress
+    const domainId = DomainId.make((yield* Entity.CurrentAddress).entityId)
     return DomainActor.of({
       Initiate: asked((command) => transfers.initiate({ ...command, domainId })),
       Accept: asked(transfers.accept),

@@ -4,6 +4,7 @@
  */
 import { Effect } from "effect"
 import { DomainActor } from "../../schemas/actors/DomainActor.ts"
+import type { DomainId } from "../../schemas/BrandedIds.ts"
 import type {
   AcceptCommand,
   CancelCommand,
@@ -31,13 +32,13 @@ export const domainMailbox = Effect.gen(function* () {
   return {
     initiate: ({ domainId, ...offer }: InitiateCommand) =>
       ask(offer, (message) => actor(domainId).Initiate(message), service.initiate({ ...offer, domainId })),
-    accept: (domainId: string, command: AcceptCommand) =>
+    accept: (domainId: DomainId, command: AcceptCommand) =>
       ask(command, (message) => actor(domainId).Accept(message), service.accept(command)),
-    decline: (domainId: string, command: DeclineCommand) =>
+    decline: (domainId: DomainId, command: DeclineCommand) =>
       ask(command, (message) => actor(domainId).Decline(message), service.decline(command)),
-    cancel: (domainId: string, command: CancelCommand) =>
+    cancel: (domainId: DomainId, command: CancelCommand) =>
       ask(command, (message) => actor(domainId).Cancel(message), service.cancel(command)),
-    stop: (domainId: string, command: StopCommand) =>
+    stop: (domainId: DomainId, command: StopCommand) =>
       ask(command, (message) => actor(domainId).Stop(message), service.stop(command)),
     force: ({ domainId, ...forced }: ForceCommand) =>
       ask(forced, (message) => actor(domainId).Force(message), service.force({ ...forced, domainId })),

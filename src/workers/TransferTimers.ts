@@ -3,6 +3,7 @@
  * sleeps until the next timer, at most a second. Pauses while this machine's clock is far from the database's.
  */
 import { Array, Effect, Layer } from "effect"
+import { TransferId } from "../../schemas/BrandedIds.ts"
 import { ClockHealth } from "../../services/platform/database/DatabaseClock.ts"
 import { faultPoint } from "../../services/platform/Failpoints.ts"
 import { claimed } from "../../services/platform/database/Leases.ts"
@@ -24,7 +25,7 @@ export const TransferTimers = {
 
     // A changed transfer has rewritten its timers, and so has no claims left; only the others are retried.
     const fire = Effect.fnUntraced(function* (timers: ReadonlyArray<ClaimedTimer>) {
-      const settled = yield* transfers.settleMany(timers.map(({ aggregate_id }) => aggregate_id))
+      const settled = yield* transfers.settleMany(timers.map(({ aggregate_id }) => TransferId.make(aggregate_id)))
       const those = (what: Settled) => timers.filter(({ aggregate_id }) => settled.get(aggregate_id) === what)
       yield* rows.retry(those("unmoved"), "nothing to do yet")
       yield* rows.retry(those("failed"), "failed: see the log")

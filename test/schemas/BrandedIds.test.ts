@@ -14,6 +14,7 @@ import type { PolicyDecisions } from "../../services/decisions/PolicyDecisions.t
 import type { EventLog } from "../../services/lifecycle/EventLog.ts"
 import type { memberships } from "../../services/people/Memberships.ts"
 import { heldIn, type Roles, standingFrom, standingIn, standingOf } from "../../services/people/Roles.ts"
+import type { Transfers } from "../../services/transfers/Transfers.ts"
 import { reason } from "../support/Fixtures.ts"
 
 const [ada, sam] = [Ids.PersonId.make("ada"), Ids.PersonId.make("sam")]
@@ -21,6 +22,8 @@ const [fern, portal] = [Ids.InstitutionId.make("fern"), Ids.ProjectId.make("port
 const accessId = Ids.AccessId.make("access")
 const accessReview = Ids.AccessReviewId.make("access review")
 const policyReview = Ids.PolicyReviewId.make("policy review")
+const [domainId, transferId] = [Ids.DomainId.make("domain"), Ids.TransferId.make("transfer")]
+const account = "account"
 
 const stepUp = Effect.void
 const now = new Date(0)
@@ -93,9 +96,24 @@ const makersSwapped = (versions: AccessVersions["Service"], { seat }: ReturnType
   ]
 }
 
+const transfersSwapped = ({ accept, dkim, find, read, settle }: Transfers["Service"]) => [
+  // @ts-expect-error: the domain's id stands for the transfer's
+  read(account, domainId),
+  // @ts-expect-error: the transfer's id stands for the domain's
+  dkim(account, transferId),
+  // @ts-expect-error: the domain's id stands for the transfer's
+  settle(domainId),
+  // @ts-expect-error: the domain's id stands for the transfer's
+  find("id", domainId),
+  // @ts-expect-error: the domain's id stands for the transfer's
+  accept({ commandId: "", accountId: account, transferId: domainId, byToken: false, orgId: null, rotateDkim: false }),
+]
+
 describe("branded ids", () => {
-  it("of different kinds do not swap where four eyes depend on their order", () => {
-    for (const swapped of [rolesSwapped, decisionsSwapped, eventsSwapped, makersSwapped]) assert.isFunction(swapped)
+  it("of different kinds do not swap", () => {
+    for (const swapped of [rolesSwapped, decisionsSwapped, eventsSwapped, makersSwapped, transfersSwapped]) {
+      assert.isFunction(swapped)
+    }
   })
 
   it("are the same values and the same schemas as without their brands", () => {

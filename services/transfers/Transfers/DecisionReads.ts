@@ -1,6 +1,7 @@
 /** The rows of accounts and domains that transfer decisions read, and the SQL that selects them. */
 import type { PgClient } from "@effect/sql-pg"
 import type { Statement } from "effect/sql"
+import type { DomainId } from "../../../schemas/BrandedIds.ts"
 import { domainLimits, type Plan } from "../../../schemas/mail/MailAccount.ts"
 import type { Blocker } from "../../../schemas/mail/Transfer.ts"
 import type { DomainFacts } from "./TransferCommands.ts"
@@ -22,7 +23,7 @@ export interface Domain extends DomainFacts {
 }
 
 export interface DomainRow {
-  readonly id: string
+  readonly id: DomainId
   readonly name: string
   readonly account_id: string
   readonly workspace_id: string
@@ -53,7 +54,7 @@ export const domainOf = (row: DomainRow): Domain => ({
 })
 
 /** Selects what blocks an offer: broadcasts and scheduled emails of the domain. */
-export const blockersOf = (sql: PgClient.PgClient, domainId: string) =>
+export const blockersOf = (sql: PgClient.PgClient, domainId: DomainId) =>
   sql<Blocker>`
     (select 'broadcast' as kind, id::text as id, name, status,
       to_char(scheduled_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') as scheduled_at

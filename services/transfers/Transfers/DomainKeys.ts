@@ -1,5 +1,6 @@
 /** The DKIM keys of a domain for its parties: the active one, and the one that an accepted transfer has prepared. */
 import { Effect } from "effect"
+import type { DomainId, TransferId } from "../../../schemas/BrandedIds.ts"
 import type { DkimKeyView, DomainDkim } from "../../../schemas/mail/Transfer.ts"
 import { TransferNotFound } from "../../../schemas/problems/TransferProblems.ts"
 import { Database } from "../../platform/database/Database.ts"
@@ -9,13 +10,13 @@ import type { Settling } from "./DueTransition.ts"
 interface Row {
   readonly name: string
   readonly active: string
-  readonly transfer_id: string | null
+  readonly transfer_id: TransferId | null
   readonly cooloff_until: Date | null
   readonly keys: ReadonlyArray<{
     readonly selector: string
     readonly algorithm: DkimAlgorithm
     readonly public_key: string
-    readonly transfer_id: string
+    readonly transfer_id: TransferId
   }>
 }
 
@@ -47,7 +48,7 @@ const viewsOf = ({ active, cooloff_until, keys, name, transfer_id }: Row): Reado
 
 export const domainKeys = Effect.fnUntraced(function* (settle: Settling) {
   const { reads } = yield* Database
-  return Effect.fn("Transfers.dkim")(function* (accountId: string, domainId: string) {
+  return Effect.fn("Transfers.dkim")(function* (accountId: string, domainId: DomainId) {
     yield* settle.domain(domainId)
     const [row] = yield* reads<Row>`
       select d.name, d.dkim_selector as active, t.id::text as transfer_id, t.cooloff_until, coalesce((

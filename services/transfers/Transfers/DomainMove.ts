@@ -7,6 +7,7 @@
 import type { PgClient } from "@effect/sql-pg"
 import { Effect } from "effect"
 import type { SqlError, Statement } from "effect/sql"
+import type { DomainId } from "../../../schemas/BrandedIds.ts"
 import type { DomainMoved, SmtpCredentialRevoked } from "../../../schemas/bus/Decisions.ts"
 import { Subject } from "../../../schemas/bus/Subject.ts"
 import type { Fence } from "../../platform/database/UnitOfWork.ts"
@@ -21,7 +22,7 @@ export interface MoveServices {
 }
 
 interface Moved {
-  readonly id: string
+  readonly id: DomainId
   readonly name: string
   readonly account_id: string
   readonly workspace_id: string
@@ -39,7 +40,7 @@ export interface Move {
 /** An SMTP credential that is, or was, live. */
 export interface Credential {
   readonly id: string
-  readonly domain_id: string
+  readonly domain_id: DomainId
   readonly account_id: string
 }
 

@@ -4,6 +4,7 @@
  * One load, one decision, one write, as in every command (docs/transfers.md).
  */
 import { Array, Clock, Data, Effect, Result } from "effect"
+import type { DomainId, TransferId } from "../../../schemas/BrandedIds.ts"
 import { DependencyUnavailable } from "../../../schemas/problems/HttpProblems.ts"
 import { Database } from "../../platform/database/Database.ts"
 import { faultPoint } from "../../platform/Failpoints.ts"
@@ -101,7 +102,7 @@ export const settling = Effect.fnUntraced(function* (algorithm: DkimAlgorithm) {
     yield* faultPoint("transfer.clock.committed")
   })
 
-  const once = Effect.fnUntraced(function* (id: string, kept: Kept) {
+  const once = Effect.fnUntraced(function* (id: TransferId, kept: Kept) {
     const loaded = yield* load(id, feature.allowed)
     // Deletes the timers of an unknown transfer.
     if (loaded === null) yield* timers.set(id, [])
@@ -121,7 +122,7 @@ export const settling = Effect.fnUntraced(function* (algorithm: DkimAlgorithm) {
   })
 
   /** Writes the due transition of a transfer; returns whether its state changed, by this process or another. */
-  const settle = Effect.fn("Transfers.settle")(function* (id: string, due = false) {
+  const settle = Effect.fn("Transfers.settle")(function* (id: TransferId, due = false) {
     const kept: Kept = { commandId: yield* ids.next, pair: null, due }
     return yield* repeated({ turn: id, finds: true }, once(id, kept))
   })
@@ -134,12 +135,12 @@ export const settling = Effect.fnUntraced(function* (algorithm: DkimAlgorithm) {
   return {
     ifDue,
     /** The same for a domain's live transfer. */
-    domain: Effect.fnUntraced(function* (domainId: string) {
+    domain: Effect.fnUntraced(function* (domainId: DomainId) {
       const live = yield* liveOf(domainId).pipe(Effect.orDie)
       return yield* ifDue(live?.state ?? null)
     }),
     /** The same for a transfer's id. */
-    transfer: (id: string) => settle(id),
+    transfer: (id: TransferId) => settle(id),
   }
 })
 export type Settling = Effect.Success<ReturnType<typeof settling>>

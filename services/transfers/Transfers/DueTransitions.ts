@@ -9,6 +9,7 @@
  */
 import { Cause, Clock, Effect, Result } from "effect"
 import { SqlError } from "effect/sql"
+import type { TransferId } from "../../../schemas/BrandedIds.ts"
 import { Database } from "../../platform/database/Database.ts"
 import { runOnce } from "../../platform/database/UnitOfWork.ts"
 import { Ids } from "../../platform/Ids.ts"
@@ -94,14 +95,14 @@ export const settlingMany = Effect.fnUntraced(function* (settle: Settling) {
     (decisions) => Effect.provideService(runOnce(decisions, { faults: "transfer.clock" }), Database, database),
   )
 
-  const halving = (read: ReadonlyArray<TransferState>): Effect.Effect<ReadonlyArray<string>, SqlError.SqlError> =>
+  const halving = (read: ReadonlyArray<TransferState>): Effect.Effect<ReadonlyArray<TransferId>, SqlError.SqlError> =>
     read.length < 2 ? Effect.succeed([]) : Effect.catchCause(together(read), (cause) => {
       if (isOutage(cause)) return Effect.failCause(cause as Cause.Cause<SqlError.SqlError>)
       const middle = read.length >> 1
       return Effect.zipWith(halving(read.slice(0, middle)), halving(read.slice(middle)), (a, b) => [...a, ...b])
     })
 
-  const alone = (id: string): Effect.Effect<readonly [string, Settled]> =>
+  const alone = (id: TransferId): Effect.Effect<readonly [TransferId, Settled]> =>
     settle.transfer(id).pipe(
       Effect.map((moved) => [id, moved ? "moved" : "unmoved"] as const),
       Effect.catchCause((cause) =>
@@ -111,7 +112,7 @@ export const settlingMany = Effect.fnUntraced(function* (settle: Settling) {
       ),
     )
 
-  return Effect.fn("Transfers.settleMany")(function* (transferIds: ReadonlyArray<string>) {
+  return Effect.fn("Transfers.settleMany")(function* (transferIds: ReadonlyArray<TransferId>) {
     const now = yield* Clock.currentTimeMillis
     const read = (yield* byIds(transferIds)).map(({ state }) => state)
     const due = read.filter((state) => isDue(state, now))

@@ -5,6 +5,7 @@
  */
 import { Clock, Context, Effect, Layer, Result } from "effect"
 import type { Statement } from "effect/sql"
+import type { DomainId, TransferId } from "../../../schemas/BrandedIds.ts"
 import { Database } from "../../platform/database/Database.ts"
 import { run } from "../../platform/database/UnitOfWork.ts"
 import { Ids } from "../../platform/Ids.ts"
@@ -35,7 +36,7 @@ export class FeatureFlag extends Context.Service<FeatureFlag, {
         const ids = yield* Ids
         const { lockByIds } = rows(sql)
 
-        const extend = Effect.fnUntraced(function* (transferIds: ReadonlyArray<string>, until: number) {
+        const extend = Effect.fnUntraced(function* (transferIds: ReadonlyArray<TransferId>, until: number) {
           const stored = yield* lockByIds(transferIds)
           const now = yield* Clock.currentTimeMillis
           const commandIds = yield* ids.batch(stored.length)
@@ -58,7 +59,7 @@ export class FeatureFlag extends Context.Service<FeatureFlag, {
             const begun = flag!.resuming_until?.getTime() ?? 0
             // All chunks get the same time, in any process; unless an earlier start began long ago and did not finish.
             const until = begun > now + graceMillis / 2 ? begun : now + graceMillis
-            const short = yield* sql<{ id: string; domain_id: string }>`
+            const short = yield* sql<{ id: TransferId; domain_id: DomainId }>`
             select id::text as id, domain_id::text as domain_id from transfers
             where status = 'accepted' and cooloff_until < ${new Date(until)} order by domain_id limit ${chunk}`
             yield* sql`

@@ -1,5 +1,6 @@
 /** Offers a domain: one load, one decision, one write, within the account's limit of initiations. */
 import { Array, Clock, Effect, Result } from "effect"
+import { TransferId } from "../../../schemas/BrandedIds.ts"
 import type { InitiateCommand } from "../../../schemas/mail/DomainCommands.ts"
 import { Forbidden, InvalidCredentials, RateLimited } from "../../../schemas/problems/HttpProblems.ts"
 import { TransferNotFound } from "../../../schemas/problems/TransferProblems.ts"
@@ -27,7 +28,7 @@ export interface InitiateConfig {
 
 /** One attempt: the id of the transfer that it makes, and whether due transitions were written before it. */
 interface Attempt {
-  readonly id: string
+  readonly id: TransferId
   readonly now: number
   readonly settled: boolean
 }
@@ -124,7 +125,7 @@ export const initiating = Effect.fnUntraced(function* (settle: Settling, config:
     yield* faultPoint("transfer.initiate.committed")
   })
 
-  const once = Effect.fnUntraced(function* (command: InitiateCommand, id: string, settled: boolean) {
+  const once = Effect.fnUntraced(function* (command: InitiateCommand, id: TransferId, settled: boolean) {
     const loaded = yield* load(command)
     const now = yield* Clock.currentTimeMillis
     const after = yield* decide(loaded, command, { id, now, settled }).pipe(
@@ -149,7 +150,7 @@ export const initiating = Effect.fnUntraced(function* (settle: Settling, config:
 
   return Effect.fn("Transfers.initiate")(function* (command: InitiateCommand) {
     const { accountId, domainId } = command
-    const id = yield* ids.next
+    const id = TransferId.make(yield* ids.next)
     return yield* settledFirst(
       settle.domain(domainId),
       (settled) => repeated({ turn: domainId, finds: true }, once(command, id, settled)),

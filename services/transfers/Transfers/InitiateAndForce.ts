@@ -3,6 +3,7 @@
  * transfer.
  */
 import { Array, Clock, Effect, Result } from "effect"
+import { TransferId } from "../../../schemas/BrandedIds.ts"
 import type { ForceCommand } from "../../../schemas/mail/DomainCommands.ts"
 import { InvalidCredentials } from "../../../schemas/problems/HttpProblems.ts"
 import { TransferNotFound } from "../../../schemas/problems/TransferProblems.ts"
@@ -98,7 +99,7 @@ export const forcing = Effect.fnUntraced(function* (settle: Settling, config: Fo
   /**
    * Fails while the installation is paused: the lost history may contain another decision on this domain.
    */
-  const once = Effect.fnUntraced(function* (command: ForceCommand, id: string, pair: DkimPair | null) {
+  const once = Effect.fnUntraced(function* (command: ForceCommand, id: TransferId, pair: DkimPair | null) {
     const { accountId, commandId, domainId, rotateDkim } = command
     const loaded = yield* load(command)
     const { domain, now, people, seats, targetId } = loaded
@@ -124,7 +125,7 @@ export const forcing = Effect.fnUntraced(function* (settle: Settling, config: Fo
   return Effect.fn("Transfers.force")(function* (command: ForceCommand) {
     const { domainId, rotateDkim } = command
     const pair = rotateDkim ? yield* makePair(config.dkim) : null
-    const id = yield* ids.next
+    const id = TransferId.make(yield* ids.next)
     return yield* settledFirst(
       settle.domain(domainId),
       () => repeated({ turn: domainId, finds: true }, once(command, id, pair)),

@@ -5,6 +5,7 @@
 import type { PgClient } from "@effect/sql-pg"
 import { Effect } from "effect"
 import type { Statement } from "effect/sql"
+import type { DomainId, TransferId } from "../../../schemas/BrandedIds.ts"
 import type { WorkspaceRole } from "../../../schemas/mail/MailAccount.ts"
 import { type Reach, type Reachable, reachColumns } from "../../notifications/Notifications.ts"
 import { held, raised, type Version } from "../../platform/database/FencedWrite.ts"
@@ -99,7 +100,7 @@ export const loadParts = (sql: PgClient.PgClient) => {
    * `t` has the domain's live transfer. (With `limit 1` instead of the array, the planner walks through all accounts by
    * id.)
    */
-  const opening = (domainId: string, email: string) =>
+  const opening = (domainId: DomainId, email: string) =>
     sql`x as materialized (
         select (array(select a.id from accounts a
             where lower(a.email collate "C") = lower(${email} collate "C") and not a.removed and a.status = 'active'
@@ -123,7 +124,7 @@ export const transferLoad = (sql: PgClient.PgClient) => {
   const columns = sql.literal(transferColumns)
   const { domain, isHeld, people } = loadParts(sql)
 
-  return <More>(id: string, callerId: string | null, more: Statement.Fragment) =>
+  return <More>(id: TransferId, callerId: string | null, more: Statement.Fragment) =>
     Effect.map(
       sql<Row & Common & More>`
         with t as materialized (select ${columns} from transfers where id = ${id}::uuid)

@@ -2,6 +2,7 @@
 import type { PgClient } from "@effect/sql-pg"
 import { Effect } from "effect"
 import type { Statement } from "effect/sql"
+import type { TransferId } from "../../../schemas/BrandedIds.ts"
 import type { DkimKey } from "../DkimKeys.ts"
 import { type Credential, foreignTo } from "./DomainMove.ts"
 import { loadParts, transferLoad, type WorkspaceSeat } from "./Load.ts"
@@ -14,7 +15,7 @@ export const loadForClock = (sql: PgClient.PgClient) => {
   const { workspaceSeats } = loadParts(sql)
   const transfer = transferLoad(sql)
 
-  return (id: string, allowed: Statement.Fragment) =>
+  return (id: TransferId, allowed: Statement.Fragment) =>
     Effect.map(
       transfer<{
         readonly allowed: boolean

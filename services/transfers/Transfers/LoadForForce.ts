@@ -1,6 +1,7 @@
 /** The load of an administrator's force. */
 import type { PgClient } from "@effect/sql-pg"
 import { Effect } from "effect"
+import type { DomainId } from "../../../schemas/BrandedIds.ts"
 import { type Credential, foreignTo } from "./DomainMove.ts"
 import { type Common, commonOf, loadParts, type WorkspaceSeat } from "./Load.ts"
 import { type Row, storedOf } from "./Rows.ts"
@@ -12,7 +13,7 @@ import { type Row, storedOf } from "./Rows.ts"
 export const loadForForce = (sql: PgClient.PgClient) => {
   const { domain, isHeld, opening, people, workspaceSeats } = loadParts(sql)
 
-  return Effect.fnUntraced(function* (domainId: string, callerId: string, email: string) {
+  return Effect.fnUntraced(function* (domainId: DomainId, callerId: string, email: string) {
     const [row] = yield* sql<
       Row & Common & {
         readonly credentials: ReadonlyArray<Credential>

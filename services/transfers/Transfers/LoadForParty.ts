@@ -1,13 +1,14 @@
 /** Reads an existing transfer, for the commands of its parties and for the mailed link that stops it. */
 import type { PgClient } from "@effect/sql-pg"
 import { Effect } from "effect"
+import type { TransferId } from "../../../schemas/BrandedIds.ts"
 import { counts } from "./DecisionReads.ts"
 import { loadParts, type Seat, strongest, transferLoad, type WorkspaceSeat } from "./Load.ts"
 
 /** Loads a transfer, its domain and its parties. */
 export const loadForStop = (sql: PgClient.PgClient) => {
   const transfer = transferLoad(sql)
-  return (id: string) => transfer(id, null, sql``)
+  return (id: TransferId) => transfer(id, null, sql``)
 }
 
 /** Loads what `loadForStop` loads, and the caller and the caller's seat in the source workspace. */
@@ -15,7 +16,7 @@ export const loadForParty = (sql: PgClient.PgClient) => {
   const { seatsIn } = loadParts(sql)
   const transfer = transferLoad(sql)
 
-  return (id: string, callerId: string) =>
+  return (id: TransferId, callerId: string) =>
     Effect.map(
       transfer<{ readonly seats: ReadonlyArray<Seat> | null }>(
         id,
@@ -34,7 +35,7 @@ export const loadForAccept = (sql: PgClient.PgClient) => {
   const { workspaceSeats } = loadParts(sql)
   const transfer = transferLoad(sql)
 
-  return (id: string, callerId: string) =>
+  return (id: TransferId, callerId: string) =>
     Effect.map(
       transfer<{
         readonly seats: ReadonlyArray<WorkspaceSeat> | null

@@ -2,6 +2,7 @@
 import type { PgClient } from "@effect/sql-pg"
 import { Array, Effect } from "effect"
 import { Buffer } from "node:buffer"
+import type { DomainId, TransferId } from "../../../schemas/BrandedIds.ts"
 import type { TransferStatus } from "../../../schemas/mail/Transfer.ts"
 import type { IssuedToken } from "../../platform/security/OneTimeTokens.ts"
 import { idIn } from "../../platform/database/IdIn.ts"
@@ -9,10 +10,10 @@ import type { TransferState } from "./TransferState.ts"
 import { Conflict, type Fence } from "../../platform/database/UnitOfWork.ts"
 
 export interface Row {
-  readonly id: string
+  readonly id: TransferId
   readonly version: number
   readonly command_id: string
-  readonly domain_id: string
+  readonly domain_id: DomainId
   readonly domain_name: string
   readonly source_user_id: string
   readonly source_org_id: string
@@ -174,23 +175,23 @@ export const rows = (sql: PgClient.PgClient) => {
 
   return {
     /** Reads without a lock, for callers that check again under a lock. */
-    byId: (id: string) => one(sql<Row>`select ${columns} from transfers where id = ${id}::uuid`),
+    byId: (id: TransferId) => one(sql<Row>`select ${columns} from transfers where id = ${id}::uuid`),
     byToken: (kind: "accept" | "stop", hash: Uint8Array) =>
       one(sql<Row>`select ${columns} from transfers where ${sql(`${kind}_hash`)} = ${hash}`),
-    liveOf: (domainId: string) =>
+    liveOf: (domainId: DomainId) =>
       one(sql<Row>`
         select ${columns} from transfers where domain_id = ${domainId}::uuid and status in ('pending', 'accepted')`),
-    lockById: (id: string) => one(sql<Row>`select ${columns} from transfers where id = ${id}::uuid for update`),
-    byIds: (ids: ReadonlyArray<string>) =>
+    lockById: (id: TransferId) => one(sql<Row>`select ${columns} from transfers where id = ${id}::uuid for update`),
+    byIds: (ids: ReadonlyArray<TransferId>) =>
       all(sql<Row>`select ${columns} from transfers where id = any(${[...ids]}::uuid[])`),
-    lockByIds: (ids: ReadonlyArray<string>) =>
+    lockByIds: (ids: ReadonlyArray<TransferId>) =>
       all(sql<Row>`select ${columns} from transfers where id = any(${[...ids]}::uuid[]) order by id for update`),
     /** Locks those that no other transaction has locked. */
-    lockFree: (ids: ReadonlyArray<string>) =>
+    lockFree: (ids: ReadonlyArray<TransferId>) =>
       all(sql<Row>`
         select ${columns} from transfers where id = any(${[...ids]}::uuid[]) order by id for update skip locked`),
     /** The transfer that this command created, or null. */
-    madeBy: (domainId: string, commandId: string) =>
+    madeBy: (domainId: DomainId, commandId: string) =>
       one(sql<Row>`
         select ${columns} from transfers
         where domain_id = ${domainId}::uuid and command_id = ${commandId}::uuid
@@ -230,10 +231,10 @@ export const rows = (sql: PgClient.PgClient) => {
         ...(rewritten.length === 0 ? [] : ["(select count(*)::int from rewritten)"]),
         ...(made.length === 0 ? [] : ["(select count(*)::int from made)"]),
       ].join(" + "))
-      const raised = yield* sql<{ domain_id: string; revision: bigint; rows: number }>`
+      const raised = yield* sql<{ domain_id: DomainId; revision: bigint; rows: number }>`
         with ${sql.join(", ", false)(parts)} select domain_id, revision, ${count} as rows from fences`
       if (raised.length < changes.length || raised[0]?.rows !== changes.length) return yield* new Conflict()
-      return new Map(raised.map(({ domain_id, revision }) => [domain_id, revision])) as ReadonlyMap<string, bigint>
+      return new Map(raised.map(({ domain_id, revision }) => [domain_id, revision])) as ReadonlyMap<DomainId, bigint>
     }),
   }
 }

@@ -1,10 +1,11 @@
 /** The commands on a transfer with the facts that their decisions need, and the events that follow. */
+import type { DomainId, TransferId } from "../../../schemas/BrandedIds.ts"
 import type { Blocker } from "../../../schemas/mail/Transfer.ts"
 import type { TransferState } from "./TransferState.ts"
 
 /** The facts about a domain that decisions need. */
 export interface DomainFacts {
-  readonly id: string
+  readonly id: DomainId
   readonly name: string
   readonly accountId: string
   readonly workspaceId: string
@@ -17,7 +18,7 @@ export interface Target {
 }
 
 export interface Opening {
-  readonly id: string
+  readonly id: TransferId
   readonly domain: DomainFacts
   /** The owner account's name. */
   readonly sourceLabel: string

@@ -5,6 +5,7 @@
  */
 import { Clock, Effect } from "effect"
 import type { Credential } from "../../../schemas/api/CredentialsApi.ts"
+import type { TransferId } from "../../../schemas/BrandedIds.ts"
 import type { AcceptEligibility } from "../../../schemas/mail/Transfer.ts"
 import { InvalidCredentials } from "../../../schemas/problems/HttpProblems.ts"
 import { Principals, who } from "../../authentication/Principals.ts"
@@ -17,12 +18,12 @@ const settledAtOnce = 10
 
 interface Read {
   readonly key_id: string | null
-  readonly due: ReadonlyArray<string>
+  readonly due: ReadonlyArray<TransferId>
   readonly body: string
 }
 
 export const lists = Effect.fnUntraced(function* (
-  settle: (transferIds: ReadonlyArray<string>) => Effect.Effect<ReadonlyMap<string, Settled>>,
+  settle: (transferIds: ReadonlyArray<TransferId>) => Effect.Effect<ReadonlyMap<string, Settled>>,
 ) {
   const { reads, sql } = yield* Database
   const principals = yield* Principals
@@ -83,7 +84,7 @@ export const lists = Effect.fnUntraced(function* (
   const eligibility = Effect.fn("Transfers.eligibility")(
     function* (accountId: string): Effect.fn.Return<AcceptEligibility, InvalidCredentials> {
       const now = new Date(yield* Clock.currentTimeMillis)
-      const come = yield* sql<{ id: string }>`
+      const come = yield* sql<{ id: TransferId }>`
         with who as (select ${accountId}::uuid as account_id)
         select id::text as id from who, lateral (
           (${due("target_user_id", now)}) union (${due("source_user_id", now)})) t

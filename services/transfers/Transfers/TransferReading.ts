@@ -1,5 +1,6 @@
 /** One transfer, as its parties read it. A transition that is due happens first, as it does before a command. */
 import { Clock, Effect } from "effect"
+import type { TransferId } from "../../../schemas/BrandedIds.ts"
 import { TransferNotFound } from "../../../schemas/problems/TransferProblems.ts"
 import { Database } from "../../platform/database/Database.ts"
 import type { Settling } from "./DueTransition.ts"
@@ -20,7 +21,7 @@ export const transferReading = Effect.fnUntraced(function* (settle: Settling) {
     return seats.length > 0
   }, Effect.orDie)
 
-  return Effect.fn("Transfers.read")(function* (accountId: string, transferId: string) {
+  return Effect.fn("Transfers.read")(function* (accountId: string, transferId: TransferId) {
     const found = (yield* byId(transferId).pipe(Effect.orDie))?.state ?? null
     if (found === null || !(yield* sees(accountId, found))) return yield* new TransferNotFound()
     const moved = yield* settle.ifDue(found)

@@ -1,9 +1,10 @@
 /** A transfer's state, its timers and its API view. Times are milliseconds since the epoch. */
+import type { DomainId, TransferId } from "../../../schemas/BrandedIds.ts"
 import type { DomainTransfer, TransferStatus } from "../../../schemas/mail/Transfer.ts"
 
 export interface TransferState {
-  readonly id: string
-  readonly domainId: string
+  readonly id: TransferId
+  readonly domainId: DomainId
   readonly domainName: string
   /** The account that owned the domain at the initiation. */
   readonly sourceUserId: string

@@ -5,6 +5,7 @@
  */
 import { Array, Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
+import type { DomainId } from "../../../schemas/BrandedIds.ts"
 import { Subject } from "../../../schemas/bus/Subject.ts"
 import type { TransferMessage } from "../../../schemas/bus/TransferMessage.ts"
 import { Notifications, type Reach, type Reachable } from "../../notifications/Notifications.ts"
@@ -121,7 +122,7 @@ export class TransitionWriter extends Context.Service<TransitionWriter, {
       /** Writes everything beside the rows and notices; `seqs`: the domains' new revisions. */
       const record = Effect.fnUntraced(function* (
         made: ReadonlyArray<Made>,
-        seqs: ReadonlyMap<string, bigint>,
+        seqs: ReadonlyMap<DomainId, bigint>,
         reach: Reach,
       ) {
         yield* dropKeys(

@@ -3,6 +3,7 @@ import { Clock, Effect } from "effect"
 import { HttpServerResponse } from "effect/http"
 import { HttpApi, HttpApiBuilder } from "effect/http-api"
 import { Credential, Principal } from "../../../schemas/api/CredentialsApi.ts"
+import { DomainId, TransferId } from "../../../schemas/BrandedIds.ts"
 import { TransfersApi } from "../../../schemas/api/TransfersApi.ts"
 import { Accept, Force, Initiate } from "../../../schemas/mail/DomainCommands.ts"
 import { Forbidden } from "../../../schemas/problems/HttpProblems.ts"
@@ -10,7 +11,7 @@ import { InsufficientUserAuthentication } from "../../../schemas/problems/Identi
 import { TransferNotFound } from "../../../schemas/problems/TransferProblems.ts"
 import { isUuid } from "../../../schemas/Wire.ts"
 import { Ids } from "../../../services/platform/Ids.ts"
-import { Transfers } from "../../../services/transfers/Transfers.ts"
+import { type Located, type Named, Transfers } from "../../../services/transfers/Transfers.ts"
 import { domainMailbox } from "../../actors/DomainMailbox.ts"
 
 const Api = HttpApi.make("bailiwick").add(TransfersApi)
@@ -20,7 +21,9 @@ const json = (body: string) => HttpServerResponse.text(body, { contentType: "app
 /** How old an administrator's sign-in may be, in seconds (docs/api/mail.md). */
 const maxAge = 300
 
-const idOf = (id: string) => isUuid(id) ? Effect.succeed(id.toLowerCase()) : Effect.fail(new TransferNotFound())
+/** The id as the database spells it. */
+const idOf = <Id extends string>(ids: { readonly make: (text: string) => Id }, id: Id) =>
+  isUuid(id) ? Effect.succeed(ids.make(id.toLowerCase())) : Effect.fail(new TransferNotFound())
 
 const command = Effect.gen(function* () {
   return { commandId: yield* (yield* Ids).next }
@@ -48,22 +51,21 @@ export const transfers = HttpApiBuilder.group(
     const service = yield* Transfers
     const mailbox = yield* domainMailbox
 
-    const locate = Effect.fnUntraced(function* (by: "id" | "accept" | "stop", text: string) {
-      const found = yield* service.locate(by, by === "id" ? yield* idOf(text) : text)
-      return found ?? (yield* new TransferNotFound())
+    const locate = Effect.fnUntraced(function* (...named: Named) {
+      return (yield* service.locate(...named)) ?? (yield* new TransferNotFound())
     })
+    const locateById = (id: TransferId) => Effect.flatMap(idOf(TransferId, id), (own) => locate("id", own))
 
     const accept = Effect.fnUntraced(
-      function* (by: "id" | "accept", text: string, payload: typeof Accept.body.schema.Type) {
-        const { domainId, transferId } = yield* locate(by, text)
-        const asked = { byToken: by === "accept", ...Accept.body.read(payload) }
+      function* ({ domainId, transferId }: Located, byToken: boolean, payload: typeof Accept.body.schema.Type) {
+        const asked = { byToken, ...Accept.body.read(payload) }
         return yield* mailbox.accept(domainId, { ...(yield* byCaller), transferId, ...asked })
       },
     )
 
     return handlers.handleAll({
       initiateTransfer: Effect.fnUntraced(function* ({ params, payload }) {
-        const domainId = yield* idOf(params.domain_id)
+        const domainId = yield* idOf(DomainId, params.domain_id)
         return yield* mailbox.initiate({ ...(yield* byCaller), ...Initiate.body.read(payload), domainId })
       }),
       listIncomingTransfers: Effect.fnUntraced(function* () {
@@ -73,22 +75,24 @@ export const transfers = HttpApiBuilder.group(
         return json(yield* service.outgoing(yield* Credential))
       }),
       getDomainDkim: Effect.fnUntraced(function* ({ params }) {
-        return yield* service.dkim((yield* Principal).accountId, yield* idOf(params.domain_id))
+        return yield* service.dkim((yield* Principal).accountId, yield* idOf(DomainId, params.domain_id))
       }),
       acceptEligibility: Effect.fnUntraced(function* () {
         return yield* service.eligibility((yield* Principal).accountId)
       }),
       getTransfer: Effect.fnUntraced(function* ({ params }) {
-        return yield* service.read((yield* Principal).accountId, yield* idOf(params.transfer_id))
+        return yield* service.read((yield* Principal).accountId, yield* idOf(TransferId, params.transfer_id))
       }),
-      acceptTransfer: ({ params, payload }) => accept("accept", params.token, payload),
-      acceptTransferById: ({ params, payload }) => accept("id", params.transfer_id, payload),
+      acceptTransfer: ({ params, payload }) =>
+        Effect.flatMap(locate("accept", params.token), (located) => accept(located, true, payload)),
+      acceptTransferById: ({ params, payload }) =>
+        Effect.flatMap(locateById(params.transfer_id), (located) => accept(located, false, payload)),
       declineTransfer: Effect.fnUntraced(function* ({ params }) {
-        const { domainId, transferId } = yield* locate("id", params.transfer_id)
+        const { domainId, transferId } = yield* locateById(params.transfer_id)
         return yield* mailbox.decline(domainId, { ...(yield* byCaller), transferId })
       }),
       cancelTransfer: Effect.fnUntraced(function* ({ params }) {
-        const { domainId, transferId } = yield* locate("id", params.transfer_id)
+        const { domainId, transferId } = yield* locateById(params.transfer_id)
         return yield* mailbox.cancel(domainId, { ...(yield* byCaller), transferId })
       }),
       stopTransfer: Effect.fnUntraced(function* ({ params }) {
@@ -97,7 +101,7 @@ export const transfers = HttpApiBuilder.group(
       }),
       forceTransfer: Effect.fnUntraced(function* ({ params, payload }) {
         yield* administrator
-        const domainId = yield* idOf(params.domain_id)
+        const domainId = yield* idOf(DomainId, params.domain_id)
         return yield* mailbox.force({ ...(yield* byCaller), ...Force.body.read(payload), domainId })
       }),
     })

@@ -1,6 +1,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { randomUUID } from "node:crypto"
+import { DomainId } from "../../../schemas/BrandedIds.ts"
 import { AccountReads } from "../../../services/accounts/AccountReads.ts"
 import { ApiKeys } from "../../../services/accounts/ApiKeys.ts"
 import { Cookies } from "../../../services/authentication/Cookies.ts"
@@ -127,7 +128,7 @@ layer(fixture, { excludeTestServices: true, timeout: "2 minutes" })("AccountRead
       const own = yield* domain(bob, { verified_at: null })
       const offered = yield* domain(alice)
       const elsewhere = yield* workspace("2022-01-01T00:00:00.000Z")
-      const apart = randomUUID()
+      const apart = DomainId.make(randomUUID())
       yield* feed(domainLine(apart, { ...alice, workspaceId: elsewhere }))
       const transfer = yield* offer(alice.id, offered, eve.email)
 
@@ -152,7 +153,7 @@ layer(fixture, { excludeTestServices: true, timeout: "2 minutes" })("AccountRead
         transfer: null,
       })
       yield* accept(eve.id, transfer.id)
-      assert.deepStrictEqual((yield* read(alice.id, offered.toUpperCase())).transfer, {
+      assert.deepStrictEqual((yield* read(alice.id, DomainId.make(offered.toUpperCase()))).transfer, {
         id: transfer.id,
         status: "accepted",
       })
@@ -211,7 +212,7 @@ layer(fixture, { excludeTestServices: true, timeout: "2 minutes" })("AccountRead
       }
       yield* feed({ kind: "domain", id, removed: true })
       for (const missing of [id, randomUUID(), "x"]) {
-        assert.strictEqual(yield* codeOf(read(alice.id, missing)), "not_found")
+        assert.strictEqual(yield* codeOf(read(alice.id, DomainId.make(missing))), "not_found")
       }
       assert.deepStrictEqual((yield* domains(alice.id, first)).items, [])
     }))

@@ -5,6 +5,7 @@ import { assert, layer } from "@effect/vitest"
 import { Deferred, Effect, Fiber } from "effect"
 import { TestClock } from "effect/testing"
 import { randomUUID } from "node:crypto"
+import { TransferId } from "../../../schemas/BrandedIds.ts"
 import type { DomainTransfer } from "../../../schemas/mail/Transfer.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { Transfers } from "../../../services/transfers/Transfers.ts"
@@ -27,7 +28,7 @@ import {
 } from "./TransferFixture.ts"
 
 interface Case {
-  readonly id: string
+  readonly id: TransferId
   readonly domainId: string
   readonly alice: Person
   readonly bob: Person
@@ -137,7 +138,7 @@ layer(fixture(), { excludeTestServices: true, timeout: "2 minutes" })("due trans
       const [many, single] = [yield* all, yield* all]
       yield* TestClock.adjust(8 * day)
       const fresh = yield* offered
-      const ids = [...many.map(({ id }) => id), fresh.id, randomUUID()]
+      const ids = [...many.map(({ id }) => id), fresh.id, TransferId.make(randomUUID())]
       const settled = yield* transfers.settleMany(ids)
       const did = yield* Effect.forEach(single, ({ id }) => transfers.settle(id))
       assert.deepStrictEqual(many.map(({ id }) => settled.get(id)), did.map((moved) => moved ? "moved" : "unmoved"))

@@ -2,6 +2,7 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, Schema } from "effect"
 import { TestClock } from "effect/testing"
 import { randomUUID } from "node:crypto"
+import { DomainId, type TransferId } from "../../../schemas/BrandedIds.ts"
 import { DomainTransfer } from "../../../schemas/mail/Transfer.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { Transfers } from "../../../services/transfers/Transfers.ts"
@@ -32,7 +33,7 @@ const decodeList = Schema.decodeUnknownSync(Schema.fromJsonString(Schema.Array(D
 const outgoing = Effect.fnUntraced(function* (accountId: string) {
   return decodeList(yield* (yield* Transfers).outgoing(session(accountId)))
 })
-const stop = Effect.fnUntraced(function* (transferId: string) {
+const stop = Effect.fnUntraced(function* (transferId: TransferId) {
   return yield* (yield* Transfers).stop({ ...command(), transferId })
 })
 
@@ -87,7 +88,7 @@ layer(fixture(), { excludeTestServices: true, timeout: "2 minutes" })("how trans
       yield* sql`update workspace_memberships set removed = true where account_id = ${lonely.id}::uuid`
       yield* domain(bob)
       const domainId = yield* domain(alice, { verified_at: null })
-      assert.strictEqual(yield* codeOf(force(carol.id, randomUUID(), bob.email)), "not_found")
+      assert.strictEqual(yield* codeOf(force(carol.id, DomainId.make(randomUUID()), bob.email)), "not_found")
       assert.strictEqual(yield* codeOf(force(carol.id, domainId, "nobody@example.com")), "target_not_found")
       assert.strictEqual(yield* codeOf(force(carol.id, domainId, alice.email)), "self_transfer")
       assert.strictEqual(yield* codeOf(force(carol.id, domainId, lonely.email)), "org_access_lost")

@@ -2,6 +2,7 @@
 import { assert } from "@effect/vitest"
 import { Effect, type Layer } from "effect"
 import type fc from "fast-check"
+import type { DomainId, TransferId } from "../../../schemas/BrandedIds.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import type { Model } from "./Model.ts"
 import type { fixture, Person } from "./TransferFixture.ts"
@@ -14,7 +15,7 @@ export type Services = Layer.Success<ReturnType<typeof fixture>>
 
 export interface Real {
   readonly people: ReadonlyArray<Person>
-  readonly domains: ReadonlyArray<string>
+  readonly domains: ReadonlyArray<DomainId>
   readonly seats: ReadonlyArray<ReadonlyArray<string>>
   readonly run: <A, E>(effect: Effect.Effect<A, E, Services>) => Promise<A>
 }
@@ -27,7 +28,7 @@ export interface Asked {
 }
 
 interface Row {
-  readonly id: string
+  readonly id: TransferId
   readonly status: string
   readonly target_org_id: string | null
   readonly timers: number
@@ -120,7 +121,7 @@ export class Step implements fc.AsyncCommand<Model, Real> {
       assert.strictEqual(yield* effect, expected, asked.name)
       const seen = yield* readRows(real)
       // Copies the ids of new transfers into the model.
-      model.transfers.forEach((t, n) => t.id = t.id === "" ? seen.transfers[n]?.id ?? "" : t.id)
+      model.transfers.forEach((t, n) => t.id = t.id === "" ? seen.transfers[n]?.id ?? t.id : t.id)
       for (const { id, status } of model.transfers) {
         const was = past.get(id)
         if (was !== undefined && !isLive(was)) assert.strictEqual(status, was)

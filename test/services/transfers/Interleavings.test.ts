@@ -8,6 +8,7 @@ import { Deferred, Effect, Exit, Fiber, type Layer } from "effect"
 import { TestClock } from "effect/testing"
 import fc from "fast-check"
 import { randomUUID } from "node:crypto"
+import { DomainId, type TransferId } from "../../../schemas/BrandedIds.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { BeforeWrite } from "../../../services/platform/database/FencedWrite.ts"
 import { Transfers } from "../../../services/transfers/Transfers.ts"
@@ -36,10 +37,10 @@ type Name = (typeof names)[number]
 interface Stage {
   readonly people: Readonly<Record<Name, Person>>
   /** Two domains of Alice. */
-  readonly domains: readonly [string, string]
+  readonly domains: readonly [DomainId, DomainId]
   readonly seats: Readonly<Record<"bob" | "carol", string>>
   /** The transfers that were offered before, if any. */
-  readonly offered: ReadonlyArray<string>
+  readonly offered: ReadonlyArray<TransferId>
 }
 
 const limited = { domain_limit: 1 }
@@ -57,7 +58,8 @@ const stage = Effect.gen(function* () {
   })
   const people = Object.fromEntries(made) as Stage["people"]
   const [carol, bob] = [randomUUID(), randomUUID()]
-  const domains = [randomUUID(), randomUUID()].sort() as [string, string]
+  const [first, second] = [randomUUID(), randomUUID()].sort()
+  const domains = [DomainId.make(first!), DomainId.make(second!)] as const
   yield* feed(
     ...made.map(([name, { id }]) => accountLine(id, name === "bob" ? limited : { plan: "pro" })),
     ...made.map(([, { workspaceId: id }]) => ({

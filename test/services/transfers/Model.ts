@@ -2,13 +2,14 @@
  * A simple model of transfers in memory, written from the specification and its decisions, with which histories of the
  * real service are compared. It shares no code with the service.
  */
+import { TransferId } from "../../../schemas/BrandedIds.ts"
 import { day } from "../../support/Fixtures.ts"
 
 export type Status = "pending" | "accepted" | "completed" | "declined" | "cancelled" | "reversed" | "expired"
 export type Role = "owner" | "admin" | "member"
 
 export interface Transfer {
-  id: string
+  id: TransferId
   readonly domain: number
   readonly source: number
   readonly sourceOrg: number
@@ -98,7 +99,7 @@ export class Model {
   private start(domain: number, initiator: number, target: number, forced: boolean): Transfer {
     const { org: sourceOrg, owner: source } = this.domains[domain]!
     const made: Transfer = {
-      ...{ id: "", domain, source, sourceOrg, initiator, target, forced },
+      ...{ id: TransferId.make(""), domain, source, sourceOrg, initiator, target, forced },
       ...{ expires: this.now + 7 * day, cooloff: 0, org: null, acceptUsed: false, stopUsed: false },
       ...{ status: "pending" as const, changes: 1 },
     }

@@ -2,6 +2,7 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, Schema } from "effect"
 import { TestClock } from "effect/testing"
 import { randomUUID } from "node:crypto"
+import { DomainId, TransferId } from "../../../schemas/BrandedIds.ts"
 import { DomainTransfer } from "../../../schemas/mail/Transfer.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { Transfers } from "../../../services/transfers/Transfers.ts"
@@ -27,10 +28,10 @@ const decodeList = Schema.decodeUnknownSync(Schema.fromJsonString(Schema.Array(D
 const incoming = Effect.fnUntraced(function* (accountId: string) {
   return decodeList(yield* (yield* Transfers).incoming(session(accountId)))
 })
-const cancel = Effect.fnUntraced(function* (accountId: string, transferId: string) {
+const cancel = Effect.fnUntraced(function* (accountId: string, transferId: TransferId) {
   return yield* (yield* Transfers).cancel({ ...command(), accountId, transferId })
 })
-const decline = Effect.fnUntraced(function* (accountId: string, transferId: string) {
+const decline = Effect.fnUntraced(function* (accountId: string, transferId: TransferId) {
   return yield* (yield* Transfers).decline({ ...command(), accountId, transferId })
 })
 
@@ -45,7 +46,7 @@ layer(fixture(), { excludeTestServices: true, timeout: "2 minutes" })("refusals"
       const unverified = { verified_at: null }
       const domainId = yield* domain(alice, unverified)
       const code = (who: string, to: string, id = domainId) => codeOf(offer(who, id, to))
-      assert.strictEqual(yield* code(alice.id, bob.email, randomUUID()), "not_found")
+      assert.strictEqual(yield* code(alice.id, bob.email, DomainId.make(randomUUID())), "not_found")
       assert.strictEqual(yield* code(eve.id, bob.email), "not_found")
       assert.strictEqual(yield* code(member.id, bob.email), "forbidden")
       assert.strictEqual(yield* code(alice.id, "nobody"), "domain_not_verified")
@@ -127,7 +128,7 @@ layer(fixture(), { excludeTestServices: true, timeout: "2 minutes" })("refusals"
       const other = yield* person()
       const { id } = yield* offer(alice.id, yield* domain(alice), bob.email)
       assert.isNull(yield* transfers.find("accept", "x".repeat(43)))
-      assert.strictEqual(yield* codeOf(accept(bob.id, randomUUID())), "not_found")
+      assert.strictEqual(yield* codeOf(accept(bob.id, TransferId.make(randomUUID()))), "not_found")
       assert.strictEqual(yield* codeOf(accept(eve.id, id)), "wrong_recipient")
       assert.strictEqual(yield* codeOf(accept(alice.id, id, { byToken: true })), "wrong_recipient")
       for (const orgId of ["", "no uuid", randomUUID(), other.workspaceId]) {

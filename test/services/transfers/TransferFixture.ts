@@ -3,6 +3,7 @@ import { assert } from "@effect/vitest"
 import { Effect, Layer, Redacted } from "effect"
 import { TestClock } from "effect/testing"
 import { randomUUID } from "node:crypto"
+import { DomainId, type TransferId } from "../../../schemas/BrandedIds.ts"
 import type { Plan, WorkspaceRole } from "../../../schemas/mail/MailAccount.ts"
 import { Cookies } from "../../../services/authentication/Cookies.ts"
 import { KeyUses } from "../../../services/authentication/KeyUses.ts"
@@ -122,7 +123,7 @@ export const domainLine = (id: string, owner: Person, fields: Record<string, unk
 
 /** Creates a verified domain of an account, in its own workspace. */
 export const domain = Effect.fnUntraced(function* (owner: Person, fields: Record<string, unknown> = {}) {
-  const id = randomUUID()
+  const id = DomainId.make(randomUUID())
   yield* feed(domainLine(id, owner, fields))
   return id
 })
@@ -137,7 +138,7 @@ export const command = () => ({ commandId: randomUUID() })
 
 /** Offers a domain. */
 export const offer = Effect.fnUntraced(
-  function* (from: string, domainId: string, to: string, note: string | null = null) {
+  function* (from: string, domainId: DomainId, to: string, note: string | null = null) {
     const transfers = yield* Transfers
     return yield* transfers.initiate({ ...command(), accountId: from, domainId, targetEmail: to, note })
   },
@@ -145,18 +146,18 @@ export const offer = Effect.fnUntraced(
 
 export const accept = Effect.fnUntraced(function* (
   accountId: string,
-  transferId: string,
+  transferId: TransferId,
   how: { readonly byToken?: boolean; readonly orgId?: string | null; readonly rotateDkim?: boolean } = {},
 ) {
   const { byToken = false, orgId = null, rotateDkim = false } = how
   return yield* (yield* Transfers).accept({ ...command(), accountId, transferId, byToken, orgId, rotateDkim })
 })
 
-export const stop = Effect.fnUntraced(function* (transferId: string) {
+export const stop = Effect.fnUntraced(function* (transferId: TransferId) {
   return yield* (yield* Transfers).stop({ ...command(), transferId })
 })
 
-export const force = Effect.fnUntraced(function* (admin: string, domainId: string, to: string, rotateDkim = true) {
+export const force = Effect.fnUntraced(function* (admin: string, domainId: DomainId, to: string, rotateDkim = true) {
   return yield* (yield* Transfers).force({ ...command(), accountId: admin, domainId, targetEmail: to, rotateDkim })
 })
 

@@ -5,6 +5,7 @@
 import { Effect, Semaphore } from "effect"
 import fc from "fast-check"
 import { randomUUID } from "node:crypto"
+import { DomainId } from "../../../schemas/BrandedIds.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { domains, persons, type Real, type Services, type Step } from "./HistoryStep.ts"
 import { line, steps } from "./HistorySteps.ts"
@@ -26,7 +27,7 @@ const ground = (): Ground => {
   })
   return {
     people,
-    domains: Array.from({ length: domains }, () => randomUUID()).sort(),
+    domains: Array.from({ length: domains }, () => DomainId.make(randomUUID())).sort(),
     seats: people.map(() => people.map(() => randomUUID())),
   }
 }

@@ -2,6 +2,7 @@ import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
 import { randomUUID } from "node:crypto"
+import { TransferId } from "../../../schemas/BrandedIds.ts"
 import { Transfers } from "../../../services/transfers/Transfers.ts"
 import {
   accept,
@@ -17,7 +18,7 @@ import {
   timed,
 } from "./TransferFixture.ts"
 
-const read = Effect.fnUntraced(function* (accountId: string, transferId: string) {
+const read = Effect.fnUntraced(function* (accountId: string, transferId: TransferId) {
   return yield* (yield* Transfers).read(accountId, transferId)
 })
 
@@ -37,7 +38,7 @@ layer(fixture(), { excludeTestServices: true, timeout: "2 minutes" })("reading o
       assert.strictEqual(last.status, "reversed")
       for (const who of [alice, bob, member, initiator]) assert.deepStrictEqual(yield* read(who.id, made.id), last)
       assert.strictEqual(yield* codeOf(read(eve.id, made.id)), "not_found")
-      assert.strictEqual(yield* codeOf(read(alice.id, randomUUID())), "not_found")
+      assert.strictEqual(yield* codeOf(read(alice.id, TransferId.make(randomUUID()))), "not_found")
     }))
 
   it.effect("a declined and a cancelled offer stay readable for both sides", () =>

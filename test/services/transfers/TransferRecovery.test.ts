@@ -1,5 +1,6 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
+import { TransferId } from "../../../schemas/BrandedIds.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { lostTransfers, lostTransfersLayer, publishedTransfer } from "../../../services/transfers/TransferRecovery.ts"
 import { Transfers } from "../../../services/transfers/Transfers.ts"
@@ -20,7 +21,7 @@ import {
   tokenOf,
 } from "./TransferFixture.ts"
 
-const found = Effect.fnUntraced(function* (id: string) {
+const found = Effect.fnUntraced(function* (id: TransferId) {
   return (yield* (yield* Transfers).find("id", id))!
 })
 
@@ -147,7 +148,7 @@ layer(Layer.provideMerge(lostTransfersLayer, fixture()), { excludeTestServices: 
         yield* putBack(transfer.id, { ...backup, stop_hash: null, stop_kid: null, stop_nonce: null })
         assert.strictEqual(yield* redecide(told), "known")
         assert.strictEqual((yield* found(transfer.id)).status, "pending")
-        const unknown = { ...told, id: command().commandId, status: "completed" as const }
+        const unknown = { ...told, id: TransferId.make(command().commandId), status: "completed" as const }
         assert.strictEqual(yield* redecide(unknown), "unknown")
         assert.isNull(publishedTransfer("nothing of ours"))
       }).pipe(timed))

@@ -1,6 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Result } from "effect"
 import fc from "fast-check"
+import { DomainId, TransferId } from "../../../schemas/BrandedIds.ts"
 import { isLive, TransferStatus } from "../../../schemas/mail/Transfer.ts"
 import type { TransferCommand } from "../../../services/transfers/Transfers/TransferCommands.ts"
 import { isDue, timersOf, type TransferState, viewOf } from "../../../services/transfers/Transfers/TransferState.ts"
@@ -12,8 +13,8 @@ const window = 7_000
 const safety = 1_000
 
 const pending: TransferState = {
-  id: "t",
-  domainId: "d",
+  id: TransferId.make("t"),
+  domainId: DomainId.make("d"),
   domainName: "d.example",
   sourceUserId: owner,
   sourceOrgId: "w0",
@@ -35,7 +36,7 @@ const pending: TransferState = {
   stopUsed: false,
 }
 
-const unchanged = { id: "d", name: "d.example", accountId: owner, workspaceId: "w0", verified: true }
+const unchanged = { id: pending.domainId, name: "d.example", accountId: owner, workspaceId: "w0", verified: true }
 const domain = fc.constantFrom(unchanged, unchanged, unchanged, null, { ...unchanged, accountId: eve }, {
   ...unchanged,
   verified: false,

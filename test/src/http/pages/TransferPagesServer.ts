@@ -1,6 +1,7 @@
 /** The pages behind mailed links over a real socket, and offers to view on them. */
 import { Effect, Layer, Tracer } from "effect"
 import { randomUUID } from "node:crypto"
+import type { TransferId } from "../../../../schemas/BrandedIds.ts"
 import { Workspaces } from "../../../../services/accounts/Workspaces.ts"
 import { Transfers } from "../../../../services/transfers/Transfers.ts"
 import { singleProcess } from "../../../../src/actors/Cluster.ts"
@@ -72,7 +73,7 @@ export const get = (path: string, headers: Headers = {}) => call("GET", path, he
 export const press = (path: string, headers: Headers = {}, fields: Record<string, string> = {}) =>
   call("POST", path, { ...ownForm, ...headers }, new URLSearchParams(fields).toString())
 
-export const statusOf = Effect.fnUntraced(function* (id: string) {
+export const statusOf = Effect.fnUntraced(function* (id: TransferId) {
   return (yield* (yield* Transfers).find("id", id))!.status
 })
 

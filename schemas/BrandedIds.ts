@@ -7,7 +7,7 @@
  * read, or by the constructor, `PersonId.make(text)`, where the program makes the id.
  */
 import { Schema } from "effect"
-import { Id } from "./Wire.ts"
+import { Id, Uuid } from "./Wire.ts"
 
 /** A person, from the directory or made here; also the id of a person who was merged into another. */
 export const PersonId = Schema.String.pipe(Schema.brand("PersonId"))
@@ -60,6 +60,13 @@ export type IntentId = typeof IntentId.Type
 /** A job at the identity provider. */
 export const ProviderJobId = Id.pipe(Schema.brand("ProviderJobId"))
 export type ProviderJobId = typeof ProviderJobId.Type
+
+/** An account of the mail platform, from the directory. */
+export const AccountId = Id.pipe(Schema.brand("AccountId"))
+export type AccountId = typeof AccountId.Type
+
+/** The same in a message, which is refused where its account is no UUID. */
+export const AccountUuid = Uuid.pipe(Schema.brand("AccountId"))
 
 /** A domain, from the directory. */
 export const DomainId = Id.pipe(Schema.brand("DomainId"))

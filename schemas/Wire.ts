@@ -13,6 +13,9 @@ const hyphenated = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 /** Whether a path's id can be one of ours; any other is simply not found. */
 export const isUuid = (id: string): boolean => hyphenated.test(id)
 
+/** An id as the database spells it. */
+export const lowerCased = <Id extends string>(id: Id): Id => id.toLowerCase() as Id
+
 /** RFC 3339 in UTC with milliseconds and `Z`: every time that this program writes. */
 export const Timestamp = Schema.String.check(
   Schema.isPattern(/^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z$/u),

@@ -4,6 +4,7 @@
  */
 import { Effect } from "effect"
 import process from "node:process"
+import { AccountId } from "../../schemas/BrandedIds.ts"
 import { defaultLimits } from "../../services/webhooks/Sender/SlotLimits.ts"
 import { ConcurrencyLimiter } from "../../services/webhooks/Sender/ConcurrencyLimiter.ts"
 import type { Claim } from "../harness/Claim.ts"
@@ -31,7 +32,7 @@ const sending = (webhooks: number): Figures => {
   const slots = new ConcurrencyLimiter()
   const jobs = Array.from({ length: webhooks }, (_, n) => ({
     webhookId: `w${n}`,
-    accountId: `a${n}`,
+    accountId: AccountId.make(`a${n}`),
     get host() {
       looks++
       return "gateway"
@@ -64,7 +65,7 @@ const claiming = (webhooks: number): Figures => {
       return defaultLimits.claimed
     },
   })
-  for (let n = 0; n < webhooks; n++) slots.markBacklogged(`w${n}`, `a${n % 100}`)
+  for (let n = 0; n < webhooks; n++) slots.markBacklogged(`w${n}`, AccountId.make(`a${n % 100}`))
   return each(() => looks, () => {
     for (const { accountId, count, webhookId } of slots.topUp(12)) {
       slots.drop(webhookId, count)

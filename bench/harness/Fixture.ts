@@ -1,6 +1,7 @@
 /** Four accounts with five webhooks each; every event has exactly one webhook that listens (a fan-out of one). */
 import { Effect } from "effect"
 import { randomUUID } from "node:crypto"
+import { AccountId } from "../../schemas/BrandedIds.ts"
 import { publishOn } from "../../services/platform/messaging/Bus/Publisher.ts"
 import { Database } from "../../services/platform/database/Database.ts"
 import { Vault } from "../../services/platform/security/Vault.ts"
@@ -11,7 +12,7 @@ import { BenchError } from "./Child.ts"
 
 export interface Hook {
   readonly id: string
-  readonly accountId: string
+  readonly accountId: AccountId
   readonly event: string
   readonly url: string
   readonly secret: string
@@ -22,7 +23,7 @@ const types = ["email.sent", "email.delivered", "email.opened", "email.clicked",
 /** The webhooks, each account's on one port of the sink. */
 export const hooksOn = (ports: ReadonlyArray<number>): ReadonlyArray<Hook> =>
   ports.flatMap((port) => {
-    const accountId = randomUUID()
+    const accountId = AccountId.make(randomUUID())
     return types.map((event) => ({
       id: randomUUID(),
       accountId,

@@ -10,6 +10,7 @@
  */
 import { Context } from "effect"
 import { HttpApiMiddleware, HttpApiSecurity, OpenApi } from "effect/http-api"
+import type { AccountId } from "../BrandedIds.ts"
 import type { Plan } from "../mail/MailAccount.ts"
 import {
   ConsoleReadOnly,
@@ -25,12 +26,12 @@ export class Credential extends Context.Service<
   /** `hash` is the SHA-256 under which the key is stored. */
   | { readonly via: "key"; readonly hash: Uint8Array }
   /** From a verified cookie. `authTime` is in seconds since the epoch, or null where the issuer does not state it. */
-  | { readonly via: "cookie"; readonly accountId: string; readonly authTime: number | null }
+  | { readonly via: "cookie"; readonly accountId: AccountId; readonly authTime: number | null }
 >()("bailiwick/schemas/api/CredentialsApi/Credential") {}
 
 /** An authenticated, active account, and its kind of credential. */
 export class Principal extends Context.Service<Principal, {
-  readonly accountId: string
+  readonly accountId: AccountId
   readonly plan: Plan
   readonly platformAdmin: boolean
   readonly via: "key" | "cookie"

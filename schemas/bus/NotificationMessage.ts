@@ -1,5 +1,6 @@
 /** Notifications on the bus: requests of any publisher, and announcements of this program. */
 import { Schema } from "effect"
+import { AccountUuid } from "../BrandedIds.ts"
 import { Category, Severity } from "../mail/Notification.ts"
 import { Timestamp, Uuid } from "../Wire.ts"
 
@@ -21,7 +22,7 @@ export const Href = Schema.String.check(
 /** One message on `intake.v1.notifications`. An `id` that its account has received before is dropped. */
 export const NotificationMessage = Schema.Struct({
   id: line(200),
-  account_id: Uuid,
+  account_id: AccountUuid,
   category: Category,
   severity: Severity,
   title: line(200),
@@ -33,7 +34,7 @@ export type NotificationMessage = typeof NotificationMessage.Type
 /** One message on `notifications.v1.<account_id>.<category>`. It holds no body and no address. */
 export const NotificationAnnounced = Schema.Struct({
   id: Uuid,
-  account_id: Uuid,
+  account_id: AccountUuid,
   category: Category,
   severity: Severity,
   title: Schema.String,

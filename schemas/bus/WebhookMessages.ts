@@ -1,5 +1,6 @@
 /** Messages about deliveries of webhooks, for operators. They hold no body, no address and no secret. */
 import { Schema } from "effect"
+import { AccountId } from "../BrandedIds.ts"
 import { Id, Timestamp } from "../Wire.ts"
 
 const AttemptReport = Schema.Struct({
@@ -20,5 +21,5 @@ export const AttemptReports = Schema.Struct({ webhook_id: Id, attempts: Schema.A
 export type AttemptReports = typeof AttemptReports.Type
 
 /** A message on `webhooks.v1.dead.<webhook_id>`: a delivery that failed for good. */
-export const DeadLetterMessage = Schema.Struct({ delivery_id: Id, webhook_id: Id, account_id: Id })
+export const DeadLetterMessage = Schema.Struct({ delivery_id: Id, webhook_id: Id, account_id: AccountId })
 export type DeadLetterMessage = typeof DeadLetterMessage.Type

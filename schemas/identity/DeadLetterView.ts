@@ -1,5 +1,6 @@
 /** Dead letters as operators see them (docs/api/identity.md). */
 import { Schema } from "effect"
+import { AccountId } from "../BrandedIds.ts"
 import { eventTypes } from "../mail/MailEvent.ts"
 import { ListFilter, QueryUuid } from "../Validation/Scalars.ts"
 import { AskedTime, Id, Timestamp } from "../Wire.ts"
@@ -11,7 +12,7 @@ const orNull = Schema.NullOr
 
 export const OperatorDeadLetter = Schema.Struct({
   delivery_id: Id,
-  account_id: Id,
+  account_id: AccountId,
   webhook_id: Id,
   event_type: Schema.String,
   /** The last answer; null where there was none, then `error` says why. */
@@ -29,7 +30,7 @@ export const DeadLetterPage = Schema.Struct({ items: Schema.Array(OperatorDeadLe
 export type DeadLetterPage = typeof DeadLetterPage.Type
 
 export const deadLetterQuery = {
-  account_id: Schema.optionalKey(Id),
+  account_id: Schema.optionalKey(AccountId),
   webhook_id: Schema.optionalKey(Id),
   event_type: Schema.optionalKey(ListFilter(eventTypes)),
   /** Deliveries made at this time or later. */

@@ -1,5 +1,6 @@
 /** Messages that could not be taken in, as operators see them (docs/api/identity.md). */
 import { Schema } from "effect"
+import { AccountId } from "../BrandedIds.ts"
 import { ListFilter, QueryUuid } from "../Validation/Scalars.ts"
 import { Id, Timestamp } from "../Wire.ts"
 import { nextAfterId } from "./AuditView.ts"
@@ -23,7 +24,7 @@ export const IntakeReject = Schema.Struct({
   raw: Schema.String,
   /** The size of what is kept of the message, in bytes: 65,536 at most. */
   bytes: Schema.Int,
-  account_id: orNull(Id),
+  account_id: orNull(AccountId),
   received_at: Timestamp,
   /** Until when it waits for its account. */
   waits_until: orNull(Timestamp),

@@ -1,5 +1,6 @@
 /** Queues of the program and webhooks by their backlog, for operators (docs/api/identity.md). */
 import { Schema } from "effect"
+import { AccountId } from "../BrandedIds.ts"
 import { Id, Timestamp } from "../Wire.ts"
 
 export const QueueName = Schema.Literals([
@@ -41,7 +42,7 @@ export const WebhookBacklogs = Schema.Struct({
   capped: Schema.Boolean,
   items: Schema.Array(Schema.Struct({
     webhook_id: Id,
-    account_id: Id,
+    account_id: AccountId,
     /** Null where the webhook was deleted. */
     url: Schema.NullOr(Schema.String),
     paused: Schema.Boolean,

@@ -1,6 +1,6 @@
 /** An account, its workspaces and its domains, as the API shows them to the account itself. */
 import { Schema } from "effect"
-import { DomainId, TransferId } from "../BrandedIds.ts"
+import { AccountId, DomainId, TransferId } from "../BrandedIds.ts"
 import { Id, Timestamp } from "../Wire.ts"
 import { Plan, WorkspaceRole } from "./MailAccount.ts"
 
@@ -10,7 +10,7 @@ const Quota = Schema.Struct({
 })
 
 export const AccountView = Schema.Struct({
-  id: Id,
+  id: AccountId,
   email: Schema.String,
   name: Schema.String,
   plan: Plan,
@@ -41,7 +41,7 @@ export type WorkspacePage = typeof WorkspacePage.Type
 export const DomainView = Schema.Struct({
   id: DomainId,
   name: Schema.String,
-  account_id: Id.annotate({ description: "The account that owns the domain" }),
+  account_id: AccountId.annotate({ description: "The account that owns the domain" }),
   workspace_id: Id,
   workspace_role: Schema.NullOr(WorkspaceRole).annotate({
     description: "The caller's role in its workspace; null for an owner outside it",

@@ -1,6 +1,6 @@
 /** Email events: the mail platform's messages, and the body for receivers. */
 import { Schema } from "effect"
-import { Uuid } from "../Wire.ts"
+import { AccountUuid } from "../BrandedIds.ts"
 
 /** The eight event types of the specification. */
 export const EventType = Schema.Literals([
@@ -51,7 +51,7 @@ export const EventTime = Schema.String.check(
 export const MailEvent = Schema.Struct({
   id: printable(200),
   event: EventType,
-  account_id: Uuid,
+  account_id: AccountUuid,
   email_id: printable(200),
   recipient: printable(320),
   timestamp: EventTime,

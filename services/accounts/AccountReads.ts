@@ -4,7 +4,7 @@
  */
 import { Clock, Context, Effect, Layer } from "effect"
 import type { Statement } from "effect/sql"
-import type { DomainId, TransferId } from "../../schemas/BrandedIds.ts"
+import type { AccountId, DomainId, TransferId } from "../../schemas/BrandedIds.ts"
 import type {
   AccountView,
   DomainPage,
@@ -25,7 +25,7 @@ export interface CursorPage {
 }
 
 interface AccountRow {
-  readonly id: string
+  readonly id: AccountId
   readonly email: string
   readonly name: string
   readonly plan: Plan
@@ -39,7 +39,7 @@ interface AccountRow {
 interface DomainRow {
   readonly id: DomainId
   readonly name: string
-  readonly account_id: string
+  readonly account_id: AccountId
   readonly workspace_id: string
   readonly workspace_role: WorkspaceRole | null
   readonly verified_at: Date | null
@@ -51,7 +51,7 @@ interface DomainRow {
 /** Of several roles in one workspace, the one that may do more comes first. */
 const strongestFirst = "array_position(array['owner', 'admin', 'member'], m.role)"
 
-const domainOf = (accountId: string, row: DomainRow): DomainView => ({
+const domainOf = (accountId: AccountId, row: DomainRow): DomainView => ({
   id: row.id,
   name: row.name,
   account_id: row.account_id,
@@ -76,15 +76,15 @@ export interface AccountReadsConfig {
 
 export class AccountReads extends Context.Service<AccountReads, {
   /** InvalidCredentials where the account was disabled after its credential was checked. */
-  readonly account: (accountId: string) => Effect.Effect<AccountView, InvalidCredentials>
+  readonly account: (accountId: AccountId) => Effect.Effect<AccountView, InvalidCredentials>
   /** The oldest first: the first is the one that is meant where none is named. */
-  readonly workspaces: (accountId: string, page: CursorPage) => Effect.Effect<WorkspacePage>
+  readonly workspaces: (accountId: AccountId, page: CursorPage) => Effect.Effect<WorkspacePage>
   /** Those that the account may see, ascending by id; with a name those of that name alone, in any case of letters. */
-  readonly domains: (accountId: string, page: CursorPage, name?: string | null) => Effect.Effect<DomainPage>
+  readonly domains: (accountId: AccountId, page: CursorPage, name?: string | null) => Effect.Effect<DomainPage>
   /** The domains of this name in every account, as this one sees them. Checks nothing: for platform administrators. */
-  readonly domainsNamed: (accountId: string, page: CursorPage, name: string) => Effect.Effect<DomainPage>
+  readonly domainsNamed: (accountId: AccountId, page: CursorPage, name: string) => Effect.Effect<DomainPage>
   /** DomainNotFound also for a domain that the account may not see, and for a text that is no id. */
-  readonly domain: (accountId: string, domainId: DomainId) => Effect.Effect<DomainView, DomainNotFound>
+  readonly domain: (accountId: AccountId, domainId: DomainId) => Effect.Effect<DomainView, DomainNotFound>
 }>()("bailiwick/services/accounts/AccountReads") {
   static readonly layer = (config: AccountReadsConfig) => Layer.effect(AccountReads, make(config))
 }
@@ -93,7 +93,7 @@ const make = Effect.fnUntraced(function* (config: AccountReadsConfig) {
   const { reads } = yield* Database
   const strongest = reads.literal(strongestFirst)
 
-  const account = Effect.fn("AccountReads.account")(function* (accountId: string) {
+  const account = Effect.fn("AccountReads.account")(function* (accountId: AccountId) {
     const [row] = yield* reads<AccountRow>`
       select a.id::text as id, a.email, a.name, a.plan, a.platform_admin, a.domain_limit,
         (select count(*)::int from api_keys k where k.account_id = a.id and k.is_active) as api_keys,
@@ -111,7 +111,7 @@ const make = Effect.fnUntraced(function* (config: AccountReadsConfig) {
   })
 
   const workspaces = Effect.fn("AccountReads.workspaces")(
-    function* (accountId: string, { afterId, limit }: CursorPage) {
+    function* (accountId: AccountId, { afterId, limit }: CursorPage) {
       const rows = yield* reads<Omit<WorkspaceView, "created_at"> & { readonly created_at: Date }>`
         select w.id::text as id, w.name, m.role, w.created_at from (
           select distinct on (m.workspace_id) m.workspace_id, m.role from workspace_memberships m
@@ -125,7 +125,7 @@ const make = Effect.fnUntraced(function* (config: AccountReadsConfig) {
   )
 
   /** SQL of the domains among `ids`, which selects ids of domains that the account may see. */
-  const shown = (accountId: string, now: Date) =>
+  const shown = (accountId: AccountId, now: Date) =>
     reads`d.id::text as id, d.name, d.account_id::text as account_id, d.workspace_id::text as workspace_id,
       d.verified_at, d.dkim_selector, t.id::text as transfer_id, t.status as transfer_status, (
         select m.role from workspace_memberships m
@@ -137,7 +137,7 @@ const make = Effect.fnUntraced(function* (config: AccountReadsConfig) {
 
   /** A page of the domains that `seen` selects: their id and name. */
   const domainPage = Effect.fnUntraced(
-    function* (accountId: string, { afterId, limit }: CursorPage, name: string | null, seen: Statement.Fragment) {
+    function* (accountId: AccountId, { afterId, limit }: CursorPage, name: string | null, seen: Statement.Fragment) {
       const now = new Date(yield* Clock.currentTimeMillis)
       const rows = yield* reads<DomainRow>`
         with page as (
@@ -152,7 +152,7 @@ const make = Effect.fnUntraced(function* (config: AccountReadsConfig) {
   )
 
   const domains = Effect.fn("AccountReads.domains")(
-    (accountId: string, page: CursorPage, name: string | null = null) =>
+    (accountId: AccountId, page: CursorPage, name: string | null = null) =>
       domainPage(
         accountId,
         page,
@@ -166,7 +166,7 @@ const make = Effect.fnUntraced(function* (config: AccountReadsConfig) {
   )
 
   const domainsNamed = Effect.fn("AccountReads.domainsNamed")(
-    (accountId: string, page: CursorPage, name: string) =>
+    (accountId: AccountId, page: CursorPage, name: string) =>
       domainPage(
         accountId,
         page,
@@ -176,7 +176,7 @@ const make = Effect.fnUntraced(function* (config: AccountReadsConfig) {
       ),
   )
 
-  const domain = Effect.fn("AccountReads.domain")(function* (accountId: string, domainId: DomainId) {
+  const domain = Effect.fn("AccountReads.domain")(function* (accountId: AccountId, domainId: DomainId) {
     if (!isUuid(domainId)) return yield* new DomainNotFound()
     const now = new Date(yield* Clock.currentTimeMillis)
     const [row] = yield* reads<DomainRow>`

@@ -3,6 +3,7 @@
  * is exact under concurrent creates, because each create locks the account's row from its count to its commit.
  */
 import { Clock, Context, Effect, Layer } from "effect"
+import type { AccountId } from "../../schemas/BrandedIds.ts"
 import { decisionMessage } from "../../schemas/bus/Decisions.ts"
 import type { Credential, Principal } from "../../schemas/api/CredentialsApi.ts"
 import { apiKeyLimits, type Plan } from "../../schemas/mail/MailAccount.ts"
@@ -68,7 +69,7 @@ export class ApiKeys extends Context.Service<ApiKeys, {
       const notices = yield* keyNotices
 
       // The account's row stays locked until the commit, so the next create counts this key.
-      const room = Effect.fnUntraced(function* (accountId: string) {
+      const room = Effect.fnUntraced(function* (accountId: AccountId) {
         const [account] = yield* sql<{ plan: Plan }>`
           select plan from accounts
           where id = ${accountId}::uuid and status = 'active' and not removed for no key update`

@@ -3,12 +3,13 @@
  * key's name is the person's own text and is not published.
  */
 import { Effect } from "effect"
+import type { AccountId } from "../../schemas/BrandedIds.ts"
 import { Notifications } from "../notifications/Notifications.ts"
 import { appPath } from "../platform/AppPaths.ts"
 
 /** Makes the two notices; each is called in the transaction of the change. */
 export const keyNotices = Effect.map(Notifications, ({ announce }) => {
-  const notice = (title: string, verb: string) => (accountId: string, keyPrefix: string) =>
+  const notice = (title: string, verb: string) => (accountId: AccountId, keyPrefix: string) =>
     announce({
       accountId,
       category: "alerts",

@@ -6,8 +6,9 @@
  * an `auth_time` in the future is refused, since it would count as fresh until then.
  */
 import { Clock, Context, Effect, Layer, Schema } from "effect"
-import { FeedId } from "../../schemas/mail/MailDirectory.ts"
+import { type AccountId, AccountUuid } from "../../schemas/BrandedIds.ts"
 import { type DependencyUnavailable, InvalidCredentials } from "../../schemas/problems/HttpProblems.ts"
+import { lowerCased } from "../../schemas/Wire.ts"
 import { issuerOf, keysAt, type KeySource, verified } from "../platform/security/KeySets.ts"
 import type { Outbound } from "../platform/Outbound.ts"
 import { type ConfiguredIssuer, CookieAlgorithm } from "./ConfiguredIssuer.ts"
@@ -25,7 +26,7 @@ export const configuredIssuers = Effect.forEach<ConfiguredIssuer, CookieIssuer, 
 
 /** The account and sign-in of a valid cookie; `authTime` in seconds since 1970. */
 export interface Session {
-  readonly accountId: string
+  readonly accountId: AccountId
   readonly authTime: number | null
 }
 
@@ -35,7 +36,7 @@ const audience = "mail"
 const foreign = ["nonce", "at_hash", "client_id"]
 
 const Claims = Schema.Struct({
-  sub: FeedId,
+  sub: AccountUuid,
   aud: Schema.Union([Schema.Literal(audience), Schema.Tuple([Schema.Literal(audience)])]),
   auth_time: Schema.optionalKey(Schema.Finite),
 })
@@ -67,7 +68,7 @@ export class Cookies extends Context.Service<Cookies, {
         const claims = yield* Effect.catch(decodeClaims(payload), () => refused)
         const authTime = claims.auth_time ?? null
         if (authTime !== null && authTime > (yield* Clock.currentTimeMillis) / 1000 + skew) return yield* refused
-        return { accountId: claims.sub.toLowerCase(), authTime }
+        return { accountId: lowerCased(claims.sub), authTime }
       })
       return Cookies.of({ verify })
     })

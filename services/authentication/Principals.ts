@@ -5,6 +5,7 @@
 import type { PgClient } from "@effect/sql-pg"
 import { Context, Effect, Layer } from "effect"
 import { createHash } from "node:crypto"
+import type { AccountId } from "../../schemas/BrandedIds.ts"
 import type { Credential, Principal } from "../../schemas/api/CredentialsApi.ts"
 import type { Plan } from "../../schemas/mail/MailAccount.ts"
 import { type DependencyUnavailable, InvalidCredentials } from "../../schemas/problems/HttpProblems.ts"
@@ -89,7 +90,7 @@ export class Principals extends Context.Service<Principals, {
       const authenticate = Effect.fn("Principals.authenticate")(
         function* (credential: Credential["Service"]) {
           const [row] = yield* reads<
-            { account_id: string; plan: Plan; platform_admin: boolean; key_id: string | null }
+            { account_id: AccountId; plan: Plan; platform_admin: boolean; key_id: string | null }
           >`
             with who as (${who(reads, credential)})
             select account_id::text, plan, platform_admin, key_id::text from who`.pipe(Effect.orDie)

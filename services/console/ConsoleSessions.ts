@@ -18,6 +18,7 @@
  */
 import { Clock, Context, Effect, Layer, Redacted, Schema } from "effect"
 import { createHash, randomBytes } from "node:crypto"
+import { AccountId } from "../../schemas/BrandedIds.ts"
 import { DependencyUnavailable } from "../../schemas/problems/HttpProblems.ts"
 import { InvalidToken } from "../../schemas/problems/IdentityProblems.ts"
 import { isUuid } from "../../schemas/Wire.ts"
@@ -48,7 +49,7 @@ export interface ConsoleSession {
   /** The person who signed in; null where the sign-in names none. */
   readonly personId: string | null
   /** The mail account that signed in; null where the sign-in names none. */
-  readonly accountId: string | null
+  readonly accountId: AccountId | null
   /** In seconds since the epoch; null where the issuer does not tell. */
   readonly authTime: number | null
   readonly idleEndsAt: number
@@ -61,7 +62,7 @@ interface Row {
   readonly id: string
   readonly issuer: string
   readonly person_id: string | null
-  readonly account_id: string | null
+  readonly account_id: AccountId | null
   readonly authenticated_at: Date | null
   readonly kid: string
   readonly tokens: Uint8Array
@@ -145,7 +146,11 @@ const holdersOf = (mailIssuers: ReadonlySet<string>) =>
         Effect.catchTag("InvalidToken", () => Effect.succeed(null)),
       )
       if (!mailIssuers.has(issuer) || !isUuid(subject)) return { personId: person, accountId: null }
-      const account = yield* principals.authenticate({ via: "cookie", accountId: subject.toLowerCase(), authTime })
+      const account = yield* principals.authenticate({
+        via: "cookie",
+        accountId: AccountId.make(subject.toLowerCase()),
+        authTime,
+      })
         .pipe(
           Effect.map(({ accountId }) => accountId),
           Effect.catchTag("InvalidCredentials", () => Effect.succeed(null)),

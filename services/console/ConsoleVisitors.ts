@@ -3,6 +3,7 @@
  * what decides which parts of the console they see. The API decides what they may do.
  */
 import { Context, Effect, Layer, Schema } from "effect"
+import type { AccountId } from "../../schemas/BrandedIds.ts"
 import type { ConsoleSession as View } from "../../schemas/identity/ConsoleSession.ts"
 import { OwnAccount } from "../../schemas/identity/IdentityAccount.ts"
 import type { Plan } from "../../schemas/mail/MailAccount.ts"
@@ -34,7 +35,7 @@ const institutionsOf = (memberships: ReadonlyArray<Membership>): Visitor["instit
 
 export class ConsoleVisitors extends Context.Service<ConsoleVisitors, {
   /** An account as the console shows it; null where it is not active. */
-  readonly account: (accountId: string) => Effect.Effect<Visitor["account"]>
+  readonly account: (accountId: AccountId) => Effect.Effect<Visitor["account"]>
   /** The visitor of a session; `stranger` where neither its person nor its account is active any more. */
   readonly of: (session: ConsoleSession, origin: Origin) => Effect.Effect<Visitor, DependencyUnavailable>
 }>()("bailiwick/services/console/ConsoleVisitors") {
@@ -63,7 +64,7 @@ export class ConsoleVisitors extends Context.Service<ConsoleVisitors, {
         }
       }, Effect.catchTag("InvalidToken", () => Effect.succeed(null)))
 
-      const accountOf = Effect.fnUntraced(function* (accountId: string) {
+      const accountOf = Effect.fnUntraced(function* (accountId: AccountId) {
         const [row] = yield* reads<{ email: string; name: string; plan: Plan; platform_admin: boolean }>`
           select email, name, plan, platform_admin from accounts
           where id = ${accountId}::uuid and status = 'active' and not removed`.pipe(Effect.orDie)

@@ -8,6 +8,7 @@
  */
 import { Clock, Context, Effect, Layer, Redacted } from "effect"
 import { createHash, randomBytes } from "node:crypto"
+import type { AccountId } from "../../schemas/BrandedIds.ts"
 import { InvalidCredentials } from "../../schemas/problems/HttpProblems.ts"
 import { Database } from "../platform/database/Database.ts"
 import { prune } from "../platform/database/Prune.ts"
@@ -50,7 +51,7 @@ export const embedTokenOf = (authorization: string | undefined): string | null =
 
 export interface EmbedSession {
   readonly id: string
-  readonly accountId: string
+  readonly accountId: AccountId
   /** In milliseconds since the epoch. */
   readonly endsAt: number
 }
@@ -58,7 +59,7 @@ export interface EmbedSession {
 export class EmbedLinks extends Context.Service<EmbedLinks, {
   /** Makes a link for the account of an API key; `expiresAt` in milliseconds since the epoch. */
   readonly create: (
-    by: { readonly accountId: string; readonly keyId: string },
+    by: { readonly accountId: AccountId; readonly keyId: string },
     seconds: number,
   ) => Effect.Effect<{ readonly token: Redacted.Redacted; readonly expiresAt: number }>
   /** Opens the session of a link, once. */
@@ -86,7 +87,7 @@ const make = Effect.gen(function* () {
   const { reads, sql } = yield* Database
   const audit = yield* Audit
 
-  const record = (accountId: string, action: string, id: string) =>
+  const record = (accountId: AccountId, action: string, id: string) =>
     audit.append({ action, actor: `account:${accountId}`, subject: `embed-link:${id}`, outcome: "done" })
 
   const create: EmbedLinks["Service"]["create"] = Effect.fn("EmbedLinks.create")(
@@ -111,7 +112,7 @@ const make = Effect.gen(function* () {
       const now = yield* Clock.currentTimeMillis
       const session = random("mail_e_")
       const endsAt = now + embeddedMillis
-      const [row] = yield* sql<{ id: string; account_id: string }>`
+      const [row] = yield* sql<{ id: string; account_id: AccountId }>`
         update embed_links l set session_hash = ${hashOf(session)}, session_ends_at = ${new Date(endsAt)}
         from api_keys k join accounts a on a.id = k.account_id
         where l.token_hash = ${hashOf(token)} and l.session_hash is null and l.expires_at > ${new Date(now)}
@@ -129,7 +130,7 @@ const make = Effect.gen(function* () {
 
   const find: EmbedLinks["Service"]["find"] = Effect.fn("EmbedLinks.find")(function* (token) {
     const now = new Date(yield* Clock.currentTimeMillis)
-    const [row] = yield* reads<{ id: string; account_id: string; session_ends_at: Date }>`
+    const [row] = yield* reads<{ id: string; account_id: AccountId; session_ends_at: Date }>`
       select l.id::text, l.account_id::text, l.session_ends_at
       from embed_links l join api_keys k on k.id = l.key_id
       where l.session_hash = ${hashOf(token)} and l.session_ends_at > ${now} and k.is_active

@@ -4,6 +4,7 @@
  * the commit.
  */
 import { Clock, Context, Effect, Layer } from "effect"
+import type { AccountId } from "../../schemas/BrandedIds.ts"
 import type { Credential } from "../../schemas/api/CredentialsApi.ts"
 import type { InvalidCredentials } from "../../schemas/problems/HttpProblems.ts"
 import { NotificationNotFound } from "../../schemas/problems/NotificationProblems.ts"
@@ -32,9 +33,9 @@ export class Inbox extends Context.Service<Inbox, {
   /** JSON text of a `NotificationList` of the credential's account, newest first. */
   readonly list: (credential: Credential["Service"], request: ListRequest) => Effect.Effect<string, InvalidCredentials>
   /** Marks a notification as read, which may be repeated; returns the JSON text of its `NotificationView`. */
-  readonly markRead: (accountId: string, id: string) => Effect.Effect<string, NotificationNotFound>
+  readonly markRead: (accountId: AccountId, id: string) => Effect.Effect<string, NotificationNotFound>
   /** Marks all present notifications as read; returns how many. Later ones wait for the lock, and stay unread. */
-  readonly readAll: (accountId: string) => Effect.Effect<number>
+  readonly readAll: (accountId: AccountId) => Effect.Effect<number>
 }>()("bailiwick/services/notifications/Inbox") {
   static readonly layer = Layer.effect(
     Inbox,
@@ -79,16 +80,16 @@ export class Inbox extends Context.Service<Inbox, {
       })
 
       /** Locks the inbox's row to the commit. */
-      const hold = (accountId: string) =>
+      const hold = (accountId: AccountId) =>
         sql<{ unread: number }>`select unread from inboxes where account_id = ${accountId}::uuid for no key update`
 
-      const changed = (accountId: string, action: string, subject: string) =>
+      const changed = (accountId: AccountId, action: string, subject: string) =>
         Effect.andThen(
           audit.append({ action, actor: `account:${accountId}`, subject, outcome: "done" }),
           sql.afterCommit(wakeUps.notify(inboxesTopic)),
         )
 
-      const one = (accountId: string, id: string) =>
+      const one = (accountId: AccountId, id: string) =>
         sql<{ body: string }>`
           select ${sql.literal(notificationJson)}::text as body from notifications n
           where n.id = ${id}::uuid and n.account_id = ${accountId}::uuid and n.shown`
@@ -117,7 +118,7 @@ export class Inbox extends Context.Service<Inbox, {
       )
 
       const readAll: Inbox["Service"]["readAll"] = Effect.fn("Inbox.readAll")(
-        function* (accountId: string) {
+        function* (accountId: AccountId) {
           const [inbox] = yield* hold(accountId)
           if (inbox === undefined || inbox.unread === 0) return 0
           const now = new Date(yield* Clock.currentTimeMillis)

@@ -8,6 +8,7 @@
  */
 import { Clock, Context, Effect, Latch, Layer } from "effect"
 import { Buffer } from "node:buffer"
+import type { AccountId } from "../../schemas/BrandedIds.ts"
 import type { Credential } from "../../schemas/api/CredentialsApi.ts"
 import { StreamLimit } from "../../schemas/problems/NotificationProblems.ts"
 import { WakeUps } from "../platform/messaging/WakeUps.ts"
@@ -32,7 +33,7 @@ const page = 50
 const together = 200
 
 export interface LiveRequest {
-  readonly accountId: string
+  readonly accountId: AccountId
   /** Presents the request's credential again: it is checked every 30 s, and the stream ends with it. */
   readonly credential: PresentedAgain
   /** The header Last-Event-ID, if the client sent one. */

@@ -1,8 +1,9 @@
+import type { AccountId } from "../../schemas/BrandedIds.ts"
 import type { Category, Channel, Severity } from "../../schemas/mail/Notification.ts"
 
 /** A notice to an account. */
 export interface Notice {
-  readonly accountId: string
+  readonly accountId: AccountId
   readonly category: Category
   readonly severity: Severity
   readonly title: string

@@ -2,6 +2,7 @@
 import type { PgClient } from "@effect/sql-pg"
 import { Effect } from "effect"
 import type { SqlError } from "effect/sql"
+import type { AccountId } from "../../schemas/BrandedIds.ts"
 import type { Kind } from "../platform/database/UnitOfWork.ts"
 import type { Notice } from "./Notice.ts"
 
@@ -42,10 +43,10 @@ export const reachColumns = `a.email, a.status = 'active' and not a.removed as a
 /** The accounts among these that are known. */
 export const reachable = (
   sql: PgClient.PgClient,
-  accountIds: ReadonlyArray<string>,
-): Effect.Effect<ReadonlyMap<string, Reachable>, SqlError.SqlError> =>
+  accountIds: ReadonlyArray<AccountId>,
+): Effect.Effect<ReadonlyMap<AccountId, Reachable>, SqlError.SqlError> =>
   Effect.map(
-    sql<Reachable & { readonly id: string }>`
+    sql<Reachable & { readonly id: AccountId }>`
       select a.id::text as id, ${sql.literal(reachColumns)}
       from accounts a left join notification_preferences p on p.account_id = a.id
       where a.id = any(${[...new Set(accountIds)]}::uuid[])`,
@@ -58,12 +59,12 @@ export const reachable = (
  */
 export const raise = (
   sql: PgClient.PgClient,
-  accountIds: ReadonlyArray<string>,
-): Effect.Effect<ReadonlyMap<string, bigint>, SqlError.SqlError> => {
-  const named = new Map<string, number>()
+  accountIds: ReadonlyArray<AccountId>,
+): Effect.Effect<ReadonlyMap<AccountId, bigint>, SqlError.SqlError> => {
+  const named = new Map<AccountId, number>()
   for (const id of accountIds) named.set(id, (named.get(id) ?? 0) + 1)
   return accountIds.length === 0 ? Effect.succeed(new Map()) : Effect.map(
-    sql<{ id: string; version: bigint }>`
+    sql<{ id: AccountId; version: bigint }>`
       insert into inboxes as i (account_id, epoch, version, total, unread)
       select account_id, left(md5(random()::text), 12), times, 0, 0
       from unnest(${[...named.keys()]}::uuid[], ${[...named.values()]}::int[]) a(account_id, times) order by account_id
@@ -129,7 +130,7 @@ export const newEntries = (sql: PgClient.PgClient): Kind<Entry & { readonly now:
 export const store = (
   sql: PgClient.PgClient,
   entries: ReadonlyArray<Entry>,
-  first: ReadonlyMap<string, bigint>,
+  first: ReadonlyMap<AccountId, bigint>,
   now: Date,
 ): Effect.Effect<ReadonlySet<string>, SqlError.SqlError> => {
   const next = new Map(first)

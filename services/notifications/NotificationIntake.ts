@@ -4,7 +4,9 @@
  */
 import { Clock, Context, Effect, Layer, Result, Schema } from "effect"
 import { createHash } from "node:crypto"
+import type { AccountId } from "../../schemas/BrandedIds.ts"
 import { NotificationMessage, notificationSubject } from "../../schemas/bus/NotificationMessage.ts"
+import { lowerCased } from "../../schemas/Wire.ts"
 import { type AccountIntake, accountIntake, type Incoming, type IntakeFault } from "../platform/messaging/BusIntake.ts"
 import { fieldsAtFault, parse } from "../platform/messaging/BoundedJson.ts"
 import { Database } from "../platform/database/Database.ts"
@@ -13,7 +15,7 @@ import { Notifications } from "./Notifications.ts"
 const decode = Schema.decodeUnknownResult(NotificationMessage, { errors: "all", onExcessProperty: "ignore" })
 
 /** A publisher's notification to an account. */
-type Said = Omit<NotificationMessage, "account_id"> & { readonly accountId: string }
+type Said = Omit<NotificationMessage, "account_id"> & { readonly accountId: AccountId }
 
 /** The notification in a message, or the fault, without the message's values. */
 export const read = ({ data }: Pick<Incoming, "data">): Result.Result<Said, IntakeFault> =>
@@ -23,7 +25,7 @@ export const read = ({ data }: Pick<Incoming, "data">): Result.Result<Said, Inta
       decode(json),
       (error): IntakeFault => ({ reason: "invalid_notification", detail: fieldsAtFault(error, "the message") }),
     )
-    return { ...said, accountId: account_id.toLowerCase() }
+    return { ...said, accountId: lowerCased(account_id) }
   })
 
 /** The key under which a notification is remembered; it differs from the key of an event with the same id. */

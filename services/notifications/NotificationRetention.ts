@@ -1,6 +1,7 @@
 /** Prunes notifications: kept are 400 days, and the newest 10,000 of an account. Inbox by inbox, with their counts. */
 import { Clock, Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
+import type { AccountId } from "../../schemas/BrandedIds.ts"
 import { WakeUps } from "../platform/messaging/WakeUps.ts"
 import { Database } from "../platform/database/Database.ts"
 import { inboxesTopic } from "./Notifications.ts"
@@ -24,7 +25,7 @@ export class NotificationRetention extends Context.Service<NotificationRetention
         const wakeUps = yield* WakeUps
 
         /** Deletes at most a batch of an account's notifications; returns how many. */
-        const pruneInbox = Effect.fnUntraced(function* (accountId: string, before: Date) {
+        const pruneInbox = Effect.fnUntraced(function* (accountId: AccountId, before: Date) {
           const [inbox] = yield* sql<{ total: number }>`
             select total from inboxes where account_id = ${accountId}::uuid for no key update`
           const beyond = Math.max(0, (inbox?.total ?? 0) - perAccount)
@@ -51,7 +52,7 @@ export class NotificationRetention extends Context.Service<NotificationRetention
         const prune = Effect.gen(function* () {
           const now = yield* Clock.currentTimeMillis
           const before = new Date(now - keptMillis)
-          const full = yield* wide<{ id: string }>`
+          const full = yield* wide<{ id: AccountId }>`
             select account_id::text as id from inboxes where total > ${perAccount}
             union
             select account_id::text from notifications where created_at < ${before} and shown`

@@ -9,6 +9,7 @@
  */
 import { Clock, Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
+import type { AccountId } from "../../schemas/BrandedIds.ts"
 import type { Notice } from "./Notice.ts"
 import { Subject } from "../../schemas/bus/Subject.ts"
 import type { NotificationAnnounced } from "../../schemas/bus/NotificationMessage.ts"
@@ -27,7 +28,7 @@ import { slackMessages } from "./SlackMessages.ts"
 export { type Reachable, reachColumns } from "./NoticeStore.ts"
 
 /** How accounts are reached, by id; unknown accounts are not in the map. */
-export type Reach = ReadonlyMap<string, Reachable>
+export type Reach = ReadonlyMap<AccountId, Reachable>
 
 /** The channels of a notice other than the inbox. */
 interface Ways {
@@ -42,7 +43,7 @@ export class Notifications extends Context.Service<Notifications, {
   /** Adds notices, in a transaction only. Fails only with the database. */
   readonly announce: (...notices: ReadonlyArray<Notice>) => Effect.Effect<void, SqlError.SqlError>
   /** How accounts are reached, for callers that need their addresses as well. */
-  readonly reach: (accountIds: ReadonlyArray<string>) => Effect.Effect<Reach, SqlError.SqlError>
+  readonly reach: (accountIds: ReadonlyArray<AccountId>) => Effect.Effect<Reach, SqlError.SqlError>
   /** `announce` for a caller that has called `reach` for the notices' accounts in the same transaction. */
   readonly tell: (reach: Reach, notices: ReadonlyArray<Notice>) => Effect.Effect<void, SqlError.SqlError>
 }>()("bailiwick/services/notifications/Notifications") {
@@ -71,7 +72,7 @@ export class Notifications extends Context.Service<Notifications, {
         return list.filter(({ id }) => fresh.has(id))
       })
 
-      const reach = (accountIds: ReadonlyArray<string>) =>
+      const reach = (accountIds: ReadonlyArray<AccountId>) =>
         accountIds.length === 0 ? Effect.succeed<Reach>(new Map()) : reachable(sql, accountIds)
 
       const tell = Effect.fn("Notifications.tell")(function* (reach: Reach, notices: ReadonlyArray<Notice>) {

@@ -3,6 +3,7 @@
  * defaults are merged at the read, so that a new default reaches every account without a choice.
  */
 import { Clock, Context, Effect, Layer, Predicate } from "effect"
+import type { AccountId } from "../../schemas/BrandedIds.ts"
 import type { Credential } from "../../schemas/api/CredentialsApi.ts"
 import {
   Category,
@@ -75,7 +76,7 @@ export class Preferences extends Context.Service<Preferences, {
    * boolean.
    */
   readonly set: (
-    accountId: string,
+    accountId: AccountId,
     body: unknown,
   ) => Effect.Effect<PreferencesMap, PreferencesInvalid | HTTPValidationError>
 }>()("bailiwick/services/notifications/Preferences") {

@@ -6,6 +6,7 @@
  */
 import type { PgClient } from "@effect/sql-pg"
 import { Context, Effect, Layer } from "effect"
+import type { AccountId } from "../../schemas/BrandedIds.ts"
 import { WakeUps } from "../platform/messaging/WakeUps.ts"
 import { Database } from "../platform/database/Database.ts"
 import { afterCommit, insertion, write } from "../platform/database/UnitOfWork.ts"
@@ -36,7 +37,7 @@ export const slackTopic = "slack"
 const final = new Set([400, 401, 403, 404, 410])
 
 interface SlackRow extends ClaimedMessage {
-  readonly account_id: string
+  readonly account_id: AccountId
   readonly title: string
   readonly body: string
   readonly href: string

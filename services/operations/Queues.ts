@@ -5,7 +5,7 @@
 import type { PgClient } from "@effect/sql-pg"
 import { Clock, Context, Effect, Layer } from "effect"
 import type { SqlError, Statement } from "effect/sql"
-import type { PersonId } from "../../schemas/BrandedIds.ts"
+import type { AccountId, PersonId } from "../../schemas/BrandedIds.ts"
 import type { QueueName, Queues as QueueReport, WebhookBacklogs } from "../../schemas/identity/QueueView.ts"
 import type { RoleRequired } from "../../schemas/problems/IdentityProblems.ts"
 import { Database } from "../platform/database/Database.ts"
@@ -28,7 +28,7 @@ interface CountRow {
 
 interface BacklogRow {
   readonly webhook_id: string
-  readonly account_id: string
+  readonly account_id: AccountId
   readonly url: string | null
   readonly paused: boolean
   readonly depth: number

@@ -8,7 +8,7 @@
  * directly.
  */
 import { Clock, Context, Effect, Layer } from "effect"
-import type { DomainId, TransferId } from "../../schemas/BrandedIds.ts"
+import type { AccountId, DomainId, TransferId } from "../../schemas/BrandedIds.ts"
 import type { Credential } from "../../schemas/api/CredentialsApi.ts"
 import type {
   Accept,
@@ -101,7 +101,7 @@ export class Transfers extends Context.Service<Transfers, {
   readonly outgoing: (credential: Credential["Service"]) => Effect.Effect<string, InvalidCredentials>
   /** The DKIM keys of a domain, for its owner, its workspace's members and the recipient of an accepted transfer. */
   readonly dkim: (
-    accountId: string,
+    accountId: AccountId,
     domainId: DomainId,
   ) => Effect.Effect<DomainDkim, TransferNotFound | DependencyUnavailable>
   /**
@@ -109,10 +109,10 @@ export class Transfers extends Context.Service<Transfers, {
    * domain was in. A transition that is due happens first.
    */
   readonly read: (
-    accountId: string,
+    accountId: AccountId,
     transferId: TransferId,
   ) => Effect.Effect<DomainTransfer, TransferNotFound | DependencyUnavailable>
-  readonly eligibility: (accountId: string) => Effect.Effect<AcceptEligibility, InvalidCredentials>
+  readonly eligibility: (accountId: AccountId) => Effect.Effect<AcceptEligibility, InvalidCredentials>
   /** The ids of a transfer and of its domain, to address the domain's actor; null if there is no such transfer. */
   readonly locate: (...named: Named) => Effect.Effect<Located | null>
   /** A transfer by its id or by a mailed token, as it is stored, or null. Checks no permission. */

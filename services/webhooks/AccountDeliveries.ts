@@ -15,6 +15,7 @@
 import type { PgClient } from "@effect/sql-pg"
 import { Clock, Context, Effect, Layer } from "effect"
 import type { SqlError, Statement } from "effect/sql"
+import type { AccountId } from "../../schemas/BrandedIds.ts"
 import { type DeliveryList, type DeliveryRecord, DeliveryStatus } from "../../schemas/mail/Delivery.ts"
 import type { EventType } from "../../schemas/mail/MailEvent.ts"
 import { eventTypes } from "../../schemas/mail/MailEvent.ts"
@@ -76,7 +77,7 @@ interface Span {
 type Response = { readonly low: number; readonly high: number } | "none"
 
 interface Asked extends Span {
-  readonly accountId: string
+  readonly accountId: AccountId
   readonly webhookId: string | null
   readonly status: string | null
   readonly eventType: string | null
@@ -238,9 +239,9 @@ const waiting = (sql: PgClient.PgClient, asked: Asked) => {
 }
 
 export class AccountDeliveries extends Context.Service<AccountDeliveries, {
-  readonly list: (accountId: string, filter: DeliveryFilter) => Effect.Effect<DeliveryList>
+  readonly list: (accountId: AccountId, filter: DeliveryFilter) => Effect.Effect<DeliveryList>
   /** The ids of the account's webhooks by the event types that they take. */
-  readonly takers: (accountId: string) => Effect.Effect<ReadonlyMap<EventType, ReadonlyArray<string>>>
+  readonly takers: (accountId: AccountId) => Effect.Effect<ReadonlyMap<EventType, ReadonlyArray<string>>>
 }>()("bailiwick/services/webhooks/AccountDeliveries") {
   static readonly layer = (config: { readonly deliveredDays: number }) => Layer.effect(AccountDeliveries, make(config))
 }
@@ -259,7 +260,7 @@ const make = Effect.fnUntraced(function* (config: { readonly deliveredDays: numb
       : reads<FoundRow>`${scan(reads, asked)}`
 
   /** The ids of deliveries that an event or email with these ids may have; null where there was no such event. */
-  const spanOf = Effect.fnUntraced(function* (accountId: string, { emailId, eventId }: DeliveryFilter) {
+  const spanOf = Effect.fnUntraced(function* (accountId: AccountId, { emailId, eventId }: DeliveryFilter) {
     // An email's events follow it. A day for clocks that differ.
     const sentAt = emailId === undefined ? 0 : timeOf(emailId)
     const from = sentAt === 0 ? lowest : floorOf(Math.max(0, sentAt - dayMillis))
@@ -277,7 +278,7 @@ const make = Effect.fnUntraced(function* (config: { readonly deliveredDays: numb
     }
   })
 
-  const list = Effect.fn("AccountDeliveries.list")(function* (accountId: string, filter: DeliveryFilter) {
+  const list = Effect.fn("AccountDeliveries.list")(function* (accountId: AccountId, filter: DeliveryFilter) {
     const { afterId, emailId, eventId, eventType, limit, responseStatus, since, status, until, webhookId } = filter
     const response = responseStatus === undefined ? null : responseOf(responseStatus)
     const known = isOneOf(DeliveryStatus.literals, status) && isOneOf(eventTypes, eventType) &&
@@ -309,7 +310,7 @@ const make = Effect.fnUntraced(function* (config: { readonly deliveredDays: numb
     return pageOf(yield* read(asked), limit)
   }, Effect.orDie)
 
-  const takers = Effect.fn("AccountDeliveries.takers")(function* (accountId: string) {
+  const takers = Effect.fn("AccountDeliveries.takers")(function* (accountId: AccountId) {
     const rows = yield* reads<{ event: EventType; ids: ReadonlyArray<string> }>`
       select e.event, array_agg(w.id::text order by w.created_at desc, w.id desc) as ids
       from webhooks w cross join lateral unnest(w.events) e(event)

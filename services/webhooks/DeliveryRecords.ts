@@ -4,6 +4,7 @@
  * as text. Of days after their retention only dead letters exist; newer days are read from the deliveries alone.
  */
 import { Clock, Context, Effect, Layer } from "effect"
+import type { AccountId } from "../../schemas/BrandedIds.ts"
 import type { Credential } from "../../schemas/api/CredentialsApi.ts"
 import type { InvalidCredentials } from "../../schemas/problems/HttpProblems.ts"
 import { DeliveryNotFound, WebhookNotFound } from "../../schemas/problems/WebhookProblems.ts"
@@ -96,7 +97,7 @@ export class DeliveryRecords extends Context.Service<DeliveryRecords, {
   ) => Effect.Effect<string, InvalidCredentials | WebhookNotFound>
   /** JSON text of a `FullDeliveryRecord` of the account; with `webhookId` only if it is of that webhook. */
   readonly get: (
-    accountId: string,
+    accountId: AccountId,
     deliveryId: string,
     webhookId?: string,
   ) => Effect.Effect<string, DeliveryNotFound>

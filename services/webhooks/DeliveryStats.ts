@@ -5,6 +5,7 @@
  */
 import { Clock, Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
+import type { AccountId } from "../../schemas/BrandedIds.ts"
 import type { DeliveryStatistics } from "../../schemas/mail/DeliveryStatistics.ts"
 import { WebhookNotFound } from "../../schemas/problems/WebhookProblems.ts"
 import { isUuid } from "../../schemas/Wire.ts"
@@ -43,10 +44,10 @@ const stamp = (millis: number) => new Date(millis).toISOString()
 
 export class DeliveryStats extends Context.Service<DeliveryStats, {
   /** The minutes of all webhooks of the account. */
-  readonly ofAccount: (accountId: string, span: StatsSpan) => Effect.Effect<DeliveryStatistics>
+  readonly ofAccount: (accountId: AccountId, span: StatsSpan) => Effect.Effect<DeliveryStatistics>
   /** The minutes of one webhook; WebhookNotFound where the account has no such webhook. */
   readonly ofWebhook: (
-    accountId: string,
+    accountId: AccountId,
     webhookId: string,
     span: StatsSpan,
   ) => Effect.Effect<DeliveryStatistics, WebhookNotFound>
@@ -58,7 +59,7 @@ export class DeliveryStats extends Context.Service<DeliveryStats, {
     Effect.gen(function* () {
       const { reads, sql } = yield* Database
 
-      const page = Effect.fnUntraced(function* (accountId: string, webhookId: string | null, span: StatsSpan) {
+      const page = Effect.fnUntraced(function* (accountId: AccountId, webhookId: string | null, span: StatsSpan) {
         const now = yield* Clock.currentTimeMillis
         // The minute that has begun counts.
         const latest = minuteOf(now) + minuteMillis

@@ -4,7 +4,7 @@
  */
 import { Context, Effect, Layer, Result, Schema } from "effect"
 import { type EventType, eventTypes, MailEvent } from "../../schemas/mail/MailEvent.ts"
-import { isUuid } from "../../schemas/Wire.ts"
+import { isUuid, lowerCased } from "../../schemas/Wire.ts"
 import { type AccountIntake, accountIntake, type Incoming, type IntakeFault } from "../platform/messaging/BusIntake.ts"
 import { fieldsAtFault, parse } from "../platform/messaging/BoundedJson.ts"
 import { type Accepted, Deliveries } from "./Deliveries.ts"
@@ -62,7 +62,7 @@ export const read = ({ subject, data }: Pick<Incoming, "subject" | "data">): Res
   if (timestamp === null) return invalid("at fault: timestamp")
   return Result.succeed({
     sourceId: id,
-    accountId: account_id.toLowerCase(),
+    accountId: lowerCased(account_id),
     event,
     body: JSON.stringify({ event, email_id, recipient, timestamp, metadata }),
   })

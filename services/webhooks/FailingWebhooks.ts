@@ -7,6 +7,7 @@
  */
 import { Clock, Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
+import type { AccountId } from "../../schemas/BrandedIds.ts"
 import { Notifications } from "../notifications/Notifications.ts"
 import { appPath } from "../platform/AppPaths.ts"
 import { tryLock } from "../platform/database/AdvisoryLocks.ts"
@@ -26,7 +27,7 @@ const batch = 100
 
 interface Row {
   readonly id: string
-  readonly account_id: string
+  readonly account_id: AccountId
   readonly url: string
   readonly version: number
 }

@@ -6,6 +6,7 @@
  */
 import { Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
+import type { AccountId } from "../../schemas/BrandedIds.ts"
 import { Database } from "../platform/database/Database.ts"
 import { counted } from "../platform/MapSizes.ts"
 import { arrayOf } from "./Deliveries/PgArray.ts"
@@ -22,7 +23,7 @@ export interface Listening {
 }
 
 interface Row {
-  readonly account_id: string
+  readonly account_id: AccountId
   readonly version: bigint
   readonly webhooks: ReadonlyArray<readonly [webhookId: string, version: number, events: ReadonlyArray<string>]> | null
 }
@@ -49,26 +50,28 @@ const listeningOf = ({ version, webhooks }: Row): Listening => {
 
 export class Listeners extends Context.Service<Listeners, {
   /** The listeners of these accounts, cached if possible; unknown and removed accounts are left out. */
-  readonly of: (accountIds: Iterable<string>) => Effect.Effect<ReadonlyMap<string, Listening>, SqlError.SqlError>
+  readonly of: (accountIds: Iterable<AccountId>) => Effect.Effect<ReadonlyMap<AccountId, Listening>, SqlError.SqlError>
   /** The same, read now with the accounts locked: changes wait until the end of the current transaction. */
-  readonly locked: (accountIds: Iterable<string>) => Effect.Effect<ReadonlyMap<string, Listening>, SqlError.SqlError>
+  readonly locked: (
+    accountIds: Iterable<AccountId>,
+  ) => Effect.Effect<ReadonlyMap<AccountId, Listening>, SqlError.SqlError>
   /** Removes accounts from the cache whose version has changed. */
-  readonly forget: (accountIds: Iterable<string>) => void
+  readonly forget: (accountIds: Iterable<AccountId>) => void
 }>()("bailiwick/services/webhooks/Listeners") {
   static readonly layer = Layer.effect(
     Listeners,
     Effect.gen(function* () {
       const { sql } = yield* Database
-      const known = new Map<string, Listening>()
+      const known = new Map<AccountId, Listening>()
       let size = 0
       yield* counted("listening webhooks", () => size)
 
-      const forget = (accountId: string) => {
+      const forget = (accountId: AccountId) => {
         size -= known.get(accountId)?.size ?? 0
         known.delete(accountId)
       }
 
-      const remember = (accountId: string, listening: Listening) => {
+      const remember = (accountId: AccountId, listening: Listening) => {
         forget(accountId)
         if (listening.size > memory) return
         known.set(accountId, listening)
@@ -79,7 +82,7 @@ export class Listeners extends Context.Service<Listeners, {
         }
       }
 
-      const read = Effect.fnUntraced(function* (accountIds: ReadonlyArray<string>) {
+      const read = Effect.fnUntraced(function* (accountIds: ReadonlyArray<AccountId>) {
         // One snapshot for the number and the webhooks.
         const rows = yield* sql<Row>`
           select a.id as account_id, a.listeners as version, w.webhooks from unnest(${
@@ -93,9 +96,9 @@ export class Listeners extends Context.Service<Listeners, {
         return rows.map((row) => [row.account_id, listeningOf(row)] as const)
       })
 
-      const of = Effect.fnUntraced(function* (accountIds: Iterable<string>) {
-        const found = new Map<string, Listening>()
-        const missing: Array<string> = []
+      const of = Effect.fnUntraced(function* (accountIds: Iterable<AccountId>) {
+        const found = new Map<AccountId, Listening>()
+        const missing: Array<AccountId> = []
         for (const accountId of accountIds) {
           const listening = known.get(accountId)
           if (listening === undefined) missing.push(accountId)
@@ -108,7 +111,7 @@ export class Listeners extends Context.Service<Listeners, {
         return found
       })
 
-      const locked = Effect.fnUntraced(function* (accountIds: Iterable<string>) {
+      const locked = Effect.fnUntraced(function* (accountIds: Iterable<AccountId>) {
         const ids = [...accountIds].sort()
         // In a separate statement: one that waited for the lock would read the webhooks of its older snapshot.
         yield* sql`select from accounts where id = any(${arrayOf(ids)}::uuid[]) order by id for share`

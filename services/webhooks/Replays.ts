@@ -4,6 +4,7 @@
  */
 import { Clock, Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
+import type { AccountId } from "../../schemas/BrandedIds.ts"
 import { RateLimited } from "../../schemas/problems/HttpProblems.ts"
 import { DeliveryNotFound, DeliveryUnderWay, WebhookNotFound } from "../../schemas/problems/WebhookProblems.ts"
 import type { EventType } from "../../schemas/mail/MailEvent.ts"
@@ -38,24 +39,24 @@ type Asking<A, E, E2> = Effect.Effect<Effect.Effect<A, E | SqlError.SqlError, In
 export class Replays extends Context.Service<Replays, {
   /** Queues a sample event for one webhook, whatever it subscribes to, unless it is paused. */
   readonly test: (
-    accountId: string,
+    accountId: AccountId,
     webhookId: string,
     event?: EventType,
   ) => Asking<{ readonly queued: boolean; readonly url: string }, WebhookNotFound, WebhookNotFound>
   /** Replays one ended delivery. */
   readonly one: (
-    accountId: string,
+    accountId: AccountId,
     deliveryId: string,
   ) => Asking<void, DeliveryUnderWay, DeliveryNotFound | DeliveryUnderWay>
   /** How many deliveries `many` would send again; sends none. */
   readonly count: (
-    accountId: string,
+    accountId: AccountId,
     webhookId: string,
     span: Span,
   ) => Effect.Effect<number, WebhookNotFound | RateLimited>
   /** Starts the replay of a span's ended deliveries; returns their number. */
   readonly many: (
-    accountId: string,
+    accountId: AccountId,
     webhookId: string,
     span: Span,
   ) => Asking<number, never, WebhookNotFound>
@@ -78,16 +79,16 @@ const make = Effect.gen(function* () {
   const jobs = yield* Jobs
   const limits = yield* RateLimits
 
-  const limited = Effect.fnUntraced(function* (kind: "test" | "replay" | "count", accountId: string) {
+  const limited = Effect.fnUntraced(function* (kind: "test" | "replay" | "count", accountId: AccountId) {
     const key = `webhooks.${kind}:${accountId}`
     const taken = yield* limits.take({ key, limit: perMinute, windowMillis: 60_000 }).pipe(Effect.orDie)
     if (!taken.allowed) return yield* new RateLimited({ retry_after: taken.retryAfterSeconds })
   })
 
-  const record = (accountId: string, action: string, subject: string, details = {}) =>
+  const record = (accountId: AccountId, action: string, subject: string, details = {}) =>
     audit.append({ action, actor: `account:${accountId}`, subject, outcome: "done", details })
 
-  const find = Effect.fnUntraced(function* (accountId: string, webhookId: string) {
+  const find = Effect.fnUntraced(function* (accountId: AccountId, webhookId: string) {
     const [row] = isUuid(webhookId)
       ? yield* sql<{ id: string; url: string; is_active: boolean }>`
         select id, url, is_active from webhooks

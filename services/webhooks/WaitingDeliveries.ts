@@ -7,6 +7,7 @@
  */
 import { Clock, Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
+import type { AccountId } from "../../schemas/BrandedIds.ts"
 import { RateLimited } from "../../schemas/problems/HttpProblems.ts"
 import { DeliveryNotFound, DeliveryNotWaiting } from "../../schemas/problems/WebhookProblems.ts"
 import { isUuid } from "../../schemas/Wire.ts"
@@ -30,7 +31,7 @@ type Command = Effect.Effect<Changed, DeliveryNotWaiting | SqlError.SqlError, In
 
 /** Finds the delivery of the account, counts the request, and gives the command. */
 type Asking = (
-  accountId: string,
+  accountId: AccountId,
   deliveryId: string,
 ) => Effect.Effect<Command, DeliveryNotFound | RateLimited | SqlError.SqlError>
 
@@ -59,7 +60,7 @@ const make = Effect.gen(function* () {
   const wakeUps = yield* WakeUps
 
   /** The delivery's id as its row has it. */
-  const admit = Effect.fnUntraced(function* (accountId: string, deliveryId: string) {
+  const admit = Effect.fnUntraced(function* (accountId: AccountId, deliveryId: string) {
     const [row] = isUuid(deliveryId)
       ? yield* reads<{ id: string }>`
         select id::text as id from deliveries where id = ${deliveryId}::uuid and account_id = ${accountId}::uuid
@@ -86,10 +87,10 @@ const make = Effect.gen(function* () {
     return row
   })
 
-  const record = (accountId: string, id: string, action: "delivery.retried" | "delivery.cancelled") =>
+  const record = (accountId: AccountId, id: string, action: "delivery.retried" | "delivery.cancelled") =>
     audit.append({ action, actor: `account:${accountId}`, subject: `delivery:${id}`, outcome: "done" })
 
-  const retry = Effect.fn("WaitingDeliveries.retryNow")(function* (accountId: string, id: string) {
+  const retry = Effect.fn("WaitingDeliveries.retryNow")(function* (accountId: AccountId, id: string) {
     // Before the queue row, in the order of every change of a webhook.
     const [hook] = yield* sql<{ is_active: boolean }>`
       select w.is_active from webhooks w
@@ -110,7 +111,7 @@ const make = Effect.gen(function* () {
     return { id, status }
   })
 
-  const cancelled = Effect.fn("WaitingDeliveries.cancel")(function* (accountId: string, id: string) {
+  const cancelled = Effect.fn("WaitingDeliveries.cancel")(function* (accountId: AccountId, id: string) {
     const { status, webhook_id } = yield* lock(id)
     yield* sql`delete from delivery_queue where delivery_id = ${id}::uuid`
     yield* sql`update deliveries set status = 'cancelled', next_retry_at = null where id = ${id}::uuid`

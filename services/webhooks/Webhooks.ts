@@ -5,6 +5,7 @@
  */
 import { Clock, Context, Effect, Layer, Redacted, Result } from "effect"
 import type { SqlError } from "effect/sql"
+import type { AccountId } from "../../schemas/BrandedIds.ts"
 import type { Credential } from "../../schemas/api/CredentialsApi.ts"
 import type { EventType } from "../../schemas/mail/MailEvent.ts"
 import type { BasicAuth, CustomHeader } from "../../schemas/mail/WebhookHeaders.ts"
@@ -97,7 +98,7 @@ const viewOf = (row: ReadRow): WebhookView => ({
 
 export class Webhooks extends Context.Service<Webhooks, {
   readonly create: (
-    accountId: string,
+    accountId: AccountId,
     webhook: {
       readonly url: string
       readonly events: ReadonlyArray<EventType>
@@ -115,15 +116,15 @@ export class Webhooks extends Context.Service<Webhooks, {
     includePaused: boolean,
   ) => Effect.Effect<string, InvalidCredentials>
   /** One webhook of the account, active or paused. */
-  readonly get: (accountId: string, id: string) => Effect.Effect<WebhookDetails, WebhookNotFound>
+  readonly get: (accountId: AccountId, id: string) => Effect.Effect<WebhookDetails, WebhookNotFound>
   readonly update: (
-    accountId: string,
+    accountId: AccountId,
     id: string,
     change: Omit<WebhookCommand & { _tag: "Update" }, "_tag">,
   ) => Effect.Effect<WebhookView, WebhookNotFound | HTTPValidationError>
-  readonly remove: (accountId: string, id: string) => Effect.Effect<void, WebhookNotFound>
+  readonly remove: (accountId: AccountId, id: string) => Effect.Effect<void, WebhookNotFound>
   readonly rotate: (
-    accountId: string,
+    accountId: AccountId,
     id: string,
     overlapSeconds: number,
   ) => Effect.Effect<NewSecret, WebhookNotFound>
@@ -166,7 +167,7 @@ const make = Effect.fnUntraced(function* (config: WebhooksConfig) {
   const sealBasicAuth = (row: string, basicAuth: BasicAuth | undefined) =>
     basicAuth === undefined || removes(basicAuth) ? noSecret : seal(row, "basic_auth", JSON.stringify(basicAuth))
 
-  const record = (accountId: string, id: string, events: ReadonlyArray<WebhookEvent | "created">) =>
+  const record = (accountId: AccountId, id: string, events: ReadonlyArray<WebhookEvent | "created">) =>
     audit.append(...events.map((event) => ({
       action: `webhook.${event}`,
       actor: `account:${accountId}`,
@@ -174,7 +175,7 @@ const make = Effect.fnUntraced(function* (config: WebhooksConfig) {
       outcome: "done" as const,
     })))
 
-  const load = Effect.fnUntraced(function* (accountId: string, id: string) {
+  const load = Effect.fnUntraced(function* (accountId: AccountId, id: string) {
     const [row] = isUuid(id)
       ? yield* sql<Row>`
         select ${sql.literal(columns)}, w.version, w.secret_kid, w.secret, w.headers_kid, w.headers,

@@ -7,6 +7,7 @@
 import { Effect, Option, Schema } from "effect"
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
+import { AccountId } from "../../schemas/BrandedIds.ts"
 import type { Principal } from "../../schemas/api/CredentialsApi.ts"
 import type { Plan } from "../../schemas/mail/MailAccount.ts"
 import { ApiKeys } from "../../services/accounts/ApiKeys.ts"
@@ -21,9 +22,9 @@ const uuid = (n: number) => `0199c0de-0000-7000-8000-${String(n).padStart(12, "0
 
 /** Ids of the demo, the same in every installation. */
 export const demoIds = {
-  alice: uuid(1),
-  bob: uuid(2),
-  carol: uuid(3),
+  alice: AccountId.make(uuid(1)),
+  bob: AccountId.make(uuid(2)),
+  carol: AccountId.make(uuid(3)),
   alder: uuid(11),
   birch: uuid(12),
   alderMembership: uuid(21),

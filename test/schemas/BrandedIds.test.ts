@@ -6,10 +6,13 @@ import type { PgClient } from "@effect/sql-pg"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Schema } from "effect"
 import * as Ids from "../../schemas/BrandedIds.ts"
-import { Id } from "../../schemas/Wire.ts"
+import { Id, Uuid } from "../../schemas/Wire.ts"
 import type { AccessReviews } from "../../services/access/AccessReviews.ts"
 import type { AccessVersions } from "../../services/access/AccessVersions.ts"
 import type { ServiceGrants } from "../../services/access/ServiceGrants.ts"
+import type { Inbox } from "../../services/notifications/Inbox.ts"
+import type { ConcurrencyLimiter } from "../../services/webhooks/Sender/ConcurrencyLimiter.ts"
+import type { AccountReads } from "../../services/accounts/AccountReads.ts"
 import type { PolicyDecisions } from "../../services/decisions/PolicyDecisions.ts"
 import type { EventLog } from "../../services/lifecycle/EventLog.ts"
 import type { memberships } from "../../services/people/Memberships.ts"
@@ -23,7 +26,7 @@ const accessId = Ids.AccessId.make("access")
 const accessReview = Ids.AccessReviewId.make("access review")
 const policyReview = Ids.PolicyReviewId.make("policy review")
 const [domainId, transferId] = [Ids.DomainId.make("domain"), Ids.TransferId.make("transfer")]
-const account = "account"
+const account = Ids.AccountId.make("account")
 
 const stepUp = Effect.void
 const now = new Date(0)
@@ -96,7 +99,13 @@ const makersSwapped = (versions: AccessVersions["Service"], { seat }: ReturnType
   ]
 }
 
-const transfersSwapped = ({ accept, dkim, find, read, settle }: Transfers["Service"]) => [
+const transfersSwapped = ({ accept, dkim, eligibility, find, read, settle }: Transfers["Service"]) => [
+  // @ts-expect-error: the domain's id stands for the account's
+  dkim(domainId, domainId),
+  // @ts-expect-error: the transfer's id stands for the account's
+  read(transferId, transferId),
+  // @ts-expect-error: a text that is not known to be an id
+  eligibility("account"),
   // @ts-expect-error: the domain's id stands for the transfer's
   read(account, domainId),
   // @ts-expect-error: the transfer's id stands for the domain's
@@ -109,9 +118,20 @@ const transfersSwapped = ({ accept, dkim, find, read, settle }: Transfers["Servi
   accept({ commandId: "", accountId: account, transferId: domainId, byToken: false, orgId: null, rotateDkim: false }),
 ]
 
+const accountsSwapped = (reads: AccountReads["Service"], inbox: Inbox["Service"], slots: ConcurrencyLimiter<never>) => [
+  // @ts-expect-error: the account's id stands for the domain's
+  reads.domain(account, account),
+  // @ts-expect-error: the domain's id stands for the account's
+  inbox.markRead(domainId, "notification"),
+  // @ts-expect-error: the account's id stands for the webhook's, and the webhook's for the account's
+  slots.reserve(account, "webhook", 1),
+]
+
 describe("branded ids", () => {
   it("of different kinds do not swap", () => {
-    for (const swapped of [rolesSwapped, decisionsSwapped, eventsSwapped, makersSwapped, transfersSwapped]) {
+    for (
+      const swapped of [rolesSwapped, decisionsSwapped, eventsSwapped, makersSwapped, transfersSwapped, accountsSwapped]
+    ) {
       assert.isFunction(swapped)
     }
   })
@@ -119,8 +139,10 @@ describe("branded ids", () => {
   it("are the same values and the same schemas as without their brands", () => {
     const foreign = new Set<unknown>([Ids.PersonId, Ids.InstitutionId, Ids.ProjectId, Ids.AccessId])
     for (const [name, id] of Object.entries(Ids)) {
-      assert.strictEqual(id.make("any text"), "any text", name)
-      assert.strictEqual(id.ast, (foreign.has(id) ? Schema.String : Id).ast, name)
+      const text = id === Ids.AccountUuid ? "00000000-0000-4000-8000-000000000000" : "any text"
+      assert.strictEqual(id.make(text), text, name)
+      const plain = foreign.has(id) ? Schema.String : id === Ids.AccountUuid ? Uuid : Id
+      assert.strictEqual(id.ast, plain.ast, name)
     }
   })
 })

@@ -4,6 +4,7 @@ import { randomUUID } from "node:crypto"
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import { AccountId } from "../../schemas/BrandedIds.ts"
 import type { Plan } from "../../schemas/mail/MailAccount.ts"
 import { Cookies } from "../../services/authentication/Cookies.ts"
 import { mailKinds } from "../../services/accounts/MailKinds.ts"
@@ -53,7 +54,7 @@ export const signedIn = Effect.fnUntraced(function* (accountId: string) {
 /** Puts a new active account through the directory and returns its id. */
 export const account = Effect.fnUntraced(
   function* (fields: { readonly plan: Plan; readonly platform_admin?: boolean }) {
-    const id = randomUUID()
+    const id = AccountId.make(randomUUID())
     yield* (yield* Directory).apply([JSON.stringify({
       kind: "account",
       id,

@@ -1,5 +1,6 @@
 /** Ever more notifications of as many accounts, some of them read, some hidden and kept for coalescing. */
 import { Effect, Layer } from "effect"
+import { AccountId } from "../../../schemas/BrandedIds.ts"
 import { Inbox } from "../../../services/notifications/Inbox.ts"
 import { changes } from "../../../services/notifications/Live/ChangeFeed.ts"
 import { Notifications } from "../../../services/notifications/Notifications.ts"
@@ -63,7 +64,7 @@ const statements: Area["statements"] = (fixture, run) =>
       const notifications = yield* Notifications
       const inbox = yield* Inbox
       const retention = yield* NotificationRetention
-      const accountOf = (n: number) => uuidOf(n)
+      const accountOf = (n: number) => AccountId.make(uuidOf(n))
       const notice = (n: number): Notice => ({
         accountId: accountOf(n),
         category: "alerts",

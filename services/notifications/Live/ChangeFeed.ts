@@ -2,12 +2,13 @@
 import type { PgClient } from "@effect/sql-pg"
 import { Effect } from "effect"
 import type { SqlError } from "effect/sql"
+import type { AccountId } from "../../../schemas/BrandedIds.ts"
 import type { Change } from "./Change.ts"
 import { notificationJson, time } from "../InboxShape.ts"
 import { beginning } from "./Events.ts"
 
 export interface Asked {
-  readonly accountId: string
+  readonly accountId: AccountId
   /** Null: read only the counts. */
   readonly epoch: string | null
   readonly since: number

@@ -3,6 +3,7 @@
  * at once. Ten thousand of these are in memory most of the time, so each holds only what it needs.
  */
 import type { Effect } from "effect"
+import type { AccountId } from "../../../schemas/BrandedIds.ts"
 import type { Credential } from "../../../schemas/api/CredentialsApi.ts"
 import type { DependencyUnavailable, InvalidCredentials } from "../../../schemas/problems/HttpProblems.ts"
 import { StreamOutlet } from "../../platform/StreamOutlet.ts"
@@ -22,7 +23,7 @@ export interface Outlets {
 }
 
 export class LiveClient extends StreamOutlet {
-  readonly accountId: string
+  readonly accountId: AccountId
   readonly credential: PresentedAgain
   /** Null until the first poll: a client without a position begins at the newest. */
   epoch: string | null
@@ -37,7 +38,7 @@ export class LiveClient extends StreamOutlet {
 
   constructor(
     all: Outlets,
-    accountId: string,
+    accountId: AccountId,
     credential: PresentedAgain,
     position: Position | null,
     recheckAt: number,

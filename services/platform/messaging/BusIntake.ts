@@ -5,6 +5,7 @@
  */
 import { Clock, Effect, Result } from "effect"
 import type { SqlError } from "effect/sql"
+import type { AccountId } from "../../../schemas/BrandedIds.ts"
 import { Database } from "../database/Database.ts"
 import { type Reject, RejectedMessages } from "./RejectedMessages.ts"
 import { isDataFault } from "../database/SqlErrors.ts"
@@ -55,7 +56,7 @@ const rejectOf = ({ data, seq, subject }: Incoming, { detail, reason }: IntakeFa
  * Makes an intake of the messages whose subject is LIKE `subjects`. `accept` is idempotent, since it may get a value
  * again after any failure; it returns the indexes of values whose account is not known.
  */
-export const accountIntake = Effect.fnUntraced(function* <A extends { readonly accountId: string }>(options: {
+export const accountIntake = Effect.fnUntraced(function* <A extends { readonly accountId: AccountId }>(options: {
   readonly subjects: string
   readonly read: (message: Incoming) => Result.Result<A, IntakeFault>
   readonly accept: (values: ReadonlyArray<A>) => Effect.Effect<ReadonlyArray<number>, SqlError.SqlError>

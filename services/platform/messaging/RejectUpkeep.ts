@@ -1,6 +1,7 @@
 /** Rejected messages for operators: pages of them, waiting once more, and the end of one. */
 import { Clock, Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
+import type { AccountId } from "../../../schemas/BrandedIds.ts"
 import { Database } from "../database/Database.ts"
 import { patienceMillis } from "./BusIntake.ts"
 
@@ -16,7 +17,7 @@ export interface RejectRow {
   /** The first bytes of what is kept. */
   readonly raw: Uint8Array
   readonly bytes: number
-  readonly account_id: string | null
+  readonly account_id: AccountId | null
   readonly state: OpenRejectState | "resolved"
   readonly received_at: Date
   readonly expires_at: Date | null

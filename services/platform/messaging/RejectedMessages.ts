@@ -6,6 +6,7 @@
 import { Array, Clock, Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
 import { createHash } from "node:crypto"
+import type { AccountId } from "../../../schemas/BrandedIds.ts"
 import type { StreamName } from "../../../schemas/bus/BusStreams.ts"
 import { Database } from "../database/Database.ts"
 import { prune } from "../database/Prune.ts"
@@ -21,7 +22,7 @@ export interface Reject {
   /** The message's bytes; the first 64 KiB are kept. */
   readonly payload: Uint8Array
   /** The account that the message waits for, and until when. Without it the message is rejected for good. */
-  readonly waiting?: { readonly accountId: string; readonly until: Date }
+  readonly waiting?: { readonly accountId: AccountId; readonly until: Date }
 }
 
 const kept = 65_536

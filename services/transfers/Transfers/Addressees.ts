@@ -1,6 +1,7 @@
 /**
  * Which mails an event sends, and to whom. The stop mail goes to the owner and, if another account, to the initiator.
  */
+import type { AccountId } from "../../../schemas/BrandedIds.ts"
 import type { DkimKey } from "../DkimKeys.ts"
 import type { NewMail } from "../../platform/mail/Mails.ts"
 import type { TransferEvent } from "./TransferCommands.ts"
@@ -11,19 +12,19 @@ type To = "owner" | "initiator" | "recipient"
 /** Circumstances of an event that its mails and notices mention. */
 export interface Circumstances {
   /** Accounts whose SMTP credentials for the domain were revoked. */
-  readonly revoked: ReadonlySet<string>
+  readonly revoked: ReadonlySet<AccountId>
   /** Accounts that get no mail and no notice, because another event of the same transaction notifies them. */
-  readonly silent: ReadonlySet<string>
+  readonly silent: ReadonlySet<AccountId>
   /** The domain's new DKIM key, or null. */
   readonly key: DkimKey | null
   /** Parties of the live transfer that a forced one ended. */
-  readonly ended: ReadonlySet<string>
+  readonly ended: ReadonlySet<AccountId>
 }
 
 export const plain: Circumstances = { revoked: new Set(), silent: new Set(), key: null, ended: new Set() }
 
 /** The accounts that an event is notified to. An administrator who forces a transfer is not a party. */
-export const parties = ({ forced, initiatedBy, sourceUserId, targetUserId }: TransferState): ReadonlySet<string> =>
+export const parties = ({ forced, initiatedBy, sourceUserId, targetUserId }: TransferState): ReadonlySet<AccountId> =>
   new Set([sourceUserId, ...(forced ? [] : [initiatedBy]), targetUserId])
 
 type MailPlan = ReadonlyArray<readonly [string, ReadonlyArray<To>]>
@@ -57,11 +58,11 @@ const accountOf = (to: To, { initiatedBy, sourceUserId, targetUserId }: Transfer
   to === "owner" ? sourceUserId : to === "initiator" ? initiatedBy : targetUserId
 
 /** Accounts that get a mail with the content of their notice. */
-export const mailedBy = (event: TransferEvent, state: TransferState): ReadonlySet<string> =>
+export const mailedBy = (event: TransferEvent, state: TransferState): ReadonlySet<AccountId> =>
   new Set(planOf(event, state).flatMap(([, all]) => all.map((to) => accountOf(to, state))))
 
 /** The accounts whose addresses the mails of an event need. */
-export const addressed = (event: TransferEvent, state: TransferState): ReadonlyArray<string> =>
+export const addressed = (event: TransferEvent, state: TransferState): ReadonlyArray<AccountId> =>
   planOf(event, state).flatMap(([, all]) => all.flatMap((to) => to === "recipient" ? [] : [accountOf(to, state)]))
 
 /** The mails of an event. `addressOf`: an account's address; the recipient's is the address of the offer. */
@@ -69,7 +70,7 @@ export const mailsOf = (
   event: TransferEvent,
   state: TransferState,
   { ended, revoked, silent }: Circumstances,
-  addressOf: (accountId: string) => string | null | undefined,
+  addressOf: (accountId: AccountId) => string | null | undefined,
 ): ReadonlyArray<NewMail> =>
   planOf(event, state).flatMap(([kind, all]) =>
     all.flatMap((to): ReadonlyArray<NewMail> => {

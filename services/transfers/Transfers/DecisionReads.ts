@@ -1,13 +1,13 @@
 /** The rows of accounts and domains that transfer decisions read, and the SQL that selects them. */
 import type { PgClient } from "@effect/sql-pg"
 import type { Statement } from "effect/sql"
-import type { DomainId } from "../../../schemas/BrandedIds.ts"
+import type { AccountId, DomainId } from "../../../schemas/BrandedIds.ts"
 import { domainLimits, type Plan } from "../../../schemas/mail/MailAccount.ts"
 import type { Blocker } from "../../../schemas/mail/Transfer.ts"
 import type { DomainFacts } from "./TransferCommands.ts"
 
 export interface Account {
-  readonly id: string
+  readonly id: AccountId
   readonly email: string
   readonly name: string
   readonly plan: Plan
@@ -25,7 +25,7 @@ export interface Domain extends DomainFacts {
 export interface DomainRow {
   readonly id: DomainId
   readonly name: string
-  readonly account_id: string
+  readonly account_id: AccountId
   readonly workspace_id: string
   readonly verified: boolean
   readonly selector: string

@@ -1,6 +1,6 @@
 /** The DKIM keys of a domain for its parties: the active one, and the one that an accepted transfer has prepared. */
 import { Effect } from "effect"
-import type { DomainId, TransferId } from "../../../schemas/BrandedIds.ts"
+import type { AccountId, DomainId, TransferId } from "../../../schemas/BrandedIds.ts"
 import type { DkimKeyView, DomainDkim } from "../../../schemas/mail/Transfer.ts"
 import { TransferNotFound } from "../../../schemas/problems/TransferProblems.ts"
 import { Database } from "../../platform/database/Database.ts"
@@ -48,7 +48,7 @@ const viewsOf = ({ active, cooloff_until, keys, name, transfer_id }: Row): Reado
 
 export const domainKeys = Effect.fnUntraced(function* (settle: Settling) {
   const { reads } = yield* Database
-  return Effect.fn("Transfers.dkim")(function* (accountId: string, domainId: DomainId) {
+  return Effect.fn("Transfers.dkim")(function* (accountId: AccountId, domainId: DomainId) {
     yield* settle.domain(domainId)
     const [row] = yield* reads<Row>`
       select d.name, d.dkim_selector as active, t.id::text as transfer_id, t.cooloff_until, coalesce((

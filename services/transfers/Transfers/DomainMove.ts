@@ -7,7 +7,7 @@
 import type { PgClient } from "@effect/sql-pg"
 import { Effect } from "effect"
 import type { SqlError, Statement } from "effect/sql"
-import type { DomainId } from "../../../schemas/BrandedIds.ts"
+import type { AccountId, DomainId } from "../../../schemas/BrandedIds.ts"
 import type { DomainMoved, SmtpCredentialRevoked } from "../../../schemas/bus/Decisions.ts"
 import { Subject } from "../../../schemas/bus/Subject.ts"
 import type { Fence } from "../../platform/database/UnitOfWork.ts"
@@ -24,7 +24,7 @@ export interface MoveServices {
 interface Moved {
   readonly id: DomainId
   readonly name: string
-  readonly account_id: string
+  readonly account_id: AccountId
   readonly workspace_id: string
   readonly dkim_selector: string
   readonly revision: bigint
@@ -41,7 +41,7 @@ export interface Move {
 export interface Credential {
   readonly id: string
   readonly domain_id: DomainId
-  readonly account_id: string
+  readonly account_id: AccountId
 }
 
 const live = "not removed and revoked_at is null and locally_revoked_at is null"
@@ -111,7 +111,7 @@ export const revoke = (
 }
 
 /** The accounts whose credentials for the transfer's domain are among `revoked`. */
-export const revokedFrom = (revoked: ReadonlyArray<Credential>, { domainId }: TransferState): ReadonlySet<string> =>
+export const revokedFrom = (revoked: ReadonlyArray<Credential>, { domainId }: TransferState): ReadonlySet<AccountId> =>
   new Set(revoked.flatMap(({ account_id, domain_id }) => domain_id === domainId ? [account_id] : []))
 
 const domainMessage = ({ key, state }: Move, { revision, ...domain }: Moved) => ({

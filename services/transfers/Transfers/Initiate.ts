@@ -1,6 +1,6 @@
 /** Offers a domain: one load, one decision, one write, within the account's limit of initiations. */
 import { Array, Clock, Effect, Result } from "effect"
-import { TransferId } from "../../../schemas/BrandedIds.ts"
+import { type AccountId, TransferId } from "../../../schemas/BrandedIds.ts"
 import type { InitiateCommand } from "../../../schemas/mail/DomainCommands.ts"
 import { Forbidden, InvalidCredentials, RateLimited } from "../../../schemas/problems/HttpProblems.ts"
 import { TransferNotFound } from "../../../schemas/problems/TransferProblems.ts"
@@ -50,7 +50,7 @@ export const initiating = Effect.fnUntraced(function* (settle: Settling, config:
   const forInitiate = loadForInitiate(reads)
   const { madeBy } = rows(reads)
 
-  const limitOf = (accountId: string) => ({
+  const limitOf = (accountId: AccountId) => ({
     key: `transfers.initiate:${accountId}`,
     limit: config.initiateLimit,
     windowMillis: minute,
@@ -142,7 +142,7 @@ export const initiating = Effect.fnUntraced(function* (settle: Settling, config:
   })
 
   /** Fails with the problem and counts it against the limit, since the write that counts was not sent. */
-  const counted = <P extends { readonly code: string }>(accountId: string, problem: P) =>
+  const counted = <P extends { readonly code: string }>(accountId: AccountId, problem: P) =>
     uncounted.has(problem.code) ? Effect.fail(problem) : Effect.flatMap(
       Effect.orDie(limits.take(limitOf(accountId))),
       (taken): Effect.Effect<never, P | RateLimited> => Effect.fail(taken.allowed ? problem : beyond(taken)),

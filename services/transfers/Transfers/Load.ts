@@ -5,7 +5,7 @@
 import type { PgClient } from "@effect/sql-pg"
 import { Effect } from "effect"
 import type { Statement } from "effect/sql"
-import type { DomainId, TransferId } from "../../../schemas/BrandedIds.ts"
+import type { AccountId, DomainId, TransferId } from "../../../schemas/BrandedIds.ts"
 import type { WorkspaceRole } from "../../../schemas/mail/MailAccount.ts"
 import { type Reach, type Reachable, reachColumns } from "../../notifications/Notifications.ts"
 import { held, raised, type Version } from "../../platform/database/FencedWrite.ts"
@@ -42,7 +42,7 @@ export interface Loaded {
   /** The domain's fence, also of a removed one. */
   readonly revision: bigint
   readonly installationHeld: boolean
-  readonly people: ReadonlyMap<string, Person>
+  readonly people: ReadonlyMap<AccountId, Person>
   readonly reach: Reach
 }
 
@@ -111,7 +111,7 @@ export const loadParts = (sql: PgClient.PgClient) => {
         select ${columns} from transfers where domain_id = ${domainId}::uuid and status in ('pending', 'accepted')
       )`
 
-  const seatsIn = (callerId: string, workspaceId: Statement.Fragment) =>
+  const seatsIn = (callerId: AccountId, workspaceId: Statement.Fragment) =>
     sql`(select json_agg(m) from (
       select id, version, role from workspace_memberships
       where account_id = ${callerId}::uuid and workspace_id = ${workspaceId} and not removed order by id) m) as seats`
@@ -124,7 +124,7 @@ export const transferLoad = (sql: PgClient.PgClient) => {
   const columns = sql.literal(transferColumns)
   const { domain, isHeld, people } = loadParts(sql)
 
-  return <More>(id: TransferId, callerId: string | null, more: Statement.Fragment) =>
+  return <More>(id: TransferId, callerId: AccountId | null, more: Statement.Fragment) =>
     Effect.map(
       sql<Row & Common & More>`
         with t as materialized (select ${columns} from transfers where id = ${id}::uuid)

@@ -1,7 +1,7 @@
 /** The load of an administrator's force. */
 import type { PgClient } from "@effect/sql-pg"
 import { Effect } from "effect"
-import type { DomainId } from "../../../schemas/BrandedIds.ts"
+import type { AccountId, DomainId } from "../../../schemas/BrandedIds.ts"
 import { type Credential, foreignTo } from "./DomainMove.ts"
 import { type Common, commonOf, loadParts, type WorkspaceSeat } from "./Load.ts"
 import { type Row, storedOf } from "./Rows.ts"
@@ -13,12 +13,12 @@ import { type Row, storedOf } from "./Rows.ts"
 export const loadForForce = (sql: PgClient.PgClient) => {
   const { domain, isHeld, opening, people, workspaceSeats } = loadParts(sql)
 
-  return Effect.fnUntraced(function* (domainId: DomainId, callerId: string, email: string) {
+  return Effect.fnUntraced(function* (domainId: DomainId, callerId: AccountId, email: string) {
     const [row] = yield* sql<
       Row & Common & {
         readonly credentials: ReadonlyArray<Credential>
         readonly seats: ReadonlyArray<WorkspaceSeat> | null
-        readonly target_id: string | null
+        readonly target_id: AccountId | null
       }
     >`
       with ${opening(domainId, email)}

@@ -1,7 +1,7 @@
 /** The load of an offer. */
 import type { PgClient } from "@effect/sql-pg"
 import { Clock, Effect } from "effect"
-import type { DomainId } from "../../../schemas/BrandedIds.ts"
+import type { AccountId, DomainId } from "../../../schemas/BrandedIds.ts"
 import type { Blocker } from "../../../schemas/mail/Transfer.ts"
 import { type RateLimit, type RateWindow, windowOf } from "../../platform/security/RateLimits.ts"
 import { blockersOf } from "./DecisionReads.ts"
@@ -15,14 +15,14 @@ import { type Row, storedOf } from "./Rows.ts"
 export const loadForInitiate = (sql: PgClient.PgClient) => {
   const { domain, isHeld, opening, people, seatsIn } = loadParts(sql)
 
-  return Effect.fnUntraced(function* (domainId: DomainId, callerId: string, email: string, limit: RateLimit) {
+  return Effect.fnUntraced(function* (domainId: DomainId, callerId: AccountId, email: string, limit: RateLimit) {
     const now = yield* Clock.currentTimeMillis
     const [row] = yield* sql<
       Row & Common & {
         readonly blockers: ReadonlyArray<Blocker> | null
         readonly seats: ReadonlyArray<Seat> | null
         readonly taken: RateWindow
-        readonly target_id: string | null
+        readonly target_id: AccountId | null
       }
     >`
       with ${opening(domainId, email)}

@@ -1,7 +1,7 @@
 /** Reads an existing transfer, for the commands of its parties and for the mailed link that stops it. */
 import type { PgClient } from "@effect/sql-pg"
 import { Effect } from "effect"
-import type { TransferId } from "../../../schemas/BrandedIds.ts"
+import type { AccountId, TransferId } from "../../../schemas/BrandedIds.ts"
 import { counts } from "./DecisionReads.ts"
 import { loadParts, type Seat, strongest, transferLoad, type WorkspaceSeat } from "./Load.ts"
 
@@ -16,7 +16,7 @@ export const loadForParty = (sql: PgClient.PgClient) => {
   const { seatsIn } = loadParts(sql)
   const transfer = transferLoad(sql)
 
-  return (id: TransferId, callerId: string) =>
+  return (id: TransferId, callerId: AccountId) =>
     Effect.map(
       transfer<{ readonly seats: ReadonlyArray<Seat> | null }>(
         id,
@@ -35,7 +35,7 @@ export const loadForAccept = (sql: PgClient.PgClient) => {
   const { workspaceSeats } = loadParts(sql)
   const transfer = transferLoad(sql)
 
-  return (id: TransferId, callerId: string) =>
+  return (id: TransferId, callerId: AccountId) =>
     Effect.map(
       transfer<{
         readonly seats: ReadonlyArray<WorkspaceSeat> | null

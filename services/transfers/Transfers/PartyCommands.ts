@@ -3,6 +3,7 @@
  * is due, it is written first and the command starts again.
  */
 import { Array, Clock, Effect, Result } from "effect"
+import type { AccountId } from "../../../schemas/BrandedIds.ts"
 import type { AcceptCommand, CancelCommand, DeclineCommand, StopCommand } from "../../../schemas/mail/DomainCommands.ts"
 import { InvalidCredentials } from "../../../schemas/problems/HttpProblems.ts"
 import { DomainLimit, NotPending, TransferNotFound } from "../../../schemas/problems/TransferProblems.ts"
@@ -48,7 +49,7 @@ export const handshake = Effect.fnUntraced(function* (settle: Settling, safetyWi
   const { byId } = rows(reads)
 
   /** The caller; fails if the account was disabled after authentication. */
-  const callerOf = ({ people }: LoadedTransfer, id: string) => {
+  const callerOf = ({ people }: LoadedTransfer, id: AccountId) => {
     const caller = people.get(id)
     return caller?.active ? Effect.succeed(caller) : Effect.fail(new InvalidCredentials())
   }
@@ -152,7 +153,7 @@ export const handshake = Effect.fnUntraced(function* (settle: Settling, safetyWi
   /** The caller's relation to the transfer; a caller on both sides gets the one that the command asks for. */
   const partyOf = (
     { initiatedBy, sourceUserId, targetUserId }: TransferState,
-    accountId: string,
+    accountId: AccountId,
     seat: Seat | null,
     asked: "recipient" | "source",
   ): Party => {

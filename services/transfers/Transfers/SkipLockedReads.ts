@@ -4,6 +4,7 @@
  */
 import type { PgClient } from "@effect/sql-pg"
 import { Effect } from "effect"
+import type { AccountId } from "../../../schemas/BrandedIds.ts"
 import { type Domain, domainColumns, domainOf, type DomainRow } from "./DecisionReads.ts"
 import { rows, type Stored } from "./Rows.ts"
 import type { TransferState } from "./TransferState.ts"
@@ -16,7 +17,7 @@ export interface SkipLockedReads {
   readonly takes: (state: TransferState) => boolean
 }
 
-const seatOf = (accountId: string, workspaceId: string | null) => `${accountId} ${workspaceId}`
+const seatOf = (accountId: AccountId, workspaceId: string | null) => `${accountId} ${workspaceId}`
 
 export const freeRows = (sql: PgClient.PgClient) => {
   const { lockFree } = rows(sql)
@@ -33,7 +34,7 @@ export const freeRows = (sql: PgClient.PgClient) => {
       where id = any(${accepted.map(({ targetOrgId }) => targetOrgId ?? "")}::uuid[]) and not removed
       order by id for share skip locked`
     const wanted = accepted.map(({ targetOrgId, targetUserId }) => ({ account: targetUserId, workspace: targetOrgId }))
-    const seats = yield* sql<{ account_id: string; workspace_id: string }>`
+    const seats = yield* sql<{ account_id: AccountId; workspace_id: string }>`
       select m.account_id::text as account_id, m.workspace_id::text as workspace_id
       from json_to_recordset(${JSON.stringify(wanted)}::json) r(account uuid, workspace uuid)
         join workspace_memberships m on m.account_id = r.account and m.workspace_id = r.workspace

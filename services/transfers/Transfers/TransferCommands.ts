@@ -1,5 +1,5 @@
 /** The commands on a transfer with the facts that their decisions need, and the events that follow. */
-import type { DomainId, TransferId } from "../../../schemas/BrandedIds.ts"
+import type { AccountId, DomainId, TransferId } from "../../../schemas/BrandedIds.ts"
 import type { Blocker } from "../../../schemas/mail/Transfer.ts"
 import type { TransferState } from "./TransferState.ts"
 
@@ -7,13 +7,13 @@ import type { TransferState } from "./TransferState.ts"
 export interface DomainFacts {
   readonly id: DomainId
   readonly name: string
-  readonly accountId: string
+  readonly accountId: AccountId
   readonly workspaceId: string
   readonly verified: boolean
 }
 
 export interface Target {
-  readonly id: string
+  readonly id: AccountId
   readonly email: string
 }
 
@@ -22,7 +22,7 @@ export interface Opening {
   readonly domain: DomainFacts
   /** The owner account's name. */
   readonly sourceLabel: string
-  readonly callerId: string
+  readonly callerId: AccountId
   /** The active account with the address, or null. */
   readonly target: Target | null
   readonly requestWindow: number

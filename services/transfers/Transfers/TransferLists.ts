@@ -5,7 +5,7 @@
  */
 import { Clock, Effect } from "effect"
 import type { Credential } from "../../../schemas/api/CredentialsApi.ts"
-import type { TransferId } from "../../../schemas/BrandedIds.ts"
+import type { AccountId, TransferId } from "../../../schemas/BrandedIds.ts"
 import type { AcceptEligibility } from "../../../schemas/mail/Transfer.ts"
 import { InvalidCredentials } from "../../../schemas/problems/HttpProblems.ts"
 import { Principals, who } from "../../authentication/Principals.ts"
@@ -82,7 +82,7 @@ export const lists = Effect.fnUntraced(function* (
    * the page and the acceptance report an account without a workspace.
    */
   const eligibility = Effect.fn("Transfers.eligibility")(
-    function* (accountId: string): Effect.fn.Return<AcceptEligibility, InvalidCredentials> {
+    function* (accountId: AccountId): Effect.fn.Return<AcceptEligibility, InvalidCredentials> {
       const now = new Date(yield* Clock.currentTimeMillis)
       const come = yield* sql<{ id: TransferId }>`
         with who as (select ${accountId}::uuid as account_id)

@@ -1,6 +1,7 @@
 /**
  * The texts of in-app notices for both sides. They go over the bus, so they contain no note, no address and no name.
  */
+import type { AccountId } from "../../../schemas/BrandedIds.ts"
 import type { Notice } from "../../notifications/Notice.ts"
 import { type DkimRecord, recordOf } from "../DkimKeys.ts"
 import { type Circumstances, parties } from "./Addressees.ts"
@@ -100,10 +101,10 @@ export const noticesOf = (
   state: TransferState,
   event: TransferEvent,
   { ended, key, revoked, silent }: Circumstances,
-  mailed: ReadonlySet<string>,
+  mailed: ReadonlySet<AccountId>,
 ): ReadonlyArray<Notice> => {
   const { severity, source, target, title } = wordings[event](state.domainName)
-  const bodyOf = (accountId: string) =>
+  const bodyOf = (accountId: AccountId) =>
     [
       accountId === state.targetUserId ? target : source,
       ...(ended.has(accountId) ? ["The transfer that was under way has ended."] : []),

@@ -1,6 +1,6 @@
 /** One transfer, as its parties read it. A transition that is due happens first, as it does before a command. */
 import { Clock, Effect } from "effect"
-import type { TransferId } from "../../../schemas/BrandedIds.ts"
+import type { AccountId, TransferId } from "../../../schemas/BrandedIds.ts"
 import { TransferNotFound } from "../../../schemas/problems/TransferProblems.ts"
 import { Database } from "../../platform/database/Database.ts"
 import type { Settling } from "./DueTransition.ts"
@@ -12,7 +12,7 @@ export const transferReading = Effect.fnUntraced(function* (settle: Settling) {
   const { byId } = rows(reads)
 
   /** Whether the account is a party, or belongs to the workspace that the domain was in. */
-  const sees = Effect.fnUntraced(function* (accountId: string, state: TransferState) {
+  const sees = Effect.fnUntraced(function* (accountId: AccountId, state: TransferState) {
     const { initiatedBy, sourceOrgId, sourceUserId, targetUserId } = state
     if ([sourceUserId, initiatedBy, targetUserId].includes(accountId)) return true
     const seats = yield* reads`
@@ -21,7 +21,7 @@ export const transferReading = Effect.fnUntraced(function* (settle: Settling) {
     return seats.length > 0
   }, Effect.orDie)
 
-  return Effect.fn("Transfers.read")(function* (accountId: string, transferId: TransferId) {
+  return Effect.fn("Transfers.read")(function* (accountId: AccountId, transferId: TransferId) {
     const found = (yield* byId(transferId).pipe(Effect.orDie))?.state ?? null
     if (found === null || !(yield* sees(accountId, found))) return yield* new TransferNotFound()
     const moved = yield* settle.ifDue(found)

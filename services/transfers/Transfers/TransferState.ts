@@ -1,5 +1,5 @@
 /** A transfer's state, its timers and its API view. Times are milliseconds since the epoch. */
-import type { DomainId, TransferId } from "../../../schemas/BrandedIds.ts"
+import type { AccountId, DomainId, TransferId } from "../../../schemas/BrandedIds.ts"
 import type { DomainTransfer, TransferStatus } from "../../../schemas/mail/Transfer.ts"
 
 export interface TransferState {
@@ -7,11 +7,11 @@ export interface TransferState {
   readonly domainId: DomainId
   readonly domainName: string
   /** The account that owned the domain at the initiation. */
-  readonly sourceUserId: string
+  readonly sourceUserId: AccountId
   readonly sourceOrgId: string
   readonly sourceLabel: string
-  readonly initiatedBy: string
-  readonly targetUserId: string
+  readonly initiatedBy: AccountId
+  readonly targetUserId: AccountId
   readonly targetEmail: string
   /** The workspace that the recipient chose; null until accepted. */
   readonly targetOrgId: string | null

@@ -18,6 +18,7 @@ import type {
   Initiate,
   Opening,
   Party,
+  Target,
   Tick,
   TransferCommand,
   TransferEvent,
@@ -49,7 +50,7 @@ const become = (state: TransferState, change: Partial<TransferState>, event: Tra
 
 const stay = (state: TransferState): Outcome<never> => Result.succeed({ state, events: [] })
 
-const fresh = (command: Opening, now: number): TransferState => ({
+const fresh = (command: Opening, target: Target, now: number): TransferState => ({
   id: command.id,
   domainId: command.domain.id,
   domainName: command.domain.name,
@@ -57,8 +58,8 @@ const fresh = (command: Opening, now: number): TransferState => ({
   sourceOrgId: command.domain.workspaceId,
   sourceLabel: command.sourceLabel,
   initiatedBy: command.callerId,
-  targetUserId: command.target?.id ?? "",
-  targetEmail: command.target?.email ?? "",
+  targetUserId: target.id,
+  targetEmail: target.email,
   targetOrgId: null,
   status: "pending",
   note: null,
@@ -106,7 +107,7 @@ export const initiate = (
   }
   if (broadcasts.length > 0) return Result.fail(new Problems.BroadcastsInFlight({ blockers: broadcasts }))
   if (scheduledEmails.length > 0) return Result.fail(new Problems.ScheduledEmails({ blockers: scheduledEmails }))
-  return become(fresh(command, now), { note: command.note }, "initiated")
+  return become(fresh(command, target, now), { note: command.note }, "initiated")
 }
 
 /** A forced transfer by a platform administrator, completed at once. */
@@ -122,7 +123,7 @@ export const force = (
       new Problems.OrgAccessLost({ detail: "The recipient does not belong to a workspace: it must join one first." }),
     )
   }
-  return become(fresh(command, now), {
+  return become(fresh(command, target, now), {
     status: "completed",
     forced: true,
     rotateDkim,

@@ -9,6 +9,7 @@
 import type { PgClient } from "@effect/sql-pg"
 import { Clock, Effect, Latch } from "effect"
 import type { SqlError } from "effect/sql"
+import type { AccountId } from "../../../schemas/BrandedIds.ts"
 import { faultPoint } from "../../platform/Failpoints.ts"
 import type { Endpoints } from "../Endpoints.ts"
 import type { Sender } from "../Sender.ts"
@@ -16,7 +17,7 @@ import type { Result } from "../Sender/Task.ts"
 import { type Announcement, claim, claimDue } from "./DeliveryClaims.ts"
 import { AdaptiveBatchSize, restMillis } from "./AdaptiveBatchSize.ts"
 
-type Reserve = (webhookId: string, accountId: string, wanted: number) => number
+type Reserve = (webhookId: string, accountId: AccountId, wanted: number) => number
 
 export interface BacklogClaimsOptions {
   readonly sql: PgClient.PgClient

@@ -11,6 +11,7 @@
 import type { PgClient } from "@effect/sql-pg"
 import { Clock, Effect, Option } from "effect"
 import type { SqlError } from "effect/sql"
+import type { AccountId } from "../../../schemas/BrandedIds.ts"
 import { Ids } from "../../platform/Ids.ts"
 import type { EndpointKey, Endpoints } from "../Endpoints.ts"
 import type { Listeners, Listening } from "../Listeners.ts"
@@ -24,7 +25,7 @@ export const few = 50
 /** A decoded event and the exact body that its receivers get. */
 export interface Accepted {
   readonly sourceId: string
-  readonly accountId: string
+  readonly accountId: AccountId
   readonly event: string
   readonly body: string
 }
@@ -69,7 +70,7 @@ const anyVersion = 0
 const currentAccounts = (
   sql: PgClient.PgClient,
   events: ReadonlyArray<NewEvent>,
-  versions: ReadonlyMap<string, bigint>,
+  versions: ReadonlyMap<AccountId, bigint>,
 ) => {
   const accounts = [...new Set(events.map(({ accountId }) => accountId))]
   return sql`
@@ -140,7 +141,7 @@ export const insertEvents = Effect.fnUntraced(function* (
   sql: PgClient.PgClient,
   events: ReadonlyArray<NewEvent>,
   at: { readonly now: Date; readonly leaseUntil: Date },
-  versions: ReadonlyMap<string, bigint> = new Map(),
+  versions: ReadonlyMap<AccountId, bigint> = new Map(),
 ): Effect.fn.Return<Inserted, SqlError.SqlError> {
   const subscribed = events.flatMap((event, i) => event.deliveries.length === 0 ? [] : [{ event, number: i + 1 }])
   const [row] = yield* sql<InsertedRow>`
@@ -203,7 +204,7 @@ export const insertEvents = Effect.fnUntraced(function* (
 /** Events with the webhooks that subscribe to them; an event that occurs twice is taken once. */
 const withSubscribers = (
   events: ReadonlyArray<Accepted>,
-  listening: ReadonlyMap<string, Listening>,
+  listening: ReadonlyMap<AccountId, Listening>,
 ): ReadonlyArray<{ readonly event: Accepted; readonly by: ReadonlyArray<EndpointKey> }> => {
   const own = new Map<string, { readonly event: Accepted; readonly by: ReadonlyArray<EndpointKey> }>()
   for (const event of events) {
@@ -223,7 +224,7 @@ export interface Acceptor {
   /**
    * Reserves one slot of a webhook; returns whether there was one. If `accept` fails, the caller gives the slots back.
    */
-  readonly reserve: (webhookId: string, accountId: string) => boolean
+  readonly reserve: (webhookId: string, accountId: AccountId) => boolean
   /** Gives one slot back. */
   readonly release: (webhookId: string) => void
   /** The lease of a claim, in milliseconds. */
@@ -235,7 +236,7 @@ const acceptOf = Effect.fnUntraced(function* (
   sql: PgClient.PgClient,
   { endpoints, lease, release, reserve }: Acceptor,
   events: ReadonlyArray<Accepted>,
-  listening: ReadonlyMap<string, Listening>,
+  listening: ReadonlyMap<AccountId, Listening>,
 ): Effect.fn.Return<Acceptance, SqlError.SqlError> {
   const unknown = events.flatMap(({ accountId }, i) => listening.has(accountId) ? [] : [i])
   const own = withSubscribers(events, listening)

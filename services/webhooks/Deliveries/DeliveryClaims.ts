@@ -6,6 +6,7 @@ import type { PgClient } from "@effect/sql-pg"
 import { Clock, Effect } from "effect"
 import type { SqlError } from "effect/sql"
 import type { Statement } from "effect/sql"
+import type { AccountId } from "../../../schemas/BrandedIds.ts"
 import type { Endpoints } from "../Endpoints.ts"
 import type { Reservation } from "../Sender/Backlog.ts"
 import type { Result, Task } from "../Sender/Task.ts"
@@ -21,7 +22,7 @@ export const scanEveryMillis = 1_000
 /** Due deliveries of one webhook, which a dispatcher may try to claim. */
 export interface Announcement {
   readonly webhookId: string
-  readonly accountId: string
+  readonly accountId: AccountId
   readonly deliveryIds: ReadonlyArray<string>
 }
 
@@ -51,7 +52,7 @@ export const inTurns = (due: ReadonlyArray<Announcement>, size: number): Readonl
 interface Claimed {
   readonly delivery_id: string
   readonly webhook_id: string
-  readonly account_id: string
+  readonly account_id: AccountId
   readonly event: string
   readonly body: string
   readonly version: number
@@ -203,7 +204,7 @@ export const announceDue = Effect.fnUntraced(function* (
   const rows = yield* Effect.gen(function* () {
     const queues = yield* lockDueQueues(sql, now, options.queues)
     if (queues.length === 0) return []
-    return yield* sql<{ webhook_id: string; account_id: string; ids: ReadonlyArray<string> | null }>`
+    return yield* sql<{ webhook_id: string; account_id: AccountId; ids: ReadonlyArray<string> | null }>`
       with found as materialized (
         select l.webhook_id,
           array(

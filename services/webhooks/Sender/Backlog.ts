@@ -3,12 +3,13 @@
  * turns, account by account. One without free slots is skipped until its state changes (`woken`), so the cost depends
  * on the number of claims, not on the size of the backlog.
  */
+import type { AccountId } from "../../../schemas/BrandedIds.ts"
 import { Turns } from "./Turns.ts"
 
 /** Slots that were reserved for a backlogged webhook. */
 export interface Reservation {
   readonly webhookId: string
-  readonly accountId: string
+  readonly accountId: AccountId
   readonly count: number
 }
 
@@ -20,7 +21,7 @@ export interface Claimable {
 
 export class Backlog {
   /** The accounts of all backlogged webhooks, by webhook. */
-  private readonly all = new Map<string, string>()
+  private readonly all = new Map<string, AccountId>()
   private readonly turns = new Turns<string>()
   private readonly skipped = new Set<string>()
   private readonly most: number
@@ -39,7 +40,7 @@ export class Backlog {
   }
 
   /** Adds a webhook, unless the maximum is reached. */
-  add(webhookId: string, accountId: string): void {
+  add(webhookId: string, accountId: AccountId): void {
     if (this.all.size >= this.most || this.all.has(webhookId)) return
     this.all.set(webhookId, accountId)
     this.turns.add(accountId, webhookId)

@@ -17,6 +17,7 @@
  * wait in memory until its lease ends. Its `wakeUps` must be slept for and answered by `woken`.
  */
 
+import type { AccountId } from "../../../schemas/BrandedIds.ts"
 import { Backlog, type Claimable, type Reservation } from "./Backlog.ts"
 import { newQueue, type WebhookQueue } from "./WebhookQueue.ts"
 import { laterShare, SenderQueues, type WakeUp } from "./SenderQueues.ts"
@@ -36,7 +37,7 @@ const ahead = 32
 
 interface Slotted {
   readonly webhookId: string
-  readonly accountId: string
+  readonly accountId: AccountId
   readonly host: string
   /** A retry or a replay; first tries are sent before it. */
   readonly later?: boolean
@@ -86,7 +87,7 @@ export class ConcurrencyLimiter<Task extends Slotted> {
   }
 
   /** Reserves up to `wanted` claims; returns how many. Each must be followed by `add` or `drop`. */
-  reserve(webhookId: string, accountId: string, wanted: number): number {
+  reserve(webhookId: string, accountId: AccountId, wanted: number): number {
     const got = Math.min(wanted, this.room(webhookId))
     if (got > 0) {
       this.queueOf(webhookId, accountId).claimed += got
@@ -161,7 +162,7 @@ export class ConcurrencyLimiter<Task extends Slotted> {
   }
 
   /** Marks a webhook with more due deliveries than it could claim. Beyond 20,000 webhooks, the scan finds it again. */
-  markBacklogged(webhookId: string, accountId: string): void {
+  markBacklogged(webhookId: string, accountId: AccountId): void {
     this.backlog.add(webhookId, accountId)
   }
 
@@ -216,7 +217,7 @@ export class ConcurrencyLimiter<Task extends Slotted> {
     if (this.backlog.isSkipped(webhookId) && this.ownClaimable(queue) > 0) this.backlog.woken(webhookId)
   }
 
-  private queueOf(webhookId: string, accountId: string): WebhookQueue<Task> {
+  private queueOf(webhookId: string, accountId: AccountId): WebhookQueue<Task> {
     let queue = this.queues.get(webhookId)
     if (queue === undefined) this.queues.set(webhookId, queue = newQueue(webhookId, accountId, firstWindow))
     return queue

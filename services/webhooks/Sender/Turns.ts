@@ -1,9 +1,11 @@
+import type { AccountId } from "../../../schemas/BrandedIds.ts"
+
 /**
  * A fair queue: accounts take turns, and the items of an account take turns within it. Adding, deleting and taking have
  * a constant cost.
  */
 export class Turns<Item> {
-  private readonly lines = new Map<string, Set<Item>>()
+  private readonly lines = new Map<AccountId, Set<Item>>()
 
   /** Accounts that have an item. */
   get accounts(): number {
@@ -11,13 +13,13 @@ export class Turns<Item> {
   }
 
   /** Adds an item after the others of its account; a new account is added after the other accounts. */
-  add(accountId: string, item: Item): void {
+  add(accountId: AccountId, item: Item): void {
     const line = this.lines.get(accountId)
     if (line === undefined) this.lines.set(accountId, new Set([item]))
     else line.add(item)
   }
 
-  delete(accountId: string, item: Item): void {
+  delete(accountId: AccountId, item: Item): void {
     const line = this.lines.get(accountId)
     if (line?.delete(item) === true && line.size === 0) this.lines.delete(accountId)
   }

@@ -7,6 +7,7 @@
 import type { PgClient } from "@effect/sql-pg"
 import { Effect } from "effect"
 import type { SqlError } from "effect/sql"
+import type { AccountId } from "../../../schemas/BrandedIds.ts"
 import { attemptsOf } from "../Deliveries/Attempts.ts"
 import { lockClaims, lockQueueStates } from "../Deliveries/RowLocks.ts"
 import { dayOf } from "../Deliveries/UuidDay.ts"
@@ -18,7 +19,7 @@ import type { Decision, Next } from "./SettlementDecision.ts"
 export interface SettledRow {
   readonly delivery_id: string
   readonly webhook_id: string
-  readonly account_id: string
+  readonly account_id: AccountId
   readonly next: Exclude<Next, "delivered">
 }
 

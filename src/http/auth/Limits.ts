@@ -4,6 +4,7 @@
  */
 import { Context, Effect, Layer } from "effect"
 import type { HttpServerRequest } from "effect/http"
+import type { AccountId } from "../../../schemas/BrandedIds.ts"
 import { type Credential } from "../../../schemas/api/CredentialsApi.ts"
 import { type InvalidCredentials, RateLimited } from "../../../schemas/problems/HttpProblems.ts"
 import { Principals } from "../../../services/authentication/Principals.ts"
@@ -62,7 +63,7 @@ const maxRemembered = 10_000
 /** The limits of the mail API. */
 export interface Accounts {
   /** Counts a request of an account; returns the refusal beyond the limit. */
-  readonly count: (accountId: string, request: Request) => Refusal
+  readonly count: (accountId: AccountId, request: Request) => Refusal
   /** `count` for a credential that is not checked yet: the read's own statement checks it. */
   readonly countFor: (credential: Credential["Service"], request: Request) => Refusal<InvalidCredentials>
   /** Call where the credential was refused: its account is not charged for it again. */
@@ -89,7 +90,7 @@ export class AccountLimits
         const spend = counting("mail", yield* RateLimits, rates)
         // A key belongs to one account for good, so this map is never out of date. It only decides which account is
         // charged.
-        const remembered = new BoundedMap<string, string>(maxRemembered)
+        const remembered = new BoundedMap<string, AccountId>(maxRemembered)
         yield* counted("accounts of keys", () => remembered.size)
         const again = new WeakSet<object>()
         const nameOf = (hash: Uint8Array) => String.fromCharCode(...hash)
@@ -104,7 +105,7 @@ export class AccountLimits
           return accountId
         })
 
-        const count = (accountId: string, request: Request) =>
+        const count = (accountId: AccountId, request: Request) =>
           again.has(request.source) ? Effect.succeed(undefined) : spend(`account:${accountId}`, request)
 
         return {

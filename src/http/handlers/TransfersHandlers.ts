@@ -3,13 +3,13 @@ import { Clock, Effect } from "effect"
 import { HttpServerResponse } from "effect/http"
 import { HttpApi, HttpApiBuilder } from "effect/http-api"
 import { Credential, Principal } from "../../../schemas/api/CredentialsApi.ts"
-import { DomainId, TransferId } from "../../../schemas/BrandedIds.ts"
+import type { TransferId } from "../../../schemas/BrandedIds.ts"
 import { TransfersApi } from "../../../schemas/api/TransfersApi.ts"
 import { Accept, Force, Initiate } from "../../../schemas/mail/DomainCommands.ts"
 import { Forbidden } from "../../../schemas/problems/HttpProblems.ts"
 import { InsufficientUserAuthentication } from "../../../schemas/problems/IdentityProblems.ts"
 import { TransferNotFound } from "../../../schemas/problems/TransferProblems.ts"
-import { isUuid } from "../../../schemas/Wire.ts"
+import { isUuid, lowerCased } from "../../../schemas/Wire.ts"
 import { Ids } from "../../../services/platform/Ids.ts"
 import { type Located, type Named, Transfers } from "../../../services/transfers/Transfers.ts"
 import { domainMailbox } from "../../actors/DomainMailbox.ts"
@@ -21,9 +21,8 @@ const json = (body: string) => HttpServerResponse.text(body, { contentType: "app
 /** How old an administrator's sign-in may be, in seconds (docs/api/mail.md). */
 const maxAge = 300
 
-/** The id as the database spells it. */
-const idOf = <Id extends string>(ids: { readonly make: (text: string) => Id }, id: Id) =>
-  isUuid(id) ? Effect.succeed(ids.make(id.toLowerCase())) : Effect.fail(new TransferNotFound())
+const idOf = <Id extends string>(id: Id) =>
+  isUuid(id) ? Effect.succeed(lowerCased(id)) : Effect.fail(new TransferNotFound())
 
 const command = Effect.gen(function* () {
   return { commandId: yield* (yield* Ids).next }
@@ -54,7 +53,7 @@ export const transfers = HttpApiBuilder.group(
     const locate = Effect.fnUntraced(function* (...named: Named) {
       return (yield* service.locate(...named)) ?? (yield* new TransferNotFound())
     })
-    const locateById = (id: TransferId) => Effect.flatMap(idOf(TransferId, id), (own) => locate("id", own))
+    const locateById = (id: TransferId) => Effect.flatMap(idOf(id), (own) => locate("id", own))
 
     const accept = Effect.fnUntraced(
       function* ({ domainId, transferId }: Located, byToken: boolean, payload: typeof Accept.body.schema.Type) {
@@ -65,7 +64,7 @@ export const transfers = HttpApiBuilder.group(
 
     return handlers.handleAll({
       initiateTransfer: Effect.fnUntraced(function* ({ params, payload }) {
-        const domainId = yield* idOf(DomainId, params.domain_id)
+        const domainId = yield* idOf(params.domain_id)
         return yield* mailbox.initiate({ ...(yield* byCaller), ...Initiate.body.read(payload), domainId })
       }),
       listIncomingTransfers: Effect.fnUntraced(function* () {
@@ -75,13 +74,13 @@ export const transfers = HttpApiBuilder.group(
         return json(yield* service.outgoing(yield* Credential))
       }),
       getDomainDkim: Effect.fnUntraced(function* ({ params }) {
-        return yield* service.dkim((yield* Principal).accountId, yield* idOf(DomainId, params.domain_id))
+        return yield* service.dkim((yield* Principal).accountId, yield* idOf(params.domain_id))
       }),
       acceptEligibility: Effect.fnUntraced(function* () {
         return yield* service.eligibility((yield* Principal).accountId)
       }),
       getTransfer: Effect.fnUntraced(function* ({ params }) {
-        return yield* service.read((yield* Principal).accountId, yield* idOf(TransferId, params.transfer_id))
+        return yield* service.read((yield* Principal).accountId, yield* idOf(params.transfer_id))
       }),
       acceptTransfer: ({ params, payload }) =>
         Effect.flatMap(locate("accept", params.token), (located) => accept(located, true, payload)),
@@ -101,7 +100,7 @@ export const transfers = HttpApiBuilder.group(
       }),
       forceTransfer: Effect.fnUntraced(function* ({ params, payload }) {
         yield* administrator
-        const domainId = yield* idOf(DomainId, params.domain_id)
+        const domainId = yield* idOf(params.domain_id)
         return yield* mailbox.force({ ...(yield* byCaller), ...Force.body.read(payload), domainId })
       }),
     })

@@ -5,6 +5,7 @@
  */
 import { Clock, Effect, Layer } from "effect"
 import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
+import type { AccountId } from "../../../schemas/BrandedIds.ts"
 import { sessionCookie } from "../../../schemas/api/CredentialsApi.ts"
 import type { DomainTransfer } from "../../../schemas/mail/Transfer.ts"
 import { DependencyUnavailable } from "../../../schemas/problems/HttpProblems.ts"
@@ -112,7 +113,7 @@ const make = Effect.fnUntraced(function* (options: TransferPagesOptions) {
       token,
     })
 
-  const wrongAccount = Effect.fnUntraced(function* (accountId: string, { token, transfer }: Seen, status: number) {
+  const wrongAccount = Effect.fnUntraced(function* (accountId: AccountId, { token, transfer }: Seen, status: number) {
     const [signedIn, meant] = [masked(yield* workspaces.addressOf(accountId)), masked(transfer.target_email)]
     return yield* askToSignIn(options, {
       title: "This offer is for another account",
@@ -150,7 +151,7 @@ const make = Effect.fnUntraced(function* (options: TransferPagesOptions) {
   }
   const overtaken = (link: Link) => look(link, 409, () => away)
 
-  const declineAs = Effect.fnUntraced(function* (accountId: string, seen: Seen) {
+  const declineAs = Effect.fnUntraced(function* (accountId: AccountId, seen: Seen) {
     const command = { commandId: yield* ids.next, accountId, transferId: seen.transfer.id }
     return yield* mailbox.decline(seen.transfer.domain_id, command).pipe(
       Effect.as(declined),
@@ -163,7 +164,7 @@ const make = Effect.fnUntraced(function* (options: TransferPagesOptions) {
     )
   })
 
-  const acceptAs = Effect.fnUntraced(function* (accountId: string, seen: Seen, fields: URLSearchParams) {
+  const acceptAs = Effect.fnUntraced(function* (accountId: AccountId, seen: Seen, fields: URLSearchParams) {
     const command = {
       commandId: yield* ids.next,
       accountId,
@@ -188,7 +189,7 @@ const make = Effect.fnUntraced(function* (options: TransferPagesOptions) {
     )
   })
 
-  const answerAs = Effect.fnUntraced(function* (accountId: string, seen: Seen) {
+  const answerAs = Effect.fnUntraced(function* (accountId: AccountId, seen: Seen) {
     const fields = new URLSearchParams(yield* readText(yield* HttpServerRequest.HttpServerRequest))
     return yield* fields.get("answer") === "decline" ? declineAs(accountId, seen) : acceptAs(accountId, seen, fields)
   })

@@ -2,6 +2,7 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Result, Schema } from "effect"
 import { TestClock } from "effect/testing"
 import { createHash, randomUUID } from "node:crypto"
+import type { AccountId } from "../../../schemas/BrandedIds.ts"
 import type { Principal } from "../../../schemas/api/CredentialsApi.ts"
 import { apiKeyLimits, type Plan } from "../../../schemas/mail/MailAccount.ts"
 import { ApiKeyView, CreatedApiKey } from "../../../schemas/mail/ApiKey.ts"
@@ -21,7 +22,7 @@ const services = ApiKeys.layer.pipe(
   Layer.provideMerge(ground),
 )
 
-const principalOf = (accountId: string, plan: Plan): Principal["Service"] => ({
+const principalOf = (accountId: AccountId, plan: Plan): Principal["Service"] => ({
   accountId,
   plan,
   platformAdmin: false,

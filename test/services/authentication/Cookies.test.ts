@@ -4,6 +4,7 @@ import { TestClock } from "effect/testing"
 import { exportJWK, exportSPKI, generateKeyPair, type JWTPayload, SignJWT, UnsecuredJWT } from "jose"
 import { createServer } from "node:http"
 import type { AddressInfo } from "node:net"
+import { AccountId } from "../../../schemas/BrandedIds.ts"
 import { Cookies } from "../../../services/authentication/Cookies.ts"
 import { fetchedKeys, fixedKeys, keysAt } from "../../../services/platform/security/KeySets.ts"
 import { Outbound } from "../../../services/platform/Outbound.ts"
@@ -37,7 +38,10 @@ for (const alg of ["ES256", "RS256", "EdDSA"]) {
       yield* at
       const key = yield* Effect.promise(() => pair(alg, "k1"))
       const layer = Cookies.layer([{ issuer, keys: fixedKeys({ keys: [key.jwk] }) }])
-      assert.deepStrictEqual(yield* verifying(yield* sign(key, good), layer), { accountId: sub, authTime: now - 5 })
+      assert.deepStrictEqual(yield* verifying(yield* sign(key, good), layer), {
+        accountId: AccountId.make(sub),
+        authTime: now - 5,
+      })
       const silent = yield* verifying(
         yield* sign(key, { ...without("auth_time"), aud: ["mail"] }, { typ: "JWT" }),
         layer,

@@ -2,6 +2,7 @@
 import { assert, describe, it, layer } from "@effect/vitest"
 import { Clock, Effect, Layer } from "effect"
 import { TestClock } from "effect/testing"
+import { AccountId } from "../../../schemas/BrandedIds.ts"
 import { KeyUses } from "../../../services/authentication/KeyUses.ts"
 import { ApiKeys } from "../../../services/accounts/ApiKeys.ts"
 import { Principals, type Sent } from "../../../services/authentication/Principals.ts"
@@ -38,7 +39,7 @@ const greeted = ({ said }: { readonly said: { readonly text: string } }) => said
 const decoder = new TextDecoder()
 
 /** A stream whose client reads everything, and the text sent so far. */
-const opened = Effect.fnUntraced(function* (accountId: string, sent: Sent, lastEventId?: string) {
+const opened = Effect.fnUntraced(function* (accountId: AccountId, sent: Sent, lastEventId?: string) {
   const credential = (yield* Principals).present(sent)
   const outlet = yield* (yield* Live).open({ accountId, credential, lastEventId })
   const clock = yield* Clock.Clock
@@ -55,7 +56,7 @@ const opened = Effect.fnUntraced(function* (accountId: string, sent: Sent, lastE
   return { said, ended: () => ended, leave: () => outlet.gone() }
 })
 
-const cookieOf = Effect.fnUntraced(function* (accountId: string) {
+const cookieOf = Effect.fnUntraced(function* (accountId: AccountId) {
   const { cookie } = yield* signedIn(accountId)
   return { authorization: undefined, cookie: cookie.slice("mail_session=".length) }
 })
@@ -129,7 +130,13 @@ describe("the outlet of a live stream", () => {
   const made = () => {
     const time = { now: 0 }
     const seen = { left: 0, taken: 0, ended: [] as Array<boolean>, wants: Infinity }
-    const outlet = new LiveClient({ now: () => time.now, left: () => void seen.left++ }, "a", nobody, null, 0)
+    const outlet = new LiveClient(
+      { now: () => time.now, left: () => void seen.left++ },
+      AccountId.make("a"),
+      nobody,
+      null,
+      0,
+    )
     const attach = () =>
       outlet.attach({
         write: (bytes) => {

@@ -1,6 +1,7 @@
 /** Fixture of notification tests: every service of the domain, over this file's database and broker account. */
 import { Effect, Layer } from "effect"
 import { randomUUID } from "node:crypto"
+import { AccountId } from "../../../schemas/BrandedIds.ts"
 import { Cookies } from "../../../services/authentication/Cookies.ts"
 import { KeyUses } from "../../../services/authentication/KeyUses.ts"
 import { Principals } from "../../../services/authentication/Principals.ts"
@@ -23,7 +24,7 @@ export const fixture = Layer.mergeAll(Inbox.layer, Preferences.layer).pipe(
 
 /** Makes an active account through the directory. */
 export const newAccount = Effect.fnUntraced(function* (fields: object = {}) {
-  const id = randomUUID()
+  const id = AccountId.make(randomUUID())
   const account = { kind: "account", id, version: 1, email: `${id}@example.com`, name: "Test", plan: "free" }
   yield* (yield* Directory).apply([
     JSON.stringify({ ...account, platform_admin: false, status: "active", ...fields }),
@@ -31,7 +32,7 @@ export const newAccount = Effect.fnUntraced(function* (fields: object = {}) {
   return id
 })
 
-export const notice = (accountId: string, fields: Partial<Notice> = {}): Notice => ({
+export const notice = (accountId: AccountId, fields: Partial<Notice> = {}): Notice => ({
   accountId,
   category: "team",
   severity: "info",
@@ -47,17 +48,17 @@ export const announce = Effect.fnUntraced(function* (...notices: ReadonlyArray<N
   yield* sql.withTransaction((yield* Notifications).announce(...notices))
 })
 
-export const session = (accountId: string) => ({ via: "cookie", accountId, authTime: null }) as const
+export const session = (accountId: AccountId) => ({ via: "cookie", accountId, authTime: null }) as const
 
 export const list = Effect.fnUntraced(
-  function* (accountId: string, request: Partial<ListRequest> = {}) {
+  function* (accountId: AccountId, request: Partial<ListRequest> = {}) {
     const body = yield* (yield* Inbox).list(session(accountId), { unread: false, ...request })
     return JSON.parse(body) as NotificationList
   },
 )
 
 /** Total and unread as the rows give them, to compare with the inbox's counts. */
-export const counted = Effect.fnUntraced(function* (accountId: string) {
+export const counted = Effect.fnUntraced(function* (accountId: AccountId) {
   const { sql } = yield* Database
   const [row] = yield* sql<{ total: number; unread: number }>`
     select count(*)::int as total, (count(*) filter (where read_at is null))::int as unread

@@ -1,6 +1,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { randomUUID } from "node:crypto"
+import { AccountId } from "../../../schemas/BrandedIds.ts"
 import { notificationSubject } from "../../../schemas/bus/NotificationMessage.ts"
 import { Directory } from "../../../services/directory/Directory.ts"
 import { NotificationIntake } from "../../../services/notifications/NotificationIntake.ts"
@@ -94,7 +95,7 @@ layer(services)("NotificationIntake", (it) => {
   it.effect("a message for an unknown account waits for it for seven days", () =>
     Effect.gen(function* () {
       const intake = yield* NotificationIntake
-      const [late, never] = [randomUUID(), randomUUID()]
+      const [late, never] = [AccountId.make(randomUUID()), randomUUID()]
       const waiting = [incoming(message(late)), incoming(message(never))]
       yield* intake.take(waiting)
       yield* intake.take(waiting)

@@ -2,6 +2,7 @@ import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
 import { randomUUID } from "node:crypto"
+import type { AccountId } from "../../../schemas/BrandedIds.ts"
 import type { NotificationList } from "../../../schemas/mail/Notification.ts"
 import { Inbox, type ListRequest } from "../../../services/notifications/Inbox.ts"
 import { Preferences } from "../../../services/notifications/Preferences.ts"
@@ -10,7 +11,7 @@ import { rowsRead } from "../../support/RowsRead.ts"
 import { announce, fixture, list, newAccount, notice, session } from "./NotificationFixture.ts"
 
 /** The ids of each page, from the first to the one that says that none follows. */
-const walk = Effect.fnUntraced(function* (accountId: string, request: Partial<ListRequest>) {
+const walk = Effect.fnUntraced(function* (accountId: AccountId, request: Partial<ListRequest>) {
   const pages: Array<ReadonlyArray<string>> = []
   let after: string | null | undefined
   do {
@@ -22,7 +23,7 @@ const walk = Effect.fnUntraced(function* (accountId: string, request: Partial<Li
   return pages
 })
 
-const idsOf = (accountId: string, request: Partial<ListRequest> = {}) =>
+const idsOf = (accountId: AccountId, request: Partial<ListRequest> = {}) =>
   Effect.map(list(accountId, { limit: 200, ...request }), ({ items }) => items.map(({ id }) => id))
 
 layer(fixture)("the pages of an inbox", (it) => {

@@ -1,23 +1,24 @@
 import { assert, layer } from "@effect/vitest"
 import { Clock, Effect } from "effect"
 import { TestClock } from "effect/testing"
+import type { AccountId } from "../../../schemas/BrandedIds.ts"
 import { Inbox } from "../../../services/notifications/Inbox.ts"
 import { Preferences } from "../../../services/notifications/Preferences.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { announce, counted, fixture, list, newAccount, notice } from "./NotificationFixture.ts"
 
-const mailsTo = Effect.fnUntraced(function* (accountId: string) {
+const mailsTo = Effect.fnUntraced(function* (accountId: AccountId) {
   const { sql } = yield* Database
   return yield* sql<{ kind: string; args: Record<string, string> }>`
     select kind, args from mails where recipient = ${`${accountId}@example.com`} order by created_at, id`
 })
 
-const slackOf = Effect.fnUntraced(function* (accountId: string) {
+const slackOf = Effect.fnUntraced(function* (accountId: AccountId) {
   const { sql } = yield* Database
   return yield* sql<{ title: string }>`select title from slack_messages where account_id = ${accountId}::uuid`
 })
 
-const saidOnTheBus = Effect.fnUntraced(function* (accountId: string) {
+const saidOnTheBus = Effect.fnUntraced(function* (accountId: AccountId) {
   const { sql } = yield* Database
   return yield* sql<{ subject: string; payload: string }>`
     select subject, payload from outbox where subject like ${`notifications.v1.${accountId}.%`} order by id`

@@ -7,6 +7,7 @@ import { assert, layer } from "@effect/vitest"
 import { Context, Deferred, Effect, Layer, Queue } from "effect"
 import * as fc from "fast-check"
 import { randomUUID } from "node:crypto"
+import { AccountId } from "../../../schemas/BrandedIds.ts"
 import { InvalidCredentials } from "../../../schemas/problems/HttpProblems.ts"
 import { Inbox } from "../../../services/notifications/Inbox.ts"
 import { Live } from "../../../services/notifications/Live.ts"
@@ -76,7 +77,7 @@ const eventsIn = (bytes: Uint8Array): ReadonlyArray<Told> => {
   })
 }
 
-const happen = Effect.fnUntraced(function* (me: string, changes: ReadonlyArray<Change>) {
+const happen = Effect.fnUntraced(function* (me: AccountId, changes: ReadonlyArray<Change>) {
   const inbox = yield* Inbox
   for (const change of changes) {
     if (change._tag === "readAll") yield* inbox.readAll(me)
@@ -189,7 +190,7 @@ layer(services, { excludeTestServices: true })("a stream that is cut", (it) => {
       Effect.gen(function* () {
         const { owner } = yield* Database
         const { open } = yield* Live
-        const accounts = Array.from({ length: 1_000 }, () => randomUUID())
+        const accounts = Array.from({ length: 1_000 }, () => AccountId.make(randomUUID()))
         yield* owner`insert into inboxes (account_id, epoch, version, total, unread)
           select id, 'abc', 1, 1, 1 from unnest(${accounts}::uuid[]) id`
         yield* owner`insert into notifications (id, account_id, shown, version, category, severity, title, body, href,

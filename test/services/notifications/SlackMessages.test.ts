@@ -2,6 +2,7 @@ import { assert, layer } from "@effect/vitest"
 import { Clock, Deferred, Effect, Fiber, Layer } from "effect"
 import { TestClock } from "effect/testing"
 import type { IncomingMessage, ServerResponse } from "node:http"
+import type { AccountId } from "../../../schemas/BrandedIds.ts"
 import { Directory } from "../../../services/directory/Directory.ts"
 import { Preferences } from "../../../services/notifications/Preferences.ts"
 import { slackBody, SlackMessages } from "../../../services/notifications/SlackMessages.ts"
@@ -45,14 +46,14 @@ const listener = Effect.fnUntraced(function* (url: string) {
   return id
 })
 
-const stateOf = Effect.fnUntraced(function* (accountId: string) {
+const stateOf = Effect.fnUntraced(function* (accountId: AccountId) {
   const { sql } = yield* Database
   const rows = yield* sql<{ state: string; attempts: number; last_error: string | null }>`
     select state, attempts, last_error from slack_messages where account_id = ${accountId}::uuid order by id`
   return rows.map(({ attempts, last_error, state }) => [state, attempts, last_error])
 })
 
-const alert = (accountId: string, fields = {}) => notice(accountId, { category: "alerts", ...fields })
+const alert = (accountId: AccountId, fields = {}) => notice(accountId, { category: "alerts", ...fields })
 
 layer(services, { excludeTestServices: true })("the channel slack", (it) => {
   it.effect("messages go to each account's own Slack webhook, and a broken one delays no other", () =>

@@ -1,6 +1,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Schema } from "effect"
 import { randomUUID } from "node:crypto"
+import { AccountId } from "../../../schemas/BrandedIds.ts"
 import { DeadLetterPage } from "../../../schemas/identity/DeadLetterView.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { floorOf } from "../../../services/platform/Ids.ts"
@@ -45,7 +46,7 @@ layer(management(), { excludeTestServices: true, timeout: "2 minutes" })("Dead l
       assert.deepStrictEqual(idsOf(first), [lost, letters[0]])
       assert.deepStrictEqual(first.items.map((item) => item.webhook_deleted), [true, false])
       assert.deepInclude(first.items[1], {
-        account_id: uuid(1),
+        account_id: AccountId.make(uuid(1)),
         webhook_id: one,
         event_type: "email.sent",
         response_status: 503,
@@ -144,7 +145,7 @@ layer(management(), { excludeTestServices: true, timeout: "2 minutes" })("Dead l
       yield* owner`update dead_letters set account_id = ${uuid(8)}::uuid where webhook_id = ${one}::uuid`
       yield* owner`vacuum analyze dead_letters`
       const letters = yield* DeadLetters
-      for (const filter of [{}, { webhookId: few }, { accountId: uuid(7) }]) {
+      for (const filter of [{}, { webhookId: few }, { accountId: AccountId.make(uuid(7)) }]) {
         const [rows] = yield* rowsRead(sql, letters.list(filter, 10))
         assert.isAtMost(rows.get("dead_letters") ?? 0, 60, JSON.stringify(filter))
       }

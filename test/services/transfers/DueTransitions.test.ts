@@ -5,7 +5,7 @@ import { assert, layer } from "@effect/vitest"
 import { Deferred, Effect, Fiber } from "effect"
 import { TestClock } from "effect/testing"
 import { randomUUID } from "node:crypto"
-import { TransferId } from "../../../schemas/BrandedIds.ts"
+import { type AccountId, TransferId } from "../../../schemas/BrandedIds.ts"
 import type { DomainTransfer } from "../../../schemas/mail/Transfer.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { Transfers } from "../../../services/transfers/Transfers.ts"
@@ -34,7 +34,7 @@ interface Case {
   readonly bob: Person
 }
 
-const credential = (domainId: string, accountId: string) =>
+const credential = (domainId: string, accountId: AccountId) =>
   feed({ kind: "smtp_credential", id: randomUUID(), domain_id: domainId, account_id: accountId, username: "u" })
 
 const offered = Effect.gen(function* () {

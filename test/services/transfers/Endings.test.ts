@@ -2,7 +2,7 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, Schema } from "effect"
 import { TestClock } from "effect/testing"
 import { randomUUID } from "node:crypto"
-import { DomainId, type TransferId } from "../../../schemas/BrandedIds.ts"
+import { type AccountId, DomainId, type TransferId } from "../../../schemas/BrandedIds.ts"
 import { DomainTransfer } from "../../../schemas/mail/Transfer.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { Transfers } from "../../../services/transfers/Transfers.ts"
@@ -30,7 +30,7 @@ import {
 
 const decodeList = Schema.decodeUnknownSync(Schema.fromJsonString(Schema.Array(DomainTransfer)))
 
-const outgoing = Effect.fnUntraced(function* (accountId: string) {
+const outgoing = Effect.fnUntraced(function* (accountId: AccountId) {
   return decodeList(yield* (yield* Transfers).outgoing(session(accountId)))
 })
 const stop = Effect.fnUntraced(function* (transferId: TransferId) {

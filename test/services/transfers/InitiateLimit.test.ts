@@ -5,7 +5,7 @@ import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
 import { randomUUID } from "node:crypto"
-import { DomainId } from "../../../schemas/BrandedIds.ts"
+import { type AccountId, DomainId } from "../../../schemas/BrandedIds.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { Transfers } from "../../../services/transfers/Transfers.ts"
 import { codeOf, command, domain, fixture, offer, person, seat, timed } from "./TransferFixture.ts"
@@ -21,7 +21,7 @@ layer(fixture({ initiateLimit: 5 }), { excludeTestServices: true, timeout: "2 mi
       const [alice, bob, member] = [yield* person(), yield* person(), yield* person()]
       yield* seat(alice.workspaceId, member.id, "member")
       const domainId = yield* domain(alice)
-      const code = (who: string, to: string, id = domainId) => codeOf(offer(who, id, to))
+      const code = (who: AccountId, to: string, id = domainId) => codeOf(offer(who, id, to))
       for (let i = 0; i < 10; i++) {
         assert.strictEqual(yield* code(alice.id, bob.email, DomainId.make(randomUUID())), "not_found")
         assert.strictEqual(yield* code(bob.id, bob.email), "not_found")

@@ -2,7 +2,7 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, Schema } from "effect"
 import { TestClock } from "effect/testing"
 import { randomUUID } from "node:crypto"
-import { DomainId, TransferId } from "../../../schemas/BrandedIds.ts"
+import { type AccountId, DomainId, TransferId } from "../../../schemas/BrandedIds.ts"
 import { DomainTransfer } from "../../../schemas/mail/Transfer.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { Transfers } from "../../../services/transfers/Transfers.ts"
@@ -25,13 +25,13 @@ import {
 
 const decodeList = Schema.decodeUnknownSync(Schema.fromJsonString(Schema.Array(DomainTransfer)))
 
-const incoming = Effect.fnUntraced(function* (accountId: string) {
+const incoming = Effect.fnUntraced(function* (accountId: AccountId) {
   return decodeList(yield* (yield* Transfers).incoming(session(accountId)))
 })
-const cancel = Effect.fnUntraced(function* (accountId: string, transferId: TransferId) {
+const cancel = Effect.fnUntraced(function* (accountId: AccountId, transferId: TransferId) {
   return yield* (yield* Transfers).cancel({ ...command(), accountId, transferId })
 })
-const decline = Effect.fnUntraced(function* (accountId: string, transferId: TransferId) {
+const decline = Effect.fnUntraced(function* (accountId: AccountId, transferId: TransferId) {
   return yield* (yield* Transfers).decline({ ...command(), accountId, transferId })
 })
 
@@ -45,7 +45,7 @@ layer(fixture(), { excludeTestServices: true, timeout: "2 minutes" })("refusals"
       const gone = yield* person({ status: "disabled" })
       const unverified = { verified_at: null }
       const domainId = yield* domain(alice, unverified)
-      const code = (who: string, to: string, id = domainId) => codeOf(offer(who, id, to))
+      const code = (who: AccountId, to: string, id = domainId) => codeOf(offer(who, id, to))
       assert.strictEqual(yield* code(alice.id, bob.email, DomainId.make(randomUUID())), "not_found")
       assert.strictEqual(yield* code(eve.id, bob.email), "not_found")
       assert.strictEqual(yield* code(member.id, bob.email), "forbidden")

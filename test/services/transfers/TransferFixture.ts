@@ -3,7 +3,7 @@ import { assert } from "@effect/vitest"
 import { Effect, Layer, Redacted } from "effect"
 import { TestClock } from "effect/testing"
 import { randomUUID } from "node:crypto"
-import { DomainId, type TransferId } from "../../../schemas/BrandedIds.ts"
+import { AccountId, DomainId, type TransferId } from "../../../schemas/BrandedIds.ts"
 import type { Plan, WorkspaceRole } from "../../../schemas/mail/MailAccount.ts"
 import { Cookies } from "../../../services/authentication/Cookies.ts"
 import { KeyUses } from "../../../services/authentication/KeyUses.ts"
@@ -71,7 +71,7 @@ export const feed = Effect.fnUntraced(function* (...lines: ReadonlyArray<Record<
 })
 
 export interface Person {
-  readonly id: string
+  readonly id: AccountId
   readonly email: string
   /** The account's own workspace, its oldest. */
   readonly workspaceId: string
@@ -88,7 +88,7 @@ export const accountLine = (id: string, fields: { readonly plan?: Plan; readonly
   ...fields,
 })
 
-export const seatLine = (id: string, workspaceId: string, accountId: string, role: WorkspaceRole) => ({
+export const seatLine = (id: string, workspaceId: string, accountId: AccountId, role: WorkspaceRole) => ({
   kind: "workspace_membership",
   id,
   workspace_id: workspaceId,
@@ -99,7 +99,7 @@ export const seatLine = (id: string, workspaceId: string, accountId: string, rol
 /** Creates an active account with its own workspace. */
 export const person = Effect.fnUntraced(
   function* (fields: { readonly plan?: Plan; readonly [field: string]: unknown } = {}) {
-    const id = randomUUID()
+    const id = AccountId.make(randomUUID())
     const workspaceId = randomUUID()
     yield* feed(
       accountLine(id, fields),
@@ -128,7 +128,7 @@ export const domain = Effect.fnUntraced(function* (owner: Person, fields: Record
   return id
 })
 
-export const seat = Effect.fnUntraced(function* (workspaceId: string, accountId: string, role: WorkspaceRole) {
+export const seat = Effect.fnUntraced(function* (workspaceId: string, accountId: AccountId, role: WorkspaceRole) {
   const id = randomUUID()
   yield* feed(seatLine(id, workspaceId, accountId, role))
   return id
@@ -138,14 +138,14 @@ export const command = () => ({ commandId: randomUUID() })
 
 /** Offers a domain. */
 export const offer = Effect.fnUntraced(
-  function* (from: string, domainId: DomainId, to: string, note: string | null = null) {
+  function* (from: AccountId, domainId: DomainId, to: string, note: string | null = null) {
     const transfers = yield* Transfers
     return yield* transfers.initiate({ ...command(), accountId: from, domainId, targetEmail: to, note })
   },
 )
 
 export const accept = Effect.fnUntraced(function* (
-  accountId: string,
+  accountId: AccountId,
   transferId: TransferId,
   how: { readonly byToken?: boolean; readonly orgId?: string | null; readonly rotateDkim?: boolean } = {},
 ) {
@@ -157,7 +157,7 @@ export const stop = Effect.fnUntraced(function* (transferId: TransferId) {
   return yield* (yield* Transfers).stop({ ...command(), transferId })
 })
 
-export const force = Effect.fnUntraced(function* (admin: string, domainId: DomainId, to: string, rotateDkim = true) {
+export const force = Effect.fnUntraced(function* (admin: AccountId, domainId: DomainId, to: string, rotateDkim = true) {
   return yield* (yield* Transfers).force({ ...command(), accountId: admin, domainId, targetEmail: to, rotateDkim })
 })
 
@@ -208,4 +208,4 @@ export const published = Effect.fnUntraced(function* (domainId: string) {
   return rows.map(({ payload, seq, subject }) => ({ status: subject.split(".").at(-1)!, seq, payload }))
 })
 
-export const session = (accountId: string) => ({ via: "cookie", accountId, authTime: null }) as const
+export const session = (accountId: AccountId) => ({ via: "cookie", accountId, authTime: null }) as const

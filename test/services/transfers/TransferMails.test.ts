@@ -2,6 +2,7 @@ import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
 import { randomUUID } from "node:crypto"
+import type { AccountId } from "../../../schemas/BrandedIds.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { transferMailKinds, transferTemplates } from "../../../services/transfers/TransferMails.ts"
 import { day } from "../../support/Fixtures.ts"
@@ -22,7 +23,7 @@ const letters = Effect.fnUntraced(function* (transferId: string) {
 })
 
 /** The texts of an account's in-app notices about a transfer, oldest first. */
-const noticed = Effect.fnUntraced(function* (transferId: string, accountId: string) {
+const noticed = Effect.fnUntraced(function* (transferId: string, accountId: AccountId) {
   const { sql } = yield* Database
   const rows = yield* sql<{ body: string }>`
     select body from notifications

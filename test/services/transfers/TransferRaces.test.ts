@@ -3,7 +3,7 @@ import { assert, layer } from "@effect/vitest"
 import { Deferred, Effect, Fiber } from "effect"
 import { TestClock } from "effect/testing"
 import { randomUUID } from "node:crypto"
-import type { TransferId } from "../../../schemas/BrandedIds.ts"
+import type { AccountId, TransferId } from "../../../schemas/BrandedIds.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { Transfers } from "../../../services/transfers/Transfers.ts"
 import { day } from "../../support/Fixtures.ts"
@@ -34,7 +34,7 @@ const tally = (codes: ReadonlyArray<string>) => {
 const together = <A, E, R>(effects: ReadonlyArray<Effect.Effect<A, E, R>>) =>
   Effect.all(effects, { concurrency: "unbounded" })
 
-const cancel = Effect.fnUntraced(function* (accountId: string, transferId: TransferId) {
+const cancel = Effect.fnUntraced(function* (accountId: AccountId, transferId: TransferId) {
   return yield* (yield* Transfers).cancel({ ...command(), accountId, transferId })
 })
 

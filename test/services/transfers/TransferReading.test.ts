@@ -2,7 +2,7 @@ import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
 import { randomUUID } from "node:crypto"
-import { TransferId } from "../../../schemas/BrandedIds.ts"
+import { type AccountId, TransferId } from "../../../schemas/BrandedIds.ts"
 import { Transfers } from "../../../services/transfers/Transfers.ts"
 import {
   accept,
@@ -18,7 +18,7 @@ import {
   timed,
 } from "./TransferFixture.ts"
 
-const read = Effect.fnUntraced(function* (accountId: string, transferId: TransferId) {
+const read = Effect.fnUntraced(function* (accountId: AccountId, transferId: TransferId) {
   return yield* (yield* Transfers).read(accountId, transferId)
 })
 

@@ -1,13 +1,13 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Result } from "effect"
 import fc from "fast-check"
-import { DomainId, TransferId } from "../../../schemas/BrandedIds.ts"
+import { AccountId, DomainId, TransferId } from "../../../schemas/BrandedIds.ts"
 import { isLive, TransferStatus } from "../../../schemas/mail/Transfer.ts"
 import type { TransferCommand } from "../../../services/transfers/Transfers/TransferCommands.ts"
 import { isDue, timersOf, type TransferState, viewOf } from "../../../services/transfers/Transfers/TransferState.ts"
 import { transition } from "../../../services/transfers/Transfers/TransferTransition.ts"
 
-const [owner, bob, eve] = ["owner", "bob", "eve"]
+const [owner, bob, eve] = [AccountId.make("owner"), AccountId.make("bob"), AccountId.make("eve")]
 const start = 1_000_000
 const window = 7_000
 const safety = 1_000

@@ -2,6 +2,7 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, Schema } from "effect"
 import { TestClock } from "effect/testing"
 import { randomUUID } from "node:crypto"
+import type { AccountId } from "../../../schemas/BrandedIds.ts"
 import { DomainTransfer } from "../../../schemas/mail/Transfer.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { Transfers } from "../../../services/transfers/Transfers.ts"
@@ -26,10 +27,10 @@ import {
 
 const decodeList = Schema.decodeUnknownSync(Schema.fromJsonString(Schema.Array(DomainTransfer)))
 
-const incoming = Effect.fnUntraced(function* (accountId: string) {
+const incoming = Effect.fnUntraced(function* (accountId: AccountId) {
   return decodeList(yield* (yield* Transfers).incoming(session(accountId)))
 })
-const outgoing = Effect.fnUntraced(function* (accountId: string) {
+const outgoing = Effect.fnUntraced(function* (accountId: AccountId) {
   return decodeList(yield* (yield* Transfers).outgoing(session(accountId)))
 })
 

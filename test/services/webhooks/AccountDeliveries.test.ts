@@ -1,6 +1,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Schema } from "effect"
 import { randomUUID } from "node:crypto"
+import type { AccountId } from "../../../schemas/BrandedIds.ts"
 import { DeliveryList, type DeliveryRecord, DeliveryStatus } from "../../../schemas/mail/Delivery.ts"
 import { eventTypes } from "../../../schemas/mail/MailEvent.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
@@ -31,12 +32,12 @@ const served = Layer.provideMerge(AccountDeliveries.layer(retention), Layer.fres
 const dead = { ending: "interrupted", fatal: true, status: null, error: "interrupted" } as const
 const decode = Schema.decodeUnknownSync(DeliveryList)
 
-const page = Effect.fnUntraced(function* (accountId: string, filter: Partial<DeliveryFilter> = {}) {
+const page = Effect.fnUntraced(function* (accountId: AccountId, filter: Partial<DeliveryFilter> = {}) {
   return decode(yield* (yield* AccountDeliveries).list(accountId, { limit: 100, ...filter }))
 })
 
 /** Ids of all pages; how many pages there were. */
-const walk = Effect.fnUntraced(function* (accountId: string, filter: Partial<DeliveryFilter> & { limit: number }) {
+const walk = Effect.fnUntraced(function* (accountId: AccountId, filter: Partial<DeliveryFilter> & { limit: number }) {
   const found: Array<DeliveryRecord> = []
   let pages = 0
   let afterId: string | null = null
@@ -51,7 +52,7 @@ const walk = Effect.fnUntraced(function* (accountId: string, filter: Partial<Del
 })
 
 /** What the tables say, newest first. */
-const rowsOf = Effect.fnUntraced(function* (accountId: string) {
+const rowsOf = Effect.fnUntraced(function* (accountId: AccountId) {
   const { sql } = yield* Database
   return yield* sql<{ id: string; webhook_id: string; status: string; event_type: string; created_at: Date }>`
     select x.* from (
@@ -265,7 +266,7 @@ layer(served)("the deliveries of all webhooks, among many", (it) => {
       const others = yield* webhook()
       const id = `(lpad(to_hex(${noon} - (i % 3) * 86400000 - i), 12, '0') || '7d00' || '8000' ||
         lpad(to_hex(i), 12, '0'))::uuid`
-      const insert = (hook: string, accountId: string, from: number) =>
+      const insert = (hook: string, accountId: AccountId, from: number) =>
         owner.unsafe(`
           insert into deliveries (id, webhook_id, account_id, event_id, event_type, status, cycle, attempt, created_at)
           select ${id}, ${hook}, '${accountId}', ${id}, case when i = ${

@@ -1,6 +1,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Schema } from "effect"
 import { TestClock } from "effect/testing"
+import type { AccountId } from "../../../schemas/BrandedIds.ts"
 import { DeliveryPage, DeliveryStatus, FullDeliveryRecord } from "../../../schemas/mail/Delivery.ts"
 import { DeliveryNotFound, WebhookNotFound } from "../../../schemas/problems/WebhookProblems.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
@@ -27,7 +28,7 @@ import {
   webhook,
 } from "./WebhookFixture.ts"
 
-type Hook = { readonly id: string; readonly accountId: string }
+type Hook = { readonly id: string; readonly accountId: AccountId }
 const page = Effect.fnUntraced(function* (hook: Hook, request: Partial<PageRequest> = {}) {
   const text = yield* (yield* DeliveryRecords).page(session(hook.accountId), hook.id, {
     page: 0,

@@ -2,6 +2,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Schema } from "effect"
 import { randomUUID } from "node:crypto"
+import type { AccountId } from "../../../schemas/BrandedIds.ts"
 import { DeliveryStatistics } from "../../../schemas/mail/DeliveryStatistics.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { CountCompaction } from "../../../services/webhooks/CountCompaction.ts"
@@ -14,7 +15,7 @@ const dead = { ending: "interrupted", fatal: true, status: null, error: "interru
 const decode = Schema.decodeUnknownSync(DeliveryStatistics)
 const minute = 60_000
 
-const ofAccount = Effect.fnUntraced(function* (accountId: string, span: StatsSpan = {}) {
+const ofAccount = Effect.fnUntraced(function* (accountId: AccountId, span: StatsSpan = {}) {
   return decode(yield* (yield* DeliveryStats).ofAccount(accountId, span))
 })
 

@@ -1,6 +1,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { randomUUID } from "node:crypto"
+import { AccountId } from "../../../schemas/BrandedIds.ts"
 import { Directory } from "../../../services/directory/Directory.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import type { Incoming } from "../../../services/platform/messaging/BusIntake.ts"
@@ -10,7 +11,7 @@ import * as Lines from "../../support/DirectoryLines.ts"
 import { comes, count, dayMillis, fixture, miscounted, now, on, webhook } from "./WebhookFixture.ts"
 
 let seq = 0
-const message = (accountId: string, fields: object = {}, subject = "intake.v1.mail-events.delivered"): Incoming => {
+const message = (accountId: AccountId, fields: object = {}, subject = "intake.v1.mail-events.delivered"): Incoming => {
   const value = {
     id: `m${++seq}`,
     event: "email.delivered",
@@ -42,7 +43,7 @@ layer(Layer.fresh(fixture()))("EventIntake", (it) => {
         message(hook.accountId, {}, "intake.v1.mail-events.sent"),
         message(hook.accountId, { metadata: { subject: null, tag: null, pad: "x".repeat(70_000) } }),
       ]
-      const lost = message(randomUUID())
+      const lost = message(AccountId.make(randomUUID()))
       // A known id with another content is not a new event.
       const changed = message(hook.accountId, { id: `m${good[0]!.seq}`, email_id: "changed" })
       const batch = [good[0]!, bad[0]!, lost, bad[1]!, bad[2]!, good[1]!, bad[3]!, changed]
@@ -65,7 +66,7 @@ layer(Layer.fresh(fixture()))("EventIntake", (it) => {
   it.effect("an event of an unknown account waits, and is delivered once when the account exists", () =>
     Effect.gen(function* () {
       const { expire, resume, take } = yield* EventIntake
-      const accountId = randomUUID()
+      const accountId = AccountId.make(randomUUID())
       const early = [message(accountId), message(accountId)]
       yield* take(early)
       assert.isFalse(yield* resume)
@@ -88,7 +89,7 @@ layer(Layer.fresh(fixture()))("EventIntake", (it) => {
   it.effect("an event of an unknown account is rejected after seven days", () =>
     Effect.gen(function* () {
       const { expire, resume, take } = yield* EventIntake
-      const accountId = randomUUID()
+      const accountId = AccountId.make(randomUUID())
       const early = message(accountId)
       yield* take([early])
       // More than one batch.
@@ -145,7 +146,7 @@ layer(Layer.fresh(fixture()))("EventIntake", (it) => {
     Effect.gen(function* () {
       const { resume, take } = yield* EventIntake
       const { owner } = yield* Database
-      const accountId = randomUUID()
+      const accountId = AccountId.make(randomUUID())
       const early = [message(accountId, { email_id: "poison" }), message(accountId)]
       yield* take(early)
       yield* owner`create trigger refuse before insert on events for each row execute function refuse()`

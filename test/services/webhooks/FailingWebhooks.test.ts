@@ -1,6 +1,7 @@
 /** A webhook that failed for five days: its account hears of it once an episode, and it is paused where that is set. */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
+import type { AccountId } from "../../../schemas/BrandedIds.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { CountCompaction } from "../../../services/webhooks/CountCompaction.ts"
 import { expired } from "../../../services/webhooks/Deliveries/DeliveryClaims.ts"
@@ -18,13 +19,13 @@ const at = (days: number) => noon + days * dayMillis
 const tellAt = (days: number) => Effect.flatMap(FailingWebhooks, ({ tell }) => tell).pipe(on(at(days)))
 
 /** Takes an event of this day. */
-const taken = Effect.fnUntraced(function* (hook: { readonly accountId: string }, days: number) {
+const taken = Effect.fnUntraced(function* (hook: { readonly accountId: AccountId }, days: number) {
   yield* (yield* Partitions).upkeep.pipe(on(at(days)))
   return yield* take([event(hook.accountId)]).pipe(on(at(days)))
 })
 
 /** Ends an attempt that began at this day, and compacts. */
-const attempt = Effect.fnUntraced(function* (hook: { readonly accountId: string }, days: number, ok = false) {
+const attempt = Effect.fnUntraced(function* (hook: { readonly accountId: AccountId }, days: number, ok = false) {
   const { tasks } = yield* taken(hook, days)
   yield* settle([(ok ? resultOf : failed)(tasks[0]!, at(days))]).pipe(on(at(days)))
   yield* (yield* CountCompaction).compact

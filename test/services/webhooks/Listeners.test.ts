@@ -1,6 +1,7 @@
 /** The cache of listening webhooks is never used after a change of a webhook was answered. */
 import { assert, layer } from "@effect/vitest"
 import { Context, Effect, Fiber, Layer } from "effect"
+import { AccountId } from "../../../schemas/BrandedIds.ts"
 import { eventTypes } from "../../../schemas/mail/MailEvent.ts"
 import { Directory } from "../../../services/directory/Directory.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
@@ -12,6 +13,8 @@ import * as Lines from "../../support/DirectoryLines.ts"
 import { account } from "../../support/TestAccounts.ts"
 import { count, event, fixture, lease, miscounted, take, webhook } from "./WebhookFixture.ts"
 
+const nobody = AccountId.make("00000000-0000-4000-8000-000000000000")
+
 const acceptor = Effect.gen(function* () {
   const { quick, sql } = yield* Database
   const [endpoints, listeners] = [yield* Endpoints, yield* Listeners]
@@ -19,7 +22,7 @@ const acceptor = Effect.gen(function* () {
 })
 
 /** The webhooks to which an event of this account is delivered. */
-const deliveredTo = Effect.fnUntraced(function* (accountId: string, fields = {}) {
+const deliveredTo = Effect.fnUntraced(function* (accountId: AccountId, fields = {}) {
   const { tasks } = yield* take([event(accountId, fields)])
   return tasks.map(({ endpoint, webhookId }) => [webhookId, endpoint.url])
 })
@@ -70,7 +73,7 @@ layer(Layer.fresh(fixture()))("Listeners", (it) => {
         turns.push(lock)
         const change = Effect.andThen(own.listeners.of([hook.accountId]), webhooks.rotate(hook.accountId, hook.id, 0))
         return Effect.andThen(lock ? Effect.void : Effect.orDie(change), accept(own, some, lock))
-      }, [event(other.accountId), event(hook.accountId), event("00000000-0000-4000-8000-000000000000")])
+      }, [event(other.accountId), event(hook.accountId), event(nobody)])
       assert.deepStrictEqual(turns, [false, false, true])
       assert.deepStrictEqual([all.outdated, all.unknown, all.deliveries], [[], [2], 2])
       assert.deepStrictEqual(yield* miscounted, [])

@@ -1,6 +1,7 @@
 /** Daily partitions: created ahead, dropped as a whole, and the rows that must outlive them. */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Schema } from "effect"
+import type { AccountId } from "../../../schemas/BrandedIds.ts"
 import { DeliveryPage, FullDeliveryRecord } from "../../../schemas/mail/Delivery.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { DeliveryRecords } from "../../../services/webhooks/DeliveryRecords.ts"
@@ -34,28 +35,30 @@ const daysOf = Effect.fnUntraced(function* (table: string) {
 })
 const tables = ["events", "deliveries", "attempts"]
 const upkeep = Effect.flatMap(Partitions, (partitions) => partitions.upkeep)
-const page = Effect.fnUntraced(function* (hook: { id: string; accountId: string }, status?: string) {
+const page = Effect.fnUntraced(function* (hook: { id: string; accountId: AccountId }, status?: string) {
   const text = yield* (yield* DeliveryRecords).page(session(hook.accountId), hook.id, { page: 0, limit: 100, status })
   return Schema.decodeUnknownSync(Schema.fromJsonString(DeliveryPage))(text)
 })
-const get = Effect.fnUntraced(function* (accountId: string, id: string) {
+const get = Effect.fnUntraced(function* (accountId: AccountId, id: string) {
   const text = yield* (yield* DeliveryRecords).get(accountId, id)
   return Schema.decodeUnknownSync(Schema.fromJsonString(FullDeliveryRecord))(text)
 })
 
 /** One delivery of a webhook, created now, with this end. */
-const one = Effect.fnUntraced(function* (hook: { id: string; accountId: string }, end: "delivered" | "dead" | "waits") {
-  const { tasks } = yield* take([event(hook.accountId)])
-  const task = tasks[0]!
-  const at = yield* now
-  if (end === "delivered") yield* settle([resultOf(task, at)])
-  else if (end === "waits") yield* settle([failed(task, at)])
-  else {
-    const fatal = { ending: "interrupted", fatal: true, status: null, error: "interrupted", body: null } as const
-    yield* settle([resultOf(task, at, fatal)])
-  }
-  return task.deliveryId
-})
+const one = Effect.fnUntraced(
+  function* (hook: { id: string; accountId: AccountId }, end: "delivered" | "dead" | "waits") {
+    const { tasks } = yield* take([event(hook.accountId)])
+    const task = tasks[0]!
+    const at = yield* now
+    if (end === "delivered") yield* settle([resultOf(task, at)])
+    else if (end === "waits") yield* settle([failed(task, at)])
+    else {
+      const fatal = { ending: "interrupted", fatal: true, status: null, error: "interrupted", body: null } as const
+      yield* settle([resultOf(task, at, fatal)])
+    }
+    return task.deliveryId
+  },
+)
 
 // The first group, because ids never go back in time and the other groups go months ahead.
 layer(Layer.fresh(fixture({ retention: { ...retention, carriedOver: 1 } })))(

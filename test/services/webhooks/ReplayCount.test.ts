@@ -2,6 +2,7 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { TestClock } from "effect/testing"
 import { randomUUID } from "node:crypto"
+import type { AccountId } from "../../../schemas/BrandedIds.ts"
 import { RateLimited } from "../../../schemas/problems/HttpProblems.ts"
 import { WebhookNotFound } from "../../../schemas/problems/WebhookProblems.ts"
 import { count, event, fixture, now, replays, resultOf, settle, take, webhook } from "./WebhookFixture.ts"
@@ -9,11 +10,13 @@ import { count, event, fixture, now, replays, resultOf, settle, take, webhook } 
 const dead = { ending: "interrupted", fatal: true, status: null, error: "interrupted" } as const
 
 /** Deliveries of a webhook that have ended: dead letters, then delivered ones. */
-const ended = Effect.fnUntraced(function* (hook: { readonly accountId: string }, letters: number, delivered: number) {
-  const { tasks } = yield* take(Array.from({ length: letters + delivered }, () => event(hook.accountId)))
-  const at = yield* now
-  yield* settle(tasks.map((task, i) => resultOf(task, at, i < letters ? dead : {})))
-})
+const ended = Effect.fnUntraced(
+  function* (hook: { readonly accountId: AccountId }, letters: number, delivered: number) {
+    const { tasks } = yield* take(Array.from({ length: letters + delivered }, () => event(hook.accountId)))
+    const at = yield* now
+    yield* settle(tasks.map((task, i) => resultOf(task, at, i < letters ? dead : {})))
+  },
+)
 
 layer(Layer.fresh(fixture()))("the count of a replay", (it) => {
   it.effect("is the number that the replay then sends again, and the count sends none", () =>

@@ -1,6 +1,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Schema } from "effect"
 import { TestClock } from "effect/testing"
+import type { AccountId } from "../../../schemas/BrandedIds.ts"
 import { eventTypes, metadataFields, WebhookBody } from "../../../schemas/mail/MailEvent.ts"
 import { FullDeliveryRecord } from "../../../schemas/mail/Delivery.ts"
 import { RateLimited } from "../../../schemas/problems/HttpProblems.ts"
@@ -30,13 +31,13 @@ import {
 } from "./WebhookFixture.ts"
 
 const full = Schema.decodeUnknownSync(Schema.fromJsonString(FullDeliveryRecord))
-const recordOf = Effect.fnUntraced(function* (accountId: string, id: string) {
+const recordOf = Effect.fnUntraced(function* (accountId: AccountId, id: string) {
   return full(yield* (yield* DeliveryRecords).get(accountId, id))
 })
 
 /** Ended deliveries of a new or given webhook, delivered or dead letters; returns their ids. */
 const ended = Effect.fnUntraced(
-  function* (how: "delivered" | "dead_letter", n = 1, of?: { id: string; accountId: string }) {
+  function* (how: "delivered" | "dead_letter", n = 1, of?: { id: string; accountId: AccountId }) {
     const hook = of ?? (yield* webhook())
     const { sql } = yield* Database
     const { tasks } = yield* take(Array.from({ length: n }, () => event(hook.accountId)))

@@ -2,6 +2,7 @@
 import { assert, describe, it as plain, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { hash } from "node:crypto"
+import { AccountId } from "../../../schemas/BrandedIds.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { floorOf } from "../../../services/platform/Ids.ts"
 import { seenKeyOf, timeOf } from "../../../services/webhooks/Deliveries/SeenKey.ts"
@@ -19,6 +20,8 @@ const idsAt = (at: number, n: number) => {
 
 const upkeep = Effect.flatMap(Partitions, (partitions) => Effect.andThen(partitions.upkeep, partitions.forget))
 
+const [a, b] = [AccountId.make("a"), AccountId.make("b")]
+
 describe("the key of an accepted event", () => {
   plain("begins with the time in the id, and depends only on account and id", () => {
     for (const at of [0x1_0000, noon, noon + 1, 2 ** 47]) {
@@ -30,10 +33,10 @@ describe("the key of an accepted event", () => {
       assert.strictEqual(timeOf(odd), 0)
     }
     const [one] = idsAt(noon, 1)
-    assert.notStrictEqual(seenKeyOf("a", one!).key, seenKeyOf("b", one!).key)
-    assert.notStrictEqual(seenKeyOf("a", one!).key, seenKeyOf("a", one!.toUpperCase() + " ").key)
-    assert.match(seenKeyOf("a", "evt_1").key, /^0{12}[0-9a-f]{20}$/)
-    assert.strictEqual(seenKeyOf("a", "evt_1").before, hash("sha256", "a.evt_1", "hex").slice(0, 32))
+    assert.notStrictEqual(seenKeyOf(a, one!).key, seenKeyOf(b, one!).key)
+    assert.notStrictEqual(seenKeyOf(a, one!).key, seenKeyOf(a, one!.toUpperCase() + " ").key)
+    assert.match(seenKeyOf(a, "evt_1").key, /^0{12}[0-9a-f]{20}$/)
+    assert.strictEqual(seenKeyOf(a, "evt_1").before, hash("sha256", "a.evt_1", "hex").slice(0, 32))
   })
 })
 

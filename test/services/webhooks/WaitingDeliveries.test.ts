@@ -1,6 +1,7 @@
 /** Retrying at once and cancelling, against claims, settlements, replays and each other. */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Exit, Layer, Schema } from "effect"
+import type { AccountId } from "../../../schemas/BrandedIds.ts"
 import { FullDeliveryRecord } from "../../../schemas/mail/Delivery.ts"
 import { RateLimited } from "../../../schemas/problems/HttpProblems.ts"
 import { DeliveryNotFound, DeliveryNotWaiting } from "../../../schemas/problems/WebhookProblems.ts"
@@ -27,11 +28,11 @@ import {
 } from "./WebhookFixture.ts"
 
 const full = Schema.decodeUnknownSync(Schema.fromJsonString(FullDeliveryRecord))
-const recordOf = Effect.fnUntraced(function* (accountId: string, id: string) {
+const recordOf = Effect.fnUntraced(function* (accountId: AccountId, id: string) {
   return full(yield* (yield* DeliveryRecords).get(accountId, id))
 })
 
-const asked = Effect.fnUntraced(function* (what: "retryNow" | "cancel", accountId: string, id: string) {
+const asked = Effect.fnUntraced(function* (what: "retryNow" | "cancel", accountId: AccountId, id: string) {
   const service = yield* WaitingDeliveries
   return yield* run(yield* service[what](accountId, id))
 })

@@ -3,6 +3,7 @@ import { assert } from "@effect/vitest"
 import { Clock, Context, Effect, Layer, Redacted } from "effect"
 import { TestClock } from "effect/testing"
 import { setTimeout } from "node:timers/promises"
+import type { AccountId } from "../../../schemas/BrandedIds.ts"
 import type { EventType } from "../../../schemas/mail/MailEvent.ts"
 import type { BasicAuth, CustomHeader } from "../../../schemas/mail/WebhookHeaders.ts"
 import { Cookies } from "../../../services/authentication/Cookies.ts"
@@ -135,7 +136,7 @@ export const webhook = Effect.fnUntraced(
     options: {
       readonly url?: string
       readonly events?: ReadonlyArray<EventType>
-      readonly of?: string
+      readonly of?: AccountId
       readonly headers?: ReadonlyArray<CustomHeader>
       readonly basicAuth?: BasicAuth
       readonly rateLimit?: number
@@ -160,7 +161,7 @@ const bodyOf = (id: string) =>
 
 let events = 0
 /** A new event. */
-export const event = (accountId: string, fields: Partial<Accepted> = {}): Accepted => {
+export const event = (accountId: AccountId, fields: Partial<Accepted> = {}): Accepted => {
   const sourceId = `e${events++}`
   return { sourceId, accountId, event: "email.delivered", body: bodyOf(sourceId), ...fields }
 }
@@ -196,7 +197,7 @@ export const resultOf = (task: Result["task"], startedAt: number, fields: Partia
 export const failed = (task: Task, startedAt: number) => resultOf(task, startedAt, { status: 500, body: "no" })
 
 /** A session of the account. */
-export const session = (accountId: string) => ({ via: "cookie", accountId, authTime: null }) as const
+export const session = (accountId: AccountId) => ({ via: "cookie", accountId, authTime: null }) as const
 
 export const count = Effect.fnUntraced(function* (table: string, where = "true") {
   const { owner } = yield* Database
@@ -260,7 +261,7 @@ export const claimAll = Effect.fnUntraced(function* (deliveryIds: ReadonlyArray<
 
 /** Claims due deliveries of these webhooks, `count` of each, the longest due first, as `BacklogClaims` does. */
 export const claimBacklog = Effect.fnUntraced(function* (
-  webhooks: ReadonlyArray<{ readonly id: string; readonly accountId: string }>,
+  webhooks: ReadonlyArray<{ readonly id: string; readonly accountId: AccountId }>,
   count: number,
 ) {
   const { sql } = yield* Database

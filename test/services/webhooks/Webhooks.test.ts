@@ -2,6 +2,7 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Result, Schema } from "effect"
 import { TestClock } from "effect/testing"
 import { randomUUID } from "node:crypto"
+import { AccountId } from "../../../schemas/BrandedIds.ts"
 import { WebhookView, WebhookWithSecret } from "../../../schemas/mail/Webhook.ts"
 import { WebhookLimit, WebhookNotFound } from "../../../schemas/problems/WebhookProblems.ts"
 import { HTTPValidationError } from "../../../schemas/Validation.ts"
@@ -25,10 +26,10 @@ import {
 } from "./WebhookFixture.ts"
 
 const decode = Schema.decodeUnknownSync(Schema.fromJsonString(Schema.Array(WebhookView)))
-const listed = Effect.fnUntraced(function* (accountId: string, paused = false) {
+const listed = Effect.fnUntraced(function* (accountId: AccountId, paused = false) {
   return decode(yield* (yield* Webhooks).list(session(accountId), paused))
 })
-const viewOf = ({ secret: _, ...view }: WebhookWithSecret & { readonly accountId?: string }): WebhookView => {
+const viewOf = ({ secret: _, ...view }: WebhookWithSecret & { readonly accountId?: AccountId }): WebhookView => {
   const { accountId: _account, ...shown } = view
   return { ...shown, health: shown.is_active ? shown.health : "paused" }
 }
@@ -115,7 +116,7 @@ layer(Layer.fresh(fixture({ perAccount: 5 })))("Webhooks", (it) => {
       assert.deepStrictEqual(yield* listed(one.accountId), [viewOf(one)])
       assert.deepStrictEqual(yield* listed(one.accountId, true), [viewOf({ ...two, is_active: false }), viewOf(one)])
       assert.notInclude(yield* list(session(one.accountId), true), "whsec_")
-      assert.strictEqual((yield* Effect.flip(list(session(unknown), true)))._tag, "InvalidCredentials")
+      assert.strictEqual((yield* Effect.flip(list(session(AccountId.make(unknown)), true)))._tag, "InvalidCredentials")
     }))
 
   it.effect("an update changes the named members and returns the webhook; one without a change writes nothing", () =>

@@ -1,6 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Clock, Effect, Layer } from "effect"
 import { randomUUID } from "node:crypto"
+import { AccountId } from "../../../schemas/BrandedIds.ts"
 import { directorySubject, identityDirectorySubject } from "../../../schemas/bus/DirectoryMessages.ts"
 import { accountsTopic } from "../../../services/accounts/MailKinds.ts"
 import { WakeUps } from "../../../services/platform/messaging/WakeUps.ts"
@@ -76,7 +77,7 @@ describe("DirectoryIntake", () => {
         reason: "unknown_account",
         detail: "nul \u0000",
         payload: new TextEncoder().encode("x".repeat(70_000)),
-        waiting: { accountId: "a1", until },
+        waiting: { accountId: AccountId.make("a1"), until },
       } as const
       yield* rejects.add([reject])
       yield* rejects.add([reject, { ...reject, seq: 8 }])

@@ -1,5 +1,6 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
+import { AccountId } from "../../../../schemas/BrandedIds.ts"
 import { Database } from "../../../../services/platform/database/Database.ts"
 import { RejectedMessages } from "../../../../services/platform/messaging/RejectedMessages.ts"
 import { ground } from "../../../support/TestAccounts.ts"
@@ -27,7 +28,9 @@ layer(Layer.fresh(RejectedMessages.layer.pipe(Layer.provideMerge(ground))))("Rej
       )
       const until = new Date(start + days(60))
       yield* add(Array.from({ length: 1_203 }, (_, i) => reject(i))).pipe(on(start))
-      yield* add([{ ...reject(5_000), waiting: { accountId: crypto.randomUUID(), until } }]).pipe(on(start))
+      yield* add([{ ...reject(5_000), waiting: { accountId: AccountId.make(crypto.randomUUID()), until } }]).pipe(
+        on(start),
+      )
       yield* add([reject(6_000)]).pipe(on(start + days(1)))
       assert.strictEqual(yield* prune.pipe(on(start + days(30) - 1)), 0)
       assert.strictEqual(yield* prune.pipe(on(start + days(30))), 1_203)

@@ -2,6 +2,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Result } from "effect"
 import { TestClock } from "effect/testing"
+import { AccountId } from "../../../../schemas/BrandedIds.ts"
 import { Database } from "../../../../services/platform/database/Database.ts"
 import { millisOf } from "../../../../services/platform/Ids.ts"
 import { releasedOf } from "../../../../services/webhooks/Sender/Task.ts"
@@ -199,7 +200,7 @@ layer(Layer.fresh(fixture()))("Deliveries' fence", (it) => {
       ], { concurrency: "unbounded" })
       assert.strictEqual(batches.reduce((sum, { deliveries }) => sum + deliveries, 0), 2)
       assert.strictEqual(batches.reduce((sum, { duplicates }) => sum + duplicates, 0), 4)
-      const unknown = yield* take([event(crypto.randomUUID()), same])
+      const unknown = yield* take([event(AccountId.make(crypto.randomUUID())), same])
       assert.deepStrictEqual([unknown.unknown, unknown.duplicates, unknown.deliveries], [[0], 1, 0])
     }))
 

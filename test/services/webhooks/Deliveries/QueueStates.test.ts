@@ -4,6 +4,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Layer } from "effect"
 import { TestClock } from "effect/testing"
+import type { AccountId } from "../../../../schemas/BrandedIds.ts"
 import { Database } from "../../../../services/platform/database/Database.ts"
 import { Deliveries } from "../../../../services/webhooks/Deliveries.ts"
 import { few } from "../../../../services/webhooks/Deliveries/CreateDeliveries.ts"
@@ -13,7 +14,7 @@ import { Webhooks } from "../../../../services/webhooks/Webhooks.ts"
 import { event, failed, fixture, now, resultOf, settle, stranded, take, webhook } from "../WebhookFixture.ts"
 
 /** So many that their settlement is part of the current transaction: fewer use another pool. */
-const manyEvents = (accountId: string) => Array.from({ length: few }, () => event(accountId))
+const manyEvents = (accountId: AccountId) => Array.from({ length: few }, () => event(accountId))
 
 /** Runs `change` in a transaction that commits after `meanwhile`. */
 const straddling = Effect.fnUntraced(

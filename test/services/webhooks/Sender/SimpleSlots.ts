@@ -1,9 +1,10 @@
 /** A simple model of ConcurrencyLimiter: finds the next task by checking all waiting lines each time. */
+import type { AccountId } from "../../../../schemas/BrandedIds.ts"
 import type { SlotLimits } from "../../../../services/webhooks/Sender/SlotLimits.ts"
 
 export interface Job {
   readonly webhookId: string
-  readonly accountId: string
+  readonly accountId: AccountId
   readonly host: string
   readonly later?: boolean
   readonly rate?: number | null

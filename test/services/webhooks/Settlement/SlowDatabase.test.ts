@@ -4,6 +4,7 @@
  */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Fiber, Layer, Redacted, Schedule } from "effect"
+import type { AccountId } from "../../../../schemas/BrandedIds.ts"
 import { Database } from "../../../../services/platform/database/Database.ts"
 import { Deliveries } from "../../../../services/webhooks/Deliveries.ts"
 import type { Accepted } from "../../../../services/webhooks/Deliveries/CreateDeliveries.ts"
@@ -74,7 +75,7 @@ const receivers = Effect.gen(function* () {
     seen.add(id)
     response.writeHead(204).end()
   })
-  const accounts: Array<string> = []
+  const accounts: Array<AccountId> = []
   for (let n = 0; n < 16; n++) accounts.push((yield* webhook({ url: `http://127.0.0.1:${port}/${n}` })).accountId)
   const some = (n: number) => Array.from({ length: n }, (_, i) => event(accounts[i % accounts.length]!))
   return { seen, repeats, events: some }

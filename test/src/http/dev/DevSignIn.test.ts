@@ -17,15 +17,17 @@ const served = Server.layer(DevSignIn.layer(new URL("http://localhost")), { host
 
 const state = "AbCdEfGhIjKlMnOpQrStU_"
 
-const call = Effect.fnUntraced(function* (path: string, headers: Record<string, string>, fields?: typeof pressed) {
-  const { url } = yield* Server
-  return yield* Effect.promise(async () => {
-    const body = fields === undefined ? null : new URLSearchParams(fields)
-    const method = fields === undefined ? "GET" : "POST"
-    const response = await fetch(url + path, { method, headers, body, redirect: "manual" })
-    return { status: response.status, headers: response.headers, text: await response.text() }
-  })
-})
+const call = Effect.fnUntraced(
+  function* (path: string, headers: Record<string, string>, fields?: Record<string, string>) {
+    const { url } = yield* Server
+    return yield* Effect.promise(async () => {
+      const body = fields === undefined ? null : new URLSearchParams(fields)
+      const method = fields === undefined ? "GET" : "POST"
+      const response = await fetch(url + path, { method, headers, body, redirect: "manual" })
+      return { status: response.status, headers: response.headers, text: await response.text() }
+    })
+  },
+)
 
 const pressed = { account: demoIds.bob, state }
 const own = { origin: "null", "sec-fetch-site": "same-origin" }

@@ -3,6 +3,7 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Schema } from "effect"
 import { HttpApi, HttpApiBuilder } from "effect/http-api"
 import { randomUUID } from "node:crypto"
+import type { AccountId } from "../../../../schemas/BrandedIds.ts"
 import { DeliveriesApi } from "../../../../schemas/api/DeliveriesApi.ts"
 import { WebhooksApi } from "../../../../schemas/api/WebhooksApi.ts"
 import { DeliveryList, SentDelivery } from "../../../../schemas/mail/Delivery.ts"
@@ -79,7 +80,7 @@ const hooked = Effect.gen(function* () {
 const dead = { ending: "interrupted", fatal: true, status: null, error: "interrupted" } as const
 
 /** Three dead letters and one delivery that arrived. */
-const ended = Effect.fnUntraced(function* (accountId: string) {
+const ended = Effect.fnUntraced(function* (accountId: AccountId) {
   const { tasks } = yield* take(Array.from({ length: 4 }, () => event(accountId)))
   const at = yield* now
   yield* settle(tasks.map((task, i) => resultOf(task, at, i < 3 ? dead : {})))

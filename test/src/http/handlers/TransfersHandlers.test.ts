@@ -2,6 +2,7 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Schema } from "effect"
 import { HttpApi, HttpApiBuilder } from "effect/http-api"
 import { randomUUID } from "node:crypto"
+import type { AccountId } from "../../../../schemas/BrandedIds.ts"
 import { TransfersApi } from "../../../../schemas/api/TransfersApi.ts"
 import { AcceptEligibility, DomainDkim, DomainTransfer } from "../../../../schemas/mail/Transfer.ts"
 import { ApiKeys } from "../../../../services/accounts/ApiKeys.ts"
@@ -68,7 +69,7 @@ const transferOf = (answer: Answer) => {
 }
 const listOf = ({ body }: Answer) => Schema.decodeUnknownSync(Schema.Array(DomainTransfer))(body)
 
-const signedIn = Effect.fnUntraced(function* (accountId: string, authTime?: number) {
+const signedIn = Effect.fnUntraced(function* (accountId: AccountId, authTime?: number) {
   const session = { accountId, ...(authTime === undefined ? {} : { authTime }) }
   return { cookie: `mail_session=${yield* (yield* EmbeddedIssuer).mintSession(session)}` }
 })

@@ -11,6 +11,7 @@ import { until } from "../e2e/support/Until.ts"
 import { fixture } from "../e2e/support/ProgramFixture.ts"
 import { ownBroker } from "../services/platform/messaging/OwnBroker.ts"
 import { manage } from "../support/Broker.ts"
+import { freeze } from "../support/Frozen.ts"
 import { brisk } from "./support/Second.ts"
 import { tinyBroker } from "./support/TinyBroker.ts"
 import { close, databaseOf, ended, type Traffic, traffic } from "./support/Traffic.ts"
@@ -48,7 +49,7 @@ describe.concurrent("a broker", () => {
         const before = yield* flow.publish(200)
         yield* until("the first accepted", accepted, (ids) => ids.size === before.length)
         // The program is stopped, so events published now are only in the broker, except those already requested.
-        process.kill(around.instance.pid(), "SIGSTOP")
+        yield* freeze(around.instance.pid())
         const between = yield* flow.publish(1_500)
         yield* broker.kill
         process.kill(around.instance.pid(), "SIGCONT")

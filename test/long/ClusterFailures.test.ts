@@ -5,13 +5,13 @@
  */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
-import process from "node:process"
 import { Database } from "../../services/platform/database/Database.ts"
 import { addressOf, type Owner, owner, shared, unanswered } from "../e2e/ClusterFixture.ts"
 import type { ApiClient } from "../e2e/support/ApiClient.ts"
 import type { ProgramInstance } from "../e2e/support/ProgramInstance.ts"
 import { until } from "../e2e/support/Until.ts"
 import { fixture } from "../e2e/support/ProgramFixture.ts"
+import { freeze, keepFrozen } from "../support/Frozen.ts"
 import { second } from "./support/Second.ts"
 import { databaseOf } from "./support/Traffic.ts"
 
@@ -142,10 +142,7 @@ const frozen = Effect.gen(function* () {
     }))
     yield* until("some traffic", Effect.sync(() => begun), (n) => n > 24)
     const stopped = performance.now()
-    yield* Effect.acquireRelease(
-      Effect.sync(() => process.kill(pid, "SIGSTOP")),
-      () => Effect.sync(() => process.kill(pid, "SIGCONT")),
-    )
+    yield* keepFrozen(pid)
     const { rounds, slowest } = yield* Fiber.join(traffic)
     assert.isAbove(slowest, 1_500, "commands went to the frozen process first")
     assert.isBelow(slowest, patience)
@@ -208,7 +205,7 @@ describe("a cluster of two", () => {
         yield* offer(other)
         const asking = yield* Effect.forkChild(Effect.forever(Effect.exit(offer(other))))
         yield* offer(around.instance)
-        process.kill(other.pid(), "SIGSTOP")
+        yield* freeze(other.pid())
         yield* offer(around.instance)
         yield* other.end("SIGKILL")
         yield* Fiber.interrupt(asking)

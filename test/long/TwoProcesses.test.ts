@@ -6,6 +6,7 @@ import { Database } from "../../services/platform/database/Database.ts"
 import { until } from "../e2e/support/Until.ts"
 import { fixture, type ProgramFixture } from "../e2e/support/ProgramFixture.ts"
 import { unanswered } from "../support/Broker.ts"
+import { keepFrozen } from "../support/Frozen.ts"
 import { brisk, second } from "./support/Second.ts"
 import { close, databaseOf, ended, inFlight, interrupted, type Traffic, traffic } from "./support/Traffic.ts"
 
@@ -22,10 +23,7 @@ const frozen = Effect.fnUntraced(function* (around: ProgramFixture, flow: Traffi
   const pid = around.instance.pid()
   yield* flow.publish(300)
   yield* until("some arrivals", Effect.sync(() => flow.target.hits.length), (n) => n > 30)
-  yield* Effect.acquireRelease(
-    Effect.sync(() => process.kill(pid, "SIGSTOP")),
-    () => Effect.sync(() => process.kill(pid, "SIGCONT")),
-  )
+  yield* keepFrozen(pid)
   const flying = yield* inFlight
   assert.isAbove(flying.length, 0)
   yield* second(around)

@@ -4,9 +4,9 @@ import { Effect, Redacted } from "effect"
 import { Buffer } from "node:buffer"
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
-import process from "node:process"
 import { awaited } from "../../../services/platform/database/Database/Awaited.ts"
 import { serveTcp } from "../../services/platform/Outbound/LoopbackServers.ts"
+import { keepFrozen } from "../../support/Frozen.ts"
 import { ownPostgres } from "../../support/OwnPostgres.ts"
 import { home as emptyHome, start } from "../../support/Processes.ts"
 import { TestBus } from "../../support/TestBus.ts"
@@ -29,19 +29,6 @@ const envOf = Effect.fnUntraced(
 )
 
 const natsPid = (home: string) => Number(readFileSync(join(home, "nats", "pid"), "utf8"))
-
-const stopped = (pid: number) =>
-  Effect.acquireRelease(
-    Effect.sync(() => process.kill(pid, "SIGSTOP")),
-    () =>
-      Effect.sync(() => {
-        try {
-          process.kill(pid, "SIGCONT")
-        } catch {
-          // Ended by the program.
-        }
-      }),
-  )
 
 /** A server that answers that it is starting. */
 const startingUp = Buffer.concat([
@@ -121,7 +108,7 @@ describe("a nats-server that answers nothing", () => {
         const [, origin] = yield* program.line(/bailiwick ready on (http:\S+)/)
         const health = api(() => origin!)
         const pid = natsPid(env.BAILIWICK_HOME)
-        yield* stopped(pid)
+        yield* keepFrozen(pid)
         const { nats_url } = JSON.parse(readFileSync(join(env.BAILIWICK_HOME, "runtime.json"), "utf8"))
         const said = yield* cli({ ...env, NATS_URL: nats_url }, "doctor")
         assert.match(

@@ -11,6 +11,7 @@ import { Database } from "../../../services/platform/database/Database.ts"
 import { EmbeddedIssuer } from "../../../src/embedded/EmbeddedIssuer.ts"
 import * as EmbeddedNats from "../../../src/embedded/EmbeddedNats.ts"
 import { manage } from "../../support/Broker.ts"
+import { keepFrozen } from "../../support/Frozen.ts"
 import * as Processes from "../../support/Processes.ts"
 import { account, uuid } from "../../support/DirectoryLines.ts"
 import { relay } from "../../support/TcpRelay.ts"
@@ -141,10 +142,7 @@ layer(Layer.merge(TestDatabase.layer, TestBus.layer), { excludeTestServices: tru
         )
         yield* Effect.sync(() => writeSync(fd, "first\n"))
         yield* Deferred.await(acknowledged)
-        yield* Effect.acquireRelease(
-          Effect.sync(() => process.kill(pid, "SIGSTOP")),
-          () => Effect.sync(() => process.kill(pid, "SIGCONT")),
-        )
+        yield* keepFrozen(pid)
         yield* Effect.sync(() => {
           writeSync(fd, "second\nthird\n")
           closeSync(fd)

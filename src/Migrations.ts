@@ -64,6 +64,7 @@ import customHeaders from "../migrations/0081_custom_headers.ts"
 import retryAfter from "../migrations/0082_retry_after.ts"
 import rateLimit from "../migrations/0083_rate_limit.ts"
 import failingWebhooks from "../migrations/0084_failing_webhooks.ts"
+import attemptAnswers from "../migrations/0085_attempt_answers.ts"
 import { lock } from "../services/platform/database/AdvisoryLocks.ts"
 import { Database } from "../services/platform/database/Database.ts"
 import { isAway } from "../services/platform/database/Database/Awaited.ts"
@@ -134,6 +135,7 @@ export const migrations: ReadonlyArray<Migration> = [
   [82, "retry_after", retryAfter],
   [83, "rate_limit", rateLimit],
   [84, "failing_webhooks", failingWebhooks],
+  [85, "attempt_answers", attemptAnswers],
 ]
 
 /** The number of the newest migration. */

@@ -33,19 +33,48 @@ const curlOf = ({ body, headers, url }: Request): string =>
     `--data-raw ${quoted(body)}`,
   ].join(" \\\n  ")
 
+const Fields = ({ of }: { readonly of: Readonly<Record<string, string>> }): JSX.Element => (
+  <dl>
+    {Object.entries(of).map(([name, value]) => (
+      <div key={name}>
+        <dt>{name}</dt>
+        <dd>
+          <code>{value}</code>
+        </dd>
+      </div>
+    ))}
+  </dl>
+)
+
+/** What came back of a failed attempt, where it is kept. */
+const Answer = (
+  { of: { response_body, response_headers } }: { readonly of: Delivery["attempts"][number] },
+): JSX.Element | null =>
+  response_body === null && response_headers === null ? null : (
+    <details>
+      <summary>Its answer</summary>
+      {response_headers === null ? null : <Fields of={response_headers} />}
+      {response_body === null ? null : <pre tabIndex={0} aria-label="The body of this answer">{response_body}</pre>}
+    </details>
+  )
+
 const Attempts = ({ of: { attempts } }: { readonly of: Delivery }): JSX.Element => (
   <section aria-labelledby="attempts">
     <h2 id="attempts">Attempts</h2>
     {attempts.length === 0 ? <div class="empty">No attempt was made yet.</div> : (
       <ol class="steps">
-        {attempts.map(({ attempt, cycle, duration_ms, error, response_status, started_at }) => (
+        {attempts.map((one) => (
           <li
-            key={`${cycle} ${attempt}`}
-            class={response_status !== null && response_status >= 200 && response_status < 300 ? "past" : "failed"}
+            key={`${one.cycle} ${one.attempt} ${one.started_at}`}
+            class={one.response_status !== null && one.response_status >= 200 && one.response_status < 300
+              ? "past"
+              : "failed"}
           >
-            <strong>{response_status ?? "No answer"}</strong> after {duration_ms} ms, <When at={started_at} exact />
-            {cycle > 1 ? <span class="note">, sent again the {cycle - 1}. time</span> : null}
-            {error === null ? null : <div class="note">{error}</div>}
+            <strong>{one.response_status ?? "No answer"}</strong> after {one.duration_ms} ms,{" "}
+            <When at={one.started_at} exact />
+            {one.cycle > 1 ? <span class="note">, sent again the {one.cycle - 1}. time</span> : null}
+            {one.error === null ? null : <div class="note">{one.error}</div>}
+            <Answer of={one} />
           </li>
         ))}
       </ol>
@@ -56,16 +85,7 @@ const Attempts = ({ of: { attempts } }: { readonly of: Delivery }): JSX.Element 
 const Headers = ({ of }: { readonly of: Request }): JSX.Element => (
   <details>
     <summary>Headers of the last attempt</summary>
-    <dl>
-      {Object.entries(of.headers).map(([name, value]) => (
-        <div key={name}>
-          <dt>{name}</dt>
-          <dd>
-            <code>{value}</code>
-          </dd>
-        </div>
-      ))}
-    </dl>
+    <Fields of={of.headers} />
     <p class="note">Signatures are not kept: an attempt makes them anew, with the secret of its time.</p>
   </details>
 )

@@ -28,6 +28,8 @@ export const DeliveryRecord = Schema.Struct({
 }).annotate({ identifier: "WebhookDelivery" })
 export type DeliveryRecord = typeof DeliveryRecord.Type
 
+const HeaderFields = Schema.Record(Schema.String, Schema.String)
+
 export const Attempt = Schema.Struct({
   cycle: Schema.Int,
   attempt: Schema.Int,
@@ -35,6 +37,15 @@ export const Attempt = Schema.Struct({
   duration_ms: Schema.Int,
   response_status: Schema.NullOr(Schema.Int),
   error: AttemptError,
+  request_headers: HeaderFields.annotate({
+    description: "Without custom headers; of a signature its first characters alone: it is not kept",
+  }),
+  response_headers: Schema.NullOr(HeaderFields).annotate({
+    description: "Of a failed answer, up to 4 KiB; values of cookies are masked",
+  }),
+  response_body: Schema.NullOr(Schema.String).annotate({
+    description: "Of a failed answer, the first 4,096 characters",
+  }),
 }).annotate({ identifier: "WebhookAttempt" })
 
 export const FullDeliveryRecord = Schema.Struct({
@@ -49,9 +60,7 @@ export const FullDeliveryRecord = Schema.Struct({
 /** The request of an attempt, without what only its secret can make. */
 export const SentRequest = Schema.Struct({
   url: Schema.NullOr(Schema.String),
-  headers: Schema.Record(Schema.String, Schema.String).annotate({
-    description: "The headers of the last attempt; of a signature its first characters alone: it is not kept",
-  }),
+  headers: HeaderFields.annotate({ description: "The `request_headers` of the last attempt" }),
   body: Schema.String.annotate({ description: "The body, byte for byte as every attempt sends it" }),
 }).annotate({ identifier: "WebhookSentRequest" })
 

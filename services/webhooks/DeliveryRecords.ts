@@ -44,17 +44,20 @@ const record = `
   ${time("x.next_retry_at")} as next_retry_at, ${time("x.created_at")} as created_at`
 
 /**
- * The request of the last attempt, made again of what is stored: its signatures are not, and need the secret of that
- * time. `Signer.headersFor` made it.
+ * The headers of an attempt's request, made again of what is stored: its signatures are not, and need the secret of that
+ * time; custom headers are not either. `Signer.headersFor` made them.
  */
+const requestHeaders = (id: string, eventType: string) => `
+  (select row_to_json(h) from (select 'application/json' as "content-type", '${userAgent}' as "User-Agent",
+    '…' as "X-Webhook-Signature", ${eventType} as "X-Webhook-Event", ${id} as "X-Webhook-Delivery",
+    a.attempt::text as "X-Webhook-Attempt", ${id} as "webhook-id",
+    floor(extract(epoch from a.started_at::timestamptz))::bigint::text as "webhook-timestamp",
+    'v1,…' as "webhook-signature") h) as request_headers`
+
+/** The request of the last attempt. */
 const request = `
-  case when json_array_length(x.attempts) > 0 then (select row_to_json(r) from (select x.endpoint_url as url, (
-    select row_to_json(h) from (select 'application/json' as "content-type", '${userAgent}' as "User-Agent",
-      '…' as "X-Webhook-Signature", x.event_type as "X-Webhook-Event", x.id as "X-Webhook-Delivery",
-      x.attempts->-1->>'attempt' as "X-Webhook-Attempt", x.id as "webhook-id",
-      floor(extract(epoch from (x.attempts->-1->>'started_at')::timestamptz))::bigint::text as "webhook-timestamp",
-      'v1,…' as "webhook-signature") h
-  ) as headers, x.body) r) end as request`
+  case when json_array_length(x.attempts) > 0 then (select row_to_json(r) from (
+    select x.endpoint_url as url, x.attempts->-1->'request_headers' as headers, x.body) r) end as request`
 
 const columns = "id, webhook_id, event_type, status, response_status, attempt, next_retry_at, created_at"
 const letterColumns =
@@ -183,7 +186,8 @@ export class DeliveryRecords extends Context.Service<DeliveryRecords, {
                 select d.*, e.body, (
                   select array_to_json(array(select row_to_json(v) from (
                     select a.cycle, a.attempt, ${reads.literal(time("a.started_at"))} as started_at, a.duration_ms,
-                      a.response_status, a.error
+                      a.response_status, a.error, ${reads.literal(requestHeaders("d.id", "d.event_type"))},
+                      a.response_headers, a.response_body
                     from (${reads.literal(attemptsOf("d"))}) a order by a.cycle, a.started_at, a.claim
                   ) v))
                 ) as attempts
@@ -196,11 +200,16 @@ export class DeliveryRecords extends Context.Service<DeliveryRecords, {
                 union all
                 select delivery_id, webhook_id, event_type, 'dead_letter', response_status, attempt, null, created_at,
                   error, endpoint_url, response_body, body, array_to_json(array(
-                    select row_to_json(a)
-                    from jsonb_array_elements(attempts) with ordinality e(one, n) cross join lateral
-                      jsonb_to_record(e.one) as a(cycle integer, attempt integer, started_at text, duration_ms integer,
-                        response_status integer, error text)
-                    order by e.n))
+                    select row_to_json(v) from (
+                      select a.cycle, a.attempt, a.started_at, a.duration_ms, a.response_status, a.error,
+                        ${reads.literal(requestHeaders("delivery_id", "event_type"))}, a.response_headers,
+                        a.response_body
+                      from jsonb_array_elements(attempts) with ordinality e(one, n) cross join lateral
+                        jsonb_to_record(e.one) as a(cycle integer, attempt integer, started_at text,
+                          duration_ms integer, response_status integer, error text, response_headers jsonb,
+                          response_body text)
+                      order by e.n
+                    ) v))
                 from dead_letters where delivery_id = ${deliveryId}::uuid and account_id = ${accountId}::uuid
                   and not exists (select from found)
               )

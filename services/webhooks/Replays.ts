@@ -150,10 +150,11 @@ const make = Effect.gen(function* () {
         on conflict do nothing
       ), attempt as (
         -- Restores their attempts.
-        insert into attempts (delivery_id, cycle, attempt, claim, started_at, duration_ms, response_status, error)
+        insert into attempts (delivery_id, cycle, attempt, claim, started_at, duration_ms, response_status, error,
+          response_headers, response_body)
         select l.delivery_id, (a.value->>'cycle')::int, (a.value->>'attempt')::int, -a.ordinality,
           (a.value->>'started_at')::timestamptz, (a.value->>'duration_ms')::int, (a.value->>'response_status')::int,
-          a.value->>'error'
+          a.value->>'error', nullif(a.value->'response_headers', 'null'), a.value->>'response_body'
         from lost l, jsonb_array_elements(l.attempts) with ordinality a
       )
       insert into deliveries (id, webhook_id, account_id, event_id, event_type, status, cycle, attempt, response_status,

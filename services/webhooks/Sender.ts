@@ -81,6 +81,7 @@ export class Sender extends Context.Service<Sender, {
             durationMs: Math.round(outcome.durationMs),
             status: outcome.status,
             error: outcome.error,
+            headers: outcome.headers ?? null,
             body: textOf(outcome.body),
             url: task.endpoint.url,
             ...(asked === undefined ? {} : { askedWait: waitAskedBy(asked, endedAt) }),

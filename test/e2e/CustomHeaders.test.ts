@@ -67,6 +67,12 @@ it.live(
         assert.notInclude(shown, secret)
       }
 
+      const [tried] = read[2]!.json.attempts
+      assert.deepInclude(tried, { response_status: 500, attempt: 1 })
+      assert.strictEqual(tried.request_headers["X-Webhook-Attempt"], "1")
+      assert.notProperty(tried.request_headers, "Authorization")
+      assert.property(tried.response_headers, "date")
+
       const gone = yield* api.patch(hook, {
         url: target.url("/own"),
         headers: [],

@@ -99,7 +99,7 @@ export class HttpConnection<Origin> implements ResponseHandler {
   }
 
   head(status: number): void {
-    this.#exchange?.answered(status, this.#parser.retryAfter)
+    this.#exchange?.answered(status, this.#parser.retryAfter, this.#parser.failedFields)
   }
 
   body(chunk: Buffer, from: number, to: number): void {

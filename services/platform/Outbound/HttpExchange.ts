@@ -29,6 +29,8 @@ export interface Outcome {
   readonly durationMs: number
   /** The response's Retry-After, as it was sent; absent where there is none. */
   readonly retryAfter?: string
+  /** The header fields of a response that is no success; absent elsewhere. */
+  readonly headers?: Readonly<Record<string, string>>
 }
 
 export interface ExchangeOutcome extends Outcome {
@@ -52,6 +54,7 @@ export class HttpExchange implements Dispatcher.DispatchHandler {
   #controller: Abortable | null = null
   #status: number | null = null
   #retryAfter: string | null = null
+  #headers: Readonly<Record<string, string>> | null = null
   #kept: Uint8Array | null = null
   #keptBytes = 0
   /** Bytes of the body that may still be kept. */
@@ -84,8 +87,13 @@ export class HttpExchange implements Dispatcher.DispatchHandler {
   }
 
   /** The response's head was read. */
-  answered(status: number, retryAfter: string | null = null): void {
+  answered(
+    status: number,
+    retryAfter: string | null = null,
+    headers: Readonly<Record<string, string>> | null = null,
+  ): void {
     this.#status = status
+    this.#headers = headers
     this.#retryAfter = retryAfter
     const keep = status < 300 ? this.#limits.keepOnSuccess : this.#limits.keepOnFailure
     this.#room = Math.min(keep, this.#limits.read)
@@ -156,6 +164,7 @@ export class HttpExchange implements Dispatcher.DispatchHandler {
       durationMs: Math.max(0, this.#now() - this.startedAt),
       truncated: this.#read >= this.#limits.read,
       ...(this.#retryAfter === null ? {} : { retryAfter: this.#retryAfter }),
+      ...(this.#headers === null ? {} : { headers: this.#headers }),
     })
   }
 }

@@ -4,10 +4,11 @@
  * docs/delivery.md lists the differences from undici and node:http.
  *
  * A hostile receiver can only get its own response refused. A head has at most 16 KiB and 128 fields; chunk extensions
- * and trailers have at most another 16 KiB; only the framing fields are copied.
+ * and trailers have at most another 16 KiB; only the framing fields are copied, and the head of a failed response.
  */
 import type { Buffer } from "node:buffer"
 import { type Field, Fields } from "./ResponseFields.ts"
+import { HeadText } from "./HeadText.ts"
 import { ChunkExtension } from "./ChunkExtension.ts"
 import { fieldText, hexDigit, token } from "./ResponseBytes.ts"
 
@@ -55,6 +56,7 @@ const semicolon = 59
 export class ResponseParser {
   readonly #handler: ResponseHandler
   readonly #fields = new Fields()
+  readonly #headText = new HeadText()
   readonly #extension = new ChunkExtension()
   #state: number = State.Start
   /** Number of bytes of the status line read so far. */
@@ -98,6 +100,11 @@ export class ResponseParser {
     return this.#fields.retryAfter
   }
 
+  /** The fields of the head that was read last, where its status is no success; else null. */
+  get failedFields(): Readonly<Record<string, string>> | null {
+    return this.#headText.fields()
+  }
+
   /** Prepares for a response that begins with the next byte. */
   begin(): void {
     this.#state = State.Start
@@ -112,6 +119,7 @@ export class ResponseParser {
     while (at < chunk.length && this.#state < State.Done) {
       if (this.#state <= State.HeadEnd) {
         const next = this.#head(chunk, at)
+        if (this.#status >= 300 && !this.#trailers) this.#headText.take(chunk, at, next)
         this.#bytes += next - at
         if (this.#bytes > maxHeadBytes) this.stop()
         at = next
@@ -139,6 +147,8 @@ export class ResponseParser {
 
   #beginHead(): void {
     this.#fields.begin()
+    this.#headText.begin()
+    this.#status = 0
     this.#startIndex = 0
     this.#bytes = 0
     this.#trailers = false

@@ -8,7 +8,8 @@
 
 /** SQL: all attempts of the delivery whose row is `d`. The one in the row has no claim; it is given as 0. */
 export const attemptsOf = (d: string): string =>
-  `select cycle, attempt, claim, started_at, duration_ms, response_status, error from attempts where delivery_id = ${d}.id
+  `select cycle, attempt, claim, started_at, duration_ms, response_status, error, response_headers, response_body
+  from attempts where delivery_id = ${d}.id
   union all
-  select 1, 1, 0, ${d}.first_started_at, ${d}.first_duration_ms, ${d}.first_response_status, null
+  select 1, 1, 0, ${d}.first_started_at, ${d}.first_duration_ms, ${d}.first_response_status, null, null, null
   where ${d}.first_started_at is not null`

@@ -35,6 +35,8 @@ export interface Result {
   readonly durationMs: number
   readonly status: number | null
   readonly error: string | null
+  /** The header fields of a failed answer. */
+  readonly headers?: Readonly<Record<string, string>> | null
   readonly body: string | null
   /** Milliseconds after the answer for which the receiver asks to be left alone, where its webhook honours that. */
   readonly askedWait?: number

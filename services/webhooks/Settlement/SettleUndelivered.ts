@@ -23,6 +23,9 @@ export interface SettledRow {
   readonly next: Exclude<Next, "delivered">
 }
 
+/** SQL: what an attempt keeps of the answer's body; all that is kept is in the delivery, for the last attempt alone. */
+const keptBody = "left(f.body, 4096)"
+
 /** SQL: the decisions as rows. */
 const resultRows = (sql: PgClient.PgClient, decisions: ReadonlyArray<Decision>, now: number) => {
   // `|| now`: the client derives an array's type from its elements; 0 beside today's times is a second type, and the
@@ -31,15 +34,15 @@ const resultRows = (sql: PgClient.PgClient, decisions: ReadonlyArray<Decision>, 
   return sql`
       select r.id, r.claim, r.next, to_timestamp(r.due / 1000.0) as due,
         to_timestamp(r.started / 1000.0) as started, r.took, nullif(r.status, 0) as status, nullif(r.error, '') as error,
-        nullif(r.body, '') as body, nullif(r.url, '') as url
+        nullif(r.headers, '')::jsonb as headers, nullif(r.body, '') as body, nullif(r.url, '') as url
       from unnest(${of((d) => d.result.task.deliveryId)}::uuid[], ${of((d) => d.result.task.claim)}::bigint[], ${
     of((d) => d.next)
   }::text[], ${of((d) => d.dueAt)}::float8[], ${of((d) => d.result.startedAt || now)}::float8[], ${
     of((d) => d.result.durationMs)
   }::int[], ${of((d) => d.result.status ?? 0)}::int[], ${of((d) => d.result.error ?? "")}::text[], ${
-    of((d) => d.result.body ?? "")
-  }::text[], ${of((d) => d.result.url ?? "")}::text[])
-        r(id, claim, next, due, started, took, status, error, body, url)`
+    of(({ result: { headers } }) => headers == null ? "" : JSON.stringify(headers))
+  }::text[], ${of((d) => d.result.body ?? "")}::text[], ${of((d) => d.result.url ?? "")}::text[])
+        r(id, claim, next, due, started, took, status, error, headers, body, url)`
 }
 
 /** SQL: inserts the dead letters of the CTE `fenced`, each with its event and all attempts, this one last. */
@@ -52,12 +55,14 @@ const deadLetterRows = (sql: PgClient.PgClient, now: number) =>
         coalesce((
           select jsonb_agg(jsonb_build_object('cycle', a.cycle, 'attempt', a.attempt,
             'started_at', to_char(a.started_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'),
-            'duration_ms', a.duration_ms, 'response_status', a.response_status, 'error', a.error)
+            'duration_ms', a.duration_ms, 'response_status', a.response_status, 'error', a.error,
+            'response_headers', a.response_headers, 'response_body', a.response_body)
             order by a.cycle, a.attempt, a.claim)
           from (${sql.literal(attemptsOf("d"))}) a
         ), '[]'::jsonb) || jsonb_build_array(jsonb_build_object('cycle', f.cycle, 'attempt', f.attempt,
             'started_at', to_char(f.started at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'),
-            'duration_ms', f.took, 'response_status', f.status, 'error', f.error)),
+            'duration_ms', f.took, 'response_status', f.status, 'error', f.error,
+            'response_headers', f.headers, 'response_body', ${sql.literal(keptBody)})),
         d.created_at, ${new Date(now)}
       from fenced f join events e on e.id = f.event_id join deliveries d on d.id = f.id where f.next = 'dead'
       on conflict (delivery_id) do nothing`
@@ -110,8 +115,10 @@ export const settleUndelivered = Effect.fnUntraced(function* (
       from fenced f where q.delivery_id = f.id and f.next in ('retry', 'released', 'interrupted')
     ), attempted as (
       -- Records the attempts; a released claim is none.
-      insert into attempts (delivery_id, cycle, attempt, claim, started_at, duration_ms, response_status, error)
-      select id, cycle, attempt, claim, started, took, status, error from fenced where next <> 'released'
+      insert into attempts (delivery_id, cycle, attempt, claim, started_at, duration_ms, response_status, error,
+        response_headers, response_body)
+      select id, cycle, attempt, claim, started, took, status, error, headers, ${sql.literal(keptBody)}
+      from fenced f where next <> 'released'
       on conflict do nothing
     ), updated as (
       -- Updates the deliveries whose status changes.

@@ -8,6 +8,7 @@ import { Database } from "../../../services/platform/database/Database.ts"
 import { Jobs } from "../../../services/platform/messaging/Jobs.ts"
 import { CountCompaction } from "../../../services/webhooks/CountCompaction.ts"
 import { DeliveryRecords, type PageRequest } from "../../../services/webhooks/DeliveryRecords.ts"
+import { userAgent } from "../../../services/webhooks/Signer.ts"
 import { specified } from "../../../services/webhooks/RetrySchedule.ts"
 import { WebhookJobs } from "../../../services/webhooks/WebhookJobs.ts"
 import { Webhooks } from "../../../services/webhooks/Webhooks.ts"
@@ -21,6 +22,7 @@ import {
   miscounted,
   now,
   on,
+  replays,
   resultOf,
   session,
   settle,
@@ -152,9 +154,70 @@ layer(Layer.fresh(fixture({ schedule: { ...specified, jitter: 0 } })))("Delivery
           duration_ms: 12,
           response_status: null,
           error: "dns",
+          request_headers: {
+            "content-type": "application/json",
+            "User-Agent": userAgent,
+            "X-Webhook-Signature": "…",
+            "X-Webhook-Event": "email.delivered",
+            "X-Webhook-Delivery": task!.deliveryId,
+            "X-Webhook-Attempt": "1",
+            "webhook-id": task!.deliveryId,
+            "webhook-timestamp": String(Math.floor(at / 1000)),
+            "webhook-signature": "v1,…",
+          },
+          response_headers: null,
+          response_body: null,
         }],
       })
       assert.strictEqual(JSON.stringify(JSON.parse(text).payload), task!.body)
+    }))
+
+  it.effect("each failed attempt has its answer, bounded; as a dead letter and after a replay of one as well", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* Database
+      const { get } = yield* DeliveryRecords
+      const hook = yield* webhook()
+      const { tasks: [first] } = yield* take([event(hook.accountId)])
+      const claimAgain = (attempt: number) =>
+        Effect.map(
+          sql<{ claim: bigint }>`
+            update delivery_queue set claim = nextval('delivery_claims'), lease_until = due_at
+            where delivery_id = ${first!.deliveryId}::uuid returning claim`,
+          ([row]) => ({ ...first!, attempt, claim: row!.claim }),
+        )
+      let task = first!
+      const at = yield* now
+      for (let attempt = 1; attempt <= 8; attempt++) {
+        if (attempt > 1) task = yield* claimAgain(attempt)
+        const headers = attempt === 3 ? null : { "x-attempt": String(attempt), "x-odd": `"\\\u00e9` }
+        yield* settle([
+          resultOf(task, at + attempt * 1_000, { status: 500, body: "b".repeat(10_000 * attempt), headers }),
+        ])
+      }
+      const answers = (text: string) =>
+        full(text).attempts.map(({ request_headers, response_body, response_headers }) => [
+          request_headers["X-Webhook-Attempt"],
+          response_headers?.["x-attempt"] ?? null,
+          response_headers?.["x-odd"] ?? null,
+          response_body?.length,
+        ])
+      const expected = [1, 2, 3, 4, 5, 6, 7, 8].map((n) =>
+        n === 3 ? [`${n}`, null, null, 4_096] : [`${n}`, `${n}`, `"\\\u00e9`, 4_096]
+      )
+      const read = get(hook.accountId, first!.deliveryId)
+      assert.deepStrictEqual(answers(yield* read), expected)
+      assert.strictEqual(full(yield* read).response_body?.length, 80_000)
+      assert.deepStrictEqual(
+        JSON.parse(yield* read).request.headers,
+        full(yield* read).attempts.at(-1)!.request_headers,
+      )
+      // Its day was dropped.
+      for (const table of ["attempts where delivery_id", "deliveries where id"]) {
+        yield* sql.unsafe(`delete from ${table} = '${first!.deliveryId}'`)
+      }
+      assert.deepStrictEqual(answers(yield* read), expected)
+      yield* (yield* replays).one(hook.accountId, first!.deliveryId)
+      assert.deepStrictEqual(answers(yield* read), expected)
     }))
 
   it.effect("deliveries of other accounts and webhooks, unknown ids and texts that are no ids are not found", () =>

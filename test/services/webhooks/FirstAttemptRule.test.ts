@@ -180,7 +180,10 @@ const both = Effect.gen(function* () {
     yield* asBefore(before)
     yield* alike(today, before, `after the leases of step ${n}`)
     for (const { id } of before.all) {
-      const { attempts, status } = JSON.parse(yield* (yield* DeliveryRecords).get(before.hook.accountId, id))
+      const { attempts: all, status } = JSON.parse(yield* (yield* DeliveryRecords).get(before.hook.accountId, id))
+      const attempts = all.map(({ request_headers: _, response_body: __, response_headers: ___, ...one }: {
+        readonly [member: string]: unknown
+      }) => one)
       if (status !== "dead_letter") assert.deepStrictEqual(attempts, yield* rowsOf(id), `after step ${n}`)
     }
     yield* TestClock.adjust("2 minutes")

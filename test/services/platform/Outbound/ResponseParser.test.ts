@@ -284,6 +284,39 @@ describe("a generated response", () => {
     )
   })
 
+  it("has the fields of a failed head, whole lines of 4 KiB, credentials masked, whatever the cuts; of a success none", () => {
+    const fieldsOf = (text: string) =>
+      [[bytesOf(text)], ...cuts(bytesOf(text))].map((all) => {
+        let found: Readonly<Record<string, string>> | null | undefined
+        const head = () => found = parser.failedFields
+        const parser: ResponseParser = new ResponseParser({ head, body: () => {} })
+        for (const _again of [1, 2]) {
+          parser.begin()
+          for (const part of all) parser.read(part)
+          assert.isTrue(parser.done)
+        }
+        return found
+      })
+    const own = "X-Trace: a:b\r\nWWW-Authenticate: Basic\r\nwww-authenticate:\tBearer \r\n"
+    const kept = { "x-trace": "a:b", "www-authenticate": "Basic, Bearer" }
+    const none = { "content-length": "0" }
+    const cases: ReadonlyArray<readonly [answer: string, fields: Readonly<Record<string, string>> | null]> = [
+      [`HTTP/1.1 503 Busy: x\r\n${own}${length("")}`, { ...kept, ...none }],
+      [`HTTP/1.1 404\r\n${length("")}`, none],
+      [`HTTP/1.1 302 x\r\nlocation: /a\r\n${length("")}`, { location: "/a", ...none }],
+      [`HTTP/1.1 200 OK\r\n${own}${length("")}`, null],
+      [`HTTP/1.1 103 x\r\nlink: </a>\r\n\r\nHTTP/1.1 500 x\r\n${length("")}`, none],
+      [`HTTP/1.1 500 x\r\nSet-Cookie: a=1\r\nset-cookie: b=2\r\n${length("")}`, { "set-cookie": "…", ...none }],
+      [`HTTP/1.1 500 x\r\ntransfer-encoding: chunked\r\n\r\n0\r\nx-late: 1\r\n\r\n`, {
+        "transfer-encoding": "chunked",
+      }],
+      [`HTTP/1.1 500 x\r\na: 1\r\nb: ${"x".repeat(5_000)}\r\n${length("")}`, { a: "1" }],
+    ]
+    for (const [answer, fields] of cases) {
+      for (const found of fieldsOf(answer)) assert.deepStrictEqual(found, fields, answer.slice(0, 60))
+    }
+  })
+
   it("has the Retry-After of its own head, and none of trailers or of an interim response; a long one is left out", () => {
     const seen = (text: string) =>
       [[bytesOf(text)], ...cuts(bytesOf(text))].map((all) => {

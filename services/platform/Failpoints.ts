@@ -94,7 +94,19 @@ export type DecisionFault =
   /** The command is committed; the client has no answer yet. */
   | "decision.committed"
 
-export type FaultPoint = DeliveryFault | ProviderFault | TransferFault | ChannelFault | PushFault | DecisionFault
+/** Points of maintenance. */
+export type MaintenanceFault =
+  /** A batch of old rows is deleted; others are left. */
+  "prune.committed"
+
+export type FaultPoint =
+  | DeliveryFault
+  | ProviderFault
+  | TransferFault
+  | ChannelFault
+  | PushFault
+  | DecisionFault
+  | MaintenanceFault
 
 export class Failpoints extends Context.Reference<{
   readonly hit: (point: FaultPoint) => void

@@ -2,6 +2,7 @@
 import type { PgClient } from "@effect/sql-pg"
 import { Effect } from "effect"
 import type { SqlError, Statement } from "effect/sql"
+import { faultPoint } from "../Failpoints.ts"
 
 export interface Pruned {
   /** A table that is not partitioned: a row's address (`ctid`) is one within its partition. */
@@ -39,5 +40,6 @@ export const prune = Effect.fnUntraced(function* (
       select count(*)::int as n from gone`
     pruned += gone!.n
     if (gone!.n < batch) return pruned
+    yield* faultPoint("prune.committed")
   }
 })

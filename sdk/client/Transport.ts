@@ -16,7 +16,7 @@ export interface ClientOptions {
   /** The origin of the installation; in a browser, by default, the page's own. */
   readonly url?: string
   /** An API key or an access token, or a function that gives the current one; without it a browser sends its cookie. */
-  readonly token?: string | (() => string | Promise<string>)
+  readonly token?: string | (() => string | undefined | Promise<string | undefined>)
   /** How often a request is repeated at most; 3 by default. */
   readonly retries?: number
   /** The Fetch of another library. */

@@ -56,12 +56,13 @@ li:dir(rtl).unread { box-shadow: inset -3px 0 var(--accent) }
 .body { white-space: pre-line }
 .foot { display: flex; flex-wrap: wrap; align-items: center; gap: .25em .75em; font-size: .875em; color: var(--muted) }
 .severity { font-weight: 600; color: var(--danger) }
+.severity:empty { display: none }
 .severity.warning { color: var(--warning) }
 .severity.success { color: var(--success) }
 .foot button { margin-inline-start: auto }
 .more { display: block; width: calc(100% - 1.5em); margin: .5em .75em }
 fieldset { padding: .6em .75em; border-top: 1px solid var(--border) }
-legend { float: inline-start; width: 100%; font-weight: 600 }
+legend { padding: 0; float: inline-start; width: 100%; font-weight: 600 }
 label { display: inline-flex; gap: .35em; align-items: center; margin-inline-end: 1em; min-height: 24px }
 input { accent-color: var(--accent); width: 1.1em; height: 1.1em; margin: 0 }
 .said { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); white-space: nowrap }

@@ -19,6 +19,7 @@ import { NotificationRetention } from "../services/notifications/NotificationRet
 import { AccessTokens, configuredTokenIssuers } from "../services/people/AccessTokens.ts"
 import { CallerAuthentication } from "../services/people/CallerAuthentication.ts"
 import { SessionActivity } from "../services/people/SessionActivity.ts"
+import { type GaugedQueue, gaugedQueues } from "../services/operations/QueueGauges.ts"
 import { OperatorDeadLetters } from "../services/operations/OperatorDeadLetters.ts"
 import { OperatorStream } from "../services/operations/OperatorStream.ts"
 import { Brand } from "../services/platform/Brand.ts"
@@ -346,6 +347,14 @@ const api = (config: AppConfig, places: BackingServices) => {
 const demo = (config: AppConfig, { home }: BackingServices, instance: string) =>
   config.demo ? Layer.effectDiscard(fillDemo(home, instance)) : Layer.effectDiscard(endDemo)
 
+/** The queues whose work each role does. */
+const queuesOf: { readonly [R in Role]?: ReadonlyArray<GaugedQueue> } = {
+  delivery: ["deliveries"],
+  relay: ["outbox", "outbox_ordered", "outbox_unordered"],
+  mail: ["mails", "slack"],
+  timers: ["jobs", "timers", "provider_jobs"],
+}
+
 /** All that this process does, by its roles. Provides `Server` where the process has the role `api`. */
 export const app = (config: AppConfig, places: BackingServices) => {
   const instance = crypto.randomUUID()
@@ -362,6 +371,7 @@ export const app = (config: AppConfig, places: BackingServices) => {
     has("delivery") ? delivery(config) : Layer.empty,
     has("mail") ? mail(config, publicUrlOf(config)) : Layer.empty,
     has("lifecycle") ? lifecycleWorkers(config, publicUrlOf(config)) : Layer.empty,
+    Layer.effectDiscard(gaugedQueues([...config.roles].flatMap((role) => queuesOf[role] ?? []))),
   ).pipe(
     Layer.provideMerge(Layer.mergeAll(demo(config, places, instance), gaugedMaps, WorkerHeartbeats.layer(instance))),
     Layer.provideMerge(DevKey.layer(publicUrlOf(config))),

@@ -2,9 +2,10 @@
 import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import { Effect, Layer } from "effect"
-import { HttpRouter } from "effect/http"
+import { HttpRouter, HttpServerResponse } from "effect/http"
 import { Otlp, PrometheusMetrics } from "effect/observability"
 import { createServer } from "node:http"
+import { readGauges } from "../services/platform/observability/ScrapedGauges.ts"
 import { headerTicks, ListenerConnections } from "./http/listener/ListenerConnections.ts"
 import { counted } from "./http/listener/OnNode.ts"
 
@@ -29,10 +30,16 @@ const boundedServer = Effect.gen(function* () {
   return http
 })
 
+const scrape = Effect.gen(function* () {
+  yield* readGauges
+  const text = yield* PrometheusMetrics.format()
+  return HttpServerResponse.text(text, { contentType: "text/plain; version=0.0.4; charset=utf-8" })
+})
+
 /** `GET /metrics` on a port of its own. At most 32 connections: a half-open or idle one gives way to a new one. */
 export const metrics = (host: string, port: number) =>
   Layer.unwrap(Effect.map(boundedServer, (http) =>
-    HttpRouter.serve(PrometheusMetrics.layerHttp({ path: "/metrics" }), {
+    HttpRouter.serve(HttpRouter.add("GET", "/metrics", scrape), {
       disableLogger: true,
       disableListenLog: true,
     }).pipe(Layer.provide(NodeHttpServer.layer(() => http, { host, port })))))

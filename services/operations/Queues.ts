@@ -4,27 +4,18 @@
  */
 import type { PgClient } from "@effect/sql-pg"
 import { Clock, Context, Effect, Layer } from "effect"
-import type { SqlError, Statement } from "effect/sql"
+import type { SqlError } from "effect/sql"
 import type { AccountId, PersonId } from "../../schemas/BrandedIds.ts"
 import type { QueueName, Queues as QueueReport, WebhookBacklogs } from "../../schemas/identity/QueueView.ts"
 import type { RoleRequired } from "../../schemas/problems/IdentityProblems.ts"
 import { Database } from "../platform/database/Database.ts"
 import { mustOperate } from "./OperatorRole.ts"
+import { countOf, type CountRow, counts, most, waiting } from "./QueueCounts.ts"
 
-/** Waiting rows that are counted at most: of deliveries, and of each other queue. */
+/** Waiting deliveries that are counted at most. */
 const mostDeliveries = 1_000_000
-const most = 100_000
 /** Webhooks that are listed. */
 const listed = 20
-
-interface CountRow {
-  readonly queue: QueueName
-  readonly depth: number
-  readonly due: number
-  readonly oldest: Date | null
-  readonly leased: number
-  readonly failing: number
-}
 
 interface BacklogRow {
   readonly webhook_id: string
@@ -36,32 +27,6 @@ interface BacklogRow {
   readonly leased: number
   readonly oldest: Date
   readonly counted: number
-}
-
-/** The rows of each queue that wait, by the condition of its own index of them; claimed rows are found by another. */
-const waiting = {
-  outbox_unordered: ["outbox", "published_at is null and aggregate_id is null"],
-  outbox_ordered: ["outbox", "published_at is null and aggregate_id is not null"],
-  mails: ["mails", "not_before is not null"],
-  slack: ["slack_messages", "state = 'pending'"],
-  jobs: ["jobs", "state = 'pending'"],
-  timers: ["timers", "true"],
-  provider_jobs: ["provider_jobs", "state = 'pending' and not held"],
-} as const
-
-const counts = (sql: PgClient.PgClient, now: Date) =>
-  sql`count(*)::int as depth, count(*) filter (where claim is null and at <= ${now})::int as due,
-    min(at) filter (where claim is null and at <= ${now}) as oldest, count(claim)::int as leased,
-    count(*) filter (where failing)::int as failing`
-
-const countOf = (sql: PgClient.PgClient, queue: keyof typeof waiting, now: Date) => {
-  const [table, condition] = waiting[queue]
-  const rows = (claimed: Statement.Fragment) =>
-    sql`(select not_before as at, claim, last_error is not null as failing from ${sql(table)}
-      where ${sql.literal(condition)} and ${claimed} limit ${most})`
-  return sql<CountRow>`
-    select ${queue} as queue, ${counts(sql, now)}
-    from (${rows(sql`claim is null`)} union all ${rows(sql`claim is not null`)}) q`
 }
 
 /** First tries and retries, by one look at each delivery that waits. */

@@ -39,7 +39,8 @@ const maxWaits = 40
 const queuesPerScan = 256
 /** Deliveries per announcement. */
 const announcementSize = 100
-const announcedAgainMillis = 30_000
+/** A queue state whose deliveries were announced is due again after this time, if some of them were not claimed. */
+export const announcedAgainMillis = 30_000
 
 export class Deliveries extends Context.Service<Deliveries, {
   /** Accepts events in one transaction, then sends the deliveries that it claimed. */

@@ -3,6 +3,7 @@ import { assert, it } from "@effect/vitest"
 import { Effect, Layer, Metric, Schedule } from "effect"
 import { connect, type Socket } from "node:net"
 import { freePort } from "../../src/embedded/FreePorts.ts"
+import { gaugedAtScrape } from "../../services/platform/observability/ScrapedGauges.ts"
 import { metrics } from "../../src/Exporters.ts"
 
 it.live("a scrape is answered beside more half-open connections than the port takes", () =>
@@ -23,3 +24,27 @@ it.live("a scrape is answered beside more half-open connections than the port ta
     assert.match(yield* Effect.promise(() => scrape.text()), /^scrapes_of_a_test 1$/m)
     assert.isAtLeast(closed, 69)
   }).pipe(Effect.scoped), 60_000)
+
+it.live(
+  "a scrape has the gauges that could be read, and is answered beside a reading that does not end",
+  () =>
+    Effect.gen(function* () {
+      const port = yield* freePort()
+      const gauge = (name: string) => Metric.gauge(name)
+      let ends = true
+      yield* gaugedAtScrape(Effect.succeed([[gauge("read_of_a_test"), 2]]))
+      yield* gaugedAtScrape(Effect.fail("away").pipe(Effect.as([[gauge("failed_of_a_test"), 3]])))
+      yield* gaugedAtScrape(Effect.suspend(() => ends ? Effect.succeed([[gauge("stuck_of_a_test"), 4]]) : Effect.never))
+      yield* Layer.build(metrics("127.0.0.1", port))
+      const scrape = Effect.promise(() => fetch(`http://127.0.0.1:${port}/metrics`).then((answer) => answer.text()))
+      const first = yield* scrape
+      assert.match(first, /^read_of_a_test 2$/m)
+      assert.match(first, /^stuck_of_a_test 4$/m)
+      assert.notInclude(first, "failed_of_a_test")
+      ends = false
+      const second = yield* scrape
+      assert.match(second, /^read_of_a_test 2$/m)
+      assert.notInclude(second, "stuck_of_a_test")
+    }).pipe(Effect.scoped),
+  60_000,
+)

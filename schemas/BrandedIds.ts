@@ -68,6 +68,13 @@ export type AccountId = typeof AccountId.Type
 /** The same in a message, which is refused where its account is no UUID. */
 export const AccountUuid = Uuid.pipe(Schema.brand("AccountId"))
 
+/** A webhook. */
+export const WebhookId = Id.pipe(Schema.brand("WebhookId"))
+export type WebhookId = typeof WebhookId.Type
+
+/** The same in a message, which is refused where its webhook is no UUID. */
+export const WebhookUuid = Uuid.pipe(Schema.brand("WebhookId"))
+
 /** A domain, from the directory. */
 export const DomainId = Id.pipe(Schema.brand("DomainId"))
 export type DomainId = typeof DomainId.Type

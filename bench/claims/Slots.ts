@@ -4,7 +4,7 @@
  */
 import { Effect } from "effect"
 import process from "node:process"
-import { AccountId } from "../../schemas/BrandedIds.ts"
+import { AccountId, WebhookId } from "../../schemas/BrandedIds.ts"
 import { defaultLimits } from "../../services/webhooks/Sender/SlotLimits.ts"
 import { ConcurrencyLimiter } from "../../services/webhooks/Sender/ConcurrencyLimiter.ts"
 import type { Claim } from "../harness/Claim.ts"
@@ -31,7 +31,7 @@ const sending = (webhooks: number): Figures => {
   let looks = 0
   const slots = new ConcurrencyLimiter()
   const jobs = Array.from({ length: webhooks }, (_, n) => ({
-    webhookId: `w${n}`,
+    webhookId: WebhookId.make(`w${n}`),
     accountId: AccountId.make(`a${n}`),
     get host() {
       looks++
@@ -65,7 +65,7 @@ const claiming = (webhooks: number): Figures => {
       return defaultLimits.claimed
     },
   })
-  for (let n = 0; n < webhooks; n++) slots.markBacklogged(`w${n}`, AccountId.make(`a${n % 100}`))
+  for (let n = 0; n < webhooks; n++) slots.markBacklogged(WebhookId.make(`w${n}`), AccountId.make(`a${n % 100}`))
   return each(() => looks, () => {
     for (const { accountId, count, webhookId } of slots.topUp(12)) {
       slots.drop(webhookId, count)

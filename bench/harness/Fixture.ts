@@ -1,7 +1,7 @@
 /** Four accounts with five webhooks each; every event has exactly one webhook that listens (a fan-out of one). */
 import { Effect } from "effect"
 import { randomUUID } from "node:crypto"
-import { AccountId } from "../../schemas/BrandedIds.ts"
+import { AccountId, WebhookId } from "../../schemas/BrandedIds.ts"
 import { publishOn } from "../../services/platform/messaging/Bus/Publisher.ts"
 import { Database } from "../../services/platform/database/Database.ts"
 import { Vault } from "../../services/platform/security/Vault.ts"
@@ -11,7 +11,7 @@ import type { NatsConnection } from "@nats-io/transport-node"
 import { BenchError } from "./Child.ts"
 
 export interface Hook {
-  readonly id: string
+  readonly id: WebhookId
   readonly accountId: AccountId
   readonly event: string
   readonly url: string
@@ -25,7 +25,7 @@ export const hooksOn = (ports: ReadonlyArray<number>): ReadonlyArray<Hook> =>
   ports.flatMap((port) => {
     const accountId = AccountId.make(randomUUID())
     return types.map((event) => ({
-      id: randomUUID(),
+      id: WebhookId.make(randomUUID()),
       accountId,
       event,
       url: `http://127.0.0.1:${port}/hooks/${event}`,

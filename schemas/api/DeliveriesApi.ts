@@ -1,6 +1,7 @@
 /** Deliveries over all webhooks of an account, and what leads to them (docs/api/mail.md; extras). */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
+import { WebhookId } from "../BrandedIds.ts"
 import { DeliveryList, DeliveryStatus } from "../mail/Delivery.ts"
 import { DeliveryStatistics } from "../mail/DeliveryStatistics.ts"
 import { EventTypes } from "../mail/EventCatalogue.ts"
@@ -8,7 +9,7 @@ import { eventTypes } from "../mail/MailEvent.ts"
 import { RateLimited } from "../problems/HttpProblems.ts"
 import { WebhookNotFound } from "../problems/WebhookProblems.ts"
 import { ListFilter } from "../Validation/Scalars.ts"
-import { AskedTime, Id } from "../Wire.ts"
+import { AskedTime } from "../Wire.ts"
 import { cursorPage } from "./AccountApi.ts"
 import { Authenticated } from "./CredentialsApi.ts"
 import { RequestValidation } from "./RequestValidation.ts"
@@ -30,7 +31,7 @@ export class DeliveriesApi extends HttpApiGroup.make("deliveries")
       query: {
         status: Schema.optionalKey(ListFilter(DeliveryStatus.literals)),
         event_type: Schema.optionalKey(ListFilter(eventTypes)),
-        webhook_id: Schema.optionalKey(Id),
+        webhook_id: Schema.optionalKey(WebhookId),
         response_status: Schema.optionalKey(textFilter(
           "Of the last attempt: a status (`404`), a class (`5xx`), or `none` where no answer came",
         )),
@@ -45,7 +46,7 @@ export class DeliveriesApi extends HttpApiGroup.make("deliveries")
       success: DeliveryList,
     }).annotate(OpenApi.Summary, "List the deliveries of all your webhooks, newest first"),
     HttpApiEndpoint.get("countReplay", "/v1/webhooks/:webhook_id/replay", {
-      params: { webhook_id: Id },
+      params: { webhook_id: WebhookId },
       query: {
         since: AskedTime,
         until: Schema.optionalKey(AskedTime),
@@ -60,7 +61,7 @@ export class DeliveriesApi extends HttpApiGroup.make("deliveries")
       success: DeliveryStatistics,
     }).annotate(OpenApi.Summary, "Count the attempts of all your webhooks by minute; by default of the last 24 hours"),
     HttpApiEndpoint.get("oneWebhookStats", "/v1/webhooks/:webhook_id/stats", {
-      params: { webhook_id: Id },
+      params: { webhook_id: WebhookId },
       query: statsSpan,
       success: DeliveryStatistics,
       error: WebhookNotFound,

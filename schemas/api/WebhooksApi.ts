@@ -1,6 +1,7 @@
 /** `/v1/webhooks` and `/v1/webhook-deliveries` (docs/api/mail.md; rotation and replays are extras). */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
+import { WebhookId } from "../BrandedIds.ts"
 import { optionallyKeyed } from "../identity/IdempotencyKey.ts"
 import { DeliveryPage, DeliveryStatus, FullDeliveryRecord, SentDelivery } from "../mail/Delivery.ts"
 import { EventType } from "../mail/MailEvent.ts"
@@ -100,7 +101,7 @@ export const Replayed = Schema.Struct({ replayed: Schema.Int })
 
 export const ChangedDelivery = Schema.Struct({ id: Id, status: DeliveryStatus })
 
-const params = { webhook_id: Id }
+const params = { webhook_id: WebhookId }
 const delivery = { delivery_id: Id }
 
 export class WebhooksApi extends HttpApiGroup.make("webhooks")

@@ -1,10 +1,10 @@
 import { Schema } from "effect"
-import { AccountUuid } from "../BrandedIds.ts"
+import { AccountUuid, WebhookUuid } from "../BrandedIds.ts"
 import { Uuid } from "../Wire.ts"
 
 /** A message on `webhooks.v1.retry.<webhook_id>`: deliveries that may be due. The rows are the truth. */
 export const Announcement = Schema.Struct({
-  webhook_id: Uuid,
+  webhook_id: WebhookUuid,
   account_id: AccountUuid,
   delivery_ids: Schema.Array(Uuid).check(Schema.isMaxLength(100)),
 })

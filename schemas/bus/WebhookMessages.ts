@@ -1,6 +1,6 @@
 /** Messages about deliveries of webhooks, for operators. They hold no body, no address and no secret. */
 import { Schema } from "effect"
-import { AccountId } from "../BrandedIds.ts"
+import { AccountId, WebhookId } from "../BrandedIds.ts"
 import { Id, Timestamp } from "../Wire.ts"
 
 const AttemptReport = Schema.Struct({
@@ -17,9 +17,9 @@ const AttemptReport = Schema.Struct({
 export type AttemptReport = typeof AttemptReport.Type
 
 /** A message on `webhooks.v1.attempts.<webhook_id>`: attempts of a short interval, best effort. */
-export const AttemptReports = Schema.Struct({ webhook_id: Id, attempts: Schema.Array(AttemptReport) })
+export const AttemptReports = Schema.Struct({ webhook_id: WebhookId, attempts: Schema.Array(AttemptReport) })
 export type AttemptReports = typeof AttemptReports.Type
 
 /** A message on `webhooks.v1.dead.<webhook_id>`: a delivery that failed for good. */
-export const DeadLetterMessage = Schema.Struct({ delivery_id: Id, webhook_id: Id, account_id: AccountId })
+export const DeadLetterMessage = Schema.Struct({ delivery_id: Id, webhook_id: WebhookId, account_id: AccountId })
 export type DeadLetterMessage = typeof DeadLetterMessage.Type

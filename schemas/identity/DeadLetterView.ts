@@ -1,6 +1,6 @@
 /** Dead letters as operators see them (docs/api/identity.md). */
 import { Schema } from "effect"
-import { AccountId } from "../BrandedIds.ts"
+import { AccountId, WebhookId } from "../BrandedIds.ts"
 import { eventTypes } from "../mail/MailEvent.ts"
 import { ListFilter, QueryUuid } from "../Validation/Scalars.ts"
 import { AskedTime, Id, Timestamp } from "../Wire.ts"
@@ -13,7 +13,7 @@ const orNull = Schema.NullOr
 export const OperatorDeadLetter = Schema.Struct({
   delivery_id: Id,
   account_id: AccountId,
-  webhook_id: Id,
+  webhook_id: WebhookId,
   event_type: Schema.String,
   /** The last answer; null where there was none, then `error` says why. */
   response_status: orNull(Schema.Int),
@@ -31,7 +31,7 @@ export type DeadLetterPage = typeof DeadLetterPage.Type
 
 export const deadLetterQuery = {
   account_id: Schema.optionalKey(AccountId),
-  webhook_id: Schema.optionalKey(Id),
+  webhook_id: Schema.optionalKey(WebhookId),
   event_type: Schema.optionalKey(ListFilter(eventTypes)),
   /** Deliveries made at this time or later. */
   since: Schema.optionalKey(AskedTime),
@@ -41,10 +41,10 @@ export const deadLetterQuery = {
   after_id: Schema.optionalKey(QueryUuid),
 }
 
-export const countQuery = { webhook_id: Id, since: AskedTime, until: Schema.optionalKey(AskedTime) }
+export const countQuery = { webhook_id: WebhookId, since: AskedTime, until: Schema.optionalKey(AskedTime) }
 
 export const DeadLetterReplay = Schema.Struct({
-  webhook_id: Id,
+  webhook_id: WebhookId,
   /** Deliveries made at this time or later. */
   since: AskedTime,
   /** Deliveries made before this time; by default before now. */

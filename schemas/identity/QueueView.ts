@@ -1,7 +1,7 @@
 /** Queues of the program and webhooks by their backlog, for operators (docs/api/identity.md). */
 import { Schema } from "effect"
-import { AccountId } from "../BrandedIds.ts"
-import { Id, Timestamp } from "../Wire.ts"
+import { AccountId, WebhookId } from "../BrandedIds.ts"
+import { Timestamp } from "../Wire.ts"
 
 export const QueueName = Schema.Literals([
   "first_tries",
@@ -41,7 +41,7 @@ export const WebhookBacklogs = Schema.Struct({
   /** Whether more deliveries wait than were counted. */
   capped: Schema.Boolean,
   items: Schema.Array(Schema.Struct({
-    webhook_id: Id,
+    webhook_id: WebhookId,
     account_id: AccountId,
     /** Null where the webhook was deleted. */
     url: Schema.NullOr(Schema.String),

@@ -1,5 +1,6 @@
 /** Deliveries as the API shows them (docs/delivery.md). */
 import { Schema } from "effect"
+import { WebhookId } from "../BrandedIds.ts"
 import { Id, Timestamp } from "../Wire.ts"
 import { EventType, WebhookBody } from "./MailEvent.ts"
 
@@ -18,7 +19,7 @@ export const AttemptError = Schema.NullOr(Schema.String)
 
 export const DeliveryRecord = Schema.Struct({
   id: Id,
-  webhook_id: Id,
+  webhook_id: WebhookId,
   event_type: EventType,
   status: DeliveryStatus,
   response_status: Schema.NullOr(Schema.Int),

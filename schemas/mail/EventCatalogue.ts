@@ -1,6 +1,6 @@
 /** The event types with their meaning and an example of each, for those who write receivers. */
 import { Schema } from "effect"
-import { Id } from "../Wire.ts"
+import { WebhookId } from "../BrandedIds.ts"
 import { EventType, metadataFields, WebhookBody } from "./MailEvent.ts"
 
 interface Described {
@@ -44,14 +44,16 @@ export const EventTypeView = Schema.Struct({
     description: "Members of `metadata` that are usual for the type, beside `subject` and `tag`",
   }),
   example: WebhookBody,
-  webhook_ids: Schema.Array(Id).annotate({ description: "Your webhooks that take the type, paused ones included" }),
+  webhook_ids: Schema.Array(WebhookId).annotate({
+    description: "Your webhooks that take the type, paused ones included",
+  }),
 }).annotate({ identifier: "EventTypeDetails" })
 export type EventTypeView = typeof EventTypeView.Type
 
 export const EventTypes = Schema.Struct({ items: Schema.Array(EventTypeView) }).annotate({ identifier: "EventTypes" })
 
 /** The catalogue for an account; `takers`: the ids of its webhooks by type. */
-export const catalogue = (takers: ReadonlyMap<EventType, ReadonlyArray<string>>): ReadonlyArray<EventTypeView> =>
+export const catalogue = (takers: ReadonlyMap<EventType, ReadonlyArray<WebhookId>>): ReadonlyArray<EventTypeView> =>
   EventType.literals.map((event_type) => {
     const { meaning, metadata } = described[event_type]
     return {

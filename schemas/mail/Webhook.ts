@@ -1,6 +1,7 @@
 /** Webhooks as the API shows them. */
 import { Schema } from "effect"
-import { Id, Timestamp } from "../Wire.ts"
+import { WebhookId } from "../BrandedIds.ts"
+import { Timestamp } from "../Wire.ts"
 import { EventType } from "./MailEvent.ts"
 
 /**
@@ -11,7 +12,7 @@ export const WebhookHealth = Schema.Literals(["unused", "healthy", "failing", "p
 export type WebhookHealth = typeof WebhookHealth.Type
 
 export const WebhookView = Schema.Struct({
-  id: Id,
+  id: WebhookId,
   url: Schema.String,
   description: Schema.NullOr(Schema.String),
   events: Schema.Array(EventType),

@@ -1,7 +1,7 @@
 /** Dead letters of all accounts, for operators: pages of them, how many a replay would send, and the replay. */
 import { Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
-import type { PersonId } from "../../schemas/BrandedIds.ts"
+import type { PersonId, WebhookId } from "../../schemas/BrandedIds.ts"
 import type { DeadLetterPage, LettersReplayed } from "../../schemas/identity/DeadLetterView.ts"
 import { NotFound } from "../../schemas/problems/HttpProblems.ts"
 import { InvalidState, type RoleRequired } from "../../schemas/problems/IdentityProblems.ts"
@@ -27,12 +27,12 @@ export class OperatorDeadLetters extends Context.Service<OperatorDeadLetters, {
   /** How many dead letters `replaySpan` would send again now. NotFound where there is no such webhook any more. */
   readonly count: (
     personId: PersonId,
-    webhookId: string,
+    webhookId: WebhookId,
     span: LetterSpan,
   ) => Effect.Effect<LettersReplayed, Refused>
   /** Starts the replay of a webhook's dead letters of a span, in the caller's transaction. */
   readonly replaySpan: (
-    asked: Replay & { readonly webhookId: string; readonly span: LetterSpan },
+    asked: Replay & { readonly webhookId: WebhookId; readonly span: LetterSpan },
   ) => Effect.Effect<LettersReplayed, Refused>
   /** Sends one dead letter again; InvalidState where its webhook was deleted. */
   readonly replayOne: (

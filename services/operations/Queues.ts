@@ -5,7 +5,7 @@
 import type { PgClient } from "@effect/sql-pg"
 import { Clock, Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
-import type { AccountId, PersonId } from "../../schemas/BrandedIds.ts"
+import type { AccountId, PersonId, WebhookId } from "../../schemas/BrandedIds.ts"
 import type { QueueName, Queues as QueueReport, WebhookBacklogs } from "../../schemas/identity/QueueView.ts"
 import type { RoleRequired } from "../../schemas/problems/IdentityProblems.ts"
 import { Database } from "../platform/database/Database.ts"
@@ -18,7 +18,7 @@ const mostDeliveries = 1_000_000
 const listed = 20
 
 interface BacklogRow {
-  readonly webhook_id: string
+  readonly webhook_id: WebhookId
   readonly account_id: AccountId
   readonly url: string | null
   readonly paused: boolean

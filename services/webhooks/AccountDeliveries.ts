@@ -15,7 +15,7 @@
 import type { PgClient } from "@effect/sql-pg"
 import { Clock, Context, Effect, Layer } from "effect"
 import type { SqlError, Statement } from "effect/sql"
-import type { AccountId } from "../../schemas/BrandedIds.ts"
+import type { AccountId, WebhookId } from "../../schemas/BrandedIds.ts"
 import { type DeliveryList, type DeliveryRecord, DeliveryStatus } from "../../schemas/mail/Delivery.ts"
 import type { EventType } from "../../schemas/mail/MailEvent.ts"
 import { eventTypes } from "../../schemas/mail/MailEvent.ts"
@@ -29,7 +29,7 @@ export interface DeliveryFilter {
   /** Any text; one that is no status, no event type or no webhook of the account finds nothing. */
   readonly status?: string | undefined
   readonly eventType?: string | undefined
-  readonly webhookId?: string | undefined
+  readonly webhookId?: WebhookId | undefined
   /** Of the last attempt: a status (`404`), a class (`5xx`), or `none` where it got no answer. */
   readonly responseStatus?: string | undefined
   /** The `email_id` of the payload. */
@@ -78,7 +78,7 @@ type Response = { readonly low: number; readonly high: number } | "none"
 
 interface Asked extends Span {
   readonly accountId: AccountId
-  readonly webhookId: string | null
+  readonly webhookId: WebhookId | null
   readonly status: string | null
   readonly eventType: string | null
   readonly response: Response | null
@@ -241,7 +241,7 @@ const waiting = (sql: PgClient.PgClient, asked: Asked) => {
 export class AccountDeliveries extends Context.Service<AccountDeliveries, {
   readonly list: (accountId: AccountId, filter: DeliveryFilter) => Effect.Effect<DeliveryList>
   /** The ids of the account's webhooks by the event types that they take. */
-  readonly takers: (accountId: AccountId) => Effect.Effect<ReadonlyMap<EventType, ReadonlyArray<string>>>
+  readonly takers: (accountId: AccountId) => Effect.Effect<ReadonlyMap<EventType, ReadonlyArray<WebhookId>>>
 }>()("bailiwick/services/webhooks/AccountDeliveries") {
   static readonly layer = (config: { readonly deliveredDays: number }) => Layer.effect(AccountDeliveries, make(config))
 }
@@ -311,7 +311,7 @@ const make = Effect.fnUntraced(function* (config: { readonly deliveredDays: numb
   }, Effect.orDie)
 
   const takers = Effect.fn("AccountDeliveries.takers")(function* (accountId: AccountId) {
-    const rows = yield* reads<{ event: EventType; ids: ReadonlyArray<string> }>`
+    const rows = yield* reads<{ event: EventType; ids: ReadonlyArray<WebhookId> }>`
       select e.event, array_agg(w.id::text order by w.created_at desc, w.id desc) as ids
       from webhooks w cross join lateral unnest(w.events) e(event)
       where w.account_id = ${accountId}::uuid and w.deleted_at is null group by e.event`

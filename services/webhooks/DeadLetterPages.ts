@@ -1,13 +1,13 @@
 /** Reads pages of dead letters of all accounts, newest first by their delivery (DeadLetters.ts). */
 import type { PgClient } from "@effect/sql-pg"
 import { Effect } from "effect"
-import type { AccountId } from "../../schemas/BrandedIds.ts"
+import type { AccountId, WebhookId } from "../../schemas/BrandedIds.ts"
 import { isUuid } from "../../schemas/Wire.ts"
 import { floorOf } from "../platform/Ids.ts"
 
 export interface DeadLetter {
   readonly delivery_id: string
-  readonly webhook_id: string
+  readonly webhook_id: WebhookId
   readonly account_id: AccountId
   readonly event_type: string
   readonly response_status: number | null
@@ -25,7 +25,7 @@ export interface PagedLetter extends DeadLetter {
 /** Conditions that all have to hold. An id that is no UUID finds nothing. */
 export interface LetterFilter {
   readonly accountId?: AccountId | undefined
-  readonly webhookId?: string | undefined
+  readonly webhookId?: WebhookId | undefined
   readonly eventType?: string | undefined
   /** Milliseconds since the epoch: deliveries created from `since` on and before `until`. */
   readonly since?: number | undefined

@@ -4,6 +4,7 @@
  */
 import { Clock, Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
+import type { WebhookId } from "../../schemas/BrandedIds.ts"
 import { Audit } from "../platform/observability/Audit.ts"
 import { Database } from "../platform/database/Database.ts"
 import { floorOf } from "../platform/Ids.ts"
@@ -40,7 +41,7 @@ const chunk = 1_000
 export class DeadLetters extends Context.Service<DeadLetters, {
   /** The newest first, of one webhook or of all. */
   readonly newest: (
-    webhookId: string | null,
+    webhookId: WebhookId | null,
     limit: number,
   ) => Effect.Effect<ReadonlyArray<DeadLetter>, SqlError.SqlError>
   /** How many there are, counted to 10,000, and the one that was given up last. */
@@ -48,7 +49,7 @@ export class DeadLetters extends Context.Service<DeadLetters, {
   /** A page of those that match, newest delivery first. */
   readonly list: (filter: LetterFilter, limit: number, afterId?: string) => Effect.Effect<LetterPage, SqlError.SqlError>
   /** How many dead letters of a webhook `replaySpan` would send again. `webhookId`: a UUID. */
-  readonly count: (webhookId: string, span: LetterSpan) => Effect.Effect<number | "gone", SqlError.SqlError>
+  readonly count: (webhookId: WebhookId, span: LetterSpan) => Effect.Effect<number | "gone", SqlError.SqlError>
   /** Sends one again. `gone`: its webhook was deleted, nothing changed. `deliveryId`: a UUID. */
   readonly replayOne: (
     deliveryId: string,
@@ -59,7 +60,7 @@ export class DeadLetters extends Context.Service<DeadLetters, {
    * or `gone` if the webhook does not exist. Runs in the caller's transaction, on its connection alone.
    */
   readonly replaySpan: (
-    webhookId: string,
+    webhookId: WebhookId,
     span: LetterSpan,
     by: Acting,
   ) => Effect.Effect<number | "gone", SqlError.SqlError>
@@ -68,7 +69,7 @@ export class DeadLetters extends Context.Service<DeadLetters, {
    * later. Calls `tell` with the number so far; returns the total, or `gone` if the webhook does not exist.
    */
   readonly replaySince: (
-    webhookId: string,
+    webhookId: WebhookId,
     since: number,
     by: Acting,
     tell: (done: number) => Effect.Effect<void>,
@@ -84,7 +85,7 @@ const make = Effect.gen(function* () {
   const jobs = yield* Jobs
   const list = letterPages(sql)
 
-  const newest = (webhookId: string | null, limit: number) =>
+  const newest = (webhookId: WebhookId | null, limit: number) =>
     sql<DeadLetter>`
       select delivery_id::text as delivery_id, webhook_id::text as webhook_id, account_id::text as account_id, event_type,
         response_status, error, endpoint_url, died_at
@@ -103,7 +104,7 @@ const make = Effect.gen(function* () {
     } satisfies LettersStanding
   })
 
-  const lives = Effect.fnUntraced(function* (webhookId: string) {
+  const lives = Effect.fnUntraced(function* (webhookId: WebhookId) {
     const rows = yield* sql`select from webhooks where id = ${webhookId}::uuid and deleted_at is null for share`
     return rows.length > 0
   })
@@ -111,7 +112,7 @@ const make = Effect.gen(function* () {
   const record = (by: Acting, action: string, subject: string, details = {}) =>
     audit.append({ action, actor: by.actor, subject, outcome: "done", details: { ...by.details, ...details } })
 
-  const countIn = Effect.fnUntraced(function* (webhookId: string, { from, to }: { from: string; to: string }) {
+  const countIn = Effect.fnUntraced(function* (webhookId: WebhookId, { from, to }: { from: string; to: string }) {
     const [row] = yield* sql<{ n: number }>`
       select count(*)::int as n from dead_letters
       where webhook_id = ${webhookId}::uuid and delivery_id >= ${from}::uuid and delivery_id < ${to}::uuid`
@@ -125,23 +126,26 @@ const make = Effect.gen(function* () {
       to: floorOf(Math.min(until ?? Infinity, now)),
     }))
 
-  const count = Effect.fn("DeadLetters.count")(function* (webhookId: string, span: LetterSpan) {
+  const count = Effect.fn("DeadLetters.count")(function* (webhookId: WebhookId, span: LetterSpan) {
     const rows = yield* sql`select from webhooks where id = ${webhookId}::uuid and deleted_at is null`
     return rows.length === 0 ? "gone" : yield* countIn(webhookId, yield* idsOf(span))
   })
 
-  const replaySpan = Effect.fn("DeadLetters.replaySpan")(function* (webhookId: string, span: LetterSpan, by: Acting) {
-    if (!(yield* lives(webhookId))) return "gone"
-    const ids = yield* idsOf(span)
-    const n = yield* countIn(webhookId, ids)
-    if (n === 0) return 0
-    yield* jobs.add(replayJob, { webhook_id: webhookId, status: "dead_letter", ...ids })
-    yield* record(by, "webhook.replayed", `webhook:${webhookId}`, { deliveries: n })
-    return n
-  }, sql.withTransaction)
+  const replaySpan = Effect.fn("DeadLetters.replaySpan")(
+    function* (webhookId: WebhookId, span: LetterSpan, by: Acting) {
+      if (!(yield* lives(webhookId))) return "gone"
+      const ids = yield* idsOf(span)
+      const n = yield* countIn(webhookId, ids)
+      if (n === 0) return 0
+      yield* jobs.add(replayJob, { webhook_id: webhookId, status: "dead_letter", ...ids })
+      yield* record(by, "webhook.replayed", `webhook:${webhookId}`, { deliveries: n })
+      return n
+    },
+    sql.withTransaction,
+  )
 
   const replayOne = Effect.fn("DeadLetters.replayOne")(function* (deliveryId: string, by: Acting) {
-    const [letter] = yield* sql<{ webhook_id: string }>`
+    const [letter] = yield* sql<{ webhook_id: WebhookId }>`
       select webhook_id::text as webhook_id from dead_letters where delivery_id = ${deliveryId}::uuid`
     if (letter === undefined) return "unknown"
     if (!(yield* lives(letter.webhook_id))) return "gone"
@@ -151,7 +155,7 @@ const make = Effect.gen(function* () {
     return "replayed"
   }, sql.withTransaction)
 
-  const step = Effect.fnUntraced(function* (webhookId: string, from: string, to: string, by: Acting) {
+  const step = Effect.fnUntraced(function* (webhookId: WebhookId, from: string, to: string, by: Acting) {
     if (!(yield* lives(webhookId))) return "gone"
     const ids = yield* replays.ended({ webhook_id: webhookId, status: "dead_letter", from, to }, from, chunk)
     const done = yield* replays.again(webhookId, ids)

@@ -4,7 +4,7 @@
  * as text. Of days after their retention only dead letters exist; newer days are read from the deliveries alone.
  */
 import { Clock, Context, Effect, Layer } from "effect"
-import type { AccountId } from "../../schemas/BrandedIds.ts"
+import type { AccountId, WebhookId } from "../../schemas/BrandedIds.ts"
 import type { Credential } from "../../schemas/api/CredentialsApi.ts"
 import type { InvalidCredentials } from "../../schemas/problems/HttpProblems.ts"
 import { DeliveryNotFound, WebhookNotFound } from "../../schemas/problems/WebhookProblems.ts"
@@ -95,14 +95,14 @@ export class DeliveryRecords extends Context.Service<DeliveryRecords, {
   /** JSON text of a `DeliveryPage`. */
   readonly page: (
     credential: Credential["Service"],
-    webhookId: string,
+    webhookId: WebhookId,
     request: PageRequest,
   ) => Effect.Effect<string, InvalidCredentials | WebhookNotFound>
   /** JSON text of a `FullDeliveryRecord` of the account; with `webhookId` only if it is of that webhook. */
   readonly get: (
     accountId: AccountId,
     deliveryId: string,
-    webhookId?: string,
+    webhookId?: WebhookId,
   ) => Effect.Effect<string, DeliveryNotFound>
 }>()("bailiwick/services/webhooks/DeliveryRecords") {
   static readonly layer = (config: { readonly deliveredDays: number }) =>
@@ -139,7 +139,7 @@ export class DeliveryRecords extends Context.Service<DeliveryRecords, {
         const whole = Effect.fnUntraced(
           function* (
             credential: Credential["Service"],
-            webhookId: string,
+            webhookId: WebhookId,
             { limit, page, status }: PageRequest,
             now: number,
           ) {

@@ -5,7 +5,7 @@
  */
 import { Clock, Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
-import type { AccountId } from "../../schemas/BrandedIds.ts"
+import type { AccountId, WebhookId } from "../../schemas/BrandedIds.ts"
 import type { DeliveryStatistics } from "../../schemas/mail/DeliveryStatistics.ts"
 import { WebhookNotFound } from "../../schemas/problems/WebhookProblems.ts"
 import { isUuid } from "../../schemas/Wire.ts"
@@ -48,7 +48,7 @@ export class DeliveryStats extends Context.Service<DeliveryStats, {
   /** The minutes of one webhook; WebhookNotFound where the account has no such webhook. */
   readonly ofWebhook: (
     accountId: AccountId,
-    webhookId: string,
+    webhookId: WebhookId,
     span: StatsSpan,
   ) => Effect.Effect<DeliveryStatistics, WebhookNotFound>
   /** Deletes minutes older than 30 days; returns how many rows. */
@@ -59,7 +59,7 @@ export class DeliveryStats extends Context.Service<DeliveryStats, {
     Effect.gen(function* () {
       const { reads, sql } = yield* Database
 
-      const page = Effect.fnUntraced(function* (accountId: AccountId, webhookId: string | null, span: StatsSpan) {
+      const page = Effect.fnUntraced(function* (accountId: AccountId, webhookId: WebhookId | null, span: StatsSpan) {
         const now = yield* Clock.currentTimeMillis
         // The minute that has begun counts.
         const latest = minuteOf(now) + minuteMillis

@@ -5,6 +5,7 @@
  */
 import { Context, Effect, Layer, Redacted } from "effect"
 import type { SqlError } from "effect/sql"
+import type { WebhookId } from "../../schemas/BrandedIds.ts"
 import { BoundedMap } from "../platform/BoundedMap.ts"
 import { Database } from "../platform/database/Database.ts"
 import { counted } from "../platform/MapSizes.ts"
@@ -13,7 +14,7 @@ import { Vault } from "../platform/security/Vault.ts"
 import { basicOf, readHeaders, type SealedColumn } from "./Webhooks/SealedHeaders.ts"
 
 export interface Endpoint {
-  readonly webhookId: string
+  readonly webhookId: WebhookId
   readonly version: number
   readonly url: string
   /** `host:port`, the key of limits per destination. */
@@ -29,12 +30,12 @@ export interface Endpoint {
 }
 
 export interface EndpointKey {
-  readonly webhookId: string
+  readonly webhookId: WebhookId
   readonly version: number
 }
 
 interface Row {
-  readonly id: string
+  readonly id: WebhookId
   readonly version: number
   readonly url: string
   readonly secret_kid: string
@@ -54,7 +55,7 @@ const memory = 20_000
 
 export class Endpoints extends Context.Service<Endpoints, {
   /** The endpoints of these webhooks, each at its version or a newer one; deleted webhooks are left out. */
-  readonly get: (keys: Iterable<EndpointKey>) => Effect.Effect<ReadonlyMap<string, Endpoint>, SqlError.SqlError>
+  readonly get: (keys: Iterable<EndpointKey>) => Effect.Effect<ReadonlyMap<WebhookId, Endpoint>, SqlError.SqlError>
 }>()("bailiwick/services/webhooks/Endpoints") {
   static readonly layer = Layer.effect(
     Endpoints,
@@ -62,7 +63,7 @@ export class Endpoints extends Context.Service<Endpoints, {
       const { reads } = yield* Database
       const { hostKey } = yield* Outbound
       const vault = yield* Vault
-      const known = new BoundedMap<string, Endpoint>(memory)
+      const known = new BoundedMap<WebhookId, Endpoint>(memory)
       yield* counted("webhook endpoints", () => known.size)
 
       const open = (row: string, column: SealedColumn, kid: string, bytes: Uint8Array) =>
@@ -101,8 +102,8 @@ export class Endpoints extends Context.Service<Endpoints, {
       }
 
       const get = Effect.fnUntraced(function* (keys: Iterable<EndpointKey>) {
-        const found = new Map<string, Endpoint>()
-        const missing = new Set<string>()
+        const found = new Map<WebhookId, Endpoint>()
+        const missing = new Set<WebhookId>()
         for (const { webhookId, version } of keys) {
           const endpoint = known.get(webhookId)
           if (endpoint !== undefined && endpoint.version >= version) found.set(webhookId, endpoint)

@@ -7,7 +7,7 @@
  */
 import { Clock, Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
-import type { AccountId } from "../../schemas/BrandedIds.ts"
+import type { AccountId, WebhookId } from "../../schemas/BrandedIds.ts"
 import { Notifications } from "../notifications/Notifications.ts"
 import { appPath } from "../platform/AppPaths.ts"
 import { tryLock } from "../platform/database/AdvisoryLocks.ts"
@@ -26,7 +26,7 @@ const failingMillis = 5 * 24 * 60 * 60_000
 const batch = 100
 
 interface Row {
-  readonly id: string
+  readonly id: WebhookId
   readonly account_id: AccountId
   readonly url: string
   readonly version: number
@@ -70,7 +70,7 @@ const make = Effect.fnUntraced(function* ({ pause }: FailingWebhooksConfig) {
     coalesceKey: `webhook-failing.${id}`,
   })
 
-  const tellOf = Effect.fnUntraced(function* (webhookId: string) {
+  const tellOf = Effect.fnUntraced(function* (webhookId: WebhookId) {
     const millis = yield* Clock.currentTimeMillis
     const now = new Date(millis)
     // No minutes are compacted meanwhile, so that no success is overlooked that the health says already.
@@ -87,7 +87,7 @@ const make = Effect.fnUntraced(function* ({ pause }: FailingWebhooksConfig) {
   }, sql.withTransaction)
 
   const tell = Effect.gen(function* () {
-    const rows = yield* sql<{ readonly id: string }>`
+    const rows = yield* sql<{ readonly id: WebhookId }>`
       select w.id from webhook_health h join webhooks w on w.id = h.webhook_id
       where ${isUntold(yield* Clock.currentTimeMillis)} order by h.failing_since limit ${batch}`
     let told = 0

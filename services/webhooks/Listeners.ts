@@ -6,7 +6,7 @@
  */
 import { Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
-import type { AccountId } from "../../schemas/BrandedIds.ts"
+import type { AccountId, WebhookId } from "../../schemas/BrandedIds.ts"
 import { Database } from "../platform/database/Database.ts"
 import { counted } from "../platform/MapSizes.ts"
 import { arrayOf } from "./Deliveries/PgArray.ts"
@@ -25,7 +25,9 @@ export interface Listening {
 interface Row {
   readonly account_id: AccountId
   readonly version: bigint
-  readonly webhooks: ReadonlyArray<readonly [webhookId: string, version: number, events: ReadonlyArray<string>]> | null
+  readonly webhooks:
+    | ReadonlyArray<readonly [webhookId: WebhookId, version: number, events: ReadonlyArray<string>]>
+    | null
 }
 
 /** Size of the cache: webhooks, counted once per event type, and accounts. */

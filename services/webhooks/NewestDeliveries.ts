@@ -9,6 +9,7 @@
 import type { PgClient } from "@effect/sql-pg"
 import { Effect } from "effect"
 import type { SqlError } from "effect/sql"
+import type { WebhookId } from "../../schemas/BrandedIds.ts"
 import type { Credential } from "../../schemas/api/CredentialsApi.ts"
 import { whoText } from "../authentication/Principals.ts"
 
@@ -19,7 +20,7 @@ export interface Newest {
   readonly body: string | null
 }
 
-type Head = readonly [keyId: string | null, hookId: string | null, total: bigint | number]
+type Head = readonly [keyId: string | null, hookId: WebhookId | null, total: bigint | number]
 
 type Row = readonly [
   id: string,
@@ -57,7 +58,7 @@ const byCookie = statement("cookie")
 
 const timeOf = (time: Date | null) => time === null ? "null" : `"${time.toISOString()}"`
 
-const itemOf = (webhookId: string, [id, eventType, status, responseStatus, attempt, nextRetryAt, createdAt]: Row) =>
+const itemOf = (webhookId: WebhookId, [id, eventType, status, responseStatus, attempt, nextRetryAt, createdAt]: Row) =>
   `{"id":"${id}","webhook_id":"${webhookId}","event_type":${JSON.stringify(eventType)},"status":"${status}",` +
   `"response_status":${responseStatus},"attempt":${attempt},"next_retry_at":${timeOf(nextRetryAt)},` +
   `"created_at":${timeOf(createdAt)}}`
@@ -66,7 +67,7 @@ const itemOf = (webhookId: string, [id, eventType, status, responseStatus, attem
 export const newest = (reads: PgClient.PgClient) =>
 (
   credential: Credential["Service"],
-  webhookId: string,
+  webhookId: WebhookId,
   { limit, page, recent }: { readonly page: number; readonly limit: number; readonly recent: string },
 ): Effect.Effect<Newest | null, SqlError.SqlError> => {
   const offset = page * limit

@@ -4,7 +4,7 @@
  */
 import { Clock, Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
-import type { AccountId } from "../../schemas/BrandedIds.ts"
+import type { AccountId, WebhookId } from "../../schemas/BrandedIds.ts"
 import { RateLimited } from "../../schemas/problems/HttpProblems.ts"
 import { DeliveryNotFound, DeliveryUnderWay, WebhookNotFound } from "../../schemas/problems/WebhookProblems.ts"
 import type { EventType } from "../../schemas/mail/MailEvent.ts"
@@ -40,7 +40,7 @@ export class Replays extends Context.Service<Replays, {
   /** Queues a sample event for one webhook, whatever it subscribes to, unless it is paused. */
   readonly test: (
     accountId: AccountId,
-    webhookId: string,
+    webhookId: WebhookId,
     event?: EventType,
   ) => Asking<{ readonly queued: boolean; readonly url: string }, WebhookNotFound, WebhookNotFound>
   /** Replays one ended delivery. */
@@ -51,13 +51,13 @@ export class Replays extends Context.Service<Replays, {
   /** How many deliveries `many` would send again; sends none. */
   readonly count: (
     accountId: AccountId,
-    webhookId: string,
+    webhookId: WebhookId,
     span: Span,
   ) => Effect.Effect<number, WebhookNotFound | RateLimited>
   /** Starts the replay of a span's ended deliveries; returns their number. */
   readonly many: (
     accountId: AccountId,
-    webhookId: string,
+    webhookId: WebhookId,
     span: Span,
   ) => Asking<number, never, WebhookNotFound>
   /** Ids of a span's ended deliveries after `from`, ascending; for the job. */
@@ -67,7 +67,7 @@ export class Replays extends Context.Service<Replays, {
     limit: number,
   ) => Effect.Effect<ReadonlyArray<string>, SqlError.SqlError>
   /** Queues ended deliveries of a webhook again, in the current transaction; returns their number. */
-  readonly again: (webhookId: string, ids: ReadonlyArray<string>) => Effect.Effect<number, SqlError.SqlError>
+  readonly again: (webhookId: WebhookId, ids: ReadonlyArray<string>) => Effect.Effect<number, SqlError.SqlError>
 }>()("bailiwick/services/webhooks/Replays") {
   static readonly layer = Layer.suspend(() => Layer.effect(Replays, make))
 }
@@ -88,9 +88,9 @@ const make = Effect.gen(function* () {
   const record = (accountId: AccountId, action: string, subject: string, details = {}) =>
     audit.append({ action, actor: `account:${accountId}`, subject, outcome: "done", details })
 
-  const find = Effect.fnUntraced(function* (accountId: AccountId, webhookId: string) {
+  const find = Effect.fnUntraced(function* (accountId: AccountId, webhookId: WebhookId) {
     const [row] = isUuid(webhookId)
-      ? yield* sql<{ id: string; url: string; is_active: boolean }>`
+      ? yield* sql<{ id: WebhookId; url: string; is_active: boolean }>`
         select id, url, is_active from webhooks
         where id = ${webhookId}::uuid and account_id = ${accountId}::uuid and deleted_at is null for share`
       : []
@@ -134,7 +134,7 @@ const make = Effect.gen(function* () {
   })
 
   /** Deletes dead letters; restores deliveries and events whose partition was dropped from them. */
-  const restoreDeadLetters = Effect.fnUntraced(function* (webhookId: string, ids: ReadonlyArray<string>) {
+  const restoreDeadLetters = Effect.fnUntraced(function* (webhookId: WebhookId, ids: ReadonlyArray<string>) {
     yield* sql`
       with letter as (
         -- Deletes the dead letters.
@@ -208,7 +208,7 @@ const make = Effect.gen(function* () {
 
   const one: Replays["Service"]["one"] = Effect.fn("Replays.one")(function* (accountId, deliveryId) {
     if (!isUuid(deliveryId)) return yield* new DeliveryNotFound()
-    const [row] = yield* sql<{ webhook_id: string; gone: boolean; ended: boolean }>`
+    const [row] = yield* sql<{ webhook_id: WebhookId; gone: boolean; ended: boolean }>`
       select d.webhook_id, w.deleted_at is not null as gone, d.ended from (
         select webhook_id, status in ('delivered', 'dead_letter', 'cancelled') as ended from deliveries
         where id = ${deliveryId}::uuid and account_id = ${accountId}::uuid
@@ -228,7 +228,7 @@ const make = Effect.gen(function* () {
   })
 
   /** The ids between which a span lies, and how many deliveries of the webhook ended in it. */
-  const countIn = Effect.fnUntraced(function* (webhookId: string, span: Span) {
+  const countIn = Effect.fnUntraced(function* (webhookId: WebhookId, span: Span) {
     const from = floorOf(span.since)
     // Deliveries that end after now are not part of it: otherwise the job would replay its own replays.
     const to = floorOf(Math.min(span.until ?? Infinity, yield* Clock.currentTimeMillis))

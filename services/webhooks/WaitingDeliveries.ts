@@ -7,7 +7,7 @@
  */
 import { Clock, Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
-import type { AccountId } from "../../schemas/BrandedIds.ts"
+import type { AccountId, WebhookId } from "../../schemas/BrandedIds.ts"
 import { RateLimited } from "../../schemas/problems/HttpProblems.ts"
 import { DeliveryNotFound, DeliveryNotWaiting } from "../../schemas/problems/WebhookProblems.ts"
 import { isUuid } from "../../schemas/Wire.ts"
@@ -48,7 +48,7 @@ export class WaitingDeliveries extends Context.Service<WaitingDeliveries, {
 }
 
 interface Queued {
-  readonly webhook_id: string
+  readonly webhook_id: WebhookId
   readonly claimed: boolean
   readonly status: "pending" | "retrying"
 }

@@ -1,12 +1,13 @@
+import type { WebhookId } from "../../schemas/BrandedIds.ts"
 import type { JobKind } from "../platform/messaging/Jobs.ts"
 
 export interface CancelArgs {
-  readonly webhook_id: string
+  readonly webhook_id: WebhookId
   readonly deleted_at: string
 }
 
 export interface ReplayArgs {
-  readonly webhook_id: string
+  readonly webhook_id: WebhookId
   readonly status: "dead_letter" | "delivered"
   /** Bounds of delivery ids: `from` inclusive, `to` exclusive. */
   readonly from: string

@@ -5,7 +5,7 @@
  */
 import { Clock, Context, Effect, Layer, Redacted, Result } from "effect"
 import type { SqlError } from "effect/sql"
-import type { AccountId } from "../../schemas/BrandedIds.ts"
+import { type AccountId, WebhookId } from "../../schemas/BrandedIds.ts"
 import type { Credential } from "../../schemas/api/CredentialsApi.ts"
 import type { EventType } from "../../schemas/mail/MailEvent.ts"
 import type { BasicAuth, CustomHeader } from "../../schemas/mail/WebhookHeaders.ts"
@@ -41,7 +41,7 @@ export interface WebhooksConfig {
 type NewSecret = WebhookWithSecret & { readonly secret: string }
 
 interface ReadRow {
-  readonly id: string
+  readonly id: WebhookId
   readonly url: string
   readonly description: string | null
   readonly events: ReadonlyArray<EventType>
@@ -116,16 +116,16 @@ export class Webhooks extends Context.Service<Webhooks, {
     includePaused: boolean,
   ) => Effect.Effect<string, InvalidCredentials>
   /** One webhook of the account, active or paused. */
-  readonly get: (accountId: AccountId, id: string) => Effect.Effect<WebhookDetails, WebhookNotFound>
+  readonly get: (accountId: AccountId, id: WebhookId) => Effect.Effect<WebhookDetails, WebhookNotFound>
   readonly update: (
     accountId: AccountId,
-    id: string,
+    id: WebhookId,
     change: Omit<WebhookCommand & { _tag: "Update" }, "_tag">,
   ) => Effect.Effect<WebhookView, WebhookNotFound | HTTPValidationError>
-  readonly remove: (accountId: AccountId, id: string) => Effect.Effect<void, WebhookNotFound>
+  readonly remove: (accountId: AccountId, id: WebhookId) => Effect.Effect<void, WebhookNotFound>
   readonly rotate: (
     accountId: AccountId,
-    id: string,
+    id: WebhookId,
     overlapSeconds: number,
   ) => Effect.Effect<NewSecret, WebhookNotFound>
 }>()("bailiwick/services/webhooks/Webhooks") {
@@ -167,7 +167,7 @@ const make = Effect.fnUntraced(function* (config: WebhooksConfig) {
   const sealBasicAuth = (row: string, basicAuth: BasicAuth | undefined) =>
     basicAuth === undefined || removes(basicAuth) ? noSecret : seal(row, "basic_auth", JSON.stringify(basicAuth))
 
-  const record = (accountId: AccountId, id: string, events: ReadonlyArray<WebhookEvent | "created">) =>
+  const record = (accountId: AccountId, id: WebhookId, events: ReadonlyArray<WebhookEvent | "created">) =>
     audit.append(...events.map((event) => ({
       action: `webhook.${event}`,
       actor: `account:${accountId}`,
@@ -175,7 +175,7 @@ const make = Effect.fnUntraced(function* (config: WebhooksConfig) {
       outcome: "done" as const,
     })))
 
-  const load = Effect.fnUntraced(function* (accountId: AccountId, id: string) {
+  const load = Effect.fnUntraced(function* (accountId: AccountId, id: WebhookId) {
     const [row] = isUuid(id)
       ? yield* sql<Row>`
         select ${sql.literal(columns)}, w.version, w.secret_kid, w.secret, w.headers_kid, w.headers,
@@ -198,7 +198,7 @@ const make = Effect.fnUntraced(function* (config: WebhooksConfig) {
         return yield* new WebhookLimit({ detail: `An account may have ${config.perAccount} webhooks.` })
       }
       const now = new Date(yield* Clock.currentTimeMillis)
-      const id = yield* (yield* Ids).next
+      const id = WebhookId.make(yield* (yield* Ids).next)
       const secret = generateSecret()
       const sealed = seal(id, "secret", secret)
       const events = [...new Set(webhook.events)]
@@ -257,7 +257,7 @@ const make = Effect.fnUntraced(function* (config: WebhooksConfig) {
    * deliveries waits.
    */
   const updateQueueState = (
-    id: string,
+    id: WebhookId,
     events: ReadonlyArray<WebhookEvent>,
     now: Date,
   ): Effect.Effect<unknown, SqlError.SqlError> => {

@@ -4,6 +4,7 @@
  */
 import { Clock, Console, Effect, Layer, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
+import { WebhookId } from "../../schemas/BrandedIds.ts"
 import { isUuid } from "../../schemas/Wire.ts"
 import { Audit } from "../../services/platform/observability/Audit.ts"
 import { WakeUps } from "../../services/platform/messaging/WakeUps.ts"
@@ -33,6 +34,7 @@ const webhook = Flag.String("webhook").pipe(
   Flag.withMetavar("ID"),
   Flag.withDescription("Of this webhook only"),
   Flag.filter(isUuid, () => "a UUID, the id of a webhook"),
+  Flag.map((text) => WebhookId.make(text)),
   Flag.optional,
 )
 
@@ -73,7 +75,7 @@ const replayOne = Effect.fnUntraced(function* (id: string, by: Acting) {
   return outcome === "replayed"
 })
 
-const replayMany = Effect.fnUntraced(function* (webhookId: string, since: number, by: Acting) {
+const replayMany = Effect.fnUntraced(function* (webhookId: WebhookId, since: number, by: Acting) {
   const progress = yield* Progress.make
   const outcome = yield* (yield* DeadLetters).replaySince(
     webhookId,

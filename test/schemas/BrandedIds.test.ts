@@ -11,6 +11,9 @@ import type { AccessReviews } from "../../services/access/AccessReviews.ts"
 import type { AccessVersions } from "../../services/access/AccessVersions.ts"
 import type { ServiceGrants } from "../../services/access/ServiceGrants.ts"
 import type { Inbox } from "../../services/notifications/Inbox.ts"
+import type { DeliveryStats } from "../../services/webhooks/DeliveryStats.ts"
+import type { Replays } from "../../services/webhooks/Replays.ts"
+import type { Webhooks } from "../../services/webhooks/Webhooks.ts"
 import type { ConcurrencyLimiter } from "../../services/webhooks/Sender/ConcurrencyLimiter.ts"
 import type { AccountReads } from "../../services/accounts/AccountReads.ts"
 import type { PolicyDecisions } from "../../services/decisions/PolicyDecisions.ts"
@@ -26,7 +29,7 @@ const accessId = Ids.AccessId.make("access")
 const accessReview = Ids.AccessReviewId.make("access review")
 const policyReview = Ids.PolicyReviewId.make("policy review")
 const [domainId, transferId] = [Ids.DomainId.make("domain"), Ids.TransferId.make("transfer")]
-const account = Ids.AccountId.make("account")
+const [account, webhook] = [Ids.AccountId.make("account"), Ids.WebhookId.make("webhook")]
 
 const stepUp = Effect.void
 const now = new Date(0)
@@ -124,13 +127,36 @@ const accountsSwapped = (reads: AccountReads["Service"], inbox: Inbox["Service"]
   // @ts-expect-error: the domain's id stands for the account's
   inbox.markRead(domainId, "notification"),
   // @ts-expect-error: the account's id stands for the webhook's, and the webhook's for the account's
-  slots.reserve(account, "webhook", 1),
+  slots.reserve(account, webhook, 1),
+]
+
+const webhooksSwapped = (
+  webhooks: Webhooks["Service"],
+  replays: Replays["Service"],
+  stats: DeliveryStats["Service"],
+) => [
+  // @ts-expect-error: the webhook's id stands for the account's, and the account's for the webhook's
+  webhooks.remove(webhook, account),
+  // @ts-expect-error: the account's id stands for the webhook's
+  webhooks.rotate(account, account, 0),
+  // @ts-expect-error: a text that is not known to be an id
+  replays.test(account, "webhook"),
+  // @ts-expect-error: the domain's id stands for the webhook's
+  stats.ofWebhook(account, domainId, {}),
 ]
 
 describe("branded ids", () => {
   it("of different kinds do not swap", () => {
     for (
-      const swapped of [rolesSwapped, decisionsSwapped, eventsSwapped, makersSwapped, transfersSwapped, accountsSwapped]
+      const swapped of [
+        rolesSwapped,
+        decisionsSwapped,
+        eventsSwapped,
+        makersSwapped,
+        transfersSwapped,
+        accountsSwapped,
+        webhooksSwapped,
+      ]
     ) {
       assert.isFunction(swapped)
     }
@@ -138,10 +164,12 @@ describe("branded ids", () => {
 
   it("are the same values and the same schemas as without their brands", () => {
     const foreign = new Set<unknown>([Ids.PersonId, Ids.InstitutionId, Ids.ProjectId, Ids.AccessId])
+    const uuids = new Set<unknown>([Ids.AccountUuid, Ids.WebhookUuid])
     for (const [name, id] of Object.entries(Ids)) {
-      const text = id === Ids.AccountUuid ? "00000000-0000-4000-8000-000000000000" : "any text"
+      const checked = uuids.has(id)
+      const text = checked ? "00000000-0000-4000-8000-000000000000" : "any text"
       assert.strictEqual(id.make(text), text, name)
-      const plain = foreign.has(id) ? Schema.String : id === Ids.AccountUuid ? Uuid : Id
+      const plain = foreign.has(id) ? Schema.String : checked ? Uuid : Id
       assert.strictEqual(id.ast, plain.ast, name)
     }
   })

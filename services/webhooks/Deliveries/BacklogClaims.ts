@@ -9,7 +9,7 @@
 import type { PgClient } from "@effect/sql-pg"
 import { Clock, Effect, Latch } from "effect"
 import type { SqlError } from "effect/sql"
-import type { AccountId } from "../../../schemas/BrandedIds.ts"
+import type { AccountId, WebhookId } from "../../../schemas/BrandedIds.ts"
 import { faultPoint } from "../../platform/Failpoints.ts"
 import type { Endpoints } from "../Endpoints.ts"
 import type { Sender } from "../Sender.ts"
@@ -17,7 +17,7 @@ import type { Result } from "../Sender/Task.ts"
 import { type Announcement, claim, claimDue } from "./DeliveryClaims.ts"
 import { AdaptiveBatchSize, restMillis } from "./AdaptiveBatchSize.ts"
 
-type Reserve = (webhookId: string, accountId: AccountId, wanted: number) => number
+type Reserve = (webhookId: WebhookId, accountId: AccountId, wanted: number) => number
 
 export interface BacklogClaimsOptions {
   readonly sql: PgClient.PgClient
@@ -48,7 +48,7 @@ export const makeBacklogClaims = (
   /** Runs an effect that reserves slots; if it fails, gives them back, since nothing was handed to the Sender. */
   const reserving = <A, E>(run: (reserve: Reserve) => Effect.Effect<A, E>) =>
     Effect.suspend(() => {
-      const reserved: Array<readonly [string, number]> = []
+      const reserved: Array<readonly [WebhookId, number]> = []
       return run((webhookId, accountId, wanted) => {
         const got = sender.stopped() ? 0 : slots.reserve(webhookId, accountId, wanted)
         if (got > 0) reserved.push([webhookId, got])

@@ -11,7 +11,7 @@
 import type { PgClient } from "@effect/sql-pg"
 import { Clock, Effect, Option } from "effect"
 import type { SqlError } from "effect/sql"
-import type { AccountId } from "../../../schemas/BrandedIds.ts"
+import type { AccountId, WebhookId } from "../../../schemas/BrandedIds.ts"
 import { Ids } from "../../platform/Ids.ts"
 import type { EndpointKey, Endpoints } from "../Endpoints.ts"
 import type { Listeners, Listening } from "../Listeners.ts"
@@ -45,7 +45,7 @@ export interface Acceptance {
 /** An event to remember; it is stored only if it has deliveries. */
 export interface NewEvent extends Accepted {
   readonly id: string
-  readonly deliveries: ReadonlyArray<{ readonly id: string; readonly webhookId: string; readonly claimed: boolean }>
+  readonly deliveries: ReadonlyArray<{ readonly id: string; readonly webhookId: WebhookId; readonly claimed: boolean }>
 }
 
 interface Inserted {
@@ -224,9 +224,9 @@ export interface Acceptor {
   /**
    * Reserves one slot of a webhook; returns whether there was one. If `accept` fails, the caller gives the slots back.
    */
-  readonly reserve: (webhookId: string, accountId: AccountId) => boolean
+  readonly reserve: (webhookId: WebhookId, accountId: AccountId) => boolean
   /** Gives one slot back. */
-  readonly release: (webhookId: string) => void
+  readonly release: (webhookId: WebhookId) => void
   /** The lease of a claim, in milliseconds. */
   readonly lease: number
 }

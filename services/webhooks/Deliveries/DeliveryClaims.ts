@@ -6,7 +6,7 @@ import type { PgClient } from "@effect/sql-pg"
 import { Clock, Effect } from "effect"
 import type { SqlError } from "effect/sql"
 import type { Statement } from "effect/sql"
-import type { AccountId } from "../../../schemas/BrandedIds.ts"
+import type { AccountId, WebhookId } from "../../../schemas/BrandedIds.ts"
 import type { Endpoints } from "../Endpoints.ts"
 import type { Reservation } from "../Sender/Backlog.ts"
 import type { Result, Task } from "../Sender/Task.ts"
@@ -21,7 +21,7 @@ export const scanEveryMillis = 1_000
 
 /** Due deliveries of one webhook, which a dispatcher may try to claim. */
 export interface Announcement {
-  readonly webhookId: string
+  readonly webhookId: WebhookId
   readonly accountId: AccountId
   readonly deliveryIds: ReadonlyArray<string>
 }
@@ -51,7 +51,7 @@ export const inTurns = (due: ReadonlyArray<Announcement>, size: number): Readonl
 
 interface Claimed {
   readonly delivery_id: string
-  readonly webhook_id: string
+  readonly webhook_id: WebhookId
   readonly account_id: AccountId
   readonly event: string
   readonly body: string
@@ -179,7 +179,7 @@ export const renew = (sql: PgClient.PgClient, claims: ReadonlyArray<Renewed>, le
 
 /** Locks the queue states that are due, except those that another scan has locked. */
 const lockDueQueues = (sql: PgClient.PgClient, now: Date, limit: number) =>
-  sql<{ webhook_id: string }>`
+  sql<{ webhook_id: WebhookId }>`
     select l.webhook_id from webhook_lanes l
     where not l.paused and l.next_due_at <= ${now}
     order by l.next_due_at limit ${limit} for update skip locked`
@@ -204,7 +204,7 @@ export const announceDue = Effect.fnUntraced(function* (
   const rows = yield* Effect.gen(function* () {
     const queues = yield* lockDueQueues(sql, now, options.queues)
     if (queues.length === 0) return []
-    return yield* sql<{ webhook_id: string; account_id: AccountId; ids: ReadonlyArray<string> | null }>`
+    return yield* sql<{ webhook_id: WebhookId; account_id: AccountId; ids: ReadonlyArray<string> | null }>`
       with found as materialized (
         select l.webhook_id,
           array(
@@ -231,7 +231,7 @@ export const announceDue = Effect.fnUntraced(function* (
 
 interface Expired {
   readonly delivery_id: string
-  readonly webhook_id: string
+  readonly webhook_id: WebhookId
   readonly cycle: number
   readonly attempt: number
   readonly claim: bigint

@@ -6,6 +6,7 @@
  * memory. So rows are locked first, and the statement that writes the partitions finds each row as in its snapshot.
  */
 import type { PgClient } from "@effect/sql-pg"
+import type { WebhookId } from "../../../schemas/BrandedIds.ts"
 import type { Task } from "../Sender/Task.ts"
 import { arrayOf } from "./PgArray.ts"
 
@@ -19,7 +20,7 @@ export const lockClaims = (sql: PgClient.PgClient, tasks: ReadonlyArray<Pick<Tas
     cross join lateral (select from delivery_queue where delivery_id = wanted.id for update) q`
 
 /** Locks the queue states (`webhook_lanes`) of these webhooks, in id order. */
-export const lockQueueStates = (sql: PgClient.PgClient, webhookIds: Iterable<string>) =>
+export const lockQueueStates = (sql: PgClient.PgClient, webhookIds: Iterable<WebhookId>) =>
   sql`
     select from webhook_lanes where webhook_id = any(${arrayOf([...new Set(webhookIds)])}::uuid[])
     order by webhook_id for update`

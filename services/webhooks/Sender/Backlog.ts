@@ -3,12 +3,12 @@
  * turns, account by account. One without free slots is skipped until its state changes (`woken`), so the cost depends
  * on the number of claims, not on the size of the backlog.
  */
-import type { AccountId } from "../../../schemas/BrandedIds.ts"
+import type { AccountId, WebhookId } from "../../../schemas/BrandedIds.ts"
 import { Turns } from "./Turns.ts"
 
 /** Slots that were reserved for a backlogged webhook. */
 export interface Reservation {
-  readonly webhookId: string
+  readonly webhookId: WebhookId
   readonly accountId: AccountId
   readonly count: number
 }
@@ -21,9 +21,9 @@ export interface Claimable {
 
 export class Backlog {
   /** The accounts of all backlogged webhooks, by webhook. */
-  private readonly all = new Map<string, AccountId>()
-  private readonly turns = new Turns<string>()
-  private readonly skipped = new Set<string>()
+  private readonly all = new Map<WebhookId, AccountId>()
+  private readonly turns = new Turns<WebhookId>()
+  private readonly skipped = new Set<WebhookId>()
   private readonly most: number
 
   constructor(most: number) {
@@ -40,27 +40,27 @@ export class Backlog {
   }
 
   /** Adds a webhook, unless the maximum is reached. */
-  add(webhookId: string, accountId: AccountId): void {
+  add(webhookId: WebhookId, accountId: AccountId): void {
     if (this.all.size >= this.most || this.all.has(webhookId)) return
     this.all.set(webhookId, accountId)
     this.turns.add(accountId, webhookId)
   }
 
   /** Whether this webhook is skipped until its state changes. */
-  isSkipped(webhookId: string): boolean {
+  isSkipped(webhookId: WebhookId): boolean {
     return this.skipped.has(webhookId)
   }
 
   /** Lets a skipped webhook take turns again. */
-  woken(webhookId: string): void {
+  woken(webhookId: WebhookId): void {
     const accountId = this.all.get(webhookId)
     if (this.skipped.delete(webhookId) && accountId !== undefined) this.turns.add(accountId, webhookId)
   }
 
   /** Removes webhooks with free slots, each with its share of `most`; no webhook twice. */
-  take(most: number, claimable: (webhookId: string) => Claimable): ReadonlyArray<Reservation> {
+  take(most: number, claimable: (webhookId: WebhookId) => Claimable): ReadonlyArray<Reservation> {
     const reserved: Array<Reservation> = []
-    const later: Array<string> = []
+    const later: Array<WebhookId> = []
     let left = most
     while (left > 0 && this.turns.accounts > 0) {
       const { accounts } = this.turns

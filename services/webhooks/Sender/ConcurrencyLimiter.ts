@@ -17,7 +17,7 @@
  * wait in memory until its lease ends. Its `wakeUps` must be slept for and answered by `woken`.
  */
 
-import type { AccountId } from "../../../schemas/BrandedIds.ts"
+import type { AccountId, WebhookId } from "../../../schemas/BrandedIds.ts"
 import { Backlog, type Claimable, type Reservation } from "./Backlog.ts"
 import { newQueue, type WebhookQueue } from "./WebhookQueue.ts"
 import { laterShare, SenderQueues, type WakeUp } from "./SenderQueues.ts"
@@ -36,7 +36,7 @@ const rateSeconds = 2
 const ahead = 32
 
 interface Slotted {
-  readonly webhookId: string
+  readonly webhookId: WebhookId
   readonly accountId: AccountId
   readonly host: string
   /** A retry or a replay; first tries are sent before it. */
@@ -47,7 +47,7 @@ interface Slotted {
 
 export class ConcurrencyLimiter<Task extends Slotted> {
   private readonly limits: SlotLimits
-  private readonly queues = new Map<string, WebhookQueue<Task>>()
+  private readonly queues = new Map<WebhookId, WebhookQueue<Task>>()
   private readonly lines: SenderQueues<Task>
   private readonly backlog = new Backlog(queueMemory)
   private claimed = 0
@@ -81,13 +81,13 @@ export class ConcurrencyLimiter<Task extends Slotted> {
   }
 
   /** How many deliveries of this webhook may be claimed now. */
-  room(webhookId: string): number {
+  room(webhookId: WebhookId): number {
     const queue = this.queues.get(webhookId)
     return Math.max(0, Math.min(queue === undefined ? firstWindow : this.ownRoom(queue), this.spare))
   }
 
   /** Reserves up to `wanted` claims; returns how many. Each must be followed by `add` or `drop`. */
-  reserve(webhookId: string, accountId: AccountId, wanted: number): number {
+  reserve(webhookId: WebhookId, accountId: AccountId, wanted: number): number {
     const got = Math.min(wanted, this.room(webhookId))
     if (got > 0) {
       this.queueOf(webhookId, accountId).claimed += got
@@ -98,7 +98,7 @@ export class ConcurrencyLimiter<Task extends Slotted> {
   }
 
   /** Gives back `count` reserved claims that were not used. */
-  drop(webhookId: string, count: number): void {
+  drop(webhookId: WebhookId, count: number): void {
     const queue = this.queues.get(webhookId)
     if (queue === undefined) return
     queue.claimed -= count
@@ -162,7 +162,7 @@ export class ConcurrencyLimiter<Task extends Slotted> {
   }
 
   /** Marks a webhook with more due deliveries than it could claim. Beyond 20,000 webhooks, the scan finds it again. */
-  markBacklogged(webhookId: string, accountId: AccountId): void {
+  markBacklogged(webhookId: WebhookId, accountId: AccountId): void {
     this.backlog.add(webhookId, accountId)
   }
 
@@ -186,7 +186,7 @@ export class ConcurrencyLimiter<Task extends Slotted> {
   }
 
   /** How many deliveries a backlogged webhook may claim: none before there is room for a whole batch. */
-  private claimable(webhookId: string): Claimable {
+  private claimable(webhookId: WebhookId): Claimable {
     const queue = this.queues.get(webhookId)
     if (queue === undefined) return { now: this.room(webhookId), skip: false }
     const own = this.ownClaimable(queue)
@@ -217,7 +217,7 @@ export class ConcurrencyLimiter<Task extends Slotted> {
     if (this.backlog.isSkipped(webhookId) && this.ownClaimable(queue) > 0) this.backlog.woken(webhookId)
   }
 
-  private queueOf(webhookId: string, accountId: AccountId): WebhookQueue<Task> {
+  private queueOf(webhookId: WebhookId, accountId: AccountId): WebhookQueue<Task> {
     let queue = this.queues.get(webhookId)
     if (queue === undefined) this.queues.set(webhookId, queue = newQueue(webhookId, accountId, firstWindow))
     return queue

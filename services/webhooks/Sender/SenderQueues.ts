@@ -9,6 +9,7 @@
  *
  * A line that waits for its webhook's rate is woken by the clock: `wakeUps` says when, one sleep for both lines.
  */
+import type { WebhookId } from "../../../schemas/BrandedIds.ts"
 import { type Host, type Kind, kinds, newHost, type WebhookQueue } from "./WebhookQueue.ts"
 import { SendRate } from "./SendRate.ts"
 import type { SlotLimits } from "./SlotLimits.ts"
@@ -22,7 +23,7 @@ const shareOf = (kind: Kind): number => kind === "first" ? 1 : laterShare
 
 /** A webhook that `woken` is to be called for at a time. */
 export interface WakeUp {
-  readonly webhookId: string
+  readonly webhookId: WebhookId
   readonly at: number
 }
 

@@ -1,10 +1,10 @@
-import type { AccountId } from "../../../schemas/BrandedIds.ts"
+import type { AccountId, WebhookId } from "../../../schemas/BrandedIds.ts"
 import type { Endpoint } from "../Endpoints.ts"
 
 /** A claimed delivery: only the process with this claim may POST it, until `leaseUntil`. */
 export interface Task {
   readonly deliveryId: string
-  readonly webhookId: string
+  readonly webhookId: WebhookId
   readonly accountId: AccountId
   readonly eventType: string
   readonly body: string

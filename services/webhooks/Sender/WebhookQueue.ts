@@ -2,7 +2,7 @@
  * The state of a webhook's queue and of a destination. A webhook's queue has a line of first tries and a line of later
  * tries; each line has a status, which says what the line waits for.
  */
-import type { AccountId } from "../../../schemas/BrandedIds.ts"
+import type { AccountId, WebhookId } from "../../../schemas/BrandedIds.ts"
 import type { SendRate } from "./SendRate.ts"
 import type { Turns } from "./Turns.ts"
 
@@ -18,7 +18,7 @@ export type Kind = typeof kinds[number]
 export type LineStatus = "none" | "ready" | "window" | "rate" | "host" | "silent"
 
 export interface WebhookQueue<Task> {
-  readonly webhookId: string
+  readonly webhookId: WebhookId
   readonly accountId: AccountId
   window: number
   claimed: number
@@ -42,7 +42,7 @@ export interface Host<Task> {
   readonly quiet: Partial<Record<Kind, Set<WebhookQueue<Task>>>>
 }
 
-export const newQueue = <Task>(webhookId: string, accountId: AccountId, window: number): WebhookQueue<Task> => ({
+export const newQueue = <Task>(webhookId: WebhookId, accountId: AccountId, window: number): WebhookQueue<Task> => ({
   webhookId,
   accountId,
   window,

@@ -2,6 +2,7 @@
  * Reports settled attempts to operators on the stream RESULTS, best effort: one message per webhook and moment. With
  * one message per webhook and settlement, the broker spent more on reports than on events.
  */
+import type { WebhookId } from "../../../schemas/BrandedIds.ts"
 import type { AttemptReport, AttemptReports as Message } from "../../../schemas/bus/WebhookMessages.ts"
 import { Subject } from "../../../schemas/bus/Subject.ts"
 import type { Result } from "../Sender/Task.ts"
@@ -26,7 +27,7 @@ const attemptOf = (
 
 /** Settled attempts that are not reported yet, without body and address. */
 export class AttemptReports {
-  #attempts = new Map<string, Array<AttemptReport>>()
+  #attempts = new Map<WebhookId, Array<AttemptReport>>()
 
   /** Adds an attempt; a released claim is no attempt. */
   add(result: Result, outcome: Next): void {

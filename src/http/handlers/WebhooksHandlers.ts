@@ -2,6 +2,7 @@
 import { Effect } from "effect"
 import { HttpServerResponse } from "effect/http"
 import { HttpApi, HttpApiBuilder } from "effect/http-api"
+import type { WebhookId } from "../../../schemas/BrandedIds.ts"
 import { Credential, Principal } from "../../../schemas/api/CredentialsApi.ts"
 import {
   ChangedDelivery,
@@ -14,7 +15,7 @@ import {
 } from "../../../schemas/api/WebhooksApi.ts"
 import { WebhookWithSecret } from "../../../schemas/mail/Webhook.ts"
 import { WebhookNotFound } from "../../../schemas/problems/WebhookProblems.ts"
-import { isUuid } from "../../../schemas/Wire.ts"
+import { isUuid, lowerCased } from "../../../schemas/Wire.ts"
 import { Principals } from "../../../services/authentication/Principals.ts"
 import { DeliveryRecords } from "../../../services/webhooks/DeliveryRecords.ts"
 import { Replays } from "../../../services/webhooks/Replays.ts"
@@ -30,7 +31,7 @@ const Api = HttpApi.make("bailiwick").add(WebhooksApi)
 const json = (body: string) => HttpServerResponse.text(body, { contentType: "application/json" })
 
 /** The id in lower case, as the row has it: the secret is sealed under it. An id that is no UUID is not found. */
-const idOf = (id: string) => isUuid(id) ? Effect.succeed(id.toLowerCase()) : Effect.fail(new WebhookNotFound())
+const idOf = (id: WebhookId) => isUuid(id) ? Effect.succeed(lowerCased(id)) : Effect.fail(new WebhookNotFound())
 
 const withoutSecret = (webhook: WebhookWithSecret): WebhookWithSecret => ({ ...webhook, secret: null })
 

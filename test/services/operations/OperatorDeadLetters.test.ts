@@ -1,7 +1,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Schema } from "effect"
 import { randomUUID } from "node:crypto"
-import { AccountId } from "../../../schemas/BrandedIds.ts"
+import { AccountId, WebhookId } from "../../../schemas/BrandedIds.ts"
 import { DeadLetterPage } from "../../../schemas/identity/DeadLetterView.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { floorOf } from "../../../services/platform/Ids.ts"
@@ -21,7 +21,7 @@ const pageOf = Schema.decodeUnknownSync(DeadLetterPage)
 const day = 86_400_000
 
 const hook = Effect.fnUntraced(function* (deleted = false) {
-  const id = randomUUID()
+  const id = WebhookId.make(randomUUID())
   yield* webhook(id, deleted)
   return id
 })
@@ -76,7 +76,7 @@ layer(management(), { excludeTestServices: true, timeout: "2 minutes" })("Dead l
 
       const counted = yield* send("GET", `${path}/replay?webhook_id=${one}&since=${since}`, oz)
       assert.deepStrictEqual([counted.status, counted.body], [200, { deliveries: 2 }])
-      const jobs = sql<{ args: { webhook_id: string; status: string } }>`
+      const jobs = sql<{ args: { webhook_id: WebhookId; status: string } }>`
         select args from jobs where kind = 'webhooks.replay' and args->>'webhook_id' = ${one}`
       assert.lengthOf(yield* jobs, 0, "counting starts nothing")
 

@@ -1,6 +1,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Schema } from "effect"
 import { randomUUID } from "node:crypto"
+import { WebhookId } from "../../../schemas/BrandedIds.ts"
 import { Queues as QueueReport, WebhookBacklogs } from "../../../schemas/identity/QueueView.ts"
 import { Queues } from "../../../services/operations/Queues.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
@@ -33,7 +34,7 @@ layer(management({ ROLES: "api" }), { excludeTestServices: true, timeout: "2 min
       const { owner, sql } = yield* Database
       const operator = yield* person({ operator: true })
       const oz = yield* bearer(operator)
-      const hooks = Array.from({ length: 25 }, () => randomUUID())
+      const hooks = Array.from({ length: 25 }, () => WebhookId.make(randomUUID()))
       for (const [n, id] of hooks.entries()) {
         yield* webhook(id, false)
         yield* queue(id, 100 + n, 1, future, null)

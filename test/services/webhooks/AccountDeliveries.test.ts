@@ -1,7 +1,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Schema } from "effect"
 import { randomUUID } from "node:crypto"
-import type { AccountId } from "../../../schemas/BrandedIds.ts"
+import { type AccountId, WebhookId } from "../../../schemas/BrandedIds.ts"
 import { DeliveryList, type DeliveryRecord, DeliveryStatus } from "../../../schemas/mail/Delivery.ts"
 import { eventTypes } from "../../../schemas/mail/MailEvent.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
@@ -54,7 +54,7 @@ const walk = Effect.fnUntraced(function* (accountId: AccountId, filter: Partial<
 /** What the tables say, newest first. */
 const rowsOf = Effect.fnUntraced(function* (accountId: AccountId) {
   const { sql } = yield* Database
-  return yield* sql<{ id: string; webhook_id: string; status: string; event_type: string; created_at: Date }>`
+  return yield* sql<{ id: string; webhook_id: WebhookId; status: string; event_type: string; created_at: Date }>`
     select x.* from (
       select id::text as id, webhook_id, status, event_type, created_at from deliveries
       where account_id = ${accountId}::uuid
@@ -131,7 +131,7 @@ layer(served)("the deliveries of all webhooks", (it) => {
           }
         }
         const nothing = { items: [], next_after_id: null }
-        for (const asked of [{ status: "Delivered" }, { eventType: "email" }, { webhookId: "x" }]) {
+        for (const asked of [{ status: "Delivered" }, { eventType: "email" }, { webhookId: WebhookId.make("x") }]) {
           assert.deepStrictEqual(yield* page(accountId, asked), nothing, JSON.stringify(asked))
         }
       }),
@@ -212,7 +212,7 @@ layer(served)("the deliveries of all webhooks", (it) => {
     Effect.gen(function* () {
       const { accountId, hooks, rows } = yield* history
       const stranger = yield* history
-      for (const webhookId of [stranger.hooks[0]!.id, randomUUID()]) {
+      for (const webhookId of [stranger.hooks[0]!.id, WebhookId.make(randomUUID())]) {
         for (const status of [undefined, ...DeliveryStatus.literals]) {
           assert.deepStrictEqual((yield* page(accountId, { webhookId, status })).items, [])
         }

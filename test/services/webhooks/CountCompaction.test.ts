@@ -1,11 +1,12 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
+import type { WebhookId } from "../../../schemas/BrandedIds.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { CountCompaction } from "../../../services/webhooks/CountCompaction.ts"
 import { count, event, failed, fixture, miscounted, now, resultOf, settle, take, webhook } from "./WebhookFixture.ts"
 
 const totals = Effect.flatMap(Database, ({ sql }) =>
-  sql<{ webhook_id: string; status: string; n: number }>`
+  sql<{ webhook_id: WebhookId; status: string; n: number }>`
     select webhook_id, status, sum(n)::int as n from delivery_counts group by 1, 2 having sum(n) <> 0 order by 1, 2`)
 
 layer(Layer.fresh(fixture()))("CountCompaction", (it) => {

@@ -1,7 +1,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Schema } from "effect"
 import { TestClock } from "effect/testing"
-import type { AccountId } from "../../../schemas/BrandedIds.ts"
+import { type AccountId, WebhookId } from "../../../schemas/BrandedIds.ts"
 import { DeliveryPage, DeliveryStatus, FullDeliveryRecord } from "../../../schemas/mail/Delivery.ts"
 import { DeliveryNotFound, WebhookNotFound } from "../../../schemas/problems/WebhookProblems.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
@@ -30,7 +30,7 @@ import {
   webhook,
 } from "./WebhookFixture.ts"
 
-type Hook = { readonly id: string; readonly accountId: AccountId }
+type Hook = { readonly id: WebhookId; readonly accountId: AccountId }
 const page = Effect.fnUntraced(function* (hook: Hook, request: Partial<PageRequest> = {}) {
   const text = yield* (yield* DeliveryRecords).page(session(hook.accountId), hook.id, {
     page: 0,
@@ -228,7 +228,7 @@ layer(Layer.fresh(fixture({ schedule: { ...specified, jitter: 0 } })))("Delivery
       const { get, page } = yield* DeliveryRecords
       const asked = { page: 0, limit: 20 }
       for (const id of [stranger.id, crypto.randomUUID(), "x"]) {
-        assert.instanceOf(yield* Effect.flip(page(session(hook.accountId), id, asked)), WebhookNotFound)
+        assert.instanceOf(yield* Effect.flip(page(session(hook.accountId), WebhookId.make(id), asked)), WebhookNotFound)
       }
       const dead = rows.find(({ status }) => status === "dead_letter")!.id
       for (const id of [rows[0]!.id, dead]) {

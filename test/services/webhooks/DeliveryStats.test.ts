@@ -2,7 +2,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Schema } from "effect"
 import { randomUUID } from "node:crypto"
-import type { AccountId } from "../../../schemas/BrandedIds.ts"
+import { type AccountId, WebhookId } from "../../../schemas/BrandedIds.ts"
 import { DeliveryStatistics } from "../../../schemas/mail/DeliveryStatistics.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { CountCompaction } from "../../../services/webhooks/CountCompaction.ts"
@@ -75,7 +75,7 @@ layer(Layer.provideMerge(DeliveryStats.layer, Layer.fresh(fixture())))("attempts
       const service = yield* DeliveryStats
       assert.deepStrictEqual(yield* ofAccount(other), { items: [], ms_p50: null, ms_p99: null, next_since: null })
       for (const id of [hook.id, randomUUID(), "none"]) {
-        assert.strictEqual(yield* tagOf(service.ofWebhook(other, id, {})), "WebhookNotFound", id)
+        assert.strictEqual(yield* tagOf(service.ofWebhook(other, WebhookId.make(id), {})), "WebhookNotFound", id)
       }
     }).pipe(on(noon + hour)))
 

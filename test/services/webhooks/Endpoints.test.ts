@@ -1,5 +1,6 @@
 import { assert, it } from "@effect/vitest"
 import { Effect, Layer, Redacted } from "effect"
+import { WebhookId } from "../../../schemas/BrandedIds.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { Outbound } from "../../../services/platform/Outbound.ts"
 import { Vault } from "../../../services/platform/security/Vault.ts"
@@ -19,7 +20,7 @@ it.live("at most 20,000 endpoints are cached, and one that left the cache is rea
     const { sql } = yield* Database
     const { seal } = yield* Vault
     const { get } = yield* Endpoints
-    const ids = Array.from({ length: 20_200 }, () => crypto.randomUUID())
+    const ids = Array.from({ length: 20_200 }, () => WebhookId.make(crypto.randomUUID()))
     const sealed = ids.map((row) => seal(Redacted.make(`whsec_${row}`), { table: "webhooks", column: "secret", row }))
     const secrets = sealed.map(({ bytes }) => Buffer.from(bytes).toString("hex"))
     yield* sql`

@@ -6,7 +6,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { TestClock } from "effect/testing"
-import type { AccountId } from "../../../schemas/BrandedIds.ts"
+import type { AccountId, WebhookId } from "../../../schemas/BrandedIds.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { DeliveryRecords } from "../../../services/webhooks/DeliveryRecords.ts"
 import { Partitions } from "../../../services/webhooks/Partitions.ts"
@@ -69,7 +69,7 @@ interface One {
 }
 
 interface Side {
-  readonly hook: { readonly id: string; readonly accountId: AccountId }
+  readonly hook: { readonly id: WebhookId; readonly accountId: AccountId }
   readonly all: ReadonlyArray<One>
 }
 

@@ -1,6 +1,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Schema } from "effect"
 import { randomUUID } from "node:crypto"
+import { WebhookId } from "../../../schemas/BrandedIds.ts"
 import { WebhookDetails } from "../../../schemas/mail/Webhook.ts"
 import { WebhookNotFound } from "../../../schemas/problems/WebhookProblems.ts"
 import { Webhooks } from "../../../services/webhooks/Webhooks.ts"
@@ -14,7 +15,7 @@ layer(Layer.fresh(fixture()))("one webhook", (it) => {
     Effect.gen(function* () {
       const { get, update } = yield* Webhooks
       const { accountId, secret, ...made } = yield* webhook({ url: "http://127.0.0.1:20998/" })
-      const fresh = yield* get(accountId, made.id.toUpperCase())
+      const fresh = yield* get(accountId, WebhookId.make(made.id.toUpperCase()))
       assert.isTrue(Schema.is(WebhookDetails)(fresh))
       assert.deepStrictEqual(fresh, { ...made, updated_at: made.created_at, overlap_until: null })
       assert.notInclude(JSON.stringify(fresh), secret.slice(6))
@@ -98,7 +99,7 @@ layer(Layer.fresh(fixture()))("one webhook", (it) => {
       const [own, foreign] = [yield* webhook(), yield* webhook()]
       yield* remove(own.accountId, own.id)
       for (const id of [own.id, foreign.id, randomUUID(), "x"]) {
-        assert.instanceOf(yield* Effect.flip(get(own.accountId, id)), WebhookNotFound)
+        assert.instanceOf(yield* Effect.flip(get(own.accountId, WebhookId.make(id))), WebhookNotFound)
       }
     }))
 })

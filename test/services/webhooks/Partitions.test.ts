@@ -1,7 +1,7 @@
 /** Daily partitions: created ahead, dropped as a whole, and the rows that must outlive them. */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Schema } from "effect"
-import type { AccountId } from "../../../schemas/BrandedIds.ts"
+import type { AccountId, WebhookId } from "../../../schemas/BrandedIds.ts"
 import { DeliveryPage, FullDeliveryRecord } from "../../../schemas/mail/Delivery.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { DeliveryRecords } from "../../../services/webhooks/DeliveryRecords.ts"
@@ -35,7 +35,7 @@ const daysOf = Effect.fnUntraced(function* (table: string) {
 })
 const tables = ["events", "deliveries", "attempts"]
 const upkeep = Effect.flatMap(Partitions, (partitions) => partitions.upkeep)
-const page = Effect.fnUntraced(function* (hook: { id: string; accountId: AccountId }, status?: string) {
+const page = Effect.fnUntraced(function* (hook: { id: WebhookId; accountId: AccountId }, status?: string) {
   const text = yield* (yield* DeliveryRecords).page(session(hook.accountId), hook.id, { page: 0, limit: 100, status })
   return Schema.decodeUnknownSync(Schema.fromJsonString(DeliveryPage))(text)
 })
@@ -46,7 +46,7 @@ const get = Effect.fnUntraced(function* (accountId: AccountId, id: string) {
 
 /** One delivery of a webhook, created now, with this end. */
 const one = Effect.fnUntraced(
-  function* (hook: { id: string; accountId: AccountId }, end: "delivered" | "dead" | "waits") {
+  function* (hook: { id: WebhookId; accountId: AccountId }, end: "delivered" | "dead" | "waits") {
     const { tasks } = yield* take([event(hook.accountId)])
     const task = tasks[0]!
     const at = yield* now

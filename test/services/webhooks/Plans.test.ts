@@ -4,7 +4,7 @@
  */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
-import type { AccountId } from "../../../schemas/BrandedIds.ts"
+import type { AccountId, WebhookId } from "../../../schemas/BrandedIds.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { Deliveries } from "../../../services/webhooks/Deliveries.ts"
 import { Partitions } from "../../../services/webhooks/Partitions.ts"
@@ -115,7 +115,7 @@ const backlog = Effect.gen(function* () {
   return all
 })
 
-const cycle = (all: ReadonlyArray<{ id: string; accountId: AccountId }>) =>
+const cycle = (all: ReadonlyArray<{ id: WebhookId; accountId: AccountId }>) =>
   Effect.gen(function* () {
     const { scan } = yield* Deliveries
     const events = () => all.slice(0, 10).flatMap(({ accountId }) => Array.from({ length: 20 }, () => event(accountId)))

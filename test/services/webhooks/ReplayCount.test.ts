@@ -2,7 +2,7 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { TestClock } from "effect/testing"
 import { randomUUID } from "node:crypto"
-import type { AccountId } from "../../../schemas/BrandedIds.ts"
+import { type AccountId, WebhookId } from "../../../schemas/BrandedIds.ts"
 import { RateLimited } from "../../../schemas/problems/HttpProblems.ts"
 import { WebhookNotFound } from "../../../schemas/problems/WebhookProblems.ts"
 import { count, event, fixture, now, replays, resultOf, settle, take, webhook } from "./WebhookFixture.ts"
@@ -55,7 +55,7 @@ layer(Layer.fresh(fixture()))("the count of a replay", (it) => {
       const [own, foreign] = [yield* webhook(), yield* webhook()]
       const span = { since: 0, until: null, status: "dead_letter" } as const
       for (const id of [foreign.id, randomUUID(), "x"]) {
-        assert.instanceOf(yield* Effect.flip(counts(own.accountId, id, span)), WebhookNotFound)
+        assert.instanceOf(yield* Effect.flip(counts(own.accountId, WebhookId.make(id), span)), WebhookNotFound)
       }
       for (let n = 0; n < 10; n++) assert.strictEqual(yield* counts(own.accountId, own.id, span), 0)
       assert.instanceOf(yield* Effect.flip(counts(own.accountId, own.id, span)), RateLimited)

@@ -1,7 +1,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Schema } from "effect"
 import { TestClock } from "effect/testing"
-import type { AccountId } from "../../../schemas/BrandedIds.ts"
+import { type AccountId, WebhookId } from "../../../schemas/BrandedIds.ts"
 import { eventTypes, metadataFields, WebhookBody } from "../../../schemas/mail/MailEvent.ts"
 import { FullDeliveryRecord } from "../../../schemas/mail/Delivery.ts"
 import { RateLimited } from "../../../schemas/problems/HttpProblems.ts"
@@ -37,7 +37,7 @@ const recordOf = Effect.fnUntraced(function* (accountId: AccountId, id: string) 
 
 /** Ended deliveries of a new or given webhook, delivered or dead letters; returns their ids. */
 const ended = Effect.fnUntraced(
-  function* (how: "delivered" | "dead_letter", n = 1, of?: { id: string; accountId: AccountId }) {
+  function* (how: "delivered" | "dead_letter", n = 1, of?: { id: WebhookId; accountId: AccountId }) {
     const hook = of ?? (yield* webhook())
     const { sql } = yield* Database
     const { tasks } = yield* take(Array.from({ length: n }, () => event(hook.accountId)))
@@ -144,7 +144,10 @@ layer(Layer.fresh(fixture()))("Replays", (it) => {
       yield* work
       assert.strictEqual(yield* count("delivery_queue", queued), 1_207)
       assert.strictEqual(yield* many(hook.accountId, hook.id, span), 0)
-      assert.instanceOf(yield* Effect.flip(many(hook.accountId, crypto.randomUUID(), span)), WebhookNotFound)
+      assert.instanceOf(
+        yield* Effect.flip(many(hook.accountId, WebhookId.make(crypto.randomUUID()), span)),
+        WebhookNotFound,
+      )
       yield* laws
     }))
 
@@ -216,7 +219,10 @@ layer(Layer.fresh(fixture()))("Replays", (it) => {
       const { many, one, test } = yield* replays
       const hook = yield* webhook()
       for (let i = 0; i < 12; i++) {
-        assert.instanceOf(yield* Effect.flip(test(hook.accountId, crypto.randomUUID())), WebhookNotFound)
+        assert.instanceOf(
+          yield* Effect.flip(test(hook.accountId, WebhookId.make(crypto.randomUUID()))),
+          WebhookNotFound,
+        )
         assert.instanceOf(yield* Effect.flip(one(hook.accountId, crypto.randomUUID())), DeliveryNotFound)
       }
       const span = { since: 0, until: null, status: "delivered" } as const

@@ -3,7 +3,7 @@ import { assert } from "@effect/vitest"
 import { Clock, Context, Effect, Layer, Redacted } from "effect"
 import { TestClock } from "effect/testing"
 import { setTimeout } from "node:timers/promises"
-import type { AccountId } from "../../../schemas/BrandedIds.ts"
+import type { AccountId, WebhookId } from "../../../schemas/BrandedIds.ts"
 import type { EventType } from "../../../schemas/mail/MailEvent.ts"
 import type { BasicAuth, CustomHeader } from "../../../schemas/mail/WebhookHeaders.ts"
 import { Cookies } from "../../../services/authentication/Cookies.ts"
@@ -261,7 +261,7 @@ export const claimAll = Effect.fnUntraced(function* (deliveryIds: ReadonlyArray<
 
 /** Claims due deliveries of these webhooks, `count` of each, the longest due first, as `BacklogClaims` does. */
 export const claimBacklog = Effect.fnUntraced(function* (
-  webhooks: ReadonlyArray<{ readonly id: string; readonly accountId: AccountId }>,
+  webhooks: ReadonlyArray<{ readonly id: WebhookId; readonly accountId: AccountId }>,
   count: number,
 ) {
   const { sql } = yield* Database

@@ -2,7 +2,7 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Result, Schema } from "effect"
 import { TestClock } from "effect/testing"
 import { randomUUID } from "node:crypto"
-import { AccountId } from "../../../schemas/BrandedIds.ts"
+import { AccountId, WebhookId } from "../../../schemas/BrandedIds.ts"
 import { WebhookView, WebhookWithSecret } from "../../../schemas/mail/Webhook.ts"
 import { WebhookLimit, WebhookNotFound } from "../../../schemas/problems/WebhookProblems.ts"
 import { HTTPValidationError } from "../../../schemas/Validation.ts"
@@ -176,7 +176,7 @@ layer(Layer.fresh(fixture({ perAccount: 5 })))("Webhooks", (it) => {
       const gone = yield* webhook({ of: mine.accountId })
       const theirs = yield* webhook()
       yield* remove(mine.accountId, gone.id)
-      for (const id of [theirs.id, gone.id, unknown, "no-id"]) {
+      for (const id of [theirs.id, gone.id, WebhookId.make(unknown), WebhookId.make("no-id")]) {
         const refused = [
           yield* Effect.flip(update(mine.accountId, id, { isActive: false })),
           yield* Effect.flip(remove(mine.accountId, id)),

@@ -4,7 +4,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Layer } from "effect"
 import { TestClock } from "effect/testing"
-import type { AccountId } from "../../../../schemas/BrandedIds.ts"
+import type { AccountId, WebhookId } from "../../../../schemas/BrandedIds.ts"
 import { Database } from "../../../../services/platform/database/Database.ts"
 import { Deliveries } from "../../../../services/webhooks/Deliveries.ts"
 import { few } from "../../../../services/webhooks/Deliveries/CreateDeliveries.ts"
@@ -49,7 +49,7 @@ const dueQueue = Effect.gen(function* () {
   return { hook, delivered: tasks[0]!.deliveryId }
 })
 
-const found = Effect.fnUntraced(function* (webhookId: string) {
+const found = Effect.fnUntraced(function* (webhookId: WebhookId) {
   yield* TestClock.adjust("2 minutes")
   const due = yield* (yield* Deliveries).scan
   return due.filter((announcement) => announcement.webhookId === webhookId).flatMap(({ deliveryIds }) => deliveryIds)

@@ -1,7 +1,7 @@
 /** Which delivery may be sent when, against a model that counts reserved, waiting and active ones by itself. */
 import { assert, describe, it } from "@effect/vitest"
 import fc from "fast-check"
-import { AccountId } from "../../../../schemas/BrandedIds.ts"
+import { AccountId, WebhookId } from "../../../../schemas/BrandedIds.ts"
 import type { SlotLimits } from "../../../../services/webhooks/Sender/SlotLimits.ts"
 import { ConcurrencyLimiter } from "../../../../services/webhooks/Sender/ConcurrencyLimiter.ts"
 import type { WakeUp } from "../../../../services/webhooks/Sender/SenderQueues.ts"
@@ -10,13 +10,17 @@ import { type Job, SimpleSlots } from "./SimpleSlots.ts"
 const limits: SlotLimits = { active: 6, claimed: 40, perHost: 5, perSilentHost: 2 }
 
 /** Webhook n belongs to account n mod 3 and is served by host n mod 4. */
-const jobOf = (n: number): Job => ({ webhookId: `w${n}`, accountId: AccountId.make(`a${n % 3}`), host: `h${n % 4}` })
+const jobOf = (n: number): Job => ({
+  webhookId: WebhookId.make(`w${n}`),
+  accountId: AccountId.make(`a${n % 3}`),
+  host: `h${n % 4}`,
+})
 
 /** The guarantees in the header of ConcurrencyLimiter, counted independently. */
 class Model {
   readonly slots = new ConcurrencyLimiter<Job>(limits)
-  reserved = new Map<string, number>()
-  waiting = new Map<string, number>()
+  reserved = new Map<WebhookId, number>()
+  waiting = new Map<WebhookId, number>()
   active: Array<Job> = []
   windows = new Map<string, number>()
   answers = new Map<string, boolean>()
@@ -29,10 +33,10 @@ class Model {
   silent() {
     return this.count(({ host }) => this.answers.get(host) !== true)
   }
-  window(webhookId: string) {
+  window(webhookId: WebhookId) {
     return this.windows.get(webhookId) ?? 16
   }
-  bump(map: Map<string, number>, key: string, by: number) {
+  bump(map: Map<WebhookId, number>, key: WebhookId, by: number) {
     map.set(key, (map.get(key) ?? 0) + by)
   }
   admissible(job: Job) {
@@ -157,13 +161,17 @@ describe("ConcurrencyLimiter", () => {
     slots.setUnsettled(20, false)
     assert.deepStrictEqual(slots.topUp(64).map(({ count }) => count), [5])
     slots.setUnsettled(0, true)
-    assert.deepStrictEqual([slots.reserve("w2", AccountId.make("a2"), 1), slots.spare, slots.topUp(64).length], [
+    assert.deepStrictEqual([
+      slots.reserve(WebhookId.make("w2"), AccountId.make("a2"), 1),
+      slots.spare,
+      slots.topUp(64).length,
+    ], [
       0,
       0,
       0,
     ])
     slots.setUnsettled(0, false)
-    assert.strictEqual(slots.reserve("w2", AccountId.make("a2"), 1), 1)
+    assert.strictEqual(slots.reserve(WebhookId.make("w2"), AccountId.make("a2"), 1), 1)
   })
 
   it("keeps all limits and counts in any history, and starts each task that may start", () => {
@@ -187,11 +195,11 @@ describe("ConcurrencyLimiter", () => {
   it("an endpoint that answered starts at once, whatever the number of silent ones", () => {
     fc.assert(fc.property(fc.integer({ min: 1, max: 40 }), fc.integer({ min: 1, max: 5 }), (holes, times) => {
       const slots = new ConcurrencyLimiter<Job>({ ...limits, claimed: 10_000 })
-      const healthy: Job = { webhookId: "good", accountId: AccountId.make("good"), host: "good" }
+      const healthy: Job = { webhookId: WebhookId.make("good"), accountId: AccountId.make("good"), host: "good" }
       fill(slots, healthy, 1)
       slots.done(slots.next(0)!, true)
       for (let i = 0; i < holes; i++) {
-        fill(slots, { webhookId: `b${i}`, accountId: AccountId.make(`b${i % 7}`), host: `b${i}` }, 16)
+        fill(slots, { webhookId: WebhookId.make(`b${i}`), accountId: AccountId.make(`b${i % 7}`), host: `b${i}` }, 16)
       }
       const dark = pumpAll(slots)
       assert.isAtMost(dark.length, limits.active / 2)
@@ -207,7 +215,7 @@ describe("ConcurrencyLimiter", () => {
   it("keeps at most 20,000 idle webhooks, destinations and backlogs", () => {
     const slots = new ConcurrencyLimiter<Job>({ active: 100, claimed: 100, perHost: 100, perSilentHost: 100 })
     for (let n = 0; n < 21_000; n++) {
-      const job = { accountId: AccountId.make(`a${n}`), webhookId: `w${n}`, host: `h${n}` }
+      const job = { accountId: AccountId.make(`a${n}`), webhookId: WebhookId.make(`w${n}`), host: `h${n}` }
       // More is due than there is room for, so it has a backlog.
       fill(slots, job, 1)
       slots.markBacklogged(job.webhookId, job.accountId)
@@ -224,10 +232,10 @@ describe("ConcurrencyLimiter", () => {
 
   it("accounts take turns, and the webhooks of an account within its turn", () => {
     const slots = new ConcurrencyLimiter<Job>({ active: 100, claimed: 1_000, perHost: 100, perSilentHost: 100 })
-    const job = (accountId: AccountId, webhookId: string) => ({ accountId, webhookId, host: webhookId })
-    fill(slots, job(AccountId.make("a"), "a1"), 6)
-    fill(slots, job(AccountId.make("a"), "a2"), 6)
-    fill(slots, job(AccountId.make("b"), "b1"), 3)
+    const job = (accountId: AccountId, webhookId: WebhookId) => ({ accountId, webhookId, host: webhookId })
+    fill(slots, job(AccountId.make("a"), WebhookId.make("a1")), 6)
+    fill(slots, job(AccountId.make("a"), WebhookId.make("a2")), 6)
+    fill(slots, job(AccountId.make("b"), WebhookId.make("b1")), 3)
     const order = pumpAll(slots).map(({ webhookId }) => webhookId)
     assert.deepStrictEqual(order.slice(0, 6), ["a1", "b1", "a2", "b1", "a1", "b1"])
     assert.lengthOf(order, 15)
@@ -236,20 +244,20 @@ describe("ConcurrencyLimiter", () => {
   it("the window halves on silence down to one, grows by one on an answer up to 128, and limits the claims", () => {
     const slots = new ConcurrencyLimiter<Job>()
     const job = jobOf(1)
-    assert.strictEqual(slots.room("w1"), 16)
+    assert.strictEqual(slots.room(WebhookId.make("w1")), 16)
     for (const left of [8, 4, 2, 1, 1]) {
       fill(slots, job, 1)
       slots.done(slots.next(0)!, false)
-      assert.strictEqual(slots.room("w1"), left)
+      assert.strictEqual(slots.room(WebhookId.make("w1")), left)
     }
     fill(slots, job, 1)
     slots.done(slots.next(0)!, true)
-    assert.strictEqual(slots.room("w1"), 2 * 4)
+    assert.strictEqual(slots.room(WebhookId.make("w1")), 2 * 4)
     for (let i = 0; i < 200; i++) {
       fill(slots, job, 1)
       slots.done(slots.next(0)!, true)
     }
-    assert.strictEqual(slots.room("w1"), 128 * 4)
+    assert.strictEqual(slots.room(WebhookId.make("w1")), 128 * 4)
   })
 
   it("a webhook that could not claim all is backlogged, and topped up once half a window is free", () => {
@@ -259,21 +267,25 @@ describe("ConcurrencyLimiter", () => {
     assert.deepStrictEqual(slots.topUp(100), [])
     const started = pumpAll(slots)
     for (const job of started) slots.done(job, true)
-    assert.deepStrictEqual(slots.topUp(100), [{ webhookId: "w1", accountId: AccountId.make("a1"), count: 32 }])
+    assert.deepStrictEqual(slots.topUp(100), [{
+      webhookId: WebhookId.make("w1"),
+      accountId: AccountId.make("a1"),
+      count: 32,
+    }])
     assert.deepStrictEqual(slots.topUp(100), [])
     assert.isFalse(slots.mayTopUp)
-    slots.drop("w1", 32)
+    slots.drop(WebhookId.make("w1"), 32)
     assert.deepStrictEqual(slots.load, { claimed: 0, active: 0 })
   })
 
   it("a batch is shared by accounts, and the next one goes to webhooks without a share", () => {
     const slots = new ConcurrencyLimiter<Job>()
-    for (const id of ["p", "q", "r"]) slots.markBacklogged(id, AccountId.make("many"))
-    slots.markBacklogged("s", AccountId.make("few"))
-    const ids = (reserved: ReadonlyArray<{ readonly webhookId: string; readonly count: number }>) =>
+    for (const id of ["p", "q", "r"]) slots.markBacklogged(WebhookId.make(id), AccountId.make("many"))
+    slots.markBacklogged(WebhookId.make("s"), AccountId.make("few"))
+    const ids = (reserved: ReadonlyArray<{ readonly webhookId: WebhookId; readonly count: number }>) =>
       reserved.map(({ count, webhookId }) => [webhookId, count])
     assert.deepStrictEqual(ids(slots.topUp(8)), [["p", 4], ["s", 4]])
-    slots.markBacklogged("p", AccountId.make("many"))
+    slots.markBacklogged(WebhookId.make("p"), AccountId.make("many"))
     assert.deepStrictEqual(ids(slots.topUp(2)), [["q", 2]])
     assert.deepStrictEqual(ids(slots.topUp(20)), [["r", 16], ["p", 4]])
   })
@@ -284,13 +296,17 @@ describe("ConcurrencyLimiter", () => {
     fill(slots, job, 1)
     slots.done(slots.next(0)!, true)
     assert.strictEqual(fill(slots, job, 40), 40)
-    slots.markBacklogged("w1", AccountId.make("a1"))
-    assert.deepStrictEqual(slots.topUp(12), [{ webhookId: "w1", accountId: AccountId.make("a1"), count: 12 }])
+    slots.markBacklogged(WebhookId.make("w1"), AccountId.make("a1"))
+    assert.deepStrictEqual(slots.topUp(12), [{
+      webhookId: WebhookId.make("w1"),
+      accountId: AccountId.make("a1"),
+      count: 12,
+    }])
     for (let n = 0; n < 12; n++) slots.add({ ...job, later: true })
-    slots.markBacklogged("w1", AccountId.make("a1"))
+    slots.markBacklogged(WebhookId.make("w1"), AccountId.make("a1"))
     assert.deepStrictEqual(slots.topUp(5).map(({ count }) => count), [5])
     for (let n = 0; n < 5; n++) slots.add({ ...job, later: true })
-    slots.markBacklogged("w1", AccountId.make("a1"))
+    slots.markBacklogged(WebhookId.make("w1"), AccountId.make("a1"))
     assert.deepStrictEqual(slots.topUp(12), [])
   })
 
@@ -301,12 +317,17 @@ describe("ConcurrencyLimiter", () => {
       perHost: 100,
       perSilentHost: 100,
     })
-    const job = (accountId: AccountId, later: boolean) => ({ accountId, webhookId: accountId, host: "one", later })
+    const job = (accountId: AccountId, later: boolean) => ({
+      accountId,
+      webhookId: WebhookId.make(accountId),
+      host: "one",
+      later,
+    })
     const put = (accountId: AccountId, later: boolean, n: number) => {
-      slots.reserve(accountId, accountId, n)
+      slots.reserve(WebhookId.make(accountId), accountId, n)
       for (let i = 0; i < n; i++) slots.add(job(accountId, later))
     }
-    slots.reserve("known", AccountId.make("known"), 1)
+    slots.reserve(WebhookId.make("known"), AccountId.make("known"), 1)
     slots.add(job(AccountId.make("known"), false))
     slots.done(slots.next(0)!, true)
     for (const account of ["x", "y", "z"]) put(AccountId.make(account), true, 16)
@@ -375,7 +396,7 @@ describe("ConcurrencyLimiter", () => {
             // A webhook's URL and rate may change while some of its deliveries wait.
             const own = { rate: n < 6 ? null : what < 4 ? n - 5 : rate }
             const job = {
-              webhookId: `w${n}`,
+              webhookId: WebhookId.make(`w${n}`),
               accountId: AccountId.make(`a${n % 3}`),
               host: `h${what < 4 ? n % 5 : host}`,
               later,
@@ -408,21 +429,31 @@ describe("ConcurrencyLimiter", () => {
   it("a webhook with a rate claims what it may begin in two seconds, however much is on the wire", () => {
     const slots = new ConcurrencyLimiter<Job>({ active: 400, claimed: 400, perHost: 400, perSilentHost: 400 })
     const job = { ...jobOf(1), rate: 3 }
-    slots.reserve("w1", AccountId.make("a1"), 1)
+    slots.reserve(WebhookId.make("w1"), AccountId.make("a1"), 1)
     slots.add(job)
     assert.strictEqual(fill(slots, job, 16), 5)
     assert.lengthOf(pumpAll(slots), 3)
-    assert.deepStrictEqual(slots.wakeUps(), [{ webhookId: "w1", at: 1_000 }])
+    assert.deepStrictEqual(slots.wakeUps(), [{ webhookId: WebhookId.make("w1"), at: 1_000 }])
     // Three wait, three more may; half a window would be eight, which it never has room for.
-    assert.deepStrictEqual(slots.topUp(100), [{ webhookId: "w1", accountId: AccountId.make("a1"), count: 3 }])
+    assert.deepStrictEqual(slots.topUp(100), [{
+      webhookId: WebhookId.make("w1"),
+      accountId: AccountId.make("a1"),
+      count: 3,
+    }])
   })
 
   it("webhooks beside one that waits for its rate send at once, of its account as well", () => {
     const slots = new ConcurrencyLimiter<Job>()
-    const slow = { webhookId: "slow", accountId: AccountId.make("a"), host: "one", rate: 1 }
+    const slow = { webhookId: WebhookId.make("slow"), accountId: AccountId.make("a"), host: "one", rate: 1 }
     fill(slots, slow, 16)
     assert.lengthOf(pumpAll(slots), 1)
-    for (const other of [{ ...slow, webhookId: "fast", rate: null }, { ...slow, webhookId: "far", host: "two" }]) {
+    for (
+      const other of [{ ...slow, webhookId: WebhookId.make("fast"), rate: null }, {
+        ...slow,
+        webhookId: WebhookId.make("far"),
+        host: "two",
+      }]
+    ) {
       fill(slots, other, 1)
       assert.deepStrictEqual(pumpAll(slots), [other])
     }
@@ -436,7 +467,7 @@ describe("ConcurrencyLimiter", () => {
         const most = { active: 24, claimed: 100_000, perHost: 5, perSilentHost: 4 }
         const jobs = accounts.flatMap(({ shared, webhooks }, a) =>
           Array.from({ length: webhooks }, (_, n) => ({
-            webhookId: `w${a}-${n}`,
+            webhookId: WebhookId.make(`w${a}-${n}`),
             accountId: AccountId.make(`a${a}`),
             host: shared ? "gateway" : `h${a}-${n % 4}`,
           }))
@@ -474,7 +505,7 @@ describe("ConcurrencyLimiter", () => {
       const slots = new ConcurrencyLimiter<Job>()
       for (let n = 0; n < webhooks; n++) {
         const job = {
-          webhookId: `w${n}`,
+          webhookId: WebhookId.make(`w${n}`),
           accountId: AccountId.make(`a${n % accounts}`),
           get host() {
             looks++
@@ -506,7 +537,7 @@ describe("ConcurrencyLimiter", () => {
         return `h${n % 1_900}`
       }
       fill(slots, {
-        webhookId: `w${n}`,
+        webhookId: WebhookId.make(`w${n}`),
         accountId: AccountId.make(`a${n % 700}`),
         get host() {
           return host()
@@ -533,7 +564,7 @@ describe("ConcurrencyLimiter", () => {
         return 400_000
       },
     })
-    for (let n = 0; n < 10_000; n++) slots.markBacklogged(`w${n}`, AccountId.make(`a${n % 300}`))
+    for (let n = 0; n < 10_000; n++) slots.markBacklogged(WebhookId.make(`w${n}`), AccountId.make(`a${n % 300}`))
     for (let n = 0; n < 100; n++) {
       looks = 0
       const reserved = slots.topUp(12)
@@ -542,12 +573,12 @@ describe("ConcurrencyLimiter", () => {
       for (const { accountId, webhookId } of reserved) slots.markBacklogged(webhookId, accountId)
     }
     // Ten thousand webhooks without free slots are checked once, and again when they change.
-    for (let n = 0; n < 10_000; n++) slots.reserve(`w${n}`, AccountId.make(`a${n % 300}`), 17)
+    for (let n = 0; n < 10_000; n++) slots.reserve(WebhookId.make(`w${n}`), AccountId.make(`a${n % 300}`), 17)
     while (slots.mayTopUp) slots.topUp(64)
     looks = 0
     assert.deepStrictEqual(slots.topUp(64), [])
     assert.isAtMost(looks, 4)
-    slots.drop("w7", 16)
+    slots.drop(WebhookId.make("w7"), 16)
     assert.deepStrictEqual(slots.topUp(64).map(({ webhookId }) => webhookId), ["w7"])
   })
 })

@@ -1,9 +1,9 @@
 /** A simple model of ConcurrencyLimiter: finds the next task by checking all waiting lines each time. */
-import type { AccountId } from "../../../../schemas/BrandedIds.ts"
+import type { AccountId, WebhookId } from "../../../../schemas/BrandedIds.ts"
 import type { SlotLimits } from "../../../../services/webhooks/Sender/SlotLimits.ts"
 
 export interface Job {
-  readonly webhookId: string
+  readonly webhookId: WebhookId
   readonly accountId: AccountId
   readonly host: string
   readonly later?: boolean

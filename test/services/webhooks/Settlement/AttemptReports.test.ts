@@ -1,9 +1,17 @@
 import { assert, describe, it } from "@effect/vitest"
+import { WebhookId } from "../../../../schemas/BrandedIds.ts"
 import { AttemptReports } from "../../../../services/webhooks/Settlement/AttemptReports.ts"
 import { resultOf } from "../WebhookFixture.ts"
 
-const result = (webhookId: string, n: number) =>
-  resultOf({ deliveryId: `d${n}`, webhookId, cycle: 1, attempt: 2, claim: 7n, leaseUntil: 31_000 }, 1_000)
+const result = (hook: string, n: number) =>
+  resultOf({
+    deliveryId: `d${n}`,
+    webhookId: WebhookId.make(hook),
+    cycle: 1,
+    attempt: 2,
+    claim: 7n,
+    leaseUntil: 31_000,
+  }, 1_000)
 
 describe("AttemptReports", () => {
   it("reports each attempt once, one message per webhook, and no released claims", () => {

@@ -2,6 +2,7 @@
 import { assert, describe, it, layer } from "@effect/vitest"
 import { Effect, Layer, Metric } from "effect"
 import { TestClock } from "effect/testing"
+import { WebhookId } from "../../../../schemas/BrandedIds.ts"
 import { Database } from "../../../../services/platform/database/Database.ts"
 import { Deliveries } from "../../../../services/webhooks/Deliveries.ts"
 import { expired } from "../../../../services/webhooks/Deliveries/DeliveryClaims.ts"
@@ -12,7 +13,7 @@ import { noon } from "../../../support/Fixtures.ts"
 import { comes, count, event, fixture, lease, miscounted, resultOf, settling, webhook } from "../WebhookFixture.ts"
 
 const resultUntil = (n: number, leaseUntil: number) =>
-  resultOf({ deliveryId: `d${n}`, webhookId: "w", cycle: 1, attempt: 1, claim: 1n, leaseUntil }, 1_000)
+  resultOf({ deliveryId: `d${n}`, webhookId: WebhookId.make("w"), cycle: 1, attempt: 1, claim: 1n, leaseUntil }, 1_000)
 const idsOf = (results: ReturnType<Unsettled["take"]>) => results.map(({ task }) => task.deliveryId)
 
 describe("Unsettled", () => {

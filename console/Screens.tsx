@@ -69,6 +69,13 @@ export const screens: ReadonlyArray<Screen> = [
   },
   {
     part: "Operations",
+    menu: "Consumers",
+    path: "/console/operations/consumers",
+    sees: operator,
+    load: () => import("./screens/Consumers.tsx"),
+  },
+  {
+    part: "Operations",
     menu: "Installation",
     path: "/console/operations/installation",
     sees: operator,

@@ -14,6 +14,7 @@ import { DialogButton } from "../parts/Dialog.tsx"
 import { acknowledged, decided, delivered, effective, StateBadge } from "../parts/StateBadge.tsx"
 import { Failure } from "../parts/Failure.tsx"
 import { SelectField } from "../parts/Form.tsx"
+import { emptyPage, lastOf, NextPage, pageSize } from "../parts/NextPage.tsx"
 import { Page } from "../parts/Page.tsx"
 import { ReasonForm } from "../parts/ReasonForm.tsx"
 import { Table } from "../parts/Table.tsx"
@@ -22,6 +23,10 @@ import { When } from "../parts/When.tsx"
 import { useProjectNames } from "../ProjectNames.ts"
 import { useResource } from "../Resource.ts"
 import { session } from "../Visitor.ts"
+
+/** Where the pages of the two lists stand in the address. */
+const reviewsAfter = "reviews"
+const candidatesAfter = "candidates"
 
 type List = AnswerOf<"listAccessGrantReviews">
 type Review = List["reviews"][number]
@@ -154,7 +159,7 @@ const ReviewTable = ({ done, list, names, projects }: Listed): JSX.Element => (
     caption="Reviews, with what was decided, delivered, acknowledged and is in effect"
     rows={list.reviews}
     keyOf={({ review_id }) => review_id}
-    empty="No Access was reviewed yet."
+    empty={emptyPage(reviewsAfter, "No Access was reviewed yet.")}
     columns={[
       {
         head: "Person",
@@ -205,7 +210,7 @@ const CandidateTable = ({ done, list, names, projects }: Listed): JSX.Element =>
     caption="Access that no review covers"
     rows={list.candidates}
     keyOf={({ access_id }) => access_id}
-    empty="Every active Access has a review."
+    empty={emptyPage(candidatesAfter, "Every active Access has a review.")}
     columns={[
       { head: "Person", cell: ({ person_id }) => names(person_id) },
       { head: "Role", cell: ({ role }) => role },
@@ -250,9 +255,18 @@ const peopleOf = ({ candidates, reviews }: List): ReadonlyArray<string> => [
 const AccessReviews = (): JSX.Element => {
   const deciding = session.value!.institutions.filter(({ roles }) => roles.some((role) => role !== "member"))
   const institution_id = filterOf("institution") ?? deciding[0]?.institution_id ?? ""
+  const [after, afterAccess] = [filterOf(reviewsAfter), filterOf(candidatesAfter)]
   const reviews = useResource(
-    `access reviews ${institution_id}`,
-    (signal) => ask("listAccessGrantReviews", { params: { institution_id } }, { signal }),
+    `access reviews ${institution_id} ${after} ${afterAccess}`,
+    (signal) =>
+      ask("listAccessGrantReviews", {
+        params: { institution_id },
+        query: {
+          limit: String(pageSize),
+          ...(after === undefined ? {} : { after_id: after }),
+          ...(afterAccess === undefined ? {} : { after_access_id: afterAccess }),
+        },
+      }, { signal }),
   )
   const list = reviews.value.value
   const projects = useProjectNames(institution_id)
@@ -264,7 +278,8 @@ const AccessReviews = (): JSX.Element => {
           <SelectField
             label="Institution"
             value={institution_id}
-            onChange={(institution) => setQuery({ institution })}
+            onChange={(institution) =>
+              setQuery({ institution, [reviewsAfter]: undefined, [candidatesAfter]: undefined })}
             options={deciding.map(({ institution_id, name }) => [institution_id, name ?? institution_id] as const)}
           />
         </div>
@@ -273,9 +288,15 @@ const AccessReviews = (): JSX.Element => {
       {list === undefined ? null : (
         <>
           <ReviewTable done={reviews.reload} list={list} names={names} projects={projects} />
+          <NextPage last={lastOf(list.reviews, ({ review_id }) => review_id)} name={reviewsAfter} words="reviews" />
           <section aria-labelledby="candidates">
             <h2 id="candidates">Access without a review</h2>
             <CandidateTable done={reviews.reload} list={list} names={names} projects={projects} />
+            <NextPage
+              last={lastOf(list.candidates, ({ access_id }) => access_id)}
+              name={candidatesAfter}
+              words="Access without a review"
+            />
           </section>
           <p class="note">
             As of <When at={list.as_of} exact />

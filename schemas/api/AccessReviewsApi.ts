@@ -4,16 +4,29 @@ import { HttpApi, HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "
 import { AccessReviewId, InstitutionId } from "../BrandedIds.ts"
 import { GrantProposal, GrantReceipt, GrantReviewList } from "../identity/AccessReview.ts"
 import { keyed } from "../identity/IdempotencyKey.ts"
+import { limitOfPage } from "../identity/ListPage.ts"
 import { ReasonBody } from "../identity/DecisionReason.ts"
 import { receiptProblems } from "../problems/IdempotencyProblems.ts"
 import * as Problems from "../problems/IdentityProblems.ts"
 import { answerHeader } from "./AnswerHeader.ts"
 import { dryRun } from "./DryRun.ts"
+import { QueryUuid } from "../Validation/Scalars.ts"
+import { ForeignId } from "../Wire.ts"
 import { RequestValidation, strictBody } from "./RequestValidation.ts"
 import { Managed, RecognisedByCommand } from "./ManagementApi.ts"
 
 const institution = { institution_id: InstitutionId }
 const review = { ...institution, review_id: AccessReviewId }
+
+/**
+ * A page of each of the two lists: `after_id` continues the reviews, `after_access_id` the candidates. Without a query
+ * both lists are whole.
+ */
+const pages = {
+  limit: limitOfPage,
+  after_id: Schema.optionalKey(QueryUuid),
+  after_access_id: Schema.optionalKey(ForeignId),
+}
 
 /**
  * `If-Match: "<evidence_digest>"`, the ETag of the receipt that the decider saw: the decision applies to that evidence
@@ -27,6 +40,7 @@ export class AccessReviewsApi extends HttpApiGroup.make("access-grant-reviews")
   .add(
     HttpApiEndpoint.get("listAccessGrantReviews", "/v1/institutions/:institution_id/access-grant-reviews", {
       params: institution,
+      query: pages,
       success: GrantReviewList,
       error: Problems.roleProblems,
     }).annotate(

@@ -4,7 +4,8 @@ import { HttpApi, HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api
 import { ProjectId, ProviderJobId } from "../BrandedIds.ts"
 import { optionallyKeyed } from "../identity/IdempotencyKey.ts"
 import { Diagnostics, Job, Jobs, OperationsSummary } from "../identity/Operation.ts"
-import { limitOr } from "../identity/ListPage.ts"
+import { LagCursor } from "../identity/LagReport.ts"
+import { limitOfPage, limitOr } from "../identity/ListPage.ts"
 import { DecisionReason, ReasonBody } from "../identity/DecisionReason.ts"
 import { NotFound } from "../problems/HttpProblems.ts"
 import { receiptProblems } from "../problems/IdempotencyProblems.ts"
@@ -21,6 +22,9 @@ export const JobRepair = Schema.Struct({
   reason: DecisionReason,
 }).annotate({ identifier: "JobRepair" })
 
+/** A page of `lifecycle_lag`: the consumers that are less far behind than the one that `after_lag` names. */
+const lagPage = { lag_limit: limitOfPage, after_lag: Schema.optionalKey(LagCursor) }
+
 const job = { job_id: ProviderJobId }
 const reviewed = [NotFound, RoleRequired, InvalidState, ...receiptProblems] as const
 
@@ -29,11 +33,13 @@ export class OperationsApi extends HttpApiGroup.make("operations")
     HttpApiEndpoint.get("operations", "/v1/operations", { success: OperationsSummary, error: RoleRequired })
       .annotate(OpenApi.Summary, "The state of the work that the caller can see"),
     HttpApiEndpoint.get("operationsDiagnostics", "/v1/operations/diagnostics", {
+      query: lagPage,
       success: Diagnostics,
       error: RoleRequired,
     }).annotate(OpenApi.Summary, "Failed and ambiguous work, workers, drift and lag, for operators"),
     HttpApiEndpoint.get("projectDiagnostics", "/v1/projects/:project_id/operations/diagnostics", {
       params: { project_id: ProjectId },
+      query: lagPage,
       success: Diagnostics,
       error: [NotFound, RoleRequired],
     }).annotate(OpenApi.Summary, "Diagnostics of one project"),

@@ -10,6 +10,7 @@ const Outcome = Schema.Literals(["done", "refused", "failed"])
 
 /** The `after_id` of the next page; null on the last page. */
 export const nextAfterId = orNull(Id).annotate({
+  identifier: "NextAfterId",
   description: "The `after_id` of the next page; null on the last page. A page may be short before the last",
 })
 

@@ -14,11 +14,13 @@ import type * as Problems from "../../schemas/problems/IdentityProblems.ts"
 import type { UnitOfWork } from "../platform/database/UnitOfWork.ts"
 import type { VersionFault } from "./AccessReviews/LockActiveAccess.ts"
 import { type Approval, approving, type ReviewDecision } from "./AccessReviews/ApproveReview.ts"
+import type { ReviewPage } from "./AccessReviews/ListedRows.ts"
 import { listing } from "./AccessReviews/Listing.ts"
 import { type Proposal, proposing } from "./AccessReviews/Propose.ts"
 import { revoking } from "./AccessReviews/RevokeReview.ts"
 
 export type { ReviewDecision } from "./AccessReviews/ApproveReview.ts"
+export type { ReviewPage } from "./AccessReviews/ListedRows.ts"
 
 type RoleFault =
   | NotFound
@@ -31,12 +33,13 @@ type Fault = RoleFault | SqlError.SqlError
 
 export class AccessReviews extends Context.Service<AccessReviews, {
   /**
-   * Every review of the institution, newest first, with its validity now, and the Accesses that could be proposed: the
-   * JSON of a `GrantReviewList`.
+   * The reviews of the institution, newest first, with their validity now, and the Accesses that could be proposed: the
+   * JSON of a `GrantReviewList`; all of them, or a page.
    */
   readonly list: (
     personId: PersonId,
     institutionId: InstitutionId,
+    page?: ReviewPage | null,
   ) => Effect.Effect<Uint8Array, RoleFault | SqlError.SqlError>
   readonly propose: (
     proposal: Proposal,

@@ -65,16 +65,30 @@ const lagOf = (row: LagRow, now: number): LifecycleLag => {
   }
 }
 
+/** A page of consumers: at most `limit`, after the consumer that was shown last, null: from the furthest behind. */
+export interface LagPage {
+  readonly limit: number
+  readonly after: Pick<LifecycleLag, "lag_events" | "project_id" | "consumer_id"> | null
+}
+
+const furthest: LagPage = { limit: 500, after: null }
+
 /**
  * Consumers with an effective grant, the furthest behind first; of one project, or of all. `wide` is the pool for long
- * statements.
+ * statements. A consumer whose lag changes between two pages may come twice, or not at all.
  */
-export const lagging = Effect.fn("Lag.consumers")(function* (wide: PgClient.PgClient, projectId: ProjectId | null) {
+export const lagging = Effect.fn("Lag.consumers")(function* (
+  wide: PgClient.PgClient,
+  projectId: ProjectId | null,
+  { after, limit }: LagPage = furthest,
+) {
   const now = yield* Clock.currentTimeMillis
+  const later = after === null ? wide`` : wide`where (-p.lag, p.project_id, p.consumer) > (
+    ${-after.lag_events}::bigint, ${after.project_id}::text, ${after.consumer_id}::text)`
   const rows = yield* wide<LagRow>`
     with following as materialized (
       ${followers(wide, new Date(now), projectId === null ? wide`true` : wide`g.project_id = ${projectId}`)}
-    ), placed as (
+    ), measured as (
       select f.project_id, f.consumer, d.acknowledges, h.epoch, h.position as head_position,
         case when d.delivered_epoch = h.epoch then d.delivered_position else 0 end as delivered_position,
         case when c.acknowledged_epoch = h.epoch then c.acknowledged_position else 0 end as acknowledged_position,
@@ -84,12 +98,14 @@ export const lagging = Effect.fn("Lag.consumers")(function* (wide: PgClient.PgCl
       left join lifecycle_consumers c on c.project_id = f.project_id and c.consumer = f.consumer
       cross join lateral (${progress(wide)}) d
       where f.events or f.snapshots or f.acknowledges
-      order by h.position - case
-          when not d.acknowledges then case when d.delivered_epoch = h.epoch then d.delivered_position else 0 end
-          when c.acknowledged_epoch = h.epoch then c.acknowledged_position
-          else 0
-        end desc, f.project_id, f.consumer
-      limit ${most}
+    ), placed as (
+      select p.* from (
+        select m.*, m.head_position - case when m.acknowledges then m.acknowledged_position else m.delivered_position end
+          as lag
+        from measured m
+      ) p ${later}
+      order by p.lag desc, p.project_id, p.consumer
+      limit ${limit}
     )
     select t.project_id, t.consumer as consumer_id, t.acknowledges, t.head_position, t.delivered_position, t.acknowledged_position,
       t.acknowledged_at, t.installed_version, t.to_delivery, t.to_acknowledgement,
@@ -111,8 +127,7 @@ export const lagging = Effect.fn("Lag.consumers")(function* (wide: PgClient.PgCl
         order by position desc limit ${sampled}
       ) m
     ) signed on true
-    order by t.head_position - case when t.acknowledges then t.acknowledged_position else t.delivered_position end desc,
-      t.project_id, t.consumer`
+    order by t.lag desc, t.project_id, t.consumer`
   return rows.map((row) => lagOf(row, now))
 })
 

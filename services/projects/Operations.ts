@@ -8,6 +8,7 @@ import type { PersonId, ProjectId } from "../../schemas/BrandedIds.ts"
 import type { Diagnostics, Job, OperationsSummary } from "../../schemas/identity/Operation.ts"
 import type { NotFound } from "../../schemas/problems/HttpProblems.ts"
 import type { RoleRequired } from "../../schemas/problems/IdentityProblems.ts"
+import type { LagPage } from "../lifecycle/Lag.ts"
 import { roleRequired, Roles } from "../people/Roles.ts"
 import { Database } from "../platform/database/Database.ts"
 import { readDiagnostics } from "./Operations/ReadDiagnostics.ts"
@@ -34,13 +35,18 @@ export class Operations extends Context.Service<Operations, {
     personId: PersonId,
     page?: JobPage,
   ) => Effect.Effect<ReadonlyArray<Job>, RoleRequired | SqlError.SqlError>
-  readonly diagnostics: (personId: PersonId) => Effect.Effect<Diagnostics, RoleRequired | SqlError.SqlError>
+  /** `page`: of the consumers; by default the 500 that are furthest behind. */
+  readonly diagnostics: (
+    personId: PersonId,
+    page?: LagPage,
+  ) => Effect.Effect<Diagnostics, RoleRequired | SqlError.SqlError>
   /**
    * Diagnostics of one project: for its active owner, and for an operator with an active membership in its institution.
    */
   readonly projectDiagnostics: (
     personId: PersonId,
     projectId: ProjectId,
+    page?: LagPage,
   ) => Effect.Effect<Diagnostics, NotFound | RoleRequired | SqlError.SqlError>
 }>()("bailiwick/services/projects/Operations") {
   static readonly layer = Layer.effect(
@@ -62,20 +68,20 @@ export class Operations extends Context.Service<Operations, {
         return rows.map(viewOf)
       })
 
-      const diagnostics = Effect.fn("Operations.diagnostics")(function* (personId: PersonId) {
+      const diagnostics = Effect.fn("Operations.diagnostics")(function* (personId: PersonId, page?: LagPage) {
         yield* mustOperate(personId)
-        return yield* read(sql`true`, null)
+        return yield* read(sql`true`, null, page)
       })
 
       const projectDiagnostics = Effect.fn("Operations.projectDiagnostics")(
-        function* (personId: PersonId, projectId: ProjectId) {
+        function* (personId: PersonId, projectId: ProjectId, page?: LagPage) {
           const { institution, operator, owner } = yield* roles.toProject(personId, projectId, "none")
           if (!owner && !(operator && institution?.member === true)) {
             return yield* roleRequired(
               "an active owner of the project, or an operator with an effective membership in its institution",
             )
           }
-          return yield* read(sql`t.project_id = ${projectId}`, projectId)
+          return yield* read(sql`t.project_id = ${projectId}`, projectId, page)
         },
       )
 

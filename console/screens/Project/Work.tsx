@@ -4,6 +4,8 @@ import { ask } from "../../contract/Ask.ts"
 import type { AnswerOf } from "../../contract/EndpointTypes.ts"
 import { Badge, type Tone } from "../../parts/Badge.tsx"
 import { Failure } from "../../parts/Failure.tsx"
+import { lagAfter, lagCursorOf, lagPageQuery, LagTable } from "../../parts/LagTable.tsx"
+import { lastOf, NextPage } from "../../parts/NextPage.tsx"
 import type { Project } from "../../parts/ProjectState.tsx"
 import { Table } from "../../parts/Table.tsx"
 import { When } from "../../parts/When.tsx"
@@ -11,44 +13,7 @@ import { useResource } from "../../Resource.ts"
 import { type Job, JobActions } from "./JobActions.tsx"
 
 type Diagnostics = AnswerOf<"projectDiagnostics">
-type Lag = Diagnostics["lifecycle_lag"][number]
 type Stream = Diagnostics["lifecycle_streams"][number]
-
-const millis = (time: number | null): string => time === null ? "none yet" : `${Math.round(time)} ms`
-
-const LagTable = ({ of }: { readonly of: ReadonlyArray<Lag> }): JSX.Element => (
-  <Table
-    caption="Consumers, with how far behind they are"
-    rows={of}
-    keyOf={({ consumer_id }) => consumer_id}
-    empty="No product follows the project yet."
-    columns={[
-      { head: "Consumer", cell: ({ consumer_id }) => <code>{consumer_id}</code> },
-      {
-        head: "Behind",
-        cell: ({ lag_events, oldest_unacknowledged_seconds, snapshot_required }) =>
-          snapshot_required
-            ? <Badge tone="bad">needs a snapshot</Badge>
-            : lag_events === 0
-            ? <Badge tone="good">up to date</Badge>
-            : (
-              <Badge tone="warn">
-                {`${lag_events} events, ${Math.round(oldest_unacknowledged_seconds ?? 0)} s`}
-              </Badge>
-            ),
-      },
-      { head: "Head", cell: ({ head_position }) => head_position },
-      { head: "Acknowledged", cell: ({ acknowledged_position }) => acknowledged_position },
-      { head: "At", cell: ({ acknowledged_at }) => <When at={acknowledged_at} /> },
-      { head: "Runs", cell: ({ installed_version }) => installed_version ?? "not reported" },
-      {
-        head: "p99 to queue, product, answer",
-        cell: ({ decision_to_queue_ms_p99, delivery_to_ack_ms_p99, queue_to_delivery_ms_p99 }) =>
-          [decision_to_queue_ms_p99, queue_to_delivery_ms_p99, delivery_to_ack_ms_p99].map(millis).join(", "),
-      },
-    ]}
-  />
-)
 
 const streamTones: Readonly<Record<Stream["status"], Tone>> = { enabled: "good", paused: "warn", disabled: "off" }
 
@@ -128,9 +93,10 @@ const Drift = ({ of }: { readonly of: Diagnostics }): JSX.Element => {
 
 export const Work = ({ of, operator }: { readonly of: Project; readonly operator: boolean }): JSX.Element => {
   const { project_id } = of
+  const query = lagPageQuery()
   const diagnostics = useResource(
-    `diagnostics ${project_id}`,
-    (signal) => ask("projectDiagnostics", { params: { project_id } }, { signal }),
+    `diagnostics ${project_id} ${query.after_lag}`,
+    (signal) => ask("projectDiagnostics", { params: { project_id }, query }, { signal }),
   )
   const found = diagnostics.value.value
   return (
@@ -141,6 +107,7 @@ export const Work = ({ of, operator }: { readonly of: Project; readonly operator
           <section aria-labelledby="lag">
             <h2 id="lag">Consumers</h2>
             <LagTable of={found.lifecycle_lag} />
+            <NextPage last={lastOf(found.lifecycle_lag, lagCursorOf)} name={lagAfter} words="consumers" />
           </section>
           <section aria-labelledby="streams">
             <h2 id="streams">Streams</h2>

@@ -44,10 +44,59 @@ const attempts = attemptsOf(
   "(t.project_id, t.epoch, t.position) in (select queued_in, queued_epoch, queued_position from reviews)",
 )
 
-/** All rows of the list at `now`, newest review first. */
-export const listedRows = (sql: PgClient.PgClient, institutionId: InstitutionId, now: Date) =>
+/** Of reviews and of candidates at most `limit` each, after the one with that id; null: from the first. */
+export interface ReviewPage {
+  readonly limit: number
+  readonly afterId: string | null
+  readonly afterAccessId: string | null
+}
+
+/** SQL of the reviews of a page. */
+const reviewsOf = (sql: PgClient.PgClient, institutionId: InstitutionId, page: ReviewPage | null) => {
+  const all = sql`select r.* from access_reviews r where r.institution_id = ${institutionId}`
+  if (page === null) return all
+  const later = page.afterId === null ? sql`` : sql`and (r.proposed_at, r.id) < (
+    select c.proposed_at, c.id from access_reviews c
+    where c.id = ${page.afterId}::uuid and c.institution_id = ${institutionId})`
+  return sql`${all} ${later} order by r.proposed_at desc, r.id desc limit ${page.limit}`
+}
+
+/** SQL of the candidates of a page. */
+const candidatesOf = (
+  sql: PgClient.PgClient,
+  institutionId: InstitutionId,
+  now: Date,
+  page: ReviewPage | null,
+) => {
+  const later = page === null || page.afterAccessId === null ? sql`` : sql`and a.id > ${page.afterAccessId}`
+  return sql`
+      select a.id as access_id, a.access_version, a.person_id, a.project_id, a.role, v.created_at as granted_at,
+        v.event_id as grant_event_id
+      from access a
+      join access_versions v on v.access_id = a.id and v.access_version = a.access_version
+      where a.institution_id = ${institutionId} and a.state = 'active' and not a.removed
+        and not exists (
+          select from access_reviews r
+          where r.access_id = a.id and r.access_version = a.access_version and r.state in ('proposed', 'approved')
+            and not (${expiredAt(sql, now)}))
+        ${later}
+      ${page === null ? sql`` : sql`order by a.id limit ${page.limit}`}`
+}
+
+/**
+ * Rows of the list at `now`, newest review first: all, or those of a page. A page has no value of `Seen.ts`, which
+ * reads every row of the institution.
+ */
+export const listedRows = (
+  sql: PgClient.PgClient,
+  institutionId: InstitutionId,
+  now: Date,
+  page: ReviewPage | null = null,
+) =>
   sql<ListedRow>`
-    with sponsors as materialized (
+    with chosen as ${sql.literal(page === null ? "not materialized" : "materialized")} (
+      ${reviewsOf(sql, institutionId, page)}
+    ), sponsors as materialized (
       select distinct m.person_id from institution_memberships m
       join people p on p.id = m.person_id and p.status = 'active' and not p.removed and p.merged_into is null
       join institutions i on i.id = m.institution_id and i.status = 'active' and not i.removed
@@ -55,7 +104,7 @@ export const listedRows = (sql: PgClient.PgClient, institutionId: InstitutionId,
         and coalesce(m.effective_from <= ${now}, true) and coalesce(m.expires_at > ${now}, true)
     ), memberships as materialized (
       select r.person_id, bool_and(m.removed or m.state = 'ended') as ended
-      from (select distinct person_id from access_reviews where institution_id = ${institutionId}) r
+      from (select distinct person_id from chosen) r
       left join people p on p.id = r.person_id and p.merged_into is not null
       join institution_memberships m on m.person_id = coalesce(p.merged_into, r.person_id)
         and m.institution_id = ${institutionId}
@@ -67,7 +116,7 @@ export const listedRows = (sql: PgClient.PgClient, institutionId: InstitutionId,
         g.epoch as granted_epoch, g.position as granted_position,
         r.proposed_by in (select person_id from sponsors) as sponsor_current,
         coalesce(m.ended, false) as membership_ended, d.key is not null as drift
-      from access_reviews r
+      from chosen r
       left join access a on a.id = r.access_id
       left join projects l on l.id = r.project_id
       left join memberships m on m.person_id = r.person_id
@@ -75,17 +124,8 @@ export const listedRows = (sql: PgClient.PgClient, institutionId: InstitutionId,
       left join access_versions v on v.access_id = a.id and v.access_version = a.access_version
       left join lifecycle_told g on g.id = v.event_id
       left join lifecycle_drift d on d.project_id = r.project_id and d.key = 'access/' || r.access_id
-      where r.institution_id = ${institutionId}
     ), candidates as (
-      select a.id as access_id, a.access_version, a.person_id, a.project_id, a.role, v.created_at as granted_at,
-        v.event_id as grant_event_id
-      from access a
-      join access_versions v on v.access_id = a.id and v.access_version = a.access_version
-      where a.institution_id = ${institutionId} and a.state = 'active' and not a.removed
-        and not exists (
-          select from access_reviews r
-          where r.access_id = a.id and r.access_version = a.access_version and r.state in ('proposed', 'approved')
-            and not (${expiredAt(sql, now)}))
+      ${candidatesOf(sql, institutionId, now, page)}
     ), consumers as (
       select c.project_id, c.delivered_epoch, c.delivered_position, c.delivered_at, c.acknowledged_epoch,
         c.acknowledged_position, c.acknowledged_at, c.installed_version
@@ -98,7 +138,7 @@ export const listedRows = (sql: PgClient.PgClient, institutionId: InstitutionId,
       ${sql.literal(attempts)}
     ), besides as (
       select json_build_object(
-        'seen', (${seenOf(sql, institutionId, now)}),
+        'seen', ${page === null ? sql`(${seenOf(sql, institutionId, now)})` : sql`''`},
         'candidates', (select coalesce(json_agg(c order by c.access_id), '[]') from candidates c),
         'consumers', (select coalesce(json_agg(c), '[]') from consumers c),
         'given', (select coalesce(json_agg(n), '[]') from given n),

@@ -1,7 +1,8 @@
 /**
  * The list of an institution's reviews. Each shows the decision, its delivery, the product's acknowledgement and the
  * effective access side by side, and none of these is inferred from another. Validity is judged at the time of the
- * read; no row is rewritten when a review grows old. A list whose rows have not changed is taken from memory (Seen.ts).
+ * read; no row is rewritten when a review grows old. A whole list whose rows have not changed is taken from memory
+ * (Seen.ts); a page is read anew.
  */
 import { Clock, Effect } from "effect"
 import type { InstitutionId, PersonId, ProjectId } from "../../../schemas/BrandedIds.ts"
@@ -16,7 +17,7 @@ import {
 import { lacking, needs, Roles } from "../../people/Roles.ts"
 import { Database } from "../../platform/database/Database.ts"
 import { counted } from "../../platform/MapSizes.ts"
-import { type Beside, type CandidateRow, type ListedRow, listedRows } from "./ListedRows.ts"
+import { type Beside, type CandidateRow, type ListedRow, listedRows, type ReviewPage } from "./ListedRows.ts"
 import { endOf, isExpired } from "./ReviewExpiry.ts"
 import { identityOf } from "./Rows.ts"
 import { Lists, seenOf, written, writtenAt } from "./Seen.ts"
@@ -82,8 +83,10 @@ const viewOf = (row: ListedRow, among: ReturnType<typeof deliveriesAmong>, now: 
   }
 }
 
+type Refusal = { readonly code: string } | null
+
 /** `refusal`: the problem with which a proposal by the caller would be refused. */
-const candidateOf = (row: CandidateRow, refusal: { readonly code: string } | null): Candidate => ({
+const candidateOf = (row: CandidateRow, refusal: Refusal): Candidate => ({
   ...row,
   granted_at: new Date(row.granted_at).toISOString(),
   proposable: refusal === null,
@@ -109,32 +112,41 @@ export const listing = Effect.gen(function* () {
   const lists = new Lists(mostBytes)
   yield* counted("lists of reviews", () => lists.size)
 
-  return Effect.fn("AccessReviews.list")(function* (personId: PersonId, institutionId: InstitutionId) {
-    const standing = yield* roles.inInstitution(personId, institutionId, "none")
-    yield* needs(standing, "sponsor", "administrator")
-    const refusal = lacking(standing, "sponsor")
-    const now = yield* Clock.currentTimeMillis
-    const key = `${refusal?.code ?? ""} ${institutionId}`
-    const last = lists.get(key)
-    if (last !== undefined && last.from <= now && now < last.until) {
-      const [found] = yield* sql<{ seen: string }>`${seenOf(sql, institutionId, new Date(now))}`
-      if (found!.seen === last.seen) return writtenAt(last, now)
-    }
-    const found = yield* listedRows(sql, institutionId, new Date(now))
-    const beside = found.find(({ beside }) => beside !== null)!.beside!
-    const { attempted, candidates, consumers, given, seen }: Beside = JSON.parse(beside)
-    const deliveries = deliveriesAmong(consumers, given, attempted)
-    const listed = found.filter((row) => row.beside === null)
-    const list = {
-      seen,
-      from: now,
-      until: untilOf(listed, now),
-      ...written(institutionId, {
-        reviews: listed.map((row) => viewOf(row, deliveries, now)),
-        candidates: candidates.map((row) => candidateOf(row, refusal)),
-      }),
-    }
-    lists.set(key, list)
-    return writtenAt(list, now)
-  })
+  const read = Effect.fnUntraced(
+    function* (institutionId: InstitutionId, refusal: Refusal, now: number, page: ReviewPage | null) {
+      const found = yield* listedRows(sql, institutionId, new Date(now), page)
+      const beside = found.find(({ beside }) => beside !== null)!.beside!
+      const { attempted, candidates, consumers, given, seen }: Beside = JSON.parse(beside)
+      const deliveries = deliveriesAmong(consumers, given, attempted)
+      const listed = found.filter((row) => row.beside === null)
+      return {
+        seen,
+        from: now,
+        until: untilOf(listed, now),
+        ...written(institutionId, {
+          reviews: listed.map((row) => viewOf(row, deliveries, now)),
+          candidates: candidates.map((row) => candidateOf(row, refusal)),
+        }),
+      }
+    },
+  )
+
+  return Effect.fn("AccessReviews.list")(
+    function* (personId: PersonId, institutionId: InstitutionId, page: ReviewPage | null = null) {
+      const standing = yield* roles.inInstitution(personId, institutionId, "none")
+      yield* needs(standing, "sponsor", "administrator")
+      const refusal = lacking(standing, "sponsor")
+      const now = yield* Clock.currentTimeMillis
+      if (page !== null) return writtenAt(yield* read(institutionId, refusal, now, page), now)
+      const key = `${refusal?.code ?? ""} ${institutionId}`
+      const last = lists.get(key)
+      if (last !== undefined && last.from <= now && now < last.until) {
+        const [found] = yield* sql<{ seen: string }>`${seenOf(sql, institutionId, new Date(now))}`
+        if (found!.seen === last.seen) return writtenAt(last, now)
+      }
+      const list = yield* read(institutionId, refusal, now, null)
+      lists.set(key, list)
+      return writtenAt(list, now)
+    },
+  )
 })

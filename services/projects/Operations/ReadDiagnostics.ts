@@ -3,7 +3,7 @@ import { Clock, Effect } from "effect"
 import type { Statement } from "effect/sql"
 import type { ProjectId } from "../../../schemas/BrandedIds.ts"
 import type { AllowedAction, AmbiguousJob, Diagnostics } from "../../../schemas/identity/Operation.ts"
-import { drifting, lagging, streaming } from "../../lifecycle/Lag.ts"
+import { drifting, lagging, type LagPage, streaming } from "../../lifecycle/Lag.ts"
 import { Bus } from "../../platform/messaging/Bus.ts"
 import { Database } from "../../platform/database/Database.ts"
 import { readInstallation } from "../../platform/database/Installation.ts"
@@ -54,7 +54,7 @@ export const readDiagnostics = Effect.gen(function* () {
     Effect.catch(() => Effect.succeed(null)),
   )
 
-  return Effect.fnUntraced(function* (of: Statement.Fragment, projectId: ProjectId | null) {
+  return Effect.fnUntraced(function* (of: Statement.Fragment, projectId: ProjectId | null, page?: LagPage) {
     const now = yield* Clock.currentTimeMillis
     const [jobs, workers, drift, lag, streams, stateDrift, brokers, here] = yield* Effect.all([
       sql<JobRow>`
@@ -79,7 +79,7 @@ export const readDiagnostics = Effect.gen(function* () {
         end::int as backlog
         from worker_sightings order by worker, instance`,
       sql<DriftRow>`select * from client_drift t where ${of} order by t.first_seen_at limit 500`,
-      lagging(wide, projectId),
+      lagging(wide, projectId, page),
       streaming(wide, projectId),
       drifting(wide, projectId),
       projectId === null ? subscribers : Effect.succeed([]),

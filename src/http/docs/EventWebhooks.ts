@@ -28,8 +28,8 @@ const parameters: JsonObject = {
 }
 
 const responses: JsonObject = {
-  "2XX": { description: "Taken: the delivery has ended" },
-  default: { description: "Not taken: tried again, eight times in all" },
+  "2XX": { description: "Taken" },
+  default: { description: "Tried again, eight times in all" },
 }
 
 const pascal = (type: string) => type.replaceAll(/(?:^|[._])([a-z])/g, (_, letter: string) => letter.toUpperCase())

@@ -37,8 +37,7 @@ export const descriptions: Readonly<Record<string, string>> = {
     "A page with a filter looks at some 20,000 deliveries: it may be short, and `next_after_id` leads on.",
   webhookStats:
     "Attempts by outcome, with their durations, for 30 days; an attempt counts once it is settled. `next_since` leads on.",
-  oneWebhookStats:
-    "Attempts by outcome, with their durations, for 30 days; an attempt counts once it is settled. `next_since` leads on.",
+  oneWebhookStats: "As of all webhooks.",
   listEventTypes: "What a receiver has to expect: the meaning, the usual members of `metadata`, and a whole body.",
 
   listNotifications: "Kept for 400 days, and the newest 10,000. `next_after_id` takes `limit` or `after_id`.",
@@ -62,7 +61,7 @@ export const descriptions: Readonly<Record<string, string>> = {
     "Five bad proofs end the intent. Recovery codes are in the first answer only. A portal binding that came with the start has to come again.",
 
   listAccessGrantReviews:
-    "Four facts are kept apart: what was decided, delivered, acknowledged, and is in effect. For a Sponsor or an effective administrator.",
+    "Four facts are kept apart: what was decided, delivered, acknowledged, and is in effect. For a Sponsor or an effective administrator. Both lists are whole unless a page is asked for.",
   proposeAccessGrantReview:
     "The Access has to be active at exactly that version, and has one review at a time. The proposal counts for 7 days.",
   approveAccessGrantReview:
@@ -74,9 +73,10 @@ export const descriptions: Readonly<Record<string, string>> = {
     "Another version than `expected_version` is 409 `version_conflict`. `dry_run` changes nothing: 204, or what refuses it.",
   revokeLifecycleServiceGrant: "Takes effect with its commit. A revocation is never refused for being late.",
   operations:
-    "`failed` where anything failed or is ambiguous, else `pending` where anything waits, else `effective`. Counts are limited to what the caller can see.",
-  operationsDiagnostics: "What failed, which workers run, which products drifted from their state or are behind.",
-  projectDiagnostics: "For an operator with a membership in its institution, or an active owner.",
+    "`failed` where anything failed or is ambiguous, else `pending` where anything waits, else `effective`, of what the caller can see.",
+  operationsDiagnostics:
+    "What failed, which workers run, which products drifted or are behind: the 500 furthest, or a page. `after_lag`: `lag_events project_id consumer_id` of the last one.",
+  projectDiagnostics: "For an operator with a membership in its institution, or an active owner. Pages likewise.",
   listJobs: "Without payloads and secrets.",
   reconcileJob: "Changes nothing at the provider; the job ends where the provider knows the outcome.",
   retryJob: "On an operator's word that the write may happen again.",
@@ -91,7 +91,7 @@ export const descriptions: Readonly<Record<string, string>> = {
   replayDeadLetters: "The audit keeps the reason beside the operator. A webhook that was deleted gets nothing.",
   replayDeadLetter: "The audit keeps the reason beside the operator.",
   streamOperations:
-    "Server-Sent Events. Each event has the whole state of its subject, and a connection begins with all of them: after a cut, connect again. Ten streams a person.",
+    "Server-Sent Events, each with the whole state of its subject; a connection begins with all. Ten streams a person.",
   queues: "`capped` where a queue holds more than is counted.",
   busStreams: "`items` is null where the broker does not answer.",
   listBacklogs: "To see which endpoint holds deliveries up.",
@@ -133,7 +133,7 @@ export const descriptions: Readonly<Record<string, string>> = {
   createEnrollment: "A recipient that is no address is taken, and stays `held` with the delivery `failed`.",
   listAccess: "With the version and the event that a proposal of a review names.",
   explainAccess:
-    "From what decisions left behind: the request with its signatures and whom each signer was independent of, versions with what products had and acknowledged, reviews, and all that keeps it from being effective.",
+    "The request with its signatures and the signers' independence, versions with what products had and acknowledged, reviews, and all that keeps it from being effective.",
   acceptEnrollment:
     "The person whose verified email is the recipient's becomes a member; anyone else waits for an administrator.",
   revokeEnrollment: "The mailed token is worthless from then on.",
@@ -166,18 +166,16 @@ export const descriptions: Readonly<Record<string, string>> = {
   lifecycleSnapshotPart: "Check its digest: the signed list of parts names it.",
   acknowledgeLifecycle: "A position is acknowledged once the product's own transaction has committed it.",
   lifecycleKeys: "Needs no credential, and may be cached.",
-  createStream: "Shared Signals Framework 1.0, 8.1.1.1.",
-  readStreams: "Shared Signals Framework 1.0, 8.1.1.2.",
-  updateStream:
-    "Shared Signals Framework 1.0, 8.1.1.3. Properties that the transmitter supplies may be sent only as they are.",
-  replaceStream:
-    "Shared Signals Framework 1.0, 8.1.1.4. Properties that the transmitter supplies may be sent only as they are.",
-  deleteStream: "Shared Signals Framework 1.0, 8.1.1.5.",
-  readStreamStatus: "Shared Signals Framework 1.0, 8.1.2.1.",
-  updateStreamStatus: "Shared Signals Framework 1.0, 8.1.2.2.",
-  verifyStream: "Shared Signals Framework 1.0, 8.1.4. The event carries the `state` of the request.",
-  addStreamSubject: "Shared Signals Framework 1.0, 8.1.3.2.",
-  removeStreamSubject: "Shared Signals Framework 1.0, 8.1.3.3.",
+  createStream: "Shared Signals Framework (SSF) 1.0, 8.1.1.1.",
+  readStreams: "SSF 1.0, 8.1.1.2.",
+  updateStream: "SSF 1.0, 8.1.1.3. Properties that the transmitter supplies may be sent only as they are.",
+  replaceStream: "SSF 1.0, 8.1.1.4. The transmitter's own properties as for PATCH.",
+  deleteStream: "SSF 1.0, 8.1.1.5.",
+  readStreamStatus: "SSF 1.0, 8.1.2.1.",
+  updateStreamStatus: "SSF 1.0, 8.1.2.2.",
+  verifyStream: "SSF 1.0, 8.1.4. The event carries the `state` of the request.",
+  addStreamSubject: "SSF 1.0, 8.1.3.2.",
+  removeStreamSubject: "SSF 1.0, 8.1.3.3.",
   pollStream: "RFC 8936. Events that are not acknowledged come again.",
   ssfConfiguration: "Needs no credential.",
 
@@ -189,7 +187,7 @@ export const descriptions: Readonly<Record<string, string>> = {
   getTransfer: "Of a transfer of others it is 404.",
   cancelTransfer: "Only while it is pending.",
   acceptTransfer: "For 24 hours a mailed link stops it; then the domain moves.",
-  acceptTransferById: "For 24 hours a mailed link stops it; then the domain moves.",
+  acceptTransferById: "As by the token.",
   declineTransfer: "Only while it is pending.",
   stopTransfer: "Needs no sign-in: the link was mailed to the owner.",
   forceTransfer: "Needs a fresh sign-in, and no acceptance.",

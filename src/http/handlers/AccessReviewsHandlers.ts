@@ -4,7 +4,8 @@ import { HttpServerResponse } from "effect/http"
 import { HttpApi, HttpApiBuilder } from "effect/http-api"
 import { AccessReviewsApi } from "../../../schemas/api/AccessReviewsApi.ts"
 import { GrantReceipt } from "../../../schemas/identity/AccessReview.ts"
-import { AccessReviews } from "../../../services/access/AccessReviews.ts"
+import { pageLimit } from "../../../schemas/identity/ListPage.ts"
+import { AccessReviews, type ReviewPage } from "../../../services/access/AccessReviews.ts"
 import { ifMatch } from "./IfMatch.ts"
 import { keyedFenced } from "./IdempotentResponse.ts"
 import { approving, personIn } from "../auth/PersonAuth.ts"
@@ -13,15 +14,27 @@ const Api = HttpApi.make("bailiwick").add(AccessReviewsApi)
 
 const etag = ({ evidence_digest }: typeof GrantReceipt.Encoded) => ({ etag: `"${evidence_digest}"` })
 
+interface Query {
+  readonly limit?: string
+  readonly after_id?: string
+  readonly after_access_id?: string
+}
+
+/** Null: the whole list, where the query asks for no page. */
+const pageOf = ({ after_access_id, after_id, limit }: Query): ReviewPage | null =>
+  limit === undefined && after_id === undefined && after_access_id === undefined
+    ? null
+    : { limit: pageLimit(limit), afterId: after_id ?? null, afterAccessId: after_access_id ?? null }
+
 export const accessReviews = HttpApiBuilder.group(
   Api,
   "access-grant-reviews",
   Effect.fn(function* (handlers) {
     const reviews = yield* AccessReviews
     return handlers.handleAll({
-      listAccessGrantReviews: Effect.fnUntraced(function* ({ params }) {
+      listAccessGrantReviews: Effect.fnUntraced(function* ({ params, query }) {
         const { personId } = yield* personIn
-        const listed = yield* reviews.list(personId, params.institution_id).pipe(
+        const listed = yield* reviews.list(personId, params.institution_id, pageOf(query)).pipe(
           Effect.catchTag("SqlError", Effect.die),
         )
         return HttpServerResponse.uint8Array(listed, { contentType: "application/json" })

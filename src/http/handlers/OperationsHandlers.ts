@@ -2,13 +2,26 @@
 import { Effect, Redacted } from "effect"
 import { HttpApi, HttpApiBuilder } from "effect/http-api"
 import { OperationsApi } from "../../../schemas/api/OperationsApi.ts"
+import { ProjectId } from "../../../schemas/BrandedIds.ts"
+import { pageLimit } from "../../../schemas/identity/ListPage.ts"
 import { Job } from "../../../schemas/identity/Operation.ts"
+import type { LagPage } from "../../../services/lifecycle/Lag.ts"
 import { Operations } from "../../../services/projects/Operations.ts"
 import { ReviewedJobs } from "../../../services/projects/ReviewedJobs.ts"
 import { keyed, keyedAfter } from "./IdempotentResponse.ts"
 import { personIn, personOf } from "../auth/PersonAuth.ts"
 
 const Api = HttpApi.make("bailiwick").add(OperationsApi)
+
+/** Undefined where the query asks for no page. */
+const lagPageOf = (query: { readonly lag_limit?: string; readonly after_lag?: string }): LagPage | undefined => {
+  if (query.lag_limit === undefined && query.after_lag === undefined) return undefined
+  const limit = pageLimit(query.lag_limit)
+  if (query.after_lag === undefined) return { limit, after: null }
+  const [lag, project, ...consumer] = query.after_lag.split(" ")
+  const after = { lag_events: Number(lag), project_id: ProjectId.make(project!), consumer_id: consumer.join(" ") }
+  return { limit, after }
+}
 
 export const operations = HttpApiBuilder.group(
   Api,
@@ -20,11 +33,13 @@ export const operations = HttpApiBuilder.group(
       operations: Effect.fnUntraced(function* () {
         return yield* work.summary((yield* personOf).personId).pipe(Effect.catchTag("SqlError", Effect.die))
       }),
-      operationsDiagnostics: Effect.fnUntraced(function* () {
-        return yield* work.diagnostics((yield* personOf).personId).pipe(Effect.catchTag("SqlError", Effect.die))
+      operationsDiagnostics: Effect.fnUntraced(function* ({ query }) {
+        return yield* work.diagnostics((yield* personOf).personId, lagPageOf(query)).pipe(
+          Effect.catchTag("SqlError", Effect.die),
+        )
       }),
-      projectDiagnostics: Effect.fnUntraced(function* ({ params }) {
-        return yield* work.projectDiagnostics((yield* personIn).personId, params.project_id).pipe(
+      projectDiagnostics: Effect.fnUntraced(function* ({ params, query }) {
+        return yield* work.projectDiagnostics((yield* personIn).personId, params.project_id, lagPageOf(query)).pipe(
           Effect.catchTag("SqlError", Effect.die),
         )
       }),

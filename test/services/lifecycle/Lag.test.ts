@@ -111,6 +111,33 @@ layer(Drift.layer.pipe(Layer.provideMerge(transmitter)), { excludeTestServices: 
       yield* gaugeLag(wide)
     }))
 
+  it.effect("pages of consumers have each once, the furthest behind first", () =>
+    Effect.gen(function* () {
+      const { wide } = yield* Database
+      const made = yield* scene
+      // Of two that are behind by as much, their names decide.
+      for (const name of ["c", "b", "d", "a"]) yield* grant(made, name, ["events.read"])
+      yield* signAll
+      yield* everything({ ...made.asking, clientId: "d" })
+      for (const project of [made.project, null]) {
+        const all = yield* lagging(wide, project)
+        assert.isAtLeast(all.length, 5)
+        const ordered = all.map(({ lag_events }) => lag_events)
+        assert.deepStrictEqual(ordered, ordered.toSorted((a, b) => b - a))
+        for (const limit of [1, 2, all.length]) {
+          const found: Array<typeof all[number]> = []
+          while (found.length < all.length) {
+            const page = yield* lagging(wide, project, { limit, after: found.at(-1) ?? null })
+            assert.isAtLeast(page.length, 1)
+            found.push(...page)
+          }
+          const named = (of: typeof all) => of.map(({ consumer_id, project_id }) => [project_id, consumer_id])
+          assert.deepStrictEqual(named(found), named(all))
+          assert.deepStrictEqual(yield* lagging(wide, project, { limit, after: all.at(-1)! }), [])
+        }
+      }
+    }))
+
   it.effect("drift is noted while the event state differs from the tables, and cleared once they agree", () =>
     Effect.gen(function* () {
       const { sql, wide } = yield* Database

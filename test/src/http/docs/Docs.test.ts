@@ -120,7 +120,9 @@ describe("the document of the whole contract", () => {
     assert.deepStrictEqual(schemaOf(deliveries, "status"), { type: "string", enum: [...DeliveryStatus.literals] })
     for (const { path, parameter } of parameters) {
       const name = String(at(parameter, "name"))
-      if (["page", "limit", "unread", "include_paused", "wait"].includes(name)) {
+      // A list that the specification answers whole has pages only where they are asked for.
+      const whole = name === "limit" && path.endsWith("/access-grant-reviews")
+      if (!whole && ["page", "limit", "unread", "include_paused", "wait"].includes(name)) {
         assert.isDefined(at(parameter, "schema", "default"), `${path} ${name}`)
       }
       if (["status", "state", "category"].includes(name)) {

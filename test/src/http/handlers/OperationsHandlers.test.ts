@@ -79,6 +79,21 @@ layer(management({ ROLES: "api,lifecycle" }), { excludeTestServices: true })("Op
         assert.isNumber(diagnostics.workers.find((one) => one.worker === worker)?.backlog, worker)
       }
 
+      const paged = (query: string) =>
+        Effect.flatMap(bearer(operator), (headers) => send("GET", `/v1/operations/diagnostics?${query}`, headers))
+      const [first, second] = diagnostics.lifecycle_lag
+      const { body } = yield* paged("lag_limit=1")
+      assert.deepStrictEqual(decoded(body).lifecycle_lag.map(({ project_id }) => project_id), [first!.project_id])
+      const cursor = `${first!.lag_events} ${first!.project_id} ${first!.consumer_id}`
+      const next = yield* paged(new URLSearchParams({ after_lag: cursor, lag_limit: "1" }).toString())
+      assert.strictEqual(next.status, 200, next.text)
+      assert.deepStrictEqual(decoded(next.body).lifecycle_lag.map(({ project_id }) => project_id), [second!.project_id])
+      for (
+        const wrong of ["lag_limit=0", "lag_limit=101", "after_lag=1", "after_lag=1%20x%20a%00bc", "after_lag=-1 x abc"]
+      ) {
+        assert.strictEqual((yield* paged(wrong)).status, 422, wrong)
+      }
+
       const own = yield* send("GET", `/v1/projects/${project}/operations/diagnostics`, yield* bearer(owner))
       assert.strictEqual(own.status, 200, own.text)
       assert.deepStrictEqual(decoded(own.body).lifecycle_lag.map((lag) => lag.project_id), [project])

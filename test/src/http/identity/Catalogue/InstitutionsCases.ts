@@ -82,7 +82,7 @@ export const institutions: ReadonlyArray<Case> = [
     by: "sponsor",
     second: "administrator",
     status: 200,
-    asked: (stage) => Effect.succeed({ params: inInstitution(stage) }),
+    asked: (stage) => Effect.succeed({ params: inInstitution(stage), query: "?limit=100" }),
   },
   {
     operation: "access-grant-reviews.proposeAccessGrantReview",

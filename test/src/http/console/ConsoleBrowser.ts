@@ -8,7 +8,7 @@ import { Context, Effect, Layer, Redacted } from "effect"
 import { mkdirSync } from "node:fs"
 import { join } from "node:path"
 import process from "node:process"
-import type { Browser as Chrome, ElementHandle, Page } from "puppeteer-core"
+import type { Browser as Chrome, ElementHandle, HTTPRequest, Page } from "puppeteer-core"
 import { DevKey } from "../../../../src/http/dev/DevKey.ts"
 import { Server } from "../../../../src/http/Server.ts"
 import { browser, desktop, phone, type Visitor, visitor, type VisitorOptions } from "../../../support/Browser.ts"
@@ -56,6 +56,27 @@ export const press = (page: Page, words: string, of = "button, a, summary, label
     )
     await (handle.asElement() as ElementHandle<Element>).asLocator().click()
   })
+
+/**
+ * Follows a page's requests from now on; the result waits until none has been under way for 150 ms. Streams of events do
+ * not count: puppeteer's own `waitForNetworkIdle` counts each, also those of pages that were left.
+ */
+export const quiet = (page: Page) => {
+  const open = new Set<HTTPRequest>()
+  page.on("request", (one) => new URL(one.url()).pathname.endsWith("/stream") || open.add(one))
+  page.on("requestfinished", (one) => open.delete(one))
+  page.on("requestfailed", (one) => open.delete(one))
+  // Of a request of a page that is left nothing more is told.
+  page.on("framenavigated", (frame) => frame === page.mainFrame() && open.clear())
+  return async () => {
+    const end = performance.now() + 60_000
+    for (let looks = 0; looks < 3;) {
+      if (performance.now() > end) throw new Error(`still under way: ${[...open].map((one) => one.url()).join()}`)
+      await new Promise((resolve) => setTimeout(resolve, 50))
+      looks = open.size === 0 ? looks + 1 : 0
+    }
+  }
+}
 
 /** Waits for a text anywhere on the page. */
 export const text = (page: Page, words: string) =>

@@ -1,4 +1,4 @@
-/** The changes that the person can make now, and the sign-in that they need. */
+/** The changes that the person cannot make now, and the sign-in that others need. */
 import type { JSX } from "preact"
 import { Badge } from "../parts/Badge.tsx"
 import { Table } from "../parts/Table.tsx"
@@ -27,7 +27,7 @@ const refusalOf = ({ kind, unavailable_reason: reason }: Capability): string | n
 const Readiness = ({ of }: { readonly of: Capability }): JSX.Element => {
   const refusal = refusalOf(of)
   if (refusal === null) {
-    return <Badge tone={of.satisfied ? "good" : "wait"}>{of.satisfied ? "possible" : "after a fresh sign-in"}</Badge>
+    return <Badge tone="wait">after a fresh sign-in</Badge>
   }
   return (
     <>
@@ -59,10 +59,10 @@ export const Capabilities = ({ of }: { readonly of: ReadonlyArray<Capability> })
       {session.value?.person?.aal === "aal2" ? ", with a second factor" : ""}.
     </p>
     <Table
-      caption="Changes of your credentials and sessions"
-      rows={of}
+      caption="Changes of your credentials and sessions that are not possible now"
+      rows={of.filter((one) => !one.satisfied || refusalOf(one) !== null)}
       keyOf={({ kind }) => kind}
-      empty="There is none."
+      empty="Everything on this page can be changed now."
       columns={[
         { head: "Change", cell: ({ kind }) => words[kind] },
         { head: "Now", cell: (one) => <Readiness of={one} /> },

@@ -50,8 +50,13 @@ export const Profile = ({ of }: { readonly of: Account }): JSX.Element => (
     <div>
       <dt>Projects</dt>
       <dd>
-        {of.projects.map(({ name, project_id, relation }) => `${name ?? project_id} (${relation})`).join(", ") ||
-          <span class="note">none</span>}
+        {of.projects.length === 0
+          ? <span class="note">none</span>
+          : of.projects.map(({ name, project_id, relation }) => (
+            <div key={`${project_id} ${relation}`}>
+              <a href={`/console/projects/${project_id}`}>{name ?? project_id}</a> ({relation})
+            </div>
+          ))}
       </dd>
     </div>
   </dl>

@@ -8,7 +8,6 @@ import { now } from "./When.tsx"
 
 const count = new Intl.NumberFormat("en")
 const share = new Intl.NumberFormat("en", { style: "percent", maximumFractionDigits: 1 })
-const rate = new Intl.NumberFormat("en", { maximumFractionDigits: 1 })
 const hour = 3_600_000
 
 const summary = (items: Minutes, at: number) => {
@@ -48,11 +47,11 @@ export const AttemptFigures = ({ nothing, stats }: {
           <dl class="figures">
             <Fact name="Succeeded">{share.format(succeeded)}</Fact>
             <Fact name="Attempts">{count.format(all)}</Fact>
-            <Fact name="A minute, of late">{rate.format(recent / 60)}</Fact>
-            <Fact name="Half took at most">{count.format(found.ms_p50 ?? 0)} ms</Fact>
-            <Fact name="99 of 100 at most">{count.format(found.ms_p99 ?? 0)} ms</Fact>
-            <Fact name="Slowest">{count.format(slowest)} ms</Fact>
             <Fact name="Failed for good">{count.format(dead)}</Fact>
+            <Fact name="In the last hour">{count.format(recent)}</Fact>
+            <Fact name="Median">{count.format(found.ms_p50 ?? 0)} ms</Fact>
+            <Fact name="99th percentile">{count.format(found.ms_p99 ?? 0)} ms</Fact>
+            <Fact name="Slowest">{count.format(slowest)} ms</Fact>
           </dl>
           <MinutesPlot items={found.items} until={now.value} />
         </>

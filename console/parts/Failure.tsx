@@ -19,7 +19,7 @@ export const Failure = ({ of, retry }: {
   const request = requestOf(refused)
   return (
     <div class="failure" role="alert">
-      <p>{refused.status === 404 ? "There is no such thing, or it is not yours." : refused.message}</p>
+      <p>{refused.code === "not_found" ? "There is no such thing, or it is not yours." : refused.message}</p>
       {refused.faults.length === 0
         ? null
         : <ul>{refused.faults.map(({ loc, msg }, n) => <li key={n}>{loc.slice(1).join(" · ")}: {msg}</li>)}</ul>}

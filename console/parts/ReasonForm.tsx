@@ -5,6 +5,9 @@ import { useDraft } from "../Drafts.ts"
 import { announce } from "./Announce.tsx"
 import { Form, TextField } from "./Form.tsx"
 
+/** Characters of a reason, at least. */
+const least = 8
+
 export const ReasonForm = (
   { action: given, children, close, done, kind = "main", name, ready = true, said, submit, write }: {
     /** The name of the form's draft, unique on its page. */
@@ -27,6 +30,7 @@ export const ReasonForm = (
   const action = given ?? own
   const draft = useDraft(name, { reason: "" })
   const { reason } = draft.value.value
+  const missing = reason.trim() === "" ? 0 : least - reason.trim().length
   const run = async () => {
     if (!await action.run(() => write(reason, draft.key))) return
     announce(said)
@@ -39,7 +43,7 @@ export const ReasonForm = (
       close={close}
       kind={kind}
       submit={submit}
-      ready={ready && reason.trim().length >= 8}
+      ready={ready && reason.trim().length >= least}
       write={run}
     >
       {children}
@@ -49,7 +53,9 @@ export const ReasonForm = (
         label="Reason"
         lines={3}
         name="reason"
-        hint="8 to 500 characters. It stands in the evidence, beside your name."
+        hint={missing > 0
+          ? `${missing} more ${missing === 1 ? "character" : "characters"} at least.`
+          : `${least} to 500 characters. It stands in the evidence, beside your name.`}
         value={reason}
         onInput={(reason) => draft.set({ reason })}
       />

@@ -43,7 +43,7 @@ export const EditHeaders = (opened: Opened): JSX.Element => {
     <Form
       action={action}
       close={opened.close}
-      submit={lines.length === 0 ? "Remove all headers" : "Save the headers"}
+      submit={lines.length === 0 && header_names.length > 0 ? "Remove all headers" : "Save the headers"}
       ready={lines.length > 0 || header_names.length > 0}
       write={write}
     >
@@ -77,7 +77,7 @@ export const EditBasicAuth = (opened: Opened): JSX.Element => {
     <Form
       action={action}
       close={opened.close}
-      submit={removes ? "Remove the basic authentication" : "Save the basic authentication"}
+      submit={removes && opened.of.basic_auth ? "Remove the basic authentication" : "Save the basic authentication"}
       ready={!removes || opened.of.basic_auth}
       write={write}
     >

@@ -12,6 +12,8 @@ const units = [["year", 31_557_600], ["month", 2_629_800], ["day", 86_400], ["ho
 const relative = new Intl.RelativeTimeFormat("en", { numeric: "auto" })
 const absolute = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeStyle: "medium" })
 
+const toMinute = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeStyle: "short" })
+
 /** `3 minutes ago`, `in 2 hours`. */
 export const relativeTo = (at: number, from: number): string => {
   const seconds = (at - from) / 1_000
@@ -23,17 +25,20 @@ export const relativeTo = (at: number, from: number): string => {
 
 export const exactly = (at: string): string => absolute.format(new Date(at))
 
-/** A time; `never` where there is none. `exact`: the exact time is shown beside. */
-export const When = ({ at, exact = false, never = "never" }: {
+/** A time; `never` where there is none. `exact`: the exact time is shown beside. `minute`: `at` begins its minute. */
+export const When = ({ at, exact = false, minute = false, never = "never" }: {
   readonly at: string | null
   readonly exact?: boolean
+  readonly minute?: boolean
   readonly never?: string
 }): JSX.Element => {
   if (at === null) return <span class="note">{never}</span>
-  const said = exactly(at)
+  const said = (minute ? toMinute : absolute).format(new Date(at))
+  // Of a minute that is not over, its end is now.
+  const from = minute ? Math.min(Date.parse(at) + 60_000, now.value) : Date.parse(at)
   return (
     <time dateTime={at} title={`${said} (${at})`}>
-      {relativeTo(Date.parse(at), now.value)}
+      {relativeTo(from, now.value)}
       {exact
         ? (
           <>

@@ -16,6 +16,7 @@ import { When } from "../parts/When.tsx"
 import { useResource } from "../Resource.ts"
 import { session } from "../Visitor.ts"
 
+type OwnInstitution = AnswerOf<"consoleSession">["institutions"][number]
 type Review = AnswerOf<"listPolicyReviews">["items"][number]
 
 const kinds: Readonly<Record<string, string>> = {
@@ -180,6 +181,44 @@ const Card = ({ done, names, review }: {
   )
 }
 
+/** The access reviews of an institution that wait for the visitor: they are decided on a page of their own. */
+const WaitingReviews = (
+  { of: { institution_id, name, roles } }: { readonly of: OwnInstitution },
+): JSX.Element | null => {
+  const reviews = useResource(
+    `access reviews ${institution_id}`,
+    (signal) => ask("listAccessGrantReviews", { params: { institution_id } }, { signal }),
+  )
+  const found = reviews.value.value
+  if (found === undefined) return <Failure of={reviews.failure} retry={reviews.reload} />
+  const me = session.value?.person?.person_id
+  const waiting =
+    found.reviews.filter(({ sponsor_decision, state, validity }) =>
+      state === "proposed" && validity.current && sponsor_decision.person_id !== me
+    ).length
+  const unreviewed = found.candidates.filter(({ proposable }) => proposable).length
+  const lines = [
+    roles.includes("administrator") && waiting > 0
+      ? waiting === 1
+        ? "1 review waits for an administrator's approval."
+        : `${waiting} reviews wait for an administrator's approval.`
+      : null,
+    roles.includes("sponsor") && unreviewed > 0
+      ? unreviewed === 1 ? "1 Access has no review yet." : `${unreviewed} Access have no review yet.`
+      : null,
+  ].filter((line) => line !== null)
+  if (lines.length === 0) return null
+  return (
+    <section class="card" aria-labelledby={`reviews-${institution_id}`}>
+      <h2 id={`reviews-${institution_id}`}>Access reviews of {name ?? institution_id}</h2>
+      {lines.map((line) => <p key={line}>{line}</p>)}
+      <p>
+        <a href={`/console/reviews?institution=${encodeURIComponent(institution_id)}`}>Look at the access reviews</a>
+      </p>
+    </section>
+  )
+}
+
 const pageSize = 20
 
 const Decide = (): JSX.Element => {
@@ -214,8 +253,15 @@ const Decide = (): JSX.Element => {
       </div>
       <Failure of={reviews.failure} retry={reviews.reload} />
       {found?.length === 0
-        ? <div class="empty">{state === "open" ? "Nothing waits for your signature." : "There is nothing here."}</div>
+        ? (
+          <div class="empty">
+            {state === "open" ? "No request waits for your signature." : "There is nothing here."}
+          </div>
+        )
         : found?.map((review) => <Card key={review.review_id} done={reviews.reload} names={names} review={review} />)}
+      {state !== "open" ? null : session.value!.institutions
+        .filter(({ roles }) => roles.some((role) => role !== "member"))
+        .map((one) => <WaitingReviews key={one.institution_id} of={one} />)}
       {found?.length === pageSize
         ? (
           <p>

@@ -100,7 +100,7 @@ const Domains = (): JSX.Element => {
       {quota === undefined ? null : (
         <p class="note">
           {quota.limit === -1
-            ? `${quota.used} in use, as many as you like`
+            ? `${quota.used} in use; your plan has no limit`
             : `${quota.used} of the ${quota.limit} domains of your plan`}
         </p>
       )}

@@ -26,7 +26,11 @@ const Held = ({ of }: { readonly of: Installed }): JSX.Element => (
     <p class="banner">
       Nothing new takes effect: {of.says}. Revocations work as always.
     </p>
-    {of.remedy === null ? null : <p>What ends this: {of.remedy}.</p>}
+    {of.remedy === null ? null : (
+      <p>
+        What ends this: {of.remedy}. The button of this page does what the command does.
+      </p>
+    )}
     <dl>
       <div>
         <dt>Held</dt>

@@ -87,17 +87,11 @@ const Parts = ({ done, of }: { readonly of: OneProject; readonly done: () => unk
   const decides = { owner, administrator }
   return (
     <>
+      {owner || operator && roles.size > 0 ? <Work of={of} operator={operator} /> : null}
       {of.owners === null ? null : <Owners done={done} owners={of.owners} of={of} {...decides} />}
       {of.launches === null ? null : <Launches done={done} of={of} {...decides} />}
       {owner || administrator || operator ? <ServiceGrants of={of} {...decides} /> : null}
-      {owner || operator && roles.size > 0
-        ? (
-          <>
-            <Work of={of} operator={operator} />
-            <Events project_id={of.project_id} />
-          </>
-        )
-        : null}
+      {owner || operator && roles.size > 0 ? <Events project_id={of.project_id} /> : null}
     </>
   )
 }
@@ -116,7 +110,7 @@ const Project = ({ params }: { readonly params: Params }): JSX.Element => {
       title={found?.name ?? "Project"}
       up={found === undefined
         ? ["/console/institutions", "Institutions"]
-        : [`/console/institutions/${found.institution_id}`, "Its institution"]}
+        : [`/console/institutions/${found.institution_id}`, "Institution"]}
       actions={may ? <WithdrawButton done={project.reload} of={found} /> : undefined}
     >
       <Failure of={project.failure} retry={project.reload} />

@@ -26,6 +26,22 @@ const kinds: Readonly<Record<Request["kind"], string>> = {
   membership: "A change of membership",
 }
 
+const states: Readonly<Record<Request["state"], string>> = {
+  submitted: "waits for its review",
+  held: "waits for its review",
+  proposed: "waits for its review",
+  pending_review: "waits for its review",
+  approved: "approved",
+  declined: "declined",
+  superseded: "superseded",
+  expired: "expired",
+  revoked: "revoked",
+  invited: "invited",
+  accepted: "accepted",
+  launched: "launched",
+  linked: "linked",
+}
+
 const good = new Set<Request["state"]>(["approved", "accepted", "launched", "linked"])
 const over = new Set<Request["state"]>(["declined", "superseded", "expired", "revoked"])
 const toneOf = (state: Request["state"]): Tone => good.has(state) ? "good" : over.has(state) ? "off" : "wait"
@@ -74,7 +90,7 @@ const Requests = (): JSX.Element => {
           empty="You have asked for nothing yet."
           columns={[
             { head: "Request", cell: ({ kind }) => kinds[kind] },
-            { head: "State", cell: ({ state }) => <Badge tone={toneOf(state)}>{state.replaceAll("_", " ")}</Badge> },
+            { head: "State", cell: ({ state }) => <Badge tone={toneOf(state)}>{states[state]}</Badge> },
             { head: "Asked", cell: ({ created_at }) => <When at={created_at} /> },
             { head: "Reason", cell: ({ reason }) => reason },
             { head: "Waits for", cell: (one) => <WaitsFor of={one} /> },

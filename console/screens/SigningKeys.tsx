@@ -253,7 +253,7 @@ const SigningKeys = (): JSX.Element => {
                   </>
                 ),
               },
-              { head: "Signs for", cell: ({ projects }) => projects === 1 ? "1 project" : `${projects} projects` },
+              { head: "Projects", number: true, cell: ({ projects }) => projects },
               {
                 head: "End it",
                 cell: ({ kid, state }) =>

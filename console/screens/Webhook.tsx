@@ -289,7 +289,7 @@ const Facts = ({ button, of }: { readonly of: Webhook; readonly button: Button }
     <div>
       <dt>Last success</dt>
       <dd>
-        <When at={of.last_success_at} exact never="none" />
+        <When at={of.last_success_at} exact never="none" minute />
       </dd>
     </div>
     {of.description === null ? null : (
@@ -306,7 +306,7 @@ const Facts = ({ button, of }: { readonly of: Webhook; readonly button: Button }
       name="Signing secret"
       button={button("rotate", "New secret…", "Make a new signing secret", Rotate)}
     >
-      {of.overlap_until === null ? "one" : (
+      {of.overlap_until === null ? "one, shown once when it was made" : (
         <>
           two, the old one until <When at={of.overlap_until} exact />
         </>
@@ -388,6 +388,7 @@ const WebhookPage = ({ params }: { readonly params: Params }): JSX.Element => {
     `webhook ${webhook_id}`,
     (signal) => ask("getWebhook", { params: { webhook_id } }, { signal }),
   )
+  useRefresh(webhook, 5)
   const one = webhook.value.value
   return one !== undefined
     ? <One of={one} resource={webhook} />

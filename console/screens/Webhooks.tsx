@@ -16,6 +16,7 @@ import { Page } from "../parts/Page.tsx"
 import { Table } from "../parts/Table.tsx"
 import { DescriptionField, Health } from "../parts/WebhookState.tsx"
 import { When } from "../parts/When.tsx"
+import { useRefresh } from "../Refresh.ts"
 import { useResource } from "../Resource.ts"
 
 type Webhook = AnswerOf<"listWebhooks">[number]
@@ -51,7 +52,7 @@ const Create = ({ close, done }: Opened): JSX.Element => {
         label="Address"
         name="url"
         type="url"
-        hint="An https address of yours. Events are POSTed to it, signed by a secret that you see next."
+        hint="Events are POSTed to it, signed by a secret that you see next. It is https, or http where this installation allows that."
         value={url}
         onInput={(url) => draft.set({ url })}
       />
@@ -89,6 +90,8 @@ const Webhooks = (): JSX.Element => {
     "webhooks",
     (signal) => ask("listWebhooks", { query: { include_paused: true } }, { signal }),
   )
+  // A test or an event may arrive at any time.
+  useRefresh(webhooks, 5)
   // A session in a frame reads nothing of the account beside its webhooks.
   const account = embedded ? null : useResource("account", (signal) => ask("getAccount", {}, { signal }))
   const done = async () => void await Promise.all([webhooks.reload(), account?.reload()])
@@ -123,7 +126,7 @@ const Webhooks = (): JSX.Element => {
               ),
             },
             { head: "State", cell: (one) => <Health of={one} /> },
-            { head: "Last success", cell: ({ last_success_at }) => <When at={last_success_at} never="none" /> },
+            { head: "Last success", cell: ({ last_success_at }) => <When at={last_success_at} never="none" minute /> },
             {
               head: "Events",
               cell: ({ events }) => (

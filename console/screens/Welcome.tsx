@@ -43,7 +43,7 @@ const Welcome = (): JSX.Element => {
               </dd>
             </div>
             <div>
-              <dt>Your projects</dt>
+              <dt>Projects that you own</dt>
               <dd>{one.projects.map(({ name, project_id }) => name ?? project_id).join(", ") || "none"}</dd>
             </div>
           </>

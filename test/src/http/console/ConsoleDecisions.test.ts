@@ -34,12 +34,19 @@ layer(Layer.merge(staged(), Chromium.layer), { excludeTestServices: true, timeou
         yield* text(sam.page, "Fern Portal")
         yield* everyLook(sam, "reviews-candidates")
         yield* press(sam.page, "Propose…")
+        yield* fill(sam.page, "Reason", "short")
+        yield* text(sam.page, "3 more characters at least.")
         yield* fill(sam.page, "Reason", "still works on the portal")
         yield* everyLook(sam, "review-proposing")
         yield* press(sam.page, "Propose the review")
         yield* text(sam.page, "Every active Access has a review.")
 
-        const ada = yield* decider("Ada", "/console/reviews", "Access reviews")
+        const ada = yield* decider("Ada", "/console/decide", "To decide")
+        yield* text(ada.page, "No request waits for your signature.")
+        yield* text(ada.page, "1 review waits for an administrator's approval.")
+        yield* everyLook(ada, "decide-reviews")
+        yield* press(ada.page, "Look at the access reviews")
+        yield* heading(ada.page, "Access reviews")
         const abe = yield* decider("Abe", "/console/reviews", "Access reviews")
         yield* everyLook(ada, "reviews")
         yield* press(abe.page, "Approve…")
@@ -71,7 +78,7 @@ layer(Layer.merge(staged(), Chromium.layer), { excludeTestServices: true, timeou
     it.effect("an invitation that Sam asked for waits for Ada, who declines it", () =>
       Effect.gen(function* () {
         const sam = yield* decider("Sam", "/console/decide", "To decide")
-        yield* text(sam.page, "Nothing waits for your signature.")
+        yield* text(sam.page, "No request waits for your signature.")
         const asked = yield* Effect.promise(() =>
           sam.page.evaluate(async (path: string) => {
             const response = await fetch(path, {
@@ -93,7 +100,7 @@ layer(Layer.merge(staged(), Chromium.layer), { excludeTestServices: true, timeou
         yield* press(ada.page, "Decline…")
         yield* fill(ada.page, "Reason", "the team is complete")
         yield* press(ada.page, "Decline as administrator")
-        yield* text(ada.page, "Nothing waits for your signature.")
+        yield* text(ada.page, "No request waits for your signature.")
         yield* sam.open("/console/requests", "My requests")
         yield* text(sam.page, "revoked")
       }))

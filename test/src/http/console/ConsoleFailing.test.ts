@@ -46,6 +46,8 @@ layer(stage, { excludeTestServices: true, timeout: "4 minutes" })("a receiver th
       yield* press(page, "I have kept it")
       yield* press(page, "Send a test")
       yield* text(page, "A sample event is on its way.")
+      // The list follows what becomes of it.
+      yield* text(page, "failing")
       yield* press(page, url)
       yield* heading(page, url)
       yield* text(page, "dead letter")

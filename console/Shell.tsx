@@ -77,7 +77,7 @@ const menuOpen = signal(false)
 const MenuButton = (): JSX.Element => (
   <button
     type="button"
-    class="on-phone"
+    class="menu-button"
     aria-expanded={menuOpen.value}
     aria-controls="menu"
     onClick={() => void (menuOpen.value = !menuOpen.value)}

@@ -22,7 +22,7 @@ export const Filters = ({ children, names }: {
     <>
       <button
         type="button"
-        class="on-phone filter-button"
+        class="filter-button"
         aria-expanded={open.value}
         aria-controls={id}
         onClick={() => void (open.value = !open.value)}

@@ -187,11 +187,19 @@ export const sound = Effect.fnUntraced(function* ({ asked, complaints, origin, p
   assert.strictEqual(faults.join("\n"), "", screen)
   assert.strictEqual(complaints.join("\n"), "", screen)
   assert.strictEqual(asked.filter((one) => new URL(one).origin !== origin).join("\n"), "", screen)
+  yield* upright(page, screen)
+})
+
+/** No scrolling to the side. */
+const upright = Effect.fnUntraced(function* (page: Page, screen: string) {
   const wider = yield* Effect.promise(() =>
     page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth)
   )
   assert.isAtMost(wider, 0, `${screen} scrolls to the side`)
 })
+
+/** Widths between a phone's and a desktop's: a tablet's, and those on both sides of where the navigation folds. */
+const between = [800, 960, 980]
 
 /** Keeps a picture of the page where `SCREENSHOTS` names a folder. */
 export const pictured = (page: Page, name: string) =>
@@ -212,13 +220,17 @@ export const looks = {
   dark: { viewport: desktop, scheme: "dark" },
 } as const
 
-/** Looks at a screen on a desktop, on a phone and in the dark. */
+/** Looks at a screen on a desktop, on a phone and in the dark; between their widths it scrolls to no side either. */
 export const everyLook = Effect.fnUntraced(function* (at: AtConsole, screen: string) {
   for (const [look, { scheme, viewport }] of Object.entries(looks)) {
     yield* Effect.promise(() => at.page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: scheme }]))
     yield* Effect.promise(() => at.page.setViewport(viewport))
     yield* sound(at, `${screen}, ${look}`)
     yield* pictured(at.page, `${screen}-${look}`)
+  }
+  for (const width of between) {
+    yield* Effect.promise(() => at.page.setViewport({ width, height: 800 }))
+    yield* upright(at.page, `${screen}, ${width} px wide`)
   }
   yield* Effect.promise(() => at.page.setViewport(desktop))
 })

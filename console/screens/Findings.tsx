@@ -73,7 +73,7 @@ const Findings = (): JSX.Element => {
       {found === undefined ? <p class="note">The checks are running…</p> : (
         <>
           <p class={`banner ${levels[found.level][0]}`}>{headlines[found.level]}</p>
-          <ul class="cards">
+          <ul class="cards wide">
             {found.items.filter(({ level }) => level !== "ok").map((one) => (
               <Card key={`${one.subject} ${one.says}`} {...one} />
             ))}

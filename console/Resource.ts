@@ -39,7 +39,7 @@ export const forgetAll = (): void => answers.clear()
 export const onRefusal: { see: (refused: Refused) => void } = { see: () => {} }
 
 export const refusalOf = (cause: unknown): Refused =>
-  cause instanceof Refused ? cause : new Refused(0, { code: "failed", detail: `This page failed: ${cause}` })
+  cause instanceof Refused ? cause : new Refused("failed", 0, { detail: `This page failed: ${cause}` })
 
 const make = <A>(key: string, asked: { current: Ask<A> }): Resource<A> & { readonly stop: () => void } => {
   const value = signal(answers.get(key) as A | undefined)

@@ -36,7 +36,7 @@ const openEmbedded = async (): Promise<void> => {
   history.replaceState(null, "", location.pathname)
   try {
     const opened = await ask("openEmbedSession", { payload: { token } })
-    credential.authorization = `Bearer ${opened.token}`
+    credential.token = opened.token
     session.value = opened.session
   } catch {
     embedEnded.value = true

@@ -223,8 +223,8 @@ describe("Architecture", () => {
     assert.isAbove(under("sdk").length, 8)
   })
 
-  it("the console imports itself, its few packages, and types of the contract; its room is imported by nobody", () => {
-    const own = /^(console\/|preact(\/hooks)?$|@preact\/signals$|@simplewebauthn\/browser$|uqr$)/
+  it("the console imports itself, the client, its few packages, and types of the contract; no room imports it", () => {
+    const own = /^(console\/|sdk\/client\/|preact(\/hooks)?$|@preact\/signals$|@simplewebauthn\/browser$|uqr$)/
     const contract = "console/contract/EndpointTypes.ts -> schemas/api/Api.ts"
     assert.deepStrictEqual(breaches(under("console"), (to) => !own.test(to)), [contract])
     const types = sources.find(({ path }) => path === "console/contract/EndpointTypes.ts")!

@@ -21,7 +21,7 @@ interface Enrolment {
 const enrolmentOf = async (label: string): Promise<Enrolment> => {
   const { challenge, intent_id } = await start({ kind: "totp.enroll", label: labelOf(label) })
   if (challenge.type !== "totp" || challenge.otpauth_uri === null || challenge.secret === null) {
-    throw new Refused(0, { code: "failed", detail: "The answer has no secret: press the button again." })
+    throw new Refused("failed", 0, { detail: "The answer has no secret: press the button again." })
   }
   return { intentId: intent_id, uri: challenge.otpauth_uri, secret: challenge.secret }
 }

@@ -35,11 +35,11 @@ const words: Readonly<Record<string, string>> = {
 const refusal = (cause: unknown): Refused => {
   const by = cause instanceof WebAuthnError && cause.cause instanceof Error ? cause.cause : cause
   const name = by instanceof Error ? by.name : ""
-  return new Refused(0, { code: "passkey_failed", detail: words[name] ?? `The browser made no passkey: ${name}.` })
+  return new Refused("passkey_failed", 0, { detail: words[name] ?? `The browser made no passkey: ${name}.` })
 }
 
 const made = async ({ challenge }: Started): Promise<Made> => {
-  if (challenge.type !== "webauthn.create") throw new Refused(0, { code: "failed" })
+  if (challenge.type !== "webauthn.create") throw new Refused("failed", 0, {})
   try {
     // The contract passes the options of the standard through, without their type.
     return await startRegistration({ optionsJSON: challenge.public_key as unknown as Options })

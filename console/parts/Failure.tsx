@@ -9,6 +9,14 @@ export const asksSignIn = ({ code }: Refused): boolean => code === "insufficient
 
 const requestOf = ({ members }: Refused) => typeof members["request_id"] === "string" ? members["request_id"] : null
 
+/** One fault of a request that did not decode. */
+interface Fault {
+  readonly loc: ReadonlyArray<string | number>
+  readonly msg: string
+}
+
+const faultsOf = ({ members: { detail } }: Refused) => Array.isArray(detail) ? detail as ReadonlyArray<Fault> : []
+
 /** Shows a refusal; `retry` asks again. */
 export const Failure = ({ of, retry }: {
   readonly of: Signal<Refused | null>
@@ -17,12 +25,13 @@ export const Failure = ({ of, retry }: {
   const refused = of.value
   if (refused === null || asksSignIn(refused)) return null
   const request = requestOf(refused)
+  const faults = faultsOf(refused)
   return (
     <div class="failure" role="alert">
       <p>{refused.code === "not_found" ? "There is no such thing, or it is not yours." : refused.message}</p>
-      {refused.faults.length === 0
+      {faults.length === 0
         ? null
-        : <ul>{refused.faults.map(({ loc, msg }, n) => <li key={n}>{loc.slice(1).join(" · ")}: {msg}</li>)}</ul>}
+        : <ul>{faults.map(({ loc, msg }, n) => <li key={n}>{loc.slice(1).join(" · ")}: {msg}</li>)}</ul>}
       {request === null ? null : (
         <p class="note">
           Request <code>{request}</code>
@@ -35,4 +44,4 @@ export const Failure = ({ of, retry }: {
 
 /** The fault of one field, by the last part of its place. */
 export const faultOf = (refused: Refused | null, name: string): string | null =>
-  refused?.faults.find(({ loc }) => loc.includes(name))?.msg ?? null
+  refused === null ? null : faultsOf(refused).find(({ loc }) => loc.includes(name))?.msg ?? null

@@ -34,7 +34,7 @@ export class Problem extends Error {
     cause?: unknown,
   ) {
     const { detail, title } = members
-    super(String(typeof detail === "string" ? detail : title ?? `${code} (${status})`), { cause })
+    super(String(typeof detail === "string" ? detail : title ?? `The answer was ${status}`), { cause })
     this.name = code
     this.code = code
     this.status = status

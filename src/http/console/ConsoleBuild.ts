@@ -17,6 +17,9 @@ import { consolePage } from "./ConsoleShell.ts"
 // The npm package is one folder of JavaScript, with the built console beside it.
 const consolePath = import.meta.url.endsWith(".ts") ? "../../../console" : "console"
 
+/** The console asks the API by the client. */
+const clientFolder = fileURLToPath(new URL("../../../sdk/client", import.meta.url))
+
 export const consoleFolder = fileURLToPath(new URL(consolePath, import.meta.url))
 
 /** One file as it is sent. */
@@ -43,8 +46,10 @@ export const sourceHash = async (folder = consoleFolder): Promise<string | null>
   const names = await sourcesOf(folder)
   if (names.length === 0) return null
   const hash = createHash("sha256")
-  const also = [join(folder, "../package.json"), fileURLToPath(new URL("ConsoleShell.ts", import.meta.url))]
-  for (const path of [...names.map((name) => join(folder, name)), ...also, fileURLToPath(import.meta.url)]) {
+  const client = (await sourcesOf(clientFolder)).map((name) => join(clientFolder, name))
+  const own = [fileURLToPath(new URL("ConsoleShell.ts", import.meta.url)), fileURLToPath(import.meta.url)]
+  const also = [join(folder, "../package.json"), ...client, ...own]
+  for (const path of [...names.map((name) => join(folder, name)), ...also]) {
     hash.update(path.slice(folder.length)).update("\0").update(await readFile(path)).update("\0")
   }
   return hash.digest("hex").slice(0, 16)

@@ -16,7 +16,7 @@ import { Database } from "../platform/database/Database.ts"
 import { mustBeOpen } from "../platform/database/Installation.ts"
 import { consumerOf, isBelow, type Message, reading } from "./CursorReading.ts"
 import { type Asking, grants } from "./GrantCheck.ts"
-import { countsOf, measureAcknowledged, measureDelivered } from "./LatencyMetrics.ts"
+import { consumerMetrics, countsOf, measureAcknowledged, measureDelivered } from "./LatencyMetrics.ts"
 import { lifecycleNetMillis, lifecycleTopic } from "./EventLog.ts"
 import { snapshots } from "./Snapshots.ts"
 
@@ -54,6 +54,7 @@ export class CursorApi extends Context.Service<CursorApi, {
       CursorApi,
       Effect.gen(function* () {
         const { sql } = yield* Database
+        yield* consumerMetrics
         const { granted } = yield* grants
         const wakeUps = yield* WakeUps
         const read = yield* reading

@@ -18,7 +18,7 @@ import { Database } from "../platform/database/Database.ts"
 import { faultPoint } from "../platform/Failpoints.ts"
 import { Outbox } from "../platform/messaging/Outbox.ts"
 import { within } from "../platform/observability/Traces.ts"
-import { measureSigned } from "./LatencyMetrics.ts"
+import { measureSigned, signerMetrics } from "./LatencyMetrics.ts"
 import { lifecycleTopic } from "./EventLog.ts"
 import { SigningKeys } from "./SigningKeys.ts"
 
@@ -94,6 +94,7 @@ export class EventSigner extends Context.Service<EventSigner, {
         const keys = yield* SigningKeys
         const outbox = yield* Outbox
         const issuer = lifecycleIssuer(publicUrl)
+        yield* signerMetrics
 
         // Finds all projects that are behind before it takes fifty of them: with the limit inside, the planner looks up
         // each project by key, which reads blocks for every project although two hundred projects lie in one block.

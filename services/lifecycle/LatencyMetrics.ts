@@ -4,6 +4,7 @@
  * (The time from the signature to the broker's acknowledgement is measured by the outbox.)
  */
 import { type Context, Effect, Metric } from "effect"
+import { shownFromStart } from "../platform/observability/ShownMetrics.ts"
 import { note } from "../platform/observability/Traces.ts"
 
 /** The way by which a message was delivered to its consumer. */
@@ -29,6 +30,11 @@ const ways = {
   push: Metric.withAttributes(delivered, { way: "push" }),
   poll: Metric.withAttributes(delivered, { way: "poll" }),
 } as const satisfies Record<Way, unknown>
+
+/** Shows what a process measures that signs events. */
+export const signerMetrics = shownFromStart([signed])
+/** Shows what a process measures whose consumers read and acknowledge events. */
+export const consumerMetrics = shownFromStart([ways.cursor, ways.poll, acknowledged])
 
 /** Updates a histogram without an effect for each message, since a page has a thousand of them. */
 const observe = (metric: Metric.Histogram<number>, times: ReadonlyArray<Date | null>, now: number) =>

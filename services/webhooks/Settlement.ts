@@ -27,7 +27,7 @@ import { Bus } from "../platform/messaging/Bus.ts"
 import { Outbox } from "../platform/messaging/Outbox.ts"
 import { WakeUps } from "../platform/messaging/WakeUps.ts"
 import { dueTopic, scanEveryMillis } from "./Deliveries/DeliveryClaims.ts"
-import { countSettled } from "./Deliveries/Metrics.ts"
+import { countSettled, deliveryMetrics, measureFirstAnswers } from "./Deliveries/Metrics.ts"
 import type { RetrySchedule } from "./RetrySchedule.ts"
 import { leaseMillis, Sender, type SenderConfig } from "./Sender.ts"
 import { releasedOf, type Result } from "./Sender/Task.ts"
@@ -103,6 +103,7 @@ const make = Effect.fnUntraced(function* ({ schedule, ...config }: SettlementCon
   const sender = yield* Sender
   const clock = yield* Clock.Clock
   const report = yield* reporting
+  yield* deliveryMetrics
   const lease = leaseMillis(config)
   const retriesSoon = Math.min(...schedule.delays) < scanEveryMillis
   let answers = 0
@@ -118,6 +119,7 @@ const make = Effect.fnUntraced(function* ({ schedule, ...config }: SettlementCon
     // The next scan may be later than the retry's due time.
     if (outcomes.has("retry") && retriesSoon) yield* wakeUps.notify(dueTopic)
     yield* countSettled(outcomes, sender.slots.load.claimed)
+    yield* measureFirstAnswers(settled)
     return settled
   })
 

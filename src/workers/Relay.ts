@@ -10,6 +10,7 @@ import { Bus } from "../../services/platform/messaging/Bus.ts"
 import { ClockHealth } from "../../services/platform/database/DatabaseClock.ts"
 import { VersionFence } from "../../services/platform/database/VersionFence.ts"
 import { Outbox } from "../../services/platform/messaging/Outbox.ts"
+import { publishedMetrics } from "../../services/platform/messaging/Outbox/OrderedRelay.ts"
 import { WorkerHeartbeats } from "../../services/platform/observability/WorkerHeartbeats.ts"
 import { sideBySide } from "./Loop.ts"
 
@@ -30,6 +31,7 @@ const run = Effect.gen(function* () {
   const clocks = yield* ClockHealth
   const fence = yield* VersionFence
   let recalledEpoch = -1
+  yield* publishedMetrics
 
   const connected = Effect.gen(function* () {
     return (yield* clocks.read).healthy && (yield* fence.refusal) === null && (yield* bus.connected)

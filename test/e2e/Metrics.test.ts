@@ -1,27 +1,39 @@
 /** What a running program's port for metrics serves, and the page that describes it. */
 import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { readFileSync } from "node:fs"
 import { freePort } from "../../src/embedded/FreePorts.ts"
-import { home } from "../support/Processes.ts"
-import { instance } from "./support/ProgramInstance.ts"
+import { mailEvent } from "./support/EventFeed.ts"
+import { fixture } from "./support/ProgramFixture.ts"
+import { hook } from "./support/ProgramWebhooks.ts"
+import { receiver } from "./support/Receiver.ts"
+import { documentedMetrics, scrape } from "./support/Scrape.ts"
+import { until } from "./support/Until.ts"
+
+const answers = (path: string) => path === "/well" ? 200 : path === "/refuses" ? 500 : "silence"
 
 it.live(
-  "requests are measured by route template, and docs/metrics.md has every scraped metric and its type",
+  "a program's metrics and those of docs/metrics.md are the same, with their types",
   () =>
     Effect.gen(function* () {
       const port = yield* freePort()
-      const program = yield* instance({ BAILIWICK_HOME: yield* home, PORT: "0", METRICS_PORT: `${port}` })
-      yield* program.start()
-      const get = (url: string, method = "GET") =>
-        Effect.promise(async () => {
-          const response = await fetch(url, { method })
-          return { status: response.status, text: await response.text() }
-        })
-      yield* get(`${program.origin()}/health`)
-      yield* get(`${program.origin()}/no/such/secret-path`)
-      yield* get(`${program.origin()}/v1/webhooks/secret-id`)
-      const { text } = yield* get(`http://127.0.0.1:${port}/metrics`)
+      const program = yield* fixture({ METRICS_PORT: `${port}`, WEBHOOKS_TIMEOUT: "200 millis" })
+      const { api, id } = yield* program.account()
+      const target = yield* receiver(program.tls, ({ path }) => answers(path))
+      for (const path of ["/well", "/refuses", "/silent"]) yield* hook(api, target, path, ["email.sent"])
+      yield* program.feed.events(["1", "2"].map((n) => mailEvent(id, n, "email.sent")))
+      yield* api.get("/health")
+      yield* api.get("/no/such/secret-path")
+      yield* api.get("/v1/webhooks/secret-id")
+      const page = documentedMetrics()
+      const first = (outcome: string) => `bailiwick_delivery_first_answer_seconds_count{outcome="${outcome}"} 2`
+      const { text, types } = yield* until(
+        "all metrics of the page, and every first attempt",
+        scrape(port),
+        ({ text, types }) =>
+          types.size >= page.size &&
+          ["delivered", "refused", "silent"].every((outcome) => text.includes(first(outcome))),
+      )
+      assert.deepStrictEqual([...types].sort(), [...page].sort())
       const counted = (method: string, route: string, status: string) =>
         text.split("\n").filter((line) =>
           line.startsWith("bailiwick_http_request_seconds_count{") && line.includes(`method="${method}"`) &&
@@ -29,15 +41,22 @@ it.live(
         ).length
       assert.strictEqual(counted("GET", "/health", "2xx"), 1)
       assert.strictEqual(counted("GET", "unknown", "4xx"), 1)
-      assert.strictEqual(text.split("\n").filter((line) => /_count\{.*route="\/v1\/webhooks\//.test(line)).length, 1)
+      assert.strictEqual(text.split("\n").filter((line) => /_count\{.*route="\/v1\/webhooks\/\{/.test(line)).length, 1)
       assert.notInclude(text, "secret-")
-      const page = new Map(
-        [...readFileSync("docs/metrics.md", "utf8").matchAll(/^\| `(bailiwick_\w+)` \| (\w+) \|/gm)]
-          .map(([, name, type]) => [name!, type!]),
-      )
-      const scraped = [...text.matchAll(/^# TYPE (bailiwick_\w+) (\w+)$/gm)]
-      assert.isAbove(scraped.length, 0)
-      for (const [, name, type] of scraped) assert.strictEqual(page.get(name!), type, name)
+      for (const [metric, queue] of [["queue_depth", "deliveries"], ["queue_oldest_due_seconds", "mails"]]) {
+        assert.match(text, new RegExp(`^bailiwick_${metric}\\{queue="${queue}"\\} \\d`, "m"))
+      }
+      assert.match(text, /^bailiwick_queue_failing\{queue="deliveries"\} 4$/m)
     }).pipe(Effect.scoped),
   120_000,
 )
+
+it.live("a process shows the queues of its roles only", () =>
+  Effect.gen(function* () {
+    const port = yield* freePort()
+    yield* fixture({ METRICS_PORT: `${port}`, ROLES: "api,relay" })
+    const { text } = yield* scrape(port)
+    const queues = new Set([...text.matchAll(/^bailiwick_queue_depth\{queue="(\w+)"\}/gm)].map(([, queue]) => queue))
+    assert.deepStrictEqual(queues, new Set(["outbox_ordered", "outbox_unordered"]))
+    assert.notInclude(text, "bailiwick_delivery_attempts_total")
+  }).pipe(Effect.scoped), 120_000)

@@ -11,6 +11,7 @@
 import { Cause, Clock, Effect, Metric, Redacted } from "effect"
 import type { SqlError } from "effect/sql"
 import { Database } from "../../platform/database/Database.ts"
+import { shownWith } from "../../platform/observability/ShownMetrics.ts"
 import { faultPoint } from "../../platform/Failpoints.ts"
 import { soonDone, stopTime } from "../../platform/database/Leases.ts"
 import { Outbound } from "../../platform/Outbound.ts"
@@ -55,6 +56,7 @@ type Step = Effect.fn.Return<Next, SqlError.SqlError>
 
 export const runs = Effect.fnUntraced(function* (publicUrl: URL, patience: RetryPolicy) {
   const { sql } = yield* Database
+  yield* shownWith(pushes, "outcome", ["delivered", "refused", "failed"] satisfies Array<PushOutcome["_tag"]>)
   const outbound = yield* Outbound
   const vault = yield* Vault
   const { read } = yield* servedStreams

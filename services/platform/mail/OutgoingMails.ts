@@ -14,6 +14,7 @@ import {
   type Outgoing,
   outgoing,
 } from "../messaging/Outgoing.ts"
+import { shownWith } from "../observability/ShownMetrics.ts"
 import { MailTemplates, type RenderedMail } from "./Mails.ts"
 import { MailTransport } from "./MailTransport.ts"
 
@@ -34,6 +35,8 @@ interface ClaimedMail extends ClaimedMessage {
 }
 
 const attempts = Metric.counter("bailiwick_mail_attempts_total", { description: "Attempts to send a mail by outcome" })
+
+const outcomes = ["sent", "dropped", "later", "refused", "unknown"] satisfies Array<Lowercase<MessageOutcome["_tag"]>>
 
 const noted = Effect.fnUntraced(function* ({ id, kind }: ClaimedMail, outcome: MessageOutcome) {
   yield* Metric.update(Metric.withAttributes(attempts, { outcome: outcome._tag.toLowerCase() }), 1)
@@ -71,6 +74,7 @@ const startSending = Effect.fnUntraced(function* (
 
 const make = Effect.gen(function* () {
   const { sql } = yield* Database
+  yield* shownWith(attempts, "outcome", outcomes)
   const transport = yield* MailTransport
   const templates = new Map((yield* MailTemplates).map((template) => [template.kind, template]))
   const domain = transport.from.address.slice(transport.from.address.lastIndexOf("@") + 1)

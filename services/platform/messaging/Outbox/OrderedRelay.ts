@@ -9,6 +9,7 @@ import { Clock, Effect, Metric, Result } from "effect"
 import type { StreamName } from "../../../../schemas/bus/BusStreams.ts"
 import type { Bus, BusOutcome } from "../Bus.ts"
 import { backoffMillis } from "../../database/Leases.ts"
+import { shownWith } from "../../observability/ShownMetrics.ts"
 import { within } from "../../observability/Traces.ts"
 import type { OutboxRecord } from "./Row.ts"
 import { patienceMillis, publicationOf } from "./Row.ts"
@@ -86,6 +87,9 @@ const published = Metric.histogram("bailiwick_outbox_published_seconds", {
 })
 
 const byStream = new Map<StreamName, Metric.Histogram<number>>()
+
+/** Shows the histogram of the ordered streams in a process that publishes them. */
+export const publishedMetrics = shownWith(published, "stream", ["LIFECYCLE", "TRANSFERS"] satisfies Array<StreamName>)
 
 const measure = (stream: StreamName, millis: number) => {
   const metric = byStream.get(stream) ?? Metric.withAttributes(published, { stream })

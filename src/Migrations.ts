@@ -65,6 +65,7 @@ import retryAfter from "../migrations/0082_retry_after.ts"
 import rateLimit from "../migrations/0083_rate_limit.ts"
 import failingWebhooks from "../migrations/0084_failing_webhooks.ts"
 import attemptAnswers from "../migrations/0085_attempt_answers.ts"
+import missedEvents from "../migrations/0086_missed_events.ts"
 import { lock } from "../services/platform/database/AdvisoryLocks.ts"
 import { Database } from "../services/platform/database/Database.ts"
 import { isAway } from "../services/platform/database/Database/Awaited.ts"
@@ -136,6 +137,7 @@ export const migrations: ReadonlyArray<Migration> = [
   [83, "rate_limit", rateLimit],
   [84, "failing_webhooks", failingWebhooks],
   [85, "attempt_answers", attemptAnswers],
+  [86, "missed_events", missedEvents],
 ]
 
 /** The number of the newest migration. */
@@ -168,6 +170,7 @@ export const tables: ReadonlyArray<string> = [
   "webhook_lanes",
   "webhook_health",
   "events",
+  "missed_events",
   "deliveries",
   "attempts",
   "delivery_queue",

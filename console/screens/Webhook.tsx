@@ -174,7 +174,10 @@ const Test = ({ close, done, of }: Opened): JSX.Element => {
 }
 
 const spans = [["1", "The last hour"], ["24", "24 hours"], ["168", "7 days"], ["720", "30 days"]] as const
-const kinds = [["dead_letter", "Dead letters"], ["delivered", "What was delivered"]] as const
+const kinds = [["dead_letter", "Dead letters"], ["delivered", "What was delivered"], [
+  "missed",
+  "What came while it was paused",
+]] as const
 type Kind = (typeof kinds)[number][0]
 
 /** Counts first; the same span is sent, so what is sent is what was counted. */

@@ -51,7 +51,7 @@ export class DeliveriesApi extends HttpApiGroup.make("deliveries")
         since: AskedTime,
         until: Schema.optionalKey(AskedTime),
         /** By default dead letters, as of the replay itself. */
-        status: Schema.optionalKey(Schema.Literals(["dead_letter", "delivered"])),
+        status: Schema.optionalKey(Schema.Literals(["dead_letter", "delivered", "missed"])),
       },
       success: ReplayCount,
       error: [WebhookNotFound, RateLimited],

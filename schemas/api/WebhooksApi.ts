@@ -87,8 +87,9 @@ export const SecretRotation = Schema.Struct({
 export const ReplayRequest = Schema.Struct({
   since: AskedTime,
   until: orNull(AskedTime),
-  /** The state of the deliveries to send again; by default dead letters. */
-  status: orNull(Schema.Literals(["dead_letter", "delivered"])),
+  status: orNull(Schema.Literals(["dead_letter", "delivered", "missed"])).annotate({
+    description: "`missed`: events that came while it was paused, once each; by default dead letters",
+  }),
 }).annotate({ identifier: "ReplayRequest" })
 export type ReplayRequest = typeof ReplayRequest.Type
 

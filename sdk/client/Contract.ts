@@ -122,7 +122,6 @@ export type NewDomainTransfer = { readonly target_email: string; readonly note?:
 export type NewEmbedLink = { /** Also a string that reads as one: `10`, `+10`, `1_000`, `10.0`. */ readonly expires_in?: number }
 export type NewEmbedSession = { readonly token: string }
 export type NewWebhook = { /** https, at most 2048 characters, no user information, no private or reserved address */ readonly url: string; readonly events: ReadonlyArray<EventType>; /** What the webhook is for; an empty text removes it */ readonly description?: string | null; readonly headers?: ReadonlyArray<CustomHeader> | null; readonly basic_auth?: WebhookBasicAuth | null; /** Lets `Retry-After` of a failed answer make the next attempt later, by a day at most; by default false */ readonly honor_retry_after?: boolean | null; /** How many deliveries may begin in a second; 0, the default, for any number */ readonly rate_limit?: number | null }
-export type NewWebhook = { /** https, at most 2048 characters, no user information, no private or reserved address */ readonly url: string; readonly events: ReadonlyArray<EventType>; /** What the webhook is for; an empty text removes it */ readonly description?: string | null; readonly headers?: ReadonlyArray<CustomHeader> | null; readonly basic_auth?: WebhookBasicAuth | null; /** Lets `Retry-After` of a failed answer make the next attempt later, by a day at most; by default false */ readonly honor_retry_after?: boolean | null }
 export type NextAfterId = string | null
 export type NotReady = { readonly status: "not_ready"; readonly checks: ReadinessChecks; readonly note?: string }
 export type Notification = { readonly id: string; readonly category: "alerts" | "sends" | "team" | "domains"; readonly severity: "info" | "success" | "warning" | "critical"; readonly title: string; readonly body: string; /** A path of the app */ readonly href: string; /** Repeats within an hour are one notification; `created_at` is the last one's */ readonly count: number; readonly read_at: Timestamp | null; readonly created_at: Timestamp }
@@ -164,7 +163,7 @@ export type ReadinessChecks = { readonly database: "ok" | "fail"; readonly schem
 export type Ready = { readonly status: "ready" | "degraded"; readonly checks: ReadinessChecks; readonly note?: string }
 export type Reason = { readonly reason: string }
 export type ReplayCount = { readonly deliveries: number }
-export type ReplayRequest = { readonly since: string; readonly until?: string | null; readonly status?: "dead_letter" | "delivered" | null }
+export type ReplayRequest = { readonly since: string; readonly until?: string | null; /** `missed`: events that came while it was paused, once each; by default dead letters */ readonly status?: "dead_letter" | "delivered" | "missed" | null }
 export type RequestCreate = { readonly reason: string; readonly institution_id: string; readonly project_id: string }
 export type RequestFields = { readonly name: string; readonly organization_type: string; readonly website: string; readonly domains: ReadonlyArray<string>; readonly purpose: string; readonly contacts: ReadonlyArray<ContactBody>; readonly reason: string }
 export type ReviewedAccess = { readonly access_id: string; readonly version: number; readonly digest: Digest }
@@ -569,7 +568,7 @@ export interface Operations {
   /** List deliveries, newest first */
   readonly "GET /v1/webhooks/{webhook_id}/deliveries": { readonly request: { readonly params: { readonly webhook_id: string }; readonly query?: { readonly page?: number | undefined; readonly limit?: number | undefined; readonly status?: "pending" | "retrying" | "delivered" | "dead_letter" | "cancelled" | undefined } }; readonly answer: WebhookDeliveryPage }
   /** Count the deliveries that a replay of this span would send again, and send none */
-  readonly "GET /v1/webhooks/{webhook_id}/replay": { readonly request: { readonly params: { readonly webhook_id: string }; readonly query: { readonly since: string; readonly until?: string | undefined; readonly status?: "dead_letter" | "delivered" | undefined } }; readonly answer: ReplayCount }
+  readonly "GET /v1/webhooks/{webhook_id}/replay": { readonly request: { readonly params: { readonly webhook_id: string }; readonly query: { readonly since: string; readonly until?: string | undefined; readonly status?: "dead_letter" | "delivered" | "missed" | undefined } }; readonly answer: ReplayCount }
   /** Send again deliveries that ended in a span of time; by default dead letters */
   readonly "POST /v1/webhooks/{webhook_id}/replay": { readonly request: { readonly params: { readonly webhook_id: string }; readonly body: ReplayRequest }; readonly answer: { readonly replayed: number } }
   /** Give a webhook a new secret; the old one signs beside it for a while */

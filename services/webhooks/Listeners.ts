@@ -1,5 +1,5 @@
 /**
- * The active webhooks by account and event type, cached. An entry has the account's listeners version
+ * The webhooks by account and event type, active and paused ones apart, cached. An entry has the account's listeners version
  * (`accounts.listeners`), which each change of its webhooks raises. A statement that uses an entry names its version
  * and does nothing if it has changed; the caller then reads again. So a change is never missed after it was answered,
  * although no event reads the webhooks from the database.
@@ -12,12 +12,14 @@ import { counted } from "../platform/MapSizes.ts"
 import { arrayOf } from "./Deliveries/PgArray.ts"
 import type { EndpointKey } from "./Endpoints.ts"
 
-/** The active webhooks of an account. */
+/** The webhooks of an account. */
 export interface Listening {
   /** The value of `accounts.listeners`. */
   readonly version: bigint
   /** The webhooks that listen to events of this type. */
   readonly to: (event: string) => ReadonlyArray<EndpointKey>
+  /** The paused webhooks that subscribe to events of this type. */
+  readonly missing: (event: string) => ReadonlyArray<WebhookId>
   /** Entries in memory. */
   readonly size: number
 }
@@ -25,29 +27,32 @@ export interface Listening {
 interface Row {
   readonly account_id: AccountId
   readonly version: bigint
-  readonly webhooks:
-    | ReadonlyArray<readonly [webhookId: WebhookId, version: number, events: ReadonlyArray<string>]>
-    | null
+  readonly webhooks: ReadonlyArray<readonly [WebhookId, number, ReadonlyArray<string>, isActive: boolean]> | null
 }
 
 /** Size of the cache: webhooks, counted once per event type, and accounts. */
 const memory = 100_000
 
-const none: ReadonlyArray<EndpointKey> = []
+const none: ReadonlyArray<never> = []
+
+const add = <A>(to: Map<string, Array<A>>, event: string, item: A) => {
+  const items = to.get(event)
+  if (items === undefined) to.set(event, [item])
+  else items.push(item)
+}
 
 const listeningOf = ({ version, webhooks }: Row): Listening => {
-  const byEvent = new Map<string, Array<EndpointKey>>()
+  const active = new Map<string, Array<EndpointKey>>()
+  const paused = new Map<string, Array<WebhookId>>()
   let size = 1
-  for (const [webhookId, version, events] of webhooks ?? []) {
-    const key = { webhookId, version }
+  for (const [webhookId, version, events, isActive] of webhooks ?? []) {
     for (const event of events) {
-      const keys = byEvent.get(event)
-      if (keys === undefined) byEvent.set(event, [key])
-      else keys.push(key)
+      if (isActive) add(active, event, { webhookId, version })
+      else add(paused, event, webhookId)
       size++
     }
   }
-  return { version, size, to: (event) => byEvent.get(event) ?? none }
+  return { version, size, to: (event) => active.get(event) ?? none, missing: (event) => paused.get(event) ?? none }
 }
 
 export class Listeners extends Context.Service<Listeners, {
@@ -92,8 +97,8 @@ export class Listeners extends Context.Service<Listeners, {
         }::uuid[]) i(id)
           cross join lateral (select id, listeners from accounts where id = i.id and not removed offset 0) a
           cross join lateral (
-            select jsonb_agg(jsonb_build_array(id, version, events)) as webhooks from webhooks
-            where account_id = a.id and is_active and deleted_at is null
+            select jsonb_agg(jsonb_build_array(id, version, events, is_active)) as webhooks from webhooks
+            where account_id = a.id and deleted_at is null
           ) w`
         return rows.map((row) => [row.account_id, listeningOf(row)] as const)
       })

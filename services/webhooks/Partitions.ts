@@ -10,6 +10,7 @@ import type { PgClient } from "@effect/sql-pg"
 import { Clock, Context, Effect, Layer } from "effect"
 import type { SqlError, Statement } from "effect/sql"
 import { Database } from "../platform/database/Database.ts"
+import { pruneMissed } from "./MissedEvents.ts"
 import { floorOf } from "../platform/Ids.ts"
 import {
   create,
@@ -201,6 +202,7 @@ export class Partitions extends Context.Service<Partitions, {
             update webhooks set secret = ''::bytea, headers_kid = null, headers = null, basic_auth_kid = null,
               basic_auth = null
             where deleted_at is not null and (secret <> ''::bytea or num_nonnulls(headers, basic_auth) > 0)`
+          yield* pruneMissed(sql, (days.of(now) - config.deliveredDays - 1) * dayMillis)
           // No request can reach these webhooks any more.
           const ended = new Date(now - (config.deliveredDays + config.deadLetterDays) * dayMillis)
           yield* sql`

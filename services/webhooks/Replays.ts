@@ -22,13 +22,15 @@ import { arrayOf } from "./Deliveries/PgArray.ts"
 import { dayOf } from "./Deliveries/UuidDay.ts"
 import { lockQueueStates } from "./Deliveries/RowLocks.ts"
 import { defaultSample, sampleBody } from "./ReplaySample.ts"
-import { type ReplayArgs, replayJob } from "./WebhookJobKinds.ts"
+import { countMissed } from "./MissedEvents.ts"
+import { type ReplayArgs, replayJob, replayMissedJob } from "./WebhookJobKinds.ts"
 
 export interface Span {
   /** Milliseconds since the epoch: deliveries created from `since` on and before `until`. */
   readonly since: number
   readonly until: number | null
-  readonly status: "dead_letter" | "delivered"
+  /** `missed`: events that came while the webhook was paused, by the time at which they came. */
+  readonly status: "dead_letter" | "delivered" | "missed"
 }
 
 const perMinute = 10
@@ -54,7 +56,7 @@ export class Replays extends Context.Service<Replays, {
     webhookId: WebhookId,
     span: Span,
   ) => Effect.Effect<number, WebhookNotFound | RateLimited>
-  /** Starts the replay of a span's ended deliveries; returns their number. */
+  /** Starts the replay of a span's ended deliveries, or missed events; returns their number. */
   readonly many: (
     accountId: AccountId,
     webhookId: WebhookId,
@@ -232,6 +234,9 @@ const make = Effect.gen(function* () {
     const from = floorOf(span.since)
     // Deliveries that end after now are not part of it: otherwise the job would replay its own replays.
     const to = floorOf(Math.min(span.until ?? Infinity, yield* Clock.currentTimeMillis))
+    if (span.status === "missed") {
+      return { from, to, n: yield* Effect.orDie(countMissed(wide, webhookId, { from, to })) }
+    }
     const [counted] = yield* (span.status === "dead_letter"
       ? wide<{ n: number }>`select count(*)::int as n from dead_letters
         where webhook_id = ${webhookId}::uuid and delivery_id > ${from}::uuid and delivery_id < ${to}::uuid`
@@ -253,7 +258,9 @@ const make = Effect.gen(function* () {
     const { from, n, to } = yield* countIn(webhook.id, span)
     if (n === 0) return Effect.succeed(0)
     return Effect.gen(function* () {
-      yield* jobs.add(replayJob, { webhook_id: webhook.id, status: span.status, from, to })
+      yield* span.status === "missed"
+        ? jobs.add(replayMissedJob, { webhook_id: webhook.id, from, to })
+        : jobs.add(replayJob, { webhook_id: webhook.id, status: span.status, from, to })
       yield* record(accountId, "webhook.replayed", `webhook:${webhook.id}`, { deliveries: n })
       return n
     })

@@ -14,5 +14,13 @@ export interface ReplayArgs {
   readonly to: string
 }
 
+/** Bounds of event ids, both exclusive. */
+export interface ReplayMissedArgs {
+  readonly webhook_id: string
+  readonly from: string
+  readonly to: string
+}
+
 export const cancelJob: JobKind<CancelArgs> = { kind: "webhooks.cancel" }
 export const replayJob: JobKind<ReplayArgs> = { kind: "webhooks.replay" }
+export const replayMissedJob: JobKind<ReplayMissedArgs> = { kind: "webhooks.replay-missed" }

@@ -5,7 +5,15 @@ import { type JobWorker, worker } from "../platform/messaging/Jobs.ts"
 import { arrayOf } from "./Deliveries/PgArray.ts"
 import { dayOf } from "./Deliveries/UuidDay.ts"
 import { Replays } from "./Replays.ts"
-import { type CancelArgs, cancelJob, type ReplayArgs, replayJob } from "./WebhookJobKinds.ts"
+import { missedEvents } from "./MissedEvents.ts"
+import {
+  type CancelArgs,
+  cancelJob,
+  type ReplayArgs,
+  replayJob,
+  type ReplayMissedArgs,
+  replayMissedJob,
+} from "./WebhookJobKinds.ts"
 
 const chunk = 1_000
 
@@ -22,6 +30,7 @@ export class WebhookJobs extends Context.Service<WebhookJobs, {
     Effect.gen(function* () {
       const { sql } = yield* Database
       const replays = yield* Replays
+      const missed = yield* missedEvents
 
       // A delivery in flight ends by itself: a success is recorded; a failure returns to the queue and is cancelled
       // then.
@@ -65,7 +74,16 @@ export class WebhookJobs extends Context.Service<WebhookJobs, {
         return { done, next: ids.length < chunk || last === undefined ? null : { cursor: last } }
       })
 
-      return WebhookJobs.of({ workers: [worker(cancelJob, cancel), worker(replayJob, replay)] })
+      const replayMissed = Effect.fnUntraced(function* ({ from, to, webhook_id }: ReplayMissedArgs, cursor: unknown) {
+        const ids = yield* missed.next(webhook_id, { from: typeof cursor === "string" ? cursor : from, to }, chunk)
+        const done = yield* missed.deliver(webhook_id, ids)
+        const last = ids.at(-1)
+        return { done, next: ids.length < chunk || last === undefined ? null : { cursor: last } }
+      })
+
+      return WebhookJobs.of({
+        workers: [worker(cancelJob, cancel), worker(replayJob, replay), worker(replayMissedJob, replayMissed)],
+      })
     }),
   )
 }

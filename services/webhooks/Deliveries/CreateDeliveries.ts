@@ -42,10 +42,12 @@ export interface Acceptance {
   readonly overflow: boolean
 }
 
-/** An event to remember; it is stored only if it has deliveries. */
+/** An event to remember; it is stored only if it has deliveries, or a paused webhook misses it. */
 export interface NewEvent extends Accepted {
   readonly id: string
   readonly deliveries: ReadonlyArray<{ readonly id: string; readonly webhookId: WebhookId; readonly claimed: boolean }>
+  /** The paused webhooks that subscribe to it (MissedEvents.ts). */
+  readonly missedBy?: ReadonlyArray<WebhookId>
 }
 
 interface Inserted {
@@ -99,14 +101,14 @@ const keyedEvents = (sql: PgClient.PgClient, events: ReadonlyArray<NewEvent>) =>
       ) k where (select true from account a where a.id = k.account_id)`
 }
 
-/** An event that has deliveries. */
+/** An event that is stored. */
 interface Subscribed {
   readonly event: NewEvent
   /** Its number in the statement, from 1 on. */
   readonly number: number
 }
 
-/** SQL: the events that have deliveries and are in the CTE `fresh`. */
+/** SQL: the events to be stored that are in the CTE `fresh`. */
 const subscribedEvents = (sql: PgClient.PgClient, subscribed: ReadonlyArray<Subscribed>) =>
   sql`
       select f.n, f.account_id, e.id, e.source_id, e.event, e.body
@@ -127,6 +129,17 @@ const madeDeliveries = (sql: PgClient.PgClient, subscribed: ReadonlyArray<Subscr
       join event e on e.n = d.n`
 }
 
+/** SQL: a CTE that notes the events of the CTE `event` for the paused webhooks that miss them; empty where none does. */
+const missedNotes = (sql: PgClient.PgClient, subscribed: ReadonlyArray<Subscribed>) => {
+  const notes = subscribed.flatMap(({ event: { missedBy = [] }, number }) => missedBy.map((id) => ({ id, number })))
+  return notes.length === 0 ? sql`` : sql`, missed as (
+      insert into missed_events (webhook_id, event_id)
+      select m.webhook_id, e.id
+      from unnest(${arrayOf(notes.map((m) => m.number))}::int[], ${arrayOf(notes.map((m) => m.id))}::uuid[])
+        m(n, webhook_id) join event e on e.n = m.n
+    )`
+}
+
 /**
  * Remembers events, and writes the events, deliveries, queue rows, counts and queue states of those that were not seen
  * before. Returns the indexes of these, their claim, and the accounts whose listeners version is the one in `versions`;
@@ -143,7 +156,9 @@ export const insertEvents = Effect.fnUntraced(function* (
   at: { readonly now: Date; readonly leaseUntil: Date },
   versions: ReadonlyMap<AccountId, bigint> = new Map(),
 ): Effect.fn.Return<Inserted, SqlError.SqlError> {
-  const subscribed = events.flatMap((event, i) => event.deliveries.length === 0 ? [] : [{ event, number: i + 1 }])
+  const subscribed = events.flatMap((event, i) =>
+    event.deliveries.length === 0 && (event.missedBy ?? []).length === 0 ? [] : [{ event, number: i + 1 }]
+  )
   const [row] = yield* sql<InsertedRow>`
     with account as materialized (
       -- Accounts whose webhooks have not changed since the cache read them.${currentAccounts(sql, events, versions)}
@@ -161,7 +176,7 @@ export const insertEvents = Effect.fnUntraced(function* (
       -- The numbers of the new events.
       select n, account_id from known join remembered using (key)
     ), event as materialized (
-      -- The new events that have deliveries.${subscribedEvents(sql, subscribed)}
+      -- The new events that are stored.${subscribedEvents(sql, subscribed)}
     ), stored as (
       -- Stores these events.
       insert into events (id, account_id, source_id, event, body, created_at)
@@ -195,22 +210,30 @@ export const insertEvents = Effect.fnUntraced(function* (
       -- Makes these queues due now.
       update webhook_lanes l set next_due_at = ${at.now} from queues
       where l.webhook_id = queues.webhook_id and (queues.next_due_at is null or queues.next_due_at > ${at.now})
-    )
+    )${missedNotes(sql, subscribed)}
     select array(select n - 1 from fresh) as fresh, (select claim from new_claim) as claim,
       array(select id::text from account) as current`
   return { fresh: new Set(row!.fresh), claim: row!.claim, current: new Set(row!.current) }
 })
 
+interface WithSubscribers {
+  readonly event: Accepted
+  readonly by: ReadonlyArray<EndpointKey>
+  readonly missedBy: ReadonlyArray<WebhookId>
+}
+
 /** Events with the webhooks that subscribe to them; an event that occurs twice is taken once. */
 const withSubscribers = (
   events: ReadonlyArray<Accepted>,
   listening: ReadonlyMap<AccountId, Listening>,
-): ReadonlyArray<{ readonly event: Accepted; readonly by: ReadonlyArray<EndpointKey> }> => {
-  const own = new Map<string, { readonly event: Accepted; readonly by: ReadonlyArray<EndpointKey> }>()
+): ReadonlyArray<WithSubscribers> => {
+  const own = new Map<string, WithSubscribers>()
   for (const event of events) {
     const key = `${event.accountId}.${event.sourceId}`
     const account = listening.get(event.accountId)
-    if (account !== undefined && !own.has(key)) own.set(key, { event, by: account.to(event.event) })
+    if (account !== undefined && !own.has(key)) {
+      own.set(key, { event, by: account.to(event.event), missedBy: account.missing(event.event) })
+    }
   }
   return [...own.values()]
 }
@@ -242,14 +265,15 @@ const acceptOf = Effect.fnUntraced(function* (
   const own = withSubscribers(events, listening)
   if (own.length === 0) return { ...nothing, unknown }
   const targets = yield* endpoints.get(new Set(own.flatMap(({ by }) => by)))
-  const subscribed = own.map(({ by, event }) => ({ event, by: by.filter(({ webhookId }) => targets.has(webhookId)) }))
+  const subscribed = own.map(({ by, ...one }) => ({ ...one, by: by.filter(({ webhookId }) => targets.has(webhookId)) }))
 
   const { batch } = yield* Ids
   const eventIds = yield* batch(subscribed.length)
   const deliveryIds = yield* batch(subscribed.reduce((sum, { by }) => sum + by.length, 0))
   let used = 0
-  const made = subscribed.map(({ by, event }, i): NewEvent => ({
+  const made = subscribed.map(({ by, event, missedBy }, i): NewEvent => ({
     ...event,
+    missedBy,
     id: eventIds[i]!,
     deliveries: by.map(({ webhookId }) => {
       return { id: deliveryIds[used++]!, webhookId, claimed: reserve(webhookId, event.accountId) }

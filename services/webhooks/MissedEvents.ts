@@ -1,0 +1,111 @@
+/**
+ * Events that came while a webhook was paused. Acceptance notes them (`missed_events`) and makes no delivery of them; a
+ * replay of the account makes the deliveries, each once, whatever is asked twice or killed: the note is deleted in the
+ * statement that writes its delivery. A note is of use for as long as its event is kept.
+ */
+import type { PgClient } from "@effect/sql-pg"
+import { Clock, Effect } from "effect"
+import type { WebhookId } from "../../schemas/BrandedIds.ts"
+import { WakeUps } from "../platform/messaging/WakeUps.ts"
+import { Database } from "../platform/database/Database.ts"
+import { floorOf, Ids } from "../platform/Ids.ts"
+import { dueTopic } from "./Deliveries/DeliveryClaims.ts"
+import { arrayOf } from "./Deliveries/PgArray.ts"
+import { lockQueueStates } from "./Deliveries/RowLocks.ts"
+import { dayOf } from "./Deliveries/UuidDay.ts"
+
+/** Bounds of event ids: `from` and `to` exclusive. */
+export interface MissedSpan {
+  readonly from: string
+  readonly to: string
+}
+
+/** How many events of the span the webhook missed; `sql` may be a client with a longer timeout. */
+export const countMissed = (sql: PgClient.PgClient, webhookId: WebhookId, { from, to }: MissedSpan) =>
+  Effect.map(
+    sql<{ n: number }>`
+      select count(*)::int as n from missed_events m join events e on e.id = m.event_id
+      where m.webhook_id = ${webhookId}::uuid and m.event_id > ${from}::uuid and m.event_id < ${to}::uuid`,
+    ([row]) => row!.n,
+  )
+
+/** A delivery's id with the time of its event: both are kept for the same days. */
+const deliveryIdOf = (eventId: string, fresh: string): string => eventId.slice(0, 14) + fresh.slice(14)
+
+export const missedEvents = Effect.gen(function* () {
+  const { sql } = yield* Database
+  const wakeUps = yield* WakeUps
+
+  /** Ids of events that the webhook missed, ascending; for the job. */
+  const next = Effect.fnUntraced(function* (webhookId: WebhookId, { from, to }: MissedSpan, limit: number) {
+    const rows = yield* sql<{ id: string }>`
+      select event_id as id from missed_events
+      where webhook_id = ${webhookId}::uuid and event_id > ${from}::uuid and event_id < ${to}::uuid
+      order by event_id limit ${limit}`
+    return rows.map(({ id }) => id)
+  })
+
+  /** Makes the deliveries of these missed events, in the current transaction; returns their number. */
+  const deliver = Effect.fnUntraced(function* (webhookId: WebhookId, eventIds: ReadonlyArray<string>) {
+    if (eventIds.length === 0) return 0
+    const [hook] = yield* sql`
+      select from webhooks where id = ${webhookId}::uuid and deleted_at is null for share`
+    if (hook === undefined) return 0
+    const now = new Date(yield* Clock.currentTimeMillis)
+    const fresh = yield* (yield* Ids).batch(eventIds.length)
+    const [row] = yield* sql<{ n: number }>`
+      with wanted as materialized (
+        select * from unnest(${arrayOf(eventIds)}::uuid[],
+          ${arrayOf(eventIds.map((id, i) => deliveryIdOf(id, fresh[i]!)))}::uuid[]) w(event_id, delivery_id)
+      ), noted as (
+        -- Deletes the notes; of two statements one finds each.
+        delete from missed_events m using wanted w where m.webhook_id = ${webhookId}::uuid and m.event_id = w.event_id
+        returning w.event_id, w.delivery_id
+      ), event as materialized (
+        -- The events, read by key, row by row; of a day that was dropped there is none.
+        select n.delivery_id, e.id, e.account_id, e.event, e.created_at from noted n
+        cross join lateral (select id, account_id, event, created_at from events where id = n.event_id offset 0) e
+      ), delivery as (
+        insert into deliveries (id, webhook_id, account_id, event_id, event_type, status, cycle, attempt, created_at)
+        select delivery_id, ${webhookId}::uuid, account_id, id, event, 'pending', 1, 1, created_at from event
+      ), queued as (
+        insert into delivery_queue (delivery_id, webhook_id, account_id, event_id, cycle, attempt, due_at)
+        select delivery_id, ${webhookId}::uuid, account_id, id, 1, 1, ${now} from event
+      ), counted as (
+        insert into delivery_counts (webhook_id, day, status, n)
+        select ${webhookId}::uuid, day, 'pending', count(*)
+        from (select ${dayOf(sql, "delivery_id")} as day from event) d group by day
+      )
+      select count(*)::int as n from event`
+    yield* lockQueueStates(sql, [webhookId])
+    yield* sql`
+      update webhook_lanes set next_due_at = ${now}
+      where webhook_id = ${webhookId}::uuid and (next_due_at is null or next_due_at > ${now})`
+    yield* sql.afterCommit(wakeUps.notify(dueTopic))
+    return row!.n
+  })
+
+  return { next, deliver }
+})
+
+const batch = 10_000
+
+/** Deletes the notes of events that are older than `oldest` (milliseconds), and those of deleted webhooks. */
+export const pruneMissed = Effect.fnUntraced(function* (sql: PgClient.PgClient, oldest: number) {
+  let pruned = batch
+  while (pruned === batch) {
+    // By webhook, whose index finds old events: an index on the event alone would cost each note an entry.
+    const [row] = yield* sql<{ n: number }>`
+      with gone as (
+        delete from missed_events where ctid = any(array(
+          select m.ctid from webhooks w cross join lateral (
+            select ctid from missed_events
+            where webhook_id = w.id and (event_id < ${floorOf(oldest)}::uuid or w.deleted_at is not null)
+            limit ${batch}
+          ) m limit ${batch}
+        )) returning 1
+      )
+      select count(*)::int as n from gone`
+    pruned = row!.n
+  }
+})

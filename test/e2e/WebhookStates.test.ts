@@ -67,6 +67,17 @@ layer(Around.layer, { excludeTestServices: true, timeout: "2 minutes" })("a webh
         target.at("/own").map(({ body }) => JSON.parse(body).email_id),
         [...Array(heard + 1).fill("em_before"), "em_after"],
       )
+
+      // What came while it was paused is sent by request, once.
+      const span = { since: paused.json.created_at, status: "missed" }
+      const replay = `/v1/webhooks/${own.id}/replay`
+      const counted = yield* api.get(`${replay}?${new URLSearchParams(span)}`)
+      assert.deepStrictEqual([counted.status, counted.json], [200, { deliveries: 1 }], counted.text)
+      const replayed = yield* api.post(replay, span)
+      assert.deepStrictEqual([replayed.status, replayed.json], [202, { replayed: 1 }], replayed.text)
+      yield* until("what was missed", totals(api, own.id), ({ delivered }) => delivered === 3)
+      assert.strictEqual(JSON.parse(target.at("/own").at(-1)!.body).email_id, "em_while")
+      assert.deepStrictEqual((yield* api.post(replay, span)).json, { replayed: 0 })
     }))
 
   it.effect("that moves gets its later attempts at the new address", () =>

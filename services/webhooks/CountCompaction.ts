@@ -32,12 +32,14 @@ const compactCounts = (sql: PgClient.PgClient) =>
     )
     select count(*)::int as n from removed`
 
+/** SQL: whether the attempts of a row are failures of the receiver: those without an outcome are not. */
+const isFailure = "r.outcome <> 'delivered' and r.n > r.interrupted"
+
 /**
  * SQL: adds the minutes of the CTE `removed` to the health of their webhooks. Minutes may come in any order. A failure
  * in the minute of a success does not count as one after it, and an attempt without an outcome is none. A success ends the
  * episode of failures of which the account was told.
  */
-const isFailure = "r.outcome <> 'delivered' and r.n > r.interrupted"
 const newHealth = (sql: PgClient.PgClient) =>
   sql.literal(`
       insert into webhook_health as known (webhook_id, last_success_at, last_failure_at, failing_since)

@@ -24,6 +24,7 @@ import { streams } from "./claims/LiveStreams.ts"
 import { throughput } from "./claims/Throughput.ts"
 import { transitions } from "./claims/Transitions.ts"
 import { upkeep } from "./claims/Upkeep.ts"
+import { webConsole } from "./claims/WebConsole.ts"
 import { BenchError } from "./harness/Child.ts"
 import type { Claim } from "./harness/Claim.ts"
 import { conditions, type Reported, save, terminal } from "./harness/Report.ts"
@@ -49,6 +50,7 @@ const all: ReadonlyArray<Claim> = [
   upkeep,
   lifecycle(only),
   identity(only),
+  webConsole,
   growth(only),
 ]
 const named = args.filter((arg) => !arg.startsWith("--"))

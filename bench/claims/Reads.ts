@@ -52,7 +52,7 @@ export const deliveries = ({ accountId, id }: Hook, count: number) =>
       values (${id}::uuid, current_date, 'delivered', ${count}, true)`
   }).pipe(Effect.provide(Partitions.layer({ deliveredDays: 30, deadLetterDays: 90, intakeMemoryDays: 400 })))
 
-const apiKeys = (accountId: string, key: string) =>
+export const apiKeys = (accountId: string, key: string) =>
   Effect.gen(function* () {
     const { owner } = yield* Database
     for (let n = 0; n < 20; n++) {

@@ -75,6 +75,13 @@ export type WebhookId = typeof WebhookId.Type
 /** The same in a message, which is refused where its webhook is no UUID. */
 export const WebhookUuid = Uuid.pipe(Schema.brand("WebhookId"))
 
+/** A delivery of an event to a webhook; its dead letter has the same id. */
+export const DeliveryId = Id.pipe(Schema.brand("DeliveryId"))
+export type DeliveryId = typeof DeliveryId.Type
+
+/** The same in a message, which is refused where its delivery is no UUID. */
+export const DeliveryUuid = Uuid.pipe(Schema.brand("DeliveryId"))
+
 /** A domain, from the directory. */
 export const DomainId = Id.pipe(Schema.brand("DomainId"))
 export type DomainId = typeof DomainId.Type

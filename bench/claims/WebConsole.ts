@@ -5,6 +5,7 @@
 import { Effect } from "effect"
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
+import type { WebhookId } from "../../schemas/BrandedIds.ts"
 import { newKey } from "../../services/accounts/KeySecret.ts"
 import { demoFile, demoIds } from "../../src/embedded/DemoDirectory.ts"
 import { freePort } from "../../src/embedded/FreePorts.ts"
@@ -46,7 +47,7 @@ const visited = Effect.fnUntraced(function* (run: Run, count: number) {
     })
     const text = await response.text()
     if (response.status !== 201) throw new Error(text)
-    return JSON.parse(text) as { readonly id: string }
+    return JSON.parse(text) as { readonly id: WebhookId }
   })
   const hook = { id: made.id, accountId: demoIds.alice, event: "email.sent", url: "", secret: "" }
   yield* Effect.provide(deliveries(hook, count), Product.databaseOf(fixture))

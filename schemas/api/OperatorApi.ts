@@ -1,6 +1,7 @@
 /** The operator's plane: what `cli` shows and does, for operators over HTTP (docs/api/identity.md; extras). */
 import { Schema } from "effect"
 import { HttpApi, HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
+import { DeliveryId } from "../BrandedIds.ts"
 import { AuditPage, auditQuery, OwnAuditPage, ownAuditQuery } from "../identity/AuditView.ts"
 import {
   countQuery,
@@ -17,7 +18,6 @@ import { BusReport } from "../identity/StreamReportView.ts"
 import { NotFound, RateLimited } from "../problems/HttpProblems.ts"
 import { receiptProblems } from "../problems/IdempotencyProblems.ts"
 import { InvalidState, RoleRequired } from "../problems/IdentityProblems.ts"
-import { Id } from "../Wire.ts"
 import { Managed } from "./ManagementApi.ts"
 import { RequestValidation, strictBody } from "./RequestValidation.ts"
 
@@ -57,7 +57,7 @@ export class OperatorApi extends HttpApiGroup.make("operator")
       error: [NotFound, RoleRequired, ...receiptProblems],
     }).annotate(OpenApi.Summary, "Send a webhook's dead letters of a span again, in the background, as an operator"),
     HttpApiEndpoint.post("replayDeadLetter", "/v1/operations/dead-letters/:delivery_id/replay", {
-      params: { delivery_id: Id },
+      params: { delivery_id: DeliveryId },
       headers: optionallyKeyed,
       payload: ReasonBody,
       success: LettersReplayed,

@@ -1,7 +1,7 @@
 /** `/v1/webhooks` and `/v1/webhook-deliveries` (docs/api/mail.md; rotation and replays are extras). */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
-import { WebhookId } from "../BrandedIds.ts"
+import { DeliveryId, WebhookId } from "../BrandedIds.ts"
 import { optionallyKeyed } from "../identity/IdempotencyKey.ts"
 import { DeliveryPage, DeliveryStatus, FullDeliveryRecord, SentDelivery } from "../mail/Delivery.ts"
 import { EventType } from "../mail/MailEvent.ts"
@@ -28,7 +28,7 @@ import {
   Text,
 } from "../Validation/Scalars.ts"
 import { HTTPValidationError } from "../Validation.ts"
-import { AskedTime, Id } from "../Wire.ts"
+import { AskedTime } from "../Wire.ts"
 import { Authenticated, Presented } from "./CredentialsApi.ts"
 import { CalledAddresses, RequestValidation } from "./RequestValidation.ts"
 
@@ -100,10 +100,10 @@ export const TestRequest = Schema.Struct({
 export const TestAnswer = Schema.Struct({ queued: Schema.Boolean, url: Schema.String })
 export const Replayed = Schema.Struct({ replayed: Schema.Int })
 
-export const ChangedDelivery = Schema.Struct({ id: Id, status: DeliveryStatus })
+export const ChangedDelivery = Schema.Struct({ id: DeliveryId, status: DeliveryStatus })
 
 const params = { webhook_id: WebhookId }
-const delivery = { delivery_id: Id }
+const delivery = { delivery_id: DeliveryId }
 
 export class WebhooksApi extends HttpApiGroup.make("webhooks")
   .add(

@@ -1,10 +1,10 @@
 /** Messages about deliveries of webhooks, for operators. They hold no body, no address and no secret. */
 import { Schema } from "effect"
-import { AccountId, WebhookId } from "../BrandedIds.ts"
-import { Id, Timestamp } from "../Wire.ts"
+import { AccountId, DeliveryId, WebhookId } from "../BrandedIds.ts"
+import { Timestamp } from "../Wire.ts"
 
 const AttemptReport = Schema.Struct({
-  delivery_id: Id,
+  delivery_id: DeliveryId,
   /** Which run of attempts: a replay begins the next. */
   cycle: Schema.Int,
   attempt: Schema.Int,
@@ -21,5 +21,9 @@ export const AttemptReports = Schema.Struct({ webhook_id: WebhookId, attempts: S
 export type AttemptReports = typeof AttemptReports.Type
 
 /** A message on `webhooks.v1.dead.<webhook_id>`: a delivery that failed for good. */
-export const DeadLetterMessage = Schema.Struct({ delivery_id: Id, webhook_id: WebhookId, account_id: AccountId })
+export const DeadLetterMessage = Schema.Struct({
+  delivery_id: DeliveryId,
+  webhook_id: WebhookId,
+  account_id: AccountId,
+})
 export type DeadLetterMessage = typeof DeadLetterMessage.Type

@@ -1,9 +1,9 @@
 /** Dead letters as operators see them (docs/api/identity.md). */
 import { Schema } from "effect"
-import { AccountId, WebhookId } from "../BrandedIds.ts"
+import { AccountId, DeliveryId, WebhookId } from "../BrandedIds.ts"
 import { eventTypes } from "../mail/MailEvent.ts"
 import { ListFilter, QueryUuid } from "../Validation/Scalars.ts"
-import { AskedTime, Id, Timestamp } from "../Wire.ts"
+import { AskedTime, Timestamp } from "../Wire.ts"
 import { nextAfterId } from "./AuditView.ts"
 import { DecisionReason } from "./DecisionReason.ts"
 import { limitOr } from "./ListPage.ts"
@@ -11,7 +11,7 @@ import { limitOr } from "./ListPage.ts"
 const orNull = Schema.NullOr
 
 export const OperatorDeadLetter = Schema.Struct({
-  delivery_id: Id,
+  delivery_id: DeliveryId,
   account_id: AccountId,
   webhook_id: WebhookId,
   event_type: Schema.String,

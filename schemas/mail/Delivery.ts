@@ -1,6 +1,6 @@
 /** Deliveries as the API shows them (docs/delivery.md). */
 import { Schema } from "effect"
-import { WebhookId } from "../BrandedIds.ts"
+import { DeliveryId, WebhookId } from "../BrandedIds.ts"
 import { Id, Timestamp } from "../Wire.ts"
 import { EventType, WebhookBody } from "./MailEvent.ts"
 
@@ -18,7 +18,7 @@ export type DeliveryStatus = typeof DeliveryStatus.Type
 export const AttemptError = Schema.NullOr(Schema.String)
 
 export const DeliveryRecord = Schema.Struct({
-  id: Id,
+  id: DeliveryId,
   webhook_id: WebhookId,
   event_type: EventType,
   status: DeliveryStatus,

@@ -1,7 +1,7 @@
 /** Dead letters of all accounts, for operators: pages of them, how many a replay would send, and the replay. */
 import { Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
-import type { PersonId, WebhookId } from "../../schemas/BrandedIds.ts"
+import type { DeliveryId, PersonId, WebhookId } from "../../schemas/BrandedIds.ts"
 import type { DeadLetterPage, LettersReplayed } from "../../schemas/identity/DeadLetterView.ts"
 import { NotFound } from "../../schemas/problems/HttpProblems.ts"
 import { InvalidState, type RoleRequired } from "../../schemas/problems/IdentityProblems.ts"
@@ -36,7 +36,7 @@ export class OperatorDeadLetters extends Context.Service<OperatorDeadLetters, {
   ) => Effect.Effect<LettersReplayed, Refused>
   /** Sends one dead letter again; InvalidState where its webhook was deleted. */
   readonly replayOne: (
-    asked: Replay & { readonly deliveryId: string },
+    asked: Replay & { readonly deliveryId: DeliveryId },
   ) => Effect.Effect<LettersReplayed, InvalidState | Refused>
 }>()("bailiwick/services/operations/OperatorDeadLetters") {
   static readonly layer = Layer.effect(

@@ -1,12 +1,12 @@
 /** Reads pages of dead letters of all accounts, newest first by their delivery (DeadLetters.ts). */
 import type { PgClient } from "@effect/sql-pg"
 import { Effect } from "effect"
-import type { AccountId, WebhookId } from "../../schemas/BrandedIds.ts"
+import type { AccountId, DeliveryId, WebhookId } from "../../schemas/BrandedIds.ts"
 import { isUuid } from "../../schemas/Wire.ts"
 import { floorOf } from "../platform/Ids.ts"
 
 export interface DeadLetter {
-  readonly delivery_id: string
+  readonly delivery_id: DeliveryId
   readonly webhook_id: WebhookId
   readonly account_id: AccountId
   readonly event_type: string

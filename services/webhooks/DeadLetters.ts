@@ -4,7 +4,7 @@
  */
 import { Clock, Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
-import type { WebhookId } from "../../schemas/BrandedIds.ts"
+import type { DeliveryId, WebhookId } from "../../schemas/BrandedIds.ts"
 import { Audit } from "../platform/observability/Audit.ts"
 import { Database } from "../platform/database/Database.ts"
 import { floorOf } from "../platform/Ids.ts"
@@ -32,7 +32,7 @@ export interface LettersStanding {
   readonly count: number
   /** Whether there are more than were counted. */
   readonly capped: boolean
-  readonly newest: { readonly delivery_id: string; readonly died_at: string } | null
+  readonly newest: { readonly delivery_id: DeliveryId; readonly died_at: string } | null
 }
 
 /** Maximum number of deliveries per transaction. */
@@ -52,7 +52,7 @@ export class DeadLetters extends Context.Service<DeadLetters, {
   readonly count: (webhookId: WebhookId, span: LetterSpan) => Effect.Effect<number | "gone", SqlError.SqlError>
   /** Sends one again. `gone`: its webhook was deleted, nothing changed. `deliveryId`: a UUID. */
   readonly replayOne: (
-    deliveryId: string,
+    deliveryId: DeliveryId,
     by: Acting,
   ) => Effect.Effect<"replayed" | "unknown" | "gone", SqlError.SqlError>
   /**
@@ -144,7 +144,7 @@ const make = Effect.gen(function* () {
     sql.withTransaction,
   )
 
-  const replayOne = Effect.fn("DeadLetters.replayOne")(function* (deliveryId: string, by: Acting) {
+  const replayOne = Effect.fn("DeadLetters.replayOne")(function* (deliveryId: DeliveryId, by: Acting) {
     const [letter] = yield* sql<{ webhook_id: WebhookId }>`
       select webhook_id::text as webhook_id from dead_letters where delivery_id = ${deliveryId}::uuid`
     if (letter === undefined) return "unknown"

@@ -4,7 +4,7 @@
  * as text. Of days after their retention only dead letters exist; newer days are read from the deliveries alone.
  */
 import { Clock, Context, Effect, Layer } from "effect"
-import type { AccountId, WebhookId } from "../../schemas/BrandedIds.ts"
+import type { AccountId, DeliveryId, WebhookId } from "../../schemas/BrandedIds.ts"
 import type { Credential } from "../../schemas/api/CredentialsApi.ts"
 import type { InvalidCredentials } from "../../schemas/problems/HttpProblems.ts"
 import { DeliveryNotFound, WebhookNotFound } from "../../schemas/problems/WebhookProblems.ts"
@@ -101,7 +101,7 @@ export class DeliveryRecords extends Context.Service<DeliveryRecords, {
   /** JSON text of a `FullDeliveryRecord` of the account; with `webhookId` only if it is of that webhook. */
   readonly get: (
     accountId: AccountId,
-    deliveryId: string,
+    deliveryId: DeliveryId,
     webhookId?: WebhookId,
   ) => Effect.Effect<string, DeliveryNotFound>
 }>()("bailiwick/services/webhooks/DeliveryRecords") {

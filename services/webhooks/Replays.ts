@@ -4,7 +4,7 @@
  */
 import { Clock, Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
-import type { AccountId, WebhookId } from "../../schemas/BrandedIds.ts"
+import { type AccountId, DeliveryId, type WebhookId } from "../../schemas/BrandedIds.ts"
 import { RateLimited } from "../../schemas/problems/HttpProblems.ts"
 import { DeliveryNotFound, DeliveryUnderWay, WebhookNotFound } from "../../schemas/problems/WebhookProblems.ts"
 import type { EventType } from "../../schemas/mail/MailEvent.ts"
@@ -48,7 +48,7 @@ export class Replays extends Context.Service<Replays, {
   /** Replays one ended delivery. */
   readonly one: (
     accountId: AccountId,
-    deliveryId: string,
+    deliveryId: DeliveryId,
   ) => Asking<void, DeliveryUnderWay, DeliveryNotFound | DeliveryUnderWay>
   /** How many deliveries `many` would send again; sends none. */
   readonly count: (
@@ -67,9 +67,9 @@ export class Replays extends Context.Service<Replays, {
     args: ReplayArgs,
     from: string,
     limit: number,
-  ) => Effect.Effect<ReadonlyArray<string>, SqlError.SqlError>
+  ) => Effect.Effect<ReadonlyArray<DeliveryId>, SqlError.SqlError>
   /** Queues ended deliveries of a webhook again, in the current transaction; returns their number. */
-  readonly again: (webhookId: WebhookId, ids: ReadonlyArray<string>) => Effect.Effect<number, SqlError.SqlError>
+  readonly again: (webhookId: WebhookId, ids: ReadonlyArray<DeliveryId>) => Effect.Effect<number, SqlError.SqlError>
 }>()("bailiwick/services/webhooks/Replays") {
   static readonly layer = Layer.suspend(() => Layer.effect(Replays, make))
 }
@@ -109,7 +109,7 @@ const make = Effect.gen(function* () {
         const now = new Date(yield* Clock.currentTimeMillis)
         const [eventId, deliveryId] = yield* (yield* Ids).batch(2)
         const body = sampleBody(event, eventId!, now)
-        const deliveries = [{ id: deliveryId!, webhookId: webhook.id, claimed: false }]
+        const deliveries = [{ id: DeliveryId.make(deliveryId!), webhookId: webhook.id, claimed: false }]
         yield* insertEvents(
           sql,
           [{ id: eventId!, accountId, event, sourceId: `test-${eventId}`, body, deliveries }],
@@ -124,11 +124,11 @@ const make = Effect.gen(function* () {
 
   const ended: Replays["Service"]["ended"] = Effect.fnUntraced(function* ({ status, to, webhook_id }, from, limit) {
     const rows = yield* status === "dead_letter"
-      ? sql<{ id: string }>`
+      ? sql<{ id: DeliveryId }>`
         select delivery_id as id from dead_letters
         where webhook_id = ${webhook_id}::uuid and delivery_id > ${from}::uuid and delivery_id < ${to}::uuid
         order by delivery_id limit ${limit}`
-      : sql<{ id: string }>`
+      : sql<{ id: DeliveryId }>`
         select id from deliveries
         where webhook_id = ${webhook_id}::uuid and id > ${from}::uuid and id < ${to}::uuid and status = 'delivered'
         order by id limit ${limit}`
@@ -136,7 +136,7 @@ const make = Effect.gen(function* () {
   })
 
   /** Deletes dead letters; restores deliveries and events whose partition was dropped from them. */
-  const restoreDeadLetters = Effect.fnUntraced(function* (webhookId: WebhookId, ids: ReadonlyArray<string>) {
+  const restoreDeadLetters = Effect.fnUntraced(function* (webhookId: WebhookId, ids: ReadonlyArray<DeliveryId>) {
     yield* sql`
       with letter as (
         -- Deletes the dead letters.
@@ -174,7 +174,7 @@ const make = Effect.gen(function* () {
     yield* restoreDeadLetters(webhookId, ids)
     const now = new Date(yield* Clock.currentTimeMillis)
     // Locks the rows first, by ids that are parameters and not joined, for the reason in Deliveries/RowLocks.ts.
-    const was = yield* sql<{ id: string; status: string }>`
+    const was = yield* sql<{ id: DeliveryId; status: string }>`
       select id::text as id, status from deliveries
       where id = any(${arrayOf(ids)}::uuid[]) and webhook_id = ${webhookId}::uuid
         and status in ('delivered', 'dead_letter', 'cancelled')

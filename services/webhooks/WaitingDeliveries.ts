@@ -7,7 +7,7 @@
  */
 import { Clock, Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
-import type { AccountId, WebhookId } from "../../schemas/BrandedIds.ts"
+import type { AccountId, DeliveryId, WebhookId } from "../../schemas/BrandedIds.ts"
 import { RateLimited } from "../../schemas/problems/HttpProblems.ts"
 import { DeliveryNotFound, DeliveryNotWaiting } from "../../schemas/problems/WebhookProblems.ts"
 import { isUuid } from "../../schemas/Wire.ts"
@@ -22,7 +22,7 @@ import { dayOf } from "./Deliveries/UuidDay.ts"
 
 /** A delivery as its command answers it. */
 export interface Changed {
-  readonly id: string
+  readonly id: DeliveryId
   readonly status: "pending" | "retrying" | "cancelled"
 }
 
@@ -32,7 +32,7 @@ type Command = Effect.Effect<Changed, DeliveryNotWaiting | SqlError.SqlError, In
 /** Finds the delivery of the account, counts the request, and gives the command. */
 type Asking = (
   accountId: AccountId,
-  deliveryId: string,
+  deliveryId: DeliveryId,
 ) => Effect.Effect<Command, DeliveryNotFound | RateLimited | SqlError.SqlError>
 
 /** Commands a minute and account. */
@@ -60,9 +60,9 @@ const make = Effect.gen(function* () {
   const wakeUps = yield* WakeUps
 
   /** The delivery's id as its row has it. */
-  const admit = Effect.fnUntraced(function* (accountId: AccountId, deliveryId: string) {
+  const admit = Effect.fnUntraced(function* (accountId: AccountId, deliveryId: DeliveryId) {
     const [row] = isUuid(deliveryId)
-      ? yield* reads<{ id: string }>`
+      ? yield* reads<{ id: DeliveryId }>`
         select id::text as id from deliveries where id = ${deliveryId}::uuid and account_id = ${accountId}::uuid
         union all
         select delivery_id::text from dead_letters
@@ -77,7 +77,7 @@ const make = Effect.gen(function* () {
   })
 
   /** Locks the queue row; fails where there is none, or a process holds its claim. */
-  const lock = Effect.fnUntraced(function* (id: string) {
+  const lock = Effect.fnUntraced(function* (id: DeliveryId) {
     const [row] = yield* sql<Queued>`
       select webhook_id::text as webhook_id, claim is not null as claimed,
         case when attempt = 1 then 'pending' else 'retrying' end as status
@@ -87,10 +87,10 @@ const make = Effect.gen(function* () {
     return row
   })
 
-  const record = (accountId: AccountId, id: string, action: "delivery.retried" | "delivery.cancelled") =>
+  const record = (accountId: AccountId, id: DeliveryId, action: "delivery.retried" | "delivery.cancelled") =>
     audit.append({ action, actor: `account:${accountId}`, subject: `delivery:${id}`, outcome: "done" })
 
-  const retry = Effect.fn("WaitingDeliveries.retryNow")(function* (accountId: AccountId, id: string) {
+  const retry = Effect.fn("WaitingDeliveries.retryNow")(function* (accountId: AccountId, id: DeliveryId) {
     // Before the queue row, in the order of every change of a webhook.
     const [hook] = yield* sql<{ is_active: boolean }>`
       select w.is_active from webhooks w
@@ -111,7 +111,7 @@ const make = Effect.gen(function* () {
     return { id, status }
   })
 
-  const cancelled = Effect.fn("WaitingDeliveries.cancel")(function* (accountId: AccountId, id: string) {
+  const cancelled = Effect.fn("WaitingDeliveries.cancel")(function* (accountId: AccountId, id: DeliveryId) {
     const { status, webhook_id } = yield* lock(id)
     yield* sql`delete from delivery_queue where delivery_id = ${id}::uuid`
     yield* sql`update deliveries set status = 'cancelled', next_retry_at = null where id = ${id}::uuid`

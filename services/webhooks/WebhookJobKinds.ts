@@ -16,7 +16,7 @@ export interface ReplayArgs {
 
 /** Bounds of event ids, both exclusive. */
 export interface ReplayMissedArgs {
-  readonly webhook_id: string
+  readonly webhook_id: WebhookId
   readonly from: string
   readonly to: string
 }

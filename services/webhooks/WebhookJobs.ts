@@ -1,5 +1,6 @@
 /** The long jobs of webhooks: cancelling the waiting deliveries of a deleted webhook, and bulk replays. */
 import { Clock, Context, Effect, Layer } from "effect"
+import type { DeliveryId } from "../../schemas/BrandedIds.ts"
 import { Database } from "../platform/database/Database.ts"
 import { type JobWorker, worker } from "../platform/messaging/Jobs.ts"
 import { arrayOf } from "./Deliveries/PgArray.ts"
@@ -36,7 +37,7 @@ export class WebhookJobs extends Context.Service<WebhookJobs, {
       // then.
       const cancel = Effect.fnUntraced(function* ({ deleted_at, webhook_id }: CancelArgs) {
         // Locked by a separate statement; Deliveries/RowLocks.ts has the reason.
-        const locked = yield* sql<{ delivery_id: string }>`
+        const locked = yield* sql<{ delivery_id: DeliveryId }>`
           select delivery_id::text as delivery_id from delivery_queue
           where webhook_id = ${webhook_id}::uuid and claim is null order by due_at limit ${chunk} for update skip locked`
         const [row] = yield* sql<{ n: number; left: boolean }>`

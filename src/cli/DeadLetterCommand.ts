@@ -4,7 +4,7 @@
  */
 import { Clock, Console, Effect, Layer, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
-import { WebhookId } from "../../schemas/BrandedIds.ts"
+import { DeliveryId, WebhookId } from "../../schemas/BrandedIds.ts"
 import { isUuid } from "../../schemas/Wire.ts"
 import { Audit } from "../../services/platform/observability/Audit.ts"
 import { WakeUps } from "../../services/platform/messaging/WakeUps.ts"
@@ -68,7 +68,7 @@ const list = Command.make(
 ).pipe(Command.withDescription("One line each: delivery, when it died, webhook, event, last answer, URL"))
 
 const replayOne = Effect.fnUntraced(function* (id: string, by: Acting) {
-  const outcome = isUuid(id) ? yield* (yield* DeadLetters).replayOne(id, by) : "unknown"
+  const outcome = isUuid(id) ? yield* (yield* DeadLetters).replayOne(DeliveryId.make(id), by) : "unknown"
   yield* outcome === "replayed" ? Console.log(`${id} replayed`) : Console.error(
     `${printable(id)} ${outcome === "unknown" ? "is no dead letter" : "cannot be sent: its webhook was deleted"}`,
   )

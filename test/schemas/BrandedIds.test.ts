@@ -11,6 +11,7 @@ import type { AccessReviews } from "../../services/access/AccessReviews.ts"
 import type { AccessVersions } from "../../services/access/AccessVersions.ts"
 import type { ServiceGrants } from "../../services/access/ServiceGrants.ts"
 import type { Inbox } from "../../services/notifications/Inbox.ts"
+import type { DeliveryRecords } from "../../services/webhooks/DeliveryRecords.ts"
 import type { DeliveryStats } from "../../services/webhooks/DeliveryStats.ts"
 import type { Replays } from "../../services/webhooks/Replays.ts"
 import type { Webhooks } from "../../services/webhooks/Webhooks.ts"
@@ -29,6 +30,7 @@ const accessId = Ids.AccessId.make("access")
 const accessReview = Ids.AccessReviewId.make("access review")
 const policyReview = Ids.PolicyReviewId.make("policy review")
 const [domainId, transferId] = [Ids.DomainId.make("domain"), Ids.TransferId.make("transfer")]
+const delivery = Ids.DeliveryId.make("delivery")
 const [account, webhook] = [Ids.AccountId.make("account"), Ids.WebhookId.make("webhook")]
 
 const stepUp = Effect.void
@@ -145,6 +147,17 @@ const webhooksSwapped = (
   stats.ofWebhook(account, domainId, {}),
 ]
 
+const deliveriesSwapped = (records: DeliveryRecords["Service"], replays: Replays["Service"]) => [
+  // @ts-expect-error: the webhook's id stands for the delivery's
+  records.get(account, webhook),
+  // @ts-expect-error: the delivery's id stands for the account's, and the account's for the delivery's
+  records.get(delivery, account),
+  // @ts-expect-error: the webhook's id stands for the delivery's
+  replays.one(account, webhook),
+  // @ts-expect-error: the delivery's id stands for the webhook's
+  replays.again(delivery, []),
+]
+
 describe("branded ids", () => {
   it("of different kinds do not swap", () => {
     for (
@@ -156,6 +169,7 @@ describe("branded ids", () => {
         transfersSwapped,
         accountsSwapped,
         webhooksSwapped,
+        deliveriesSwapped,
       ]
     ) {
       assert.isFunction(swapped)
@@ -164,7 +178,7 @@ describe("branded ids", () => {
 
   it("are the same values and the same schemas as without their brands", () => {
     const foreign = new Set<unknown>([Ids.PersonId, Ids.InstitutionId, Ids.ProjectId, Ids.AccessId])
-    const uuids = new Set<unknown>([Ids.AccountUuid, Ids.WebhookUuid])
+    const uuids = new Set<unknown>([Ids.AccountUuid, Ids.WebhookUuid, Ids.DeliveryUuid])
     for (const [name, id] of Object.entries(Ids)) {
       const checked = uuids.has(id)
       const text = checked ? "00000000-0000-4000-8000-000000000000" : "any text"

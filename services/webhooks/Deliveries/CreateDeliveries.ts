@@ -11,7 +11,7 @@
 import type { PgClient } from "@effect/sql-pg"
 import { Clock, Effect, Option } from "effect"
 import type { SqlError } from "effect/sql"
-import type { AccountId, WebhookId } from "../../../schemas/BrandedIds.ts"
+import type { AccountId, DeliveryId, WebhookId } from "../../../schemas/BrandedIds.ts"
 import { Ids } from "../../platform/Ids.ts"
 import type { EndpointKey, Endpoints } from "../Endpoints.ts"
 import type { Listeners, Listening } from "../Listeners.ts"
@@ -45,7 +45,9 @@ export interface Acceptance {
 /** An event to remember; it is stored only if it has deliveries, or a paused webhook misses it. */
 export interface NewEvent extends Accepted {
   readonly id: string
-  readonly deliveries: ReadonlyArray<{ readonly id: string; readonly webhookId: WebhookId; readonly claimed: boolean }>
+  readonly deliveries: ReadonlyArray<
+    { readonly id: DeliveryId; readonly webhookId: WebhookId; readonly claimed: boolean }
+  >
   /** The paused webhooks that subscribe to it (MissedEvents.ts). */
   readonly missedBy?: ReadonlyArray<WebhookId>
 }
@@ -269,7 +271,10 @@ const acceptOf = Effect.fnUntraced(function* (
 
   const { batch } = yield* Ids
   const eventIds = yield* batch(subscribed.length)
-  const deliveryIds = yield* batch(subscribed.reduce((sum, { by }) => sum + by.length, 0))
+  // Branded together: a decode for each would cost each event.
+  const deliveryIds = (yield* batch(subscribed.reduce((sum, { by }) => sum + by.length, 0))) as ReadonlyArray<
+    DeliveryId
+  >
   let used = 0
   const made = subscribed.map(({ by, event, missedBy }, i): NewEvent => ({
     ...event,

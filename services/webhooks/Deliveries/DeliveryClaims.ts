@@ -6,7 +6,7 @@ import type { PgClient } from "@effect/sql-pg"
 import { Clock, Effect } from "effect"
 import type { SqlError } from "effect/sql"
 import type { Statement } from "effect/sql"
-import type { AccountId, WebhookId } from "../../../schemas/BrandedIds.ts"
+import type { AccountId, DeliveryId, WebhookId } from "../../../schemas/BrandedIds.ts"
 import type { Endpoints } from "../Endpoints.ts"
 import type { Reservation } from "../Sender/Backlog.ts"
 import type { Result, Task } from "../Sender/Task.ts"
@@ -23,7 +23,7 @@ export const scanEveryMillis = 1_000
 export interface Announcement {
   readonly webhookId: WebhookId
   readonly accountId: AccountId
-  readonly deliveryIds: ReadonlyArray<string>
+  readonly deliveryIds: ReadonlyArray<DeliveryId>
 }
 
 /**
@@ -50,7 +50,7 @@ export const inTurns = (due: ReadonlyArray<Announcement>, size: number): Readonl
 }
 
 interface Claimed {
-  readonly delivery_id: string
+  readonly delivery_id: DeliveryId
   readonly webhook_id: WebhookId
   readonly account_id: AccountId
   readonly event: string
@@ -130,7 +130,7 @@ const claimRows = Effect.fnUntraced(function* (
 })
 
 /** Claims those of these deliveries that are due, not claimed, and of an active webhook. */
-export const claim = (claimer: Claimer, deliveryIds: ReadonlyArray<string>) =>
+export const claim = (claimer: Claimer, deliveryIds: ReadonlyArray<DeliveryId>) =>
   deliveryIds.length === 0 ? Effect.succeed<ReadonlyArray<Task>>([]) : claimRows(claimer, (now) =>
     // By key, row by row, whatever the planner expects: a plan of `= any(ids)` from a time with a small queue filtered
     // the whole queue by every id, which took seconds per claim.
@@ -164,7 +164,7 @@ type Renewed = Pick<Task, "deliveryId" | "claim">
  * locked row is being settled or claimed again at this moment, and is left out.
  */
 export const renew = (sql: PgClient.PgClient, claims: ReadonlyArray<Renewed>, leaseUntil: Date) =>
-  sql<{ id: string }>`
+  sql<{ id: DeliveryId }>`
     with locked as materialized (
       select q.delivery_id from unnest(${arrayOf(claims.map((c) => c.deliveryId))}::uuid[],
         ${arrayOf(claims.map((c) => c.claim))}::bigint[]) wanted(id, claim)
@@ -204,7 +204,7 @@ export const announceDue = Effect.fnUntraced(function* (
   const rows = yield* Effect.gen(function* () {
     const queues = yield* lockDueQueues(sql, now, options.queues)
     if (queues.length === 0) return []
-    return yield* sql<{ webhook_id: WebhookId; account_id: AccountId; ids: ReadonlyArray<string> | null }>`
+    return yield* sql<{ webhook_id: WebhookId; account_id: AccountId; ids: ReadonlyArray<DeliveryId> | null }>`
       with found as materialized (
         select l.webhook_id,
           array(
@@ -230,7 +230,7 @@ export const announceDue = Effect.fnUntraced(function* (
 })
 
 interface Expired {
-  readonly delivery_id: string
+  readonly delivery_id: DeliveryId
   readonly webhook_id: WebhookId
   readonly cycle: number
   readonly attempt: number

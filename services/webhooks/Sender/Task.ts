@@ -1,9 +1,9 @@
-import type { AccountId, WebhookId } from "../../../schemas/BrandedIds.ts"
+import type { AccountId, DeliveryId, WebhookId } from "../../../schemas/BrandedIds.ts"
 import type { Endpoint } from "../Endpoints.ts"
 
 /** A claimed delivery: only the process with this claim may POST it, until `leaseUntil`. */
 export interface Task {
-  readonly deliveryId: string
+  readonly deliveryId: DeliveryId
   readonly webhookId: WebhookId
   readonly accountId: AccountId
   readonly eventType: string

@@ -7,7 +7,7 @@
 import type { PgClient } from "@effect/sql-pg"
 import { Effect } from "effect"
 import type { SqlError } from "effect/sql"
-import type { AccountId, WebhookId } from "../../../schemas/BrandedIds.ts"
+import type { AccountId, DeliveryId, WebhookId } from "../../../schemas/BrandedIds.ts"
 import { attemptsOf } from "../Deliveries/Attempts.ts"
 import { lockClaims, lockQueueStates } from "../Deliveries/RowLocks.ts"
 import { dayOf } from "../Deliveries/UuidDay.ts"
@@ -17,7 +17,7 @@ import type { Decision, Next } from "./SettlementDecision.ts"
 
 /** A settled delivery. */
 export interface SettledRow {
-  readonly delivery_id: string
+  readonly delivery_id: DeliveryId
   readonly webhook_id: WebhookId
   readonly account_id: AccountId
   readonly next: Exclude<Next, "delivered">

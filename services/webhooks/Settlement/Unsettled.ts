@@ -2,6 +2,7 @@
  * The unsettled results, in memory only, each with the lease of its claim. Results whose lease ends first are settled
  * first. Pure bookkeeping, no clock and no I/O; times are in milliseconds.
  */
+import type { DeliveryId } from "../../../schemas/BrandedIds.ts"
 import type { Result } from "../Sender/Task.ts"
 
 interface Entry {
@@ -63,7 +64,7 @@ export class Unsettled {
   }
 
   /** Notes that the leases of these deliveries last until `leaseUntil`. */
-  renewed(deliveryIds: ReadonlySet<string>, leaseUntil: number): void {
+  renewed(deliveryIds: ReadonlySet<DeliveryId>, leaseUntil: number): void {
     for (const entry of this.all()) {
       if (deliveryIds.has(entry.result.task.deliveryId)) entry.leaseUntil = leaseUntil
     }

@@ -2,7 +2,7 @@
 import { Effect } from "effect"
 import { HttpServerResponse } from "effect/http"
 import { HttpApi, HttpApiBuilder } from "effect/http-api"
-import type { WebhookId } from "../../../schemas/BrandedIds.ts"
+import type { DeliveryId, WebhookId } from "../../../schemas/BrandedIds.ts"
 import { Credential, Principal } from "../../../schemas/api/CredentialsApi.ts"
 import {
   ChangedDelivery,
@@ -91,7 +91,7 @@ export const webhooks = HttpApiBuilder.group(
     yield* fastList(records)
 
     /** Answers a command on a waiting delivery under its idempotency key. */
-    const changed = Effect.fnUntraced(function* (what: "retryNow" | "cancel", status: number, deliveryId: string) {
+    const changed = Effect.fnUntraced(function* (what: "retryNow" | "cancel", status: number, deliveryId: DeliveryId) {
       const { accountId } = yield* Principal
       return yield* keyedAfter(yield* answering(ChangedDelivery, status), waiting[what](accountId, deliveryId))
     })
@@ -144,7 +144,7 @@ export const webhooks = HttpApiBuilder.group(
       }),
       replayDelivery: Effect.fnUntraced(function* ({ params }) {
         const { accountId } = yield* Principal
-        const done = { id: params.delivery_id.toLowerCase(), status: "pending" as const }
+        const done = { id: lowerCased(params.delivery_id), status: "pending" as const }
         const asking = Effect.map(replays.one(accountId, params.delivery_id), Effect.as(done))
         return yield* keyedAfter(yield* answering(ChangedDelivery, 202), asking)
       }),

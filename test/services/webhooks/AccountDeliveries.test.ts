@@ -1,7 +1,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Schema } from "effect"
 import { randomUUID } from "node:crypto"
-import { type AccountId, WebhookId } from "../../../schemas/BrandedIds.ts"
+import { type AccountId, type DeliveryId, WebhookId } from "../../../schemas/BrandedIds.ts"
 import { DeliveryList, type DeliveryRecord, DeliveryStatus } from "../../../schemas/mail/Delivery.ts"
 import { eventTypes } from "../../../schemas/mail/MailEvent.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
@@ -54,7 +54,7 @@ const walk = Effect.fnUntraced(function* (accountId: AccountId, filter: Partial<
 /** What the tables say, newest first. */
 const rowsOf = Effect.fnUntraced(function* (accountId: AccountId) {
   const { sql } = yield* Database
-  return yield* sql<{ id: string; webhook_id: WebhookId; status: string; event_type: string; created_at: Date }>`
+  return yield* sql<{ id: DeliveryId; webhook_id: WebhookId; status: string; event_type: string; created_at: Date }>`
     select x.* from (
       select id::text as id, webhook_id, status, event_type, created_at from deliveries
       where account_id = ${accountId}::uuid

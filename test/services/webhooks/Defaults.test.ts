@@ -5,7 +5,7 @@ import { assert, layer } from "@effect/vitest"
 import { ConfigProvider, Deferred, Effect, Layer, Schema } from "effect"
 import { TestClock } from "effect/testing"
 import type { ServerResponse } from "node:http"
-import type { AccountId } from "../../../schemas/BrandedIds.ts"
+import type { AccountId, DeliveryId } from "../../../schemas/BrandedIds.ts"
 import { FullDeliveryRecord } from "../../../schemas/mail/Delivery.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { Deliveries } from "../../../services/webhooks/Deliveries.ts"
@@ -41,7 +41,7 @@ const defaults = (clock?: Layer.Layer<never>) =>
   }))
 
 const hookOn = (server: { readonly port: number }) => webhook({ url: `http://127.0.0.1:${server.port}/` })
-const recordOf = Effect.fnUntraced(function* (accountId: AccountId, id: string) {
+const recordOf = Effect.fnUntraced(function* (accountId: AccountId, id: DeliveryId) {
   return decode(yield* (yield* DeliveryRecords).get(accountId, id))
 })
 const dueIds = Effect.map(

@@ -1,7 +1,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Schema } from "effect"
 import { TestClock } from "effect/testing"
-import { type AccountId, WebhookId } from "../../../schemas/BrandedIds.ts"
+import { type AccountId, DeliveryId, WebhookId } from "../../../schemas/BrandedIds.ts"
 import { DeliveryPage, DeliveryStatus, FullDeliveryRecord } from "../../../schemas/mail/Delivery.ts"
 import { DeliveryNotFound, WebhookNotFound } from "../../../schemas/problems/WebhookProblems.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
@@ -53,7 +53,7 @@ const history = Effect.gen(function* () {
   yield* settle(tasks.slice(0, 10).map((task) => resultOf(task, at)))
   yield* settle(tasks.slice(10, 16).map((task) => failed(task, at)))
   yield* settle(tasks.slice(16, 20).map((task) => resultOf(task, at, dead)))
-  const rows = yield* sql<{ id: string; status: string }>`
+  const rows = yield* sql<{ id: DeliveryId; status: string }>`
     select id, status from deliveries where webhook_id = ${hook.id}::uuid order by id desc`
   return { hook, rows }
 })
@@ -87,7 +87,7 @@ layer(Layer.fresh(fixture({ schedule: { ...specified, jitter: 0 } })))("Delivery
         // Dead letters stay readable when the partition of their day is dropped.
         yield* settle(tasks.slice(0, 1).map((task) => resultOf(task, noon - days * dayMillis, dead)))
       }
-      const ids = (yield* sql<{ id: string }>`
+      const ids = (yield* sql<{ id: DeliveryId }>`
         select id from deliveries where webhook_id = ${hook.id}::uuid order by id desc`).map(({ id }) => id)
       assert.lengthOf(ids, 14)
       for (const _ of ["read", "cached"]) {
@@ -236,7 +236,7 @@ layer(Layer.fresh(fixture({ schedule: { ...specified, jitter: 0 } })))("Delivery
         assert.instanceOf(yield* Effect.flip(get(hook.accountId, id, own.id)), DeliveryNotFound)
       }
       for (const id of ["x", crypto.randomUUID()]) {
-        assert.instanceOf(yield* Effect.flip(get(hook.accountId, id)), DeliveryNotFound)
+        assert.instanceOf(yield* Effect.flip(get(hook.accountId, DeliveryId.make(id))), DeliveryNotFound)
       }
     }))
 

@@ -6,7 +6,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { TestClock } from "effect/testing"
-import type { AccountId, WebhookId } from "../../../schemas/BrandedIds.ts"
+import type { AccountId, DeliveryId, WebhookId } from "../../../schemas/BrandedIds.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { DeliveryRecords } from "../../../services/webhooks/DeliveryRecords.ts"
 import { Partitions } from "../../../services/webhooks/Partitions.ts"
@@ -63,7 +63,7 @@ const steps = Math.max(...kinds.map((kind) => kind.length))
 const schedule = { delays: Array.from({ length: 8 }, () => 60_000), jitter: 0.1 }
 
 interface One {
-  readonly id: string
+  readonly id: DeliveryId
   readonly kind: ReadonlyArray<Step>
   task: Task | undefined
 }

@@ -2,7 +2,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { TestClock } from "effect/testing"
-import type { AccountId, WebhookId } from "../../../schemas/BrandedIds.ts"
+import type { AccountId, DeliveryId, WebhookId } from "../../../schemas/BrandedIds.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { Jobs } from "../../../services/platform/messaging/Jobs.ts"
 import { missedEvents } from "../../../services/webhooks/MissedEvents.ts"
@@ -42,13 +42,13 @@ const missed = { since: 0, until: null, status: "missed" } as const
 
 const bodies = Effect.fnUntraced(function* (hook: Hook) {
   const { sql } = yield* Database
-  const rows = yield* sql<{ id: string; source_id: string; status: string; created_at: Date }>`
+  const rows = yield* sql<{ id: DeliveryId; source_id: string; status: string; created_at: Date }>`
     select d.id, e.source_id, d.status, d.created_at from deliveries d join events e on e.id = d.event_id
     where d.webhook_id = ${hook.id}::uuid order by d.id`
   return rows
 })
 
-const claimed = Effect.fnUntraced(function* (ids: ReadonlyArray<string>) {
+const claimed = Effect.fnUntraced(function* (ids: ReadonlyArray<DeliveryId>) {
   const { sql } = yield* Database
   return yield* claim({ sql, endpoints: yield* Endpoints, lease, giveBack: () => {} }, ids)
 })

@@ -1,7 +1,7 @@
 /** Daily partitions: created ahead, dropped as a whole, and the rows that must outlive them. */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Schema } from "effect"
-import type { AccountId, WebhookId } from "../../../schemas/BrandedIds.ts"
+import type { AccountId, DeliveryId, WebhookId } from "../../../schemas/BrandedIds.ts"
 import { DeliveryPage, FullDeliveryRecord } from "../../../schemas/mail/Delivery.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { DeliveryRecords } from "../../../services/webhooks/DeliveryRecords.ts"
@@ -39,7 +39,7 @@ const page = Effect.fnUntraced(function* (hook: { id: WebhookId; accountId: Acco
   const text = yield* (yield* DeliveryRecords).page(session(hook.accountId), hook.id, { page: 0, limit: 100, status })
   return Schema.decodeUnknownSync(Schema.fromJsonString(DeliveryPage))(text)
 })
-const get = Effect.fnUntraced(function* (accountId: AccountId, id: string) {
+const get = Effect.fnUntraced(function* (accountId: AccountId, id: DeliveryId) {
   const text = yield* (yield* DeliveryRecords).get(accountId, id)
   return Schema.decodeUnknownSync(Schema.fromJsonString(FullDeliveryRecord))(text)
 })

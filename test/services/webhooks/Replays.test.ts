@@ -1,7 +1,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Schema } from "effect"
 import { TestClock } from "effect/testing"
-import { type AccountId, WebhookId } from "../../../schemas/BrandedIds.ts"
+import { type AccountId, DeliveryId, WebhookId } from "../../../schemas/BrandedIds.ts"
 import { eventTypes, metadataFields, WebhookBody } from "../../../schemas/mail/MailEvent.ts"
 import { FullDeliveryRecord } from "../../../schemas/mail/Delivery.ts"
 import { RateLimited } from "../../../schemas/problems/HttpProblems.ts"
@@ -31,7 +31,7 @@ import {
 } from "./WebhookFixture.ts"
 
 const full = Schema.decodeUnknownSync(Schema.fromJsonString(FullDeliveryRecord))
-const recordOf = Effect.fnUntraced(function* (accountId: AccountId, id: string) {
+const recordOf = Effect.fnUntraced(function* (accountId: AccountId, id: DeliveryId) {
   return full(yield* (yield* DeliveryRecords).get(accountId, id))
 })
 
@@ -103,7 +103,7 @@ layer(Layer.fresh(fixture()))("Replays", (it) => {
       assert.instanceOf(yield* Effect.flip(one(hook.accountId, id)), DeliveryUnderWay)
       const { ids: [theirs] } = yield* ended("dead_letter")
       for (const wrong of [theirs!, crypto.randomUUID(), "x"]) {
-        assert.instanceOf(yield* Effect.flip(one(hook.accountId, wrong)), DeliveryNotFound)
+        assert.instanceOf(yield* Effect.flip(one(hook.accountId, DeliveryId.make(wrong))), DeliveryNotFound)
       }
       yield* (yield* Webhooks).remove(hook.accountId, hook.id)
       assert.instanceOf(yield* Effect.flip(one(hook.accountId, id)), DeliveryUnderWay)
@@ -193,7 +193,7 @@ layer(Layer.fresh(fixture()))("Replays", (it) => {
       const hook = yield* webhook({ events: ["email.failed"] })
       assert.deepStrictEqual(yield* test(hook.accountId, hook.id), { queued: true, url: hook.url })
       const { sql } = yield* Database
-      const [row] = yield* sql<{ id: string }>`select id from deliveries where webhook_id = ${hook.id}::uuid`
+      const [row] = yield* sql<{ id: DeliveryId }>`select id from deliveries where webhook_id = ${hook.id}::uuid`
       const record = yield* recordOf(hook.accountId, row!.id)
       assert.deepStrictEqual([record.status, record.event_type], ["pending", "email.delivered"])
       assert.isTrue(Schema.is(WebhookBody)(record.payload))
@@ -202,7 +202,7 @@ layer(Layer.fresh(fixture()))("Replays", (it) => {
       for (const event of eventTypes) {
         const other = yield* webhook({ events: ["email.failed"] })
         yield* test(other.accountId, other.id, event)
-        const [sent] = yield* sql<{ id: string }>`select id from deliveries where webhook_id = ${other.id}::uuid`
+        const [sent] = yield* sql<{ id: DeliveryId }>`select id from deliveries where webhook_id = ${other.id}::uuid`
         const { event_type, payload } = yield* recordOf(other.accountId, sent!.id)
         assert.deepStrictEqual([event_type, payload.event], [event, event])
         assert.isTrue(Schema.is(WebhookBody)(payload))
@@ -223,7 +223,10 @@ layer(Layer.fresh(fixture()))("Replays", (it) => {
           yield* Effect.flip(test(hook.accountId, WebhookId.make(crypto.randomUUID()))),
           WebhookNotFound,
         )
-        assert.instanceOf(yield* Effect.flip(one(hook.accountId, crypto.randomUUID())), DeliveryNotFound)
+        assert.instanceOf(
+          yield* Effect.flip(one(hook.accountId, DeliveryId.make(crypto.randomUUID()))),
+          DeliveryNotFound,
+        )
       }
       const span = { since: 0, until: null, status: "delivered" } as const
       for (let i = 0; i < 10; i++) {

@@ -1,7 +1,7 @@
 /** Retrying at once and cancelling, against claims, settlements, replays and each other. */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Exit, Layer, Schema } from "effect"
-import type { AccountId } from "../../../schemas/BrandedIds.ts"
+import { type AccountId, DeliveryId } from "../../../schemas/BrandedIds.ts"
 import { FullDeliveryRecord } from "../../../schemas/mail/Delivery.ts"
 import { RateLimited } from "../../../schemas/problems/HttpProblems.ts"
 import { DeliveryNotFound, DeliveryNotWaiting } from "../../../schemas/problems/WebhookProblems.ts"
@@ -28,11 +28,11 @@ import {
 } from "./WebhookFixture.ts"
 
 const full = Schema.decodeUnknownSync(Schema.fromJsonString(FullDeliveryRecord))
-const recordOf = Effect.fnUntraced(function* (accountId: AccountId, id: string) {
+const recordOf = Effect.fnUntraced(function* (accountId: AccountId, id: DeliveryId) {
   return full(yield* (yield* DeliveryRecords).get(accountId, id))
 })
 
-const asked = Effect.fnUntraced(function* (what: "retryNow" | "cancel", accountId: AccountId, id: string) {
+const asked = Effect.fnUntraced(function* (what: "retryNow" | "cancel", accountId: AccountId, id: DeliveryId) {
   const service = yield* WaitingDeliveries
   return yield* run(yield* service[what](accountId, id))
 })
@@ -55,7 +55,10 @@ layer(Layer.fresh(fixture()))("deliveries that wait", (it) => {
     Effect.gen(function* () {
       const { accountId, id } = yield* retrying
       assert.deepStrictEqual(yield* claimAll([id]), [])
-      assert.deepStrictEqual(yield* asked("retryNow", accountId, id.toUpperCase()), { id, status: "retrying" })
+      assert.deepStrictEqual(yield* asked("retryNow", accountId, DeliveryId.make(id.toUpperCase())), {
+        id,
+        status: "retrying",
+      })
       yield* laws
       const at = yield* now
       assert.strictEqual((yield* recordOf(accountId, id)).next_retry_at, new Date(at).toISOString())
@@ -75,7 +78,7 @@ layer(Layer.fresh(fixture()))("deliveries that wait", (it) => {
       const { accountId } = yield* webhook()
       yield* take([event(accountId)], 0)
       const { sql } = yield* Database
-      const [row] = yield* sql<{ id: string }>`
+      const [row] = yield* sql<{ id: DeliveryId }>`
         select id::text as id from deliveries where account_id = ${accountId}::uuid`
       assert.deepStrictEqual(yield* asked("retryNow", accountId, row!.id), { id: row!.id, status: "pending" })
       assert.isNull((yield* recordOf(accountId, row!.id)).next_retry_at)
@@ -162,7 +165,7 @@ layer(Layer.fresh(fixture()))("deliveries that wait", (it) => {
       const stranger = yield* webhook()
       for (const what of ["cancel", "retryNow"] as const) {
         for (const wrong of [crypto.randomUUID(), "x"]) {
-          assert.instanceOf(yield* Effect.flip(asked(what, accountId, wrong)), DeliveryNotFound)
+          assert.instanceOf(yield* Effect.flip(asked(what, accountId, DeliveryId.make(wrong))), DeliveryNotFound)
         }
         assert.instanceOf(yield* Effect.flip(asked(what, stranger.accountId, id)), DeliveryNotFound)
       }

@@ -3,7 +3,7 @@ import { assert } from "@effect/vitest"
 import { Clock, Context, Effect, Layer, Redacted } from "effect"
 import { TestClock } from "effect/testing"
 import { setTimeout } from "node:timers/promises"
-import type { AccountId, WebhookId } from "../../../schemas/BrandedIds.ts"
+import type { AccountId, DeliveryId, WebhookId } from "../../../schemas/BrandedIds.ts"
 import type { EventType } from "../../../schemas/mail/MailEvent.ts"
 import type { BasicAuth, CustomHeader } from "../../../schemas/mail/WebhookHeaders.ts"
 import { Cookies } from "../../../services/authentication/Cookies.ts"
@@ -254,7 +254,7 @@ export const miscounted = Effect.gen(function* () {
 })
 
 /** Claims those of these deliveries that are due, as a dispatcher with room for all of them. */
-export const claimAll = Effect.fnUntraced(function* (deliveryIds: ReadonlyArray<string>) {
+export const claimAll = Effect.fnUntraced(function* (deliveryIds: ReadonlyArray<DeliveryId>) {
   const { sql } = yield* Database
   return yield* claim({ sql, endpoints: yield* Endpoints, lease, giveBack: () => {} }, deliveryIds)
 })

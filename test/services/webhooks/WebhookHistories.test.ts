@@ -7,6 +7,7 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { TestClock } from "effect/testing"
 import fc from "fast-check"
+import { DeliveryId } from "../../../schemas/BrandedIds.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { Jobs } from "../../../services/platform/messaging/Jobs.ts"
 import { CountCompaction } from "../../../services/webhooks/CountCompaction.ts"
@@ -105,7 +106,9 @@ const run = Effect.fnUntraced(function* (state: State, one: Step) {
         and webhook_id = ${id}::uuid`
     case "replay": {
       const ended = yield* ids("id from deliveries", `webhook_id = '${id}' and status <> 'cancelled'`)
-      return void (yield* (yield* Replays).again(id, ended.slice(0, one.n)).pipe(sql.withTransaction))
+      return void (yield* (yield* Replays).again(id, ended.slice(0, one.n).map((id) => DeliveryId.make(id))).pipe(
+        sql.withTransaction,
+      ))
     }
     case "pause":
     case "resume":

@@ -2,7 +2,7 @@
 import type { PgClient } from "@effect/sql-pg"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
-import type { WebhookId } from "../../../../schemas/BrandedIds.ts"
+import { DeliveryId, type WebhookId } from "../../../../schemas/BrandedIds.ts"
 import { Database } from "../../../../services/platform/database/Database.ts"
 import { Ids } from "../../../../services/platform/Ids.ts"
 import { insertEvents } from "../../../../services/webhooks/Deliveries/CreateDeliveries.ts"
@@ -49,7 +49,7 @@ layer(Layer.fresh(fixture()))("Accepting a batch", (it) => {
           ...event(accountId),
           id,
           missedBy,
-          deliveries: [{ id: deliveryIds[i]!, webhookId, claimed: true }],
+          deliveries: [{ id: DeliveryId.make(deliveryIds[i]!), webhookId, claimed: true }],
         }))
         const at = new Date(yield* now)
         yield* insertEvents(explained.sql, events, { now: at, leaseUntil: at })

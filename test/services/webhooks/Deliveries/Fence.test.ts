@@ -2,7 +2,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Result } from "effect"
 import { TestClock } from "effect/testing"
-import { AccountId } from "../../../../schemas/BrandedIds.ts"
+import { AccountId, type DeliveryId } from "../../../../schemas/BrandedIds.ts"
 import { Database } from "../../../../services/platform/database/Database.ts"
 import { millisOf } from "../../../../services/platform/Ids.ts"
 import { releasedOf } from "../../../../services/webhooks/Sender/Task.ts"
@@ -23,7 +23,7 @@ import {
   webhook,
 } from "../WebhookFixture.ts"
 
-const rowsOf = (deliveryId: string) =>
+const rowsOf = (deliveryId: DeliveryId) =>
   Effect.gen(function* () {
     const { sql } = yield* Database
     const one = (table: string, key: string) =>
@@ -77,7 +77,7 @@ layer(Layer.fresh(fixture()))("Deliveries' fence", (it) => {
       const hook = yield* webhook()
       const { sql } = yield* Database
       yield* take(Array.from({ length: 60 }, () => event(hook.accountId)), 0)
-      const rows = yield* sql<{ id: string }>`select id from deliveries where webhook_id = ${hook.id}::uuid`
+      const rows = yield* sql<{ id: DeliveryId }>`select id from deliveries where webhook_id = ${hook.id}::uuid`
       const ids = rows.map(({ id }) => id)
       const got = yield* Effect.all(Array.from({ length: 6 }, () => claimAll(ids)), { concurrency: "unbounded" })
       const handed = got.flat().map(({ deliveryId }) => deliveryId)
@@ -118,7 +118,7 @@ layer(Layer.fresh(fixture()))("Deliveries' fence", (it) => {
         const hook = yield* webhook()
         yield* take([event(hook.accountId)], 0)
         const { sql } = yield* Database
-        const [row] = yield* sql<{ id: string }>`select id from deliveries where webhook_id = ${hook.id}::uuid`
+        const [row] = yield* sql<{ id: DeliveryId }>`select id from deliveries where webhook_id = ${hook.id}::uuid`
         yield* end === "pause" ? update(hook.accountId, hook.id, { isActive: false }) : remove(hook.accountId, hook.id)
         assert.lengthOf(yield* claimAll([row!.id]), 0, end)
       }

@@ -1,11 +1,11 @@
 import { assert, describe, it } from "@effect/vitest"
-import { WebhookId } from "../../../../schemas/BrandedIds.ts"
+import { DeliveryId, WebhookId } from "../../../../schemas/BrandedIds.ts"
 import { AttemptReports } from "../../../../services/webhooks/Settlement/AttemptReports.ts"
 import { resultOf } from "../WebhookFixture.ts"
 
 const result = (hook: string, n: number) =>
   resultOf({
-    deliveryId: `d${n}`,
+    deliveryId: DeliveryId.make(`d${n}`),
     webhookId: WebhookId.make(hook),
     cycle: 1,
     attempt: 2,

@@ -1,12 +1,19 @@
 import { assert, describe, it } from "@effect/vitest"
 import fc from "fast-check"
-import { WebhookId } from "../../../../schemas/BrandedIds.ts"
+import { DeliveryId, WebhookId } from "../../../../schemas/BrandedIds.ts"
 import { decide } from "../../../../services/webhooks/Settlement/SettlementDecision.ts"
 import { specified } from "../../../../services/webhooks/RetrySchedule.ts"
 import type { Result } from "../../../../services/webhooks/Sender/Task.ts"
 
 const result = (fields: Partial<Result>, attempt = 1): Result => ({
-  task: { deliveryId: "d", webhookId: WebhookId.make("w"), cycle: 1, attempt, claim: 1n, leaseUntil: 1_030_000 },
+  task: {
+    deliveryId: DeliveryId.make("d"),
+    webhookId: WebhookId.make("w"),
+    cycle: 1,
+    attempt,
+    claim: 1n,
+    leaseUntil: 1_030_000,
+  },
   ending: "answered",
   startedAt: 1_000_000,
   durationMs: 9_000,

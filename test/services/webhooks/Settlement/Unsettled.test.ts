@@ -2,7 +2,7 @@
 import { assert, describe, it, layer } from "@effect/vitest"
 import { Effect, Layer, Metric } from "effect"
 import { TestClock } from "effect/testing"
-import { WebhookId } from "../../../../schemas/BrandedIds.ts"
+import { DeliveryId, WebhookId } from "../../../../schemas/BrandedIds.ts"
 import { Database } from "../../../../services/platform/database/Database.ts"
 import { Deliveries } from "../../../../services/webhooks/Deliveries.ts"
 import { expired } from "../../../../services/webhooks/Deliveries/DeliveryClaims.ts"
@@ -13,7 +13,14 @@ import { noon } from "../../../support/Fixtures.ts"
 import { comes, count, event, fixture, lease, miscounted, resultOf, settling, webhook } from "../WebhookFixture.ts"
 
 const resultUntil = (n: number, leaseUntil: number) =>
-  resultOf({ deliveryId: `d${n}`, webhookId: WebhookId.make("w"), cycle: 1, attempt: 1, claim: 1n, leaseUntil }, 1_000)
+  resultOf({
+    deliveryId: DeliveryId.make(`d${n}`),
+    webhookId: WebhookId.make("w"),
+    cycle: 1,
+    attempt: 1,
+    claim: 1n,
+    leaseUntil,
+  }, 1_000)
 const idsOf = (results: ReturnType<Unsettled["take"]>) => results.map(({ task }) => task.deliveryId)
 
 describe("Unsettled", () => {
@@ -23,7 +30,7 @@ describe("Unsettled", () => {
     assert.deepStrictEqual(idsOf(unsettled.take(2)), ["d3", "d1"])
     assert.deepStrictEqual([unsettled.size, unsettled.waits, unsettled.oldest(), unsettled.firstEnd()], [5, 3, 100, 10])
     unsettled.putBack()
-    unsettled.renewed(new Set(["d3", "d1"]), 60)
+    unsettled.renewed(new Set([DeliveryId.make("d3"), DeliveryId.make("d1")]), 60)
     assert.deepStrictEqual(idsOf(unsettled.take(2)), ["d4", "d2"])
     unsettled.ended()
     assert.deepStrictEqual(unsettled.endingBefore(60).map(({ deliveryId }) => deliveryId), ["d0"])

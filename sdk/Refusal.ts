@@ -34,6 +34,11 @@ export type RefusalStep =
   | "state"
   | "stream"
   | "verification"
+  | "note"
+  | "origin"
+  | "witnesses"
+  | "inclusion"
+  | "consistency"
 
 const codes: Readonly<Partial<Record<RefusalStep, RefusalCode>>> = {
   kid: "invalid_key",

@@ -17,6 +17,7 @@ const floors: ReadonlyArray<ReadonlyArray<string>> = [
   ["access", "accounts", "console", "links", "transfers", "webhooks"],
   ["event-streams", "notifications", "people"],
   ["authentication", "directory", "lifecycle", "requests"],
+  ["transparency"],
   ["platform"],
 ]
 

@@ -107,6 +107,7 @@ import { LifecycleMaintenance } from "./workers/LifecycleMaintenance.ts"
 import { NotificationIntakeWorker } from "./workers/NotificationWorker.ts"
 import { ProviderWorker } from "./workers/ProviderWorker.ts"
 import { Relay } from "./workers/Relay.ts"
+import { NoticeMailer } from "./workers/NoticeMailer.ts"
 import { RequestTimers } from "./workers/RequestTimers.ts"
 import { TransferTimers as TimersWorker } from "./workers/TransferTimers.ts"
 import { Maintenance } from "./workers/Maintenance.ts"
@@ -364,7 +365,10 @@ export const app = (config: AppConfig, places: BackingServices) => {
     has("actors") && !has("api") && config.cluster === "on" ? actors(config, places) : Layer.empty,
     has("relay") ? Relay.layer : Layer.empty,
     has("timers")
-      ? Layer.mergeAll(Maintenance.layer, LifecycleMaintenance.layer, ProviderWorker.layer, RequestTimers.layer)
+      ? Layer.mergeAll(
+        ...[Maintenance.layer, LifecycleMaintenance.layer, ProviderWorker.layer, RequestTimers.layer],
+        NoticeMailer.layer,
+      )
       : Layer.empty,
     has("timers") && config.transfersEnabled ? TimersWorker.layer : Layer.empty,
     has("intake") ? intake(config) : Layer.empty,

@@ -66,6 +66,7 @@ import rateLimit from "../migrations/0083_rate_limit.ts"
 import failingWebhooks from "../migrations/0084_failing_webhooks.ts"
 import attemptAnswers from "../migrations/0085_attempt_answers.ts"
 import missedEvents from "../migrations/0086_missed_events.ts"
+import personNotices from "../migrations/0100_person_notices.ts"
 import { lock } from "../services/platform/database/AdvisoryLocks.ts"
 import { Database } from "../services/platform/database/Database.ts"
 import { isAway } from "../services/platform/database/Database/Awaited.ts"
@@ -138,6 +139,7 @@ export const migrations: ReadonlyArray<Migration> = [
   [84, "failing_webhooks", failingWebhooks],
   [85, "attempt_answers", attemptAnswers],
   [86, "missed_events", missedEvents],
+  [100, "person_notices", Effect.succeed(personNotices)],
 ]
 
 /** The number of the newest migration. */
@@ -240,6 +242,8 @@ export const tables: ReadonlyArray<string> = [
   "requests",
   "policy_reviews",
   "policy_approvals",
+  "person_notices",
+  "notice_settings",
   "installation",
 ]
 

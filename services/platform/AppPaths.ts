@@ -11,6 +11,7 @@ export const appPaths = {
   stopTransfer: "/transfers/stop/:token",
   enrollment: "/enrollments/:token",
   linkRequest: "/link-requests/:link_request_id",
+  requests: "/requests",
 } as const
 
 export type AppPathName = keyof typeof appPaths

@@ -82,6 +82,12 @@ export type PushFault =
   /** The deliveries so far are settled. */
   | "push.settled"
 
+/** Points of a mail of notices to a person. */
+export type NoticeFault =
+  /** The mail is added and its notices are marked as told; nothing is committed. */
+  | "notices.written"
+  | "notices.committed"
+
 /** Points of a command under an idempotency key. */
 export type DecisionFault =
   /** The receipt is begun, or there is none; nothing is decided. */
@@ -105,6 +111,7 @@ export type FaultPoint =
   | TransferFault
   | ChannelFault
   | PushFault
+  | NoticeFault
   | DecisionFault
   | MaintenanceFault
 

@@ -89,7 +89,7 @@ export class Rollouts extends Context.Service<Rollouts, {
         let jobId: ProviderJobId | null = null
         if (action === "fail") {
           // A launch that was approved before the failure must not take effect at the release.
-          yield* close(projectId, "launches")
+          yield* close(projectId, "launches", null)
           // Jobs of a project run in order: a client that is being made now exists when this job runs.
           const open = yield* sql`
             select from provider_jobs where project_id = ${projectId} and state <> 'effective' and not held limit 1`

@@ -10,6 +10,7 @@ import { fence, newRow, one } from "../platform/database/FencedCommand.ts"
 import type { Fence, UnitOfWork } from "../platform/database/UnitOfWork.ts"
 import type { IssuedToken } from "../platform/security/OneTimeTokens.ts"
 import type { Timer } from "../platform/database/Timers.ts"
+import { addNotices, type RequestOutcome } from "./PersonNotices.ts"
 
 export type RequestKind = "organization" | "website" | "access" | "enrollment" | "launch" | "link" | "membership"
 
@@ -78,6 +79,8 @@ export interface RequestChange {
   readonly jobId?: ProviderJobId
   readonly mailId?: string
   readonly token?: IssuedToken
+  /** The person who changes the request: an author is not told of a change of its own. */
+  readonly by?: PersonId
 }
 
 const day = 86_400_000
@@ -177,6 +180,24 @@ const changed = (row: RequestRow, to: RequestChange, now: Date): RequestRow => {
   }
 }
 
+/** What the transition of a request means for its author; null where it decides nothing. */
+const outcomeOf = (row: RequestRow, next: RequestRow): RequestOutcome | null => {
+  if (row.effective_at === null && next.effective_at !== null) return "approved"
+  if (next.state === row.state) return null
+  switch (next.state) {
+    case "submitted":
+    case "proposed":
+    case "pending_review":
+      return null
+    // An invitation that was signed is mailed; a launch that was signed waits for what is missing.
+    case "invited":
+    case "held":
+      return "approved"
+    default:
+      return next.state
+  }
+}
+
 /** The fence that adds a new request: missed where an open request for the same exists. */
 export const newRequest = (sql: PgClient.PgClient) => {
   const added = newRow(sql, "requests", {
@@ -228,8 +249,8 @@ export const requestRows = (sql: PgClient.PgClient) => {
         where r.project_id = ${projectId} and r.state in ('submitted', 'proposed', 'held') order by r.id for update`,
 
     /**
-     * Changes a row as it was loaded or locked: the fence is missed where the row was written since. In a fenced write
-     * a row can be changed only once.
+     * Changes a row as it was loaded or locked, and tells its author what became of it: the fence is missed where the
+     * row was written since. In a fenced write a row can be changed only once.
      */
     change: Effect.fnUntraced(function* (
       row: RequestRow,
@@ -249,20 +270,31 @@ export const requestRows = (sql: PgClient.PgClient) => {
           where r.id = ${row.id}::uuid and ${unwritten} and ${earlier} returning 1`
         ),
       )
+      const outcome = outcomeOf(row, next)
+      if (outcome !== null && to.by !== row.author) {
+        yield* addNotices(sql, { personId: row.author, kind: `request.${outcome}`, subjectId: row.id })
+      }
       return next
-    }),
-
-    /** Ends locked rows; each is a decision of its own. */
-    end: Effect.fnUntraced(function* (
-      ids: ReadonlyArray<RequestId>,
-      state: "declined" | "superseded",
-    ): Effect.fn.Return<void, SqlError.SqlError> {
-      if (ids.length === 0) return
-      const now = new Date(yield* Clock.currentTimeMillis)
-      yield* sql`
-        update requests set state = ${state}, revision = revision + 1, decided_at = ${now}
-        where id = any(${[...ids]}::uuid[])`
     }),
   }
 }
 export type RequestRows = ReturnType<typeof requestRows>
+
+/** Ends locked rows; each is a decision of its own, of which its author is told unless it is the person `by`. */
+export const endRequests = Effect.fnUntraced(function* (
+  sql: PgClient.PgClient,
+  rows: ReadonlyArray<RequestRow>,
+  state: "declined" | "superseded",
+  by: PersonId | null,
+): Effect.fn.Return<void, SqlError.SqlError> {
+  if (rows.length === 0) return
+  const now = new Date(yield* Clock.currentTimeMillis)
+  yield* sql`
+    update requests set state = ${state}, revision = revision + 1, decided_at = ${now}
+    where id = any(${rows.map(({ id }) => id)}::uuid[])`
+  const others = rows.filter(({ author }) => author !== by)
+  yield* addNotices(
+    sql,
+    ...others.map(({ author, id }) => ({ personId: author, kind: `request.${state}` as const, subjectId: id })),
+  )
+})

@@ -4,6 +4,7 @@ import { AccessReviews } from "../../services/access/AccessReviews.ts"
 import { AccessVersions } from "../../services/access/AccessVersions.ts"
 import { ServiceGrants } from "../../services/access/ServiceGrants.ts"
 import { Enrollments } from "../../services/decisions/Enrollments.ts"
+import { NoticeMails } from "../../services/decisions/NoticeMails.ts"
 import { PolicyDecisions } from "../../services/decisions/PolicyDecisions.ts"
 import { OperatorAudit } from "../../services/operations/OperatorAudit.ts"
 import { BusStatus } from "../../services/operations/BusStatus.ts"
@@ -107,6 +108,7 @@ export const identityServices = (config: AppConfig, embeddedIssuer: string) =>
     ReviewedJobs.layer,
     ClientDrift.layer,
     Idempotency.layer,
+    NoticeMails.layer,
   ).pipe(
     Layer.provideMerge(ServiceGrants.layer({
       issuers: config.demo ? [embeddedIssuer] : config.lifecycleIssuers.map(({ issuer }) => issuer),

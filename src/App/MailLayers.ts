@@ -1,5 +1,6 @@
 /** Outgoing mail and Slack messages. */
 import { Effect, Layer } from "effect"
+import { noticeTemplate } from "../../services/decisions/NoticeMails/NoticeTemplate.ts"
 import { requestTemplates } from "../../services/requests/RequestMail.ts"
 import { notificationTemplate } from "../../services/notifications/NotificationMail.ts"
 import { SlackMessages } from "../../services/notifications/SlackMessages.ts"
@@ -17,10 +18,18 @@ import { Mailer } from "../workers/Mailer.ts"
 const mailTemplates = (config: AppConfig, publicUrl: URL) =>
   Layer.effect(
     MailTemplates,
-    Effect.zipWith(
-      transferTemplates(publicUrl),
-      requestTemplates(new URL(config.portalUrl ?? publicUrl)),
-      (ofTransfers, ofRequests) => [notificationTemplate(publicUrl, config.brand), ...ofTransfers, ...ofRequests],
+    Effect.map(
+      Effect.all([
+        transferTemplates(publicUrl),
+        requestTemplates(new URL(config.portalUrl ?? publicUrl)),
+        noticeTemplate(publicUrl),
+      ]),
+      ([ofTransfers, ofRequests, ofNotices]) => [
+        notificationTemplate(publicUrl, config.brand),
+        ...ofTransfers,
+        ...ofRequests,
+        ofNotices,
+      ],
     ),
   )
 

@@ -12,6 +12,7 @@ import { linkNews } from "../../services/links/Links/LinkEventFanout.ts"
 import { PersonEventFanout } from "../../services/people/PersonEventFanout.ts"
 import { PeopleRetention as PeopleRetention } from "../../services/people/PeopleRetention.ts"
 import { SecurityEventFanout } from "../../services/people/SecurityEventFanout.ts"
+import { pruneNotices } from "../../services/requests/PersonNotices.ts"
 import { AuditPartitions } from "../../services/platform/observability/AuditPartitions.ts"
 import { WakeUps } from "../../services/platform/messaging/WakeUps.ts"
 import { Jobs, jobsTopic } from "../../services/platform/messaging/Jobs.ts"
@@ -70,6 +71,7 @@ export const Maintenance = {
     yield* every("people retention", hour, people.prune)
     yield* every("console sessions", hour, pruneConsoleSessions)
     yield* every("embed links", hour, pruneEmbedLinks)
+    yield* every("people's notices", hour, pruneNotices)
     yield* every("account receipts", hour, pruneAccountReceipts)
     yield* every("credential actions", 600_000, actions.expire)
     yield* every("rejects", hour, rejects.prune)

@@ -13,6 +13,7 @@ import { needs, Roles, standingFrom, standingIn } from "../../people/Roles.ts"
 import { Database } from "../../platform/database/Database.ts"
 import { answerTo, fence, load, one, unchanged } from "../../platform/database/FencedCommand.ts"
 import { heldMeanwhile, isHeld } from "../../platform/database/Installation.ts"
+import { addNotices } from "../../requests/PersonNotices.ts"
 import { accessAt, activeAt } from "./LockActiveAccess.ts"
 import { entriesOf, evidence, wholeChain } from "./Evidence.ts"
 import { recording, telling } from "./Records.ts"
@@ -128,6 +129,7 @@ export const approving = Effect.gen(function* () {
       ),
     )
     yield* chain.add(entry, row.id)
+    yield* addNotices(sql, { personId: row.proposed_by, kind: "review.approved", subjectId: row.id })
     const after = {
       ...row,
       state: "approved" as const,

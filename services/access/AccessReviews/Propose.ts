@@ -7,9 +7,10 @@ import { needs, standingFrom, standingIn } from "../../people/Roles.ts"
 import { Database } from "../../platform/database/Database.ts"
 import { answerTo, fence, load, newRow, unchanged } from "../../platform/database/FencedCommand.ts"
 import { Ids } from "../../platform/Ids.ts"
+import { addNotices } from "../../requests/PersonNotices.ts"
 import { accessAt, activeAt } from "./LockActiveAccess.ts"
 import { decisionDigest, evidence } from "./Evidence.ts"
-import { type Holder, lapses, replacedReview } from "./ReviewExpiry.ts"
+import { endOf, type Holder, lapses, replacedReview } from "./ReviewExpiry.ts"
 import { recording, recordingExpiry } from "./Records.ts"
 import { receiptOf, type ReviewRow } from "./Rows.ts"
 
@@ -130,6 +131,8 @@ export const proposing = Effect.gen(function* () {
     )
     if (expired !== null) yield* lapsed(expired)
     yield* chain.add(entry, row.id)
+    const dueAt = new Date(endOf(made))
+    yield* addNotices(sql, { personId, kind: "review.expired", subjectId: row.id, dueAt })
     return receiptOf(made, [entry], yield* recorded("propose", made, personId))
   })
 })

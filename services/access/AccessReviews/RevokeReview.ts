@@ -7,6 +7,7 @@ import { isUuid } from "../../../schemas/Wire.ts"
 import { needs, standingFrom, standingIn } from "../../people/Roles.ts"
 import { Database } from "../../platform/database/Database.ts"
 import { answerTo, fence, load, one, unchanged } from "../../platform/database/FencedCommand.ts"
+import { addNotices } from "../../requests/PersonNotices.ts"
 import { mustBeSeen, type ReviewDecision } from "./ApproveReview.ts"
 import { entriesOf, evidence, wholeChain } from "./Evidence.ts"
 import { nobody, recording, telling } from "./Records.ts"
@@ -50,6 +51,9 @@ export const revoking = Effect.gen(function* () {
       ),
     )
     yield* chain.add(entry, row.id)
+    if (personId !== row.proposed_by) {
+      yield* addNotices(sql, { personId: row.proposed_by, kind: "review.revoked", subjectId: row.id })
+    }
     const after = { ...row, state: "revoked" as const, evidence_digest: entry.digest }
     return receiptOf(after, [...before, entry], yield* recorded("revoke", row, personId))
   })

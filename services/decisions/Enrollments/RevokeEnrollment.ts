@@ -59,7 +59,7 @@ export const revoking = Effect.gen(function* () {
     yield* decide(row, asked, now)
     yield* fence(sql, unchanged(sql, standing, row.standing))
     yield* reviews.close(row)
-    const revoked = yield* change(row, { state: "revoked" })
+    const revoked = yield* change(row, { state: "revoked", by: personId })
     yield* recorded(revoked, "revoked", personId, { reason })
     return viewOf(revoked, reviewIn(row), row.mail_state === null ? null : { state: row.mail_state })
   })

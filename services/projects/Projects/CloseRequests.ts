@@ -1,8 +1,8 @@
 /** Closes the open requests on a project that are not to be decided any more, with their reviews and timers. */
 import { Effect } from "effect"
-import type { ProjectId } from "../../../schemas/BrandedIds.ts"
+import type { PersonId, ProjectId } from "../../../schemas/BrandedIds.ts"
 import { PolicyReviews } from "../../requests/PolicyReviews.ts"
-import { requestRows } from "../../requests/RequestRows.ts"
+import { endRequests, requestRows } from "../../requests/RequestRows.ts"
 import { Database } from "../../platform/database/Database.ts"
 import { Timers } from "../../platform/database/Timers.ts"
 
@@ -12,15 +12,15 @@ export const closings = Effect.gen(function* () {
   const timers = yield* Timers
   const requests = requestRows(sql)
 
-  /** Closes the launches, or all requests, of a locked project. */
-  const close = Effect.fnUntraced(function* (projectId: ProjectId, which: "launches" | "all") {
+  /** Closes the launches, or all requests, of a locked project; `by` is the person who does, null for the system. */
+  const close = Effect.fnUntraced(function* (projectId: ProjectId, which: "launches" | "all", by: PersonId | null) {
     const open = (yield* requests.lockOpen(projectId)).filter(({ kind }) => which === "all" || kind === "launch")
     if (open.length === 0) return
     const [declined, superseded] = [true, false].map((access) =>
-      open.filter(({ kind }) => (kind === "access") === access).map(({ id }) => id)
+      open.filter(({ kind }) => (kind === "access") === access)
     )
-    yield* requests.end(declined!, "declined")
-    yield* requests.end(superseded!, "superseded")
+    yield* endRequests(sql, declined!, "declined", by)
+    yield* endRequests(sql, superseded!, "superseded", by)
     yield* reviews.supersede(...open.map(({ id }) => id))
     yield* timers.setAll(open.map(({ id }) => ({ aggregateId: id, timers: [] })))
   })

@@ -61,7 +61,7 @@ export const proposeLaunch = Effect.gen(function* () {
             : `Launch at, or under, one of the verified domains of the institution: ${[first, ...others].join(", ")}.`,
         })
       }
-      yield* close(projectId, "launches")
+      yield* close(projectId, "launches", personId)
       const proposed = yield* projects.change(project, { state: "launch_proposed" })
       const request: RequestRow = (yield* requests.insert({
         id: RequestId.make(yield* ids.next),

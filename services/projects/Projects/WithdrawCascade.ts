@@ -31,7 +31,7 @@ export const endings = Effect.gen(function* () {
 
   /** For a locked project; returns the job that disables its client, where it has or may have one. */
   const end = Effect.fnUntraced(function* ({ clientId, personId, projectId, reason }: Ending) {
-    yield* close(projectId, "all")
+    yield* close(projectId, "all", personId)
     yield* jobs.drop(projectId, "project_withdrawn")
     const open = yield* sql`
       select from provider_jobs where project_id = ${projectId} and state <> 'effective' limit 1`

@@ -22,6 +22,7 @@ const screens = {
   delivery: ["/console/deliveries/:delivery_id", "/v1/webhook-deliveries/:delivery_id"],
   apiKeys: ["/console/api-keys", "/v1/api-keys/"],
   domainTransfer: ["/console/transfers/:transfer_id", "/v1/domain-transfers/:transfer_id"],
+  requests: ["/console/requests", "/v1/me/requests"],
 } as const satisfies Partial<Record<AppPathName, readonly [screen: string, api: string]>>
 
 const landing = ({ console, name }: AppLinksOptions) =>
@@ -64,6 +65,7 @@ export const layer = (options: AppLinksOptions) => {
     link("webhook"),
     link("delivery"),
     link("apiKeys"),
+    link("requests"),
     options.transfers ? link("domainTransfer") : Layer.empty,
   )
 }

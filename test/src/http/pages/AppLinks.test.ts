@@ -34,6 +34,7 @@ layer(staged(), { excludeTestServices: true, timeout: "2 minutes" })("links of m
         `/console/deliveries/${ids.delivery_id}`,
         "/console/api-keys",
         `/console/transfers/${ids.transfer_id}`,
+        "/console/requests",
       ])
     }))
 

@@ -1,0 +1,45 @@
+/** Fixture of tests of people's notices: the services of requests and of reviews, and what mails say when they are sent. */
+import { Effect, Layer } from "effect"
+import type { PersonId } from "../../../schemas/BrandedIds.ts"
+import { AccessReviews } from "../../../services/access/AccessReviews.ts"
+import { NoticeMails } from "../../../services/decisions/NoticeMails.ts"
+import { noticesKind, noticeTemplate } from "../../../services/decisions/NoticeMails/NoticeTemplate.ts"
+import { Database } from "../../../services/platform/database/Database.ts"
+import { run } from "../../../services/platform/database/UnitOfWork.ts"
+import { services } from "./RequestFixture.ts"
+
+export const noticeServices = Layer.merge(NoticeMails.layer, AccessReviews.layer).pipe(Layer.provideMerge(services))
+
+/** Settles the due notices of all people, as the worker does; returns of how many people. */
+export const settleAll = Effect.gen(function* () {
+  const notices = yield* NoticeMails
+  const due = yield* notices.due(1_000)
+  yield* Effect.forEach(due, (personId) => run(notices.settle(personId)), { discard: true })
+  return due.length
+})
+
+interface Mail {
+  readonly id: string
+  readonly subject_id: string
+  readonly recipient: string
+}
+
+/** The mails of notices to a person so far, oldest first, as they would be sent now; null where nothing would be. */
+export const mailsTo = Effect.fnUntraced(function* (personId: PersonId) {
+  const { sql } = yield* Database
+  const { render } = yield* noticeTemplate(new URL("https://bailiwick.example"))
+  const mails = yield* sql<Mail>`
+    select id::text as id, subject_id, recipient from mails
+    where kind = ${noticesKind} and recipient = ${`${personId}@example.com`} order by id`
+  return yield* Effect.forEach(
+    mails,
+    ({ id, recipient, subject_id }) => render({ id, subjectId: subject_id, recipient, args: {} }),
+  )
+})
+
+/** Sets how a person wants to be told. */
+export const wants = Effect.fnUntraced(function* (personId: PersonId, delivery: "immediately" | "digest" | "off") {
+  const { sql } = yield* Database
+  yield* sql`insert into notice_settings (person_id, delivery) values (${personId}, ${delivery})
+    on conflict (person_id) do update set delivery = excluded.delivery`
+})

@@ -67,6 +67,8 @@ import failingWebhooks from "../migrations/0084_failing_webhooks.ts"
 import attemptAnswers from "../migrations/0085_attempt_answers.ts"
 import missedEvents from "../migrations/0086_missed_events.ts"
 import personNotices from "../migrations/0100_person_notices.ts"
+import signatureCalls from "../migrations/0101_signature_calls.ts"
+import operators from "../migrations/0102_operators.ts"
 import { lock } from "../services/platform/database/AdvisoryLocks.ts"
 import { Database } from "../services/platform/database/Database.ts"
 import { isAway } from "../services/platform/database/Database/Awaited.ts"
@@ -140,6 +142,8 @@ export const migrations: ReadonlyArray<Migration> = [
   [85, "attempt_answers", attemptAnswers],
   [86, "missed_events", missedEvents],
   [100, "person_notices", Effect.succeed(personNotices)],
+  [101, "signature_calls", Effect.succeed(signatureCalls)],
+  [102, "operators", operators],
 ]
 
 /** The number of the newest migration. */
@@ -244,6 +248,7 @@ export const tables: ReadonlyArray<string> = [
   "policy_approvals",
   "person_notices",
   "notice_settings",
+  "signature_calls",
   "installation",
 ]
 

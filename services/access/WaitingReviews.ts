@@ -1,7 +1,9 @@
-/** Proposed reviews of Access, as their proposers are told of them. */
+/** Proposed reviews of Access, as their proposers, and the people who may approve them, are told of them. */
 import type { PgClient } from "@effect/sql-pg"
 import { Effect } from "effect"
 import type { SqlError } from "effect/sql"
+import type { PersonId } from "../../schemas/BrandedIds.ts"
+import { heldIn } from "../people/Roles.ts"
 import { idIn } from "../platform/database/IdIn.ts"
 import { expiredAt } from "./AccessReviews/ReviewExpiry.ts"
 
@@ -17,4 +19,28 @@ export const expiredReviews = Effect.fnUntraced(function* (
     where ${idIn(sql, "id", "uuid", ids)} and state in ('proposed', 'lapsed') and approved_at is null
       and ${expiredAt(sql, now)}`
   return new Set(rows.map(({ id }) => id))
+})
+
+/**
+ * Those of these reviews that the person's approval would be accepted for now: by the standing and the independence that
+ * an approval is judged by.
+ */
+export const reviewsWaitingFor = Effect.fnUntraced(function* (
+  sql: PgClient.PgClient,
+  personId: PersonId,
+  ids: ReadonlyArray<string>,
+  now: Date,
+): Effect.fn.Return<ReadonlyArray<string>, SqlError.SqlError> {
+  const rows = yield* sql<{ id: string }>`
+    select v.id::text as id from access_reviews v
+    where ${idIn(sql, "v.id", "uuid", ids)} and v.state = 'proposed' and not (${expiredAt(sql, now)})
+      and exists (
+        select from (${heldIn(sql, personId, sql`v.institution_id`, now)}) h
+        where h.role = 'administrator' and h.effective)
+      and counts_as_two(${personId}, v.proposed_by, null, ${now})
+      and exists (
+        select from access a
+        where a.id = v.access_id and a.institution_id = v.institution_id and a.state = 'active' and not a.removed
+          and a.access_version = v.access_version)`
+  return rows.map(({ id }) => id)
 })

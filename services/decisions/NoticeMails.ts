@@ -9,7 +9,9 @@ import type { PersonId } from "../../schemas/BrandedIds.ts"
 import { Database } from "../platform/database/Database.ts"
 import type { InTransaction } from "../platform/database/UnitOfWork.ts"
 import { Mails } from "../platform/mail/Mails.ts"
+import type { SignatureCall } from "../requests/SignatureCalls.ts"
 import { noticesKind } from "./NoticeMails/NoticeTemplate.ts"
+import { callingSigners } from "./NoticeMails/CallSigners.ts"
 import { type DueNotice, trueNotices } from "./NoticeMails/TrueNotices.ts"
 
 /** The time between two mails of notices to a person who wants them gathered. */
@@ -28,6 +30,10 @@ interface Setting {
 const scanned = 1_000
 
 export class NoticeMails extends Context.Service<NoticeMails, {
+  /** Some reviews whose signers have to be looked for, those that wait longest first. */
+  readonly calls: (limit: number) => Effect.Effect<ReadonlyArray<SignatureCall>, SqlError.SqlError>
+  /** Adds notices for the people who may sign the review, and sets when to look again. */
+  readonly call: (call: SignatureCall) => Effect.Effect<void, SqlError.SqlError>
   /** Some people with notices that are due, those that are due longest first. */
   readonly due: (limit: number) => Effect.Effect<ReadonlyArray<PersonId>, SqlError.SqlError>
   /** Mails the person's due notices, or puts them off to the end of the pause; does nothing where none is due. */
@@ -40,6 +46,7 @@ export class NoticeMails extends Context.Service<NoticeMails, {
     Effect.gen(function* () {
       const { sql } = yield* Database
       const mails = yield* Mails
+      const trueOnes = trueNotices(sql)
 
       const due = Effect.fn("NoticeMails.due")(function* (limit: number) {
         const now = new Date(yield* Clock.currentTimeMillis)
@@ -86,7 +93,7 @@ export class NoticeMails extends Context.Service<NoticeMails, {
           yield* sql`update person_notices n set due_at = ${new Date(next)} from ${of(notices)}`
           return
         }
-        const told = yield* trueNotices(sql, notices, now)
+        const told = yield* trueOnes(person_id, notices, now)
         const untrue = notices.filter((one) => !told.includes(one))
         if (untrue.length > 0) yield* sql`delete from person_notices n using ${of(untrue)}`
         if (told.length === 0) return
@@ -104,7 +111,14 @@ export class NoticeMails extends Context.Service<NoticeMails, {
           where person_id = ${personId} and due_at <= ${new Date(now)}`
       })
 
-      return NoticeMails.of({ due, settle, putOff })
+      const calls = Effect.fn("NoticeMails.calls")(function* (limit: number) {
+        const now = new Date(yield* Clock.currentTimeMillis)
+        return yield* sql<SignatureCall>`
+          select review_id::text as review_id, kind from signature_calls where due_at <= ${now}
+          order by due_at limit ${limit}`
+      })
+
+      return NoticeMails.of({ calls, call: callingSigners(sql), due, settle, putOff })
     }),
   )
 }

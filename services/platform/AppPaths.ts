@@ -12,6 +12,7 @@ export const appPaths = {
   enrollment: "/enrollments/:token",
   linkRequest: "/link-requests/:link_request_id",
   requests: "/requests",
+  decide: "/decide",
 } as const
 
 export type AppPathName = keyof typeof appPaths

@@ -24,7 +24,10 @@ export type RequestOutcome =
 /** What became of a proposed review of an Access, for its proposer. */
 export type ReviewOutcome = "approved" | "revoked" | "expired"
 
-export type NoticeKind = `request.${RequestOutcome}` | `review.${ReviewOutcome}`
+/** A review that waits for the person's signature; `closing` where it is about to expire. */
+export type SignatureNotice = "signature.waiting" | "signature.closing"
+
+export type NoticeKind = `request.${RequestOutcome}` | `review.${ReviewOutcome}` | SignatureNotice
 
 export interface NewNotice {
   readonly personId: PersonId

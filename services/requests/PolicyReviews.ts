@@ -18,6 +18,7 @@ import { fence, one } from "../platform/database/FencedCommand.ts"
 import { insertion, type UnitOfWork, write } from "../platform/database/UnitOfWork.ts"
 import { idIn } from "../platform/database/IdIn.ts"
 import { Ids } from "../platform/Ids.ts"
+import { addCall } from "./SignatureCalls.ts"
 import type { RequestKind, RequestRow } from "./RequestRows.ts"
 
 export type PolicyRole = "sponsor" | "administrator" | "operator"
@@ -131,6 +132,7 @@ export class PolicyReviews extends Context.Service<PolicyReviews, {
           created_at: new Date(yield* Clock.currentTimeMillis),
         }
         yield* write(sql, reviews, [row])
+        yield* addCall(sql, { review_id: row.id, kind: "policy" }, row.created_at)
         return row
       })
 

@@ -5,6 +5,7 @@
 import { Effect, Layer } from "effect"
 import type { PersonId } from "../../schemas/BrandedIds.ts"
 import { NoticeMails } from "../../services/decisions/NoticeMails.ts"
+import type { SignatureCall } from "../../services/requests/SignatureCalls.ts"
 import { Database } from "../../services/platform/database/Database.ts"
 import { ClockHealth } from "../../services/platform/database/DatabaseClock.ts"
 import { readInstallation } from "../../services/platform/database/Installation.ts"
@@ -28,12 +29,20 @@ export const NoticeMailer = {
         ),
       )
 
+    const call = (one: SignatureCall) =>
+      Effect.catchCause(
+        notices.call(one),
+        (cause) => Effect.logWarning("the signers of a review were not found", cause),
+      )
+
     const turn = Effect.gen(function* () {
       if (!(yield* clocks.read).healthy) return false
       if ((yield* readInstallation(database.sql)).state === "held") return false
+      const calls = yield* notices.calls(limit)
+      yield* Effect.forEach(calls, call, { concurrency: 4, discard: true })
       const people = yield* notices.due(limit)
       yield* Effect.forEach(people, settle, { concurrency: 4, discard: true })
-      return people.length === limit
+      return calls.length === limit || people.length === limit
     })
 
     yield* loop("notice mails", { wait: (max) => Effect.sleep(max) }, sleepMillis, turn)

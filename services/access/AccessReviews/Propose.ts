@@ -8,6 +8,7 @@ import { Database } from "../../platform/database/Database.ts"
 import { answerTo, fence, load, newRow, unchanged } from "../../platform/database/FencedCommand.ts"
 import { Ids } from "../../platform/Ids.ts"
 import { addNotices } from "../../requests/PersonNotices.ts"
+import { addCall } from "../../requests/SignatureCalls.ts"
 import { accessAt, activeAt } from "./LockActiveAccess.ts"
 import { decisionDigest, evidence } from "./Evidence.ts"
 import { endOf, type Holder, lapses, replacedReview } from "./ReviewExpiry.ts"
@@ -131,6 +132,7 @@ export const proposing = Effect.gen(function* () {
     )
     if (expired !== null) yield* lapsed(expired)
     yield* chain.add(entry, row.id)
+    yield* addCall(sql, { review_id: row.id, kind: "access" }, now)
     const dueAt = new Date(endOf(made))
     yield* addNotices(sql, { personId, kind: "review.expired", subjectId: row.id, dueAt })
     return receiptOf(made, [entry], yield* recorded("propose", made, personId))

@@ -1,21 +1,30 @@
 /**
- * The mail of a person's notices. It is rendered when it is sent, from the notices that it was made for, and repeats
- * nothing but what its reader wrote: names and reasons of other people stay behind the sign-in.
+ * The mail of a person's notices. It is rendered when it is sent, from the notices that it was made for, and names
+ * no other person and repeats no other person's words: these stay behind the sign-in. A review that no longer waits for its
+ * reader is left out.
  */
-import { Effect } from "effect"
+import { Clock, Effect } from "effect"
+import { PersonId } from "../../../schemas/BrandedIds.ts"
 import { appPath } from "../../platform/AppPaths.ts"
 import { Brand } from "../../platform/Brand.ts"
 import { Database } from "../../platform/database/Database.ts"
 import { oneLine, rendered, when } from "../../platform/mail/MailLayout.ts"
 import type { MailTemplate } from "../../platform/mail/Mails.ts"
 import type { NoticeKind } from "../../requests/PersonNotices.ts"
+import type { ReviewKind } from "../../requests/PolicyReviews.ts"
 import type { RequestKind } from "../../requests/RequestRows.ts"
+import { isSignature, waitingFor } from "./TrueNotices.ts"
 
 export const noticesKind = "person.notices"
 
 interface Row {
   readonly kind: NoticeKind
+  readonly subject_id: string
   readonly request_kind: RequestKind | null
+  /** Of a review that waits for a signature. */
+  readonly review_kind: ReviewKind | "access_review" | null
+  readonly institution: string | null
+  readonly expires_at: Date | null
   readonly reason: string | null
   readonly asked_at: Date
 }
@@ -30,6 +39,18 @@ const asked: Readonly<Record<RequestKind, string>> = {
   membership: "Your request for a role",
 }
 
+const waiting: Readonly<Record<ReviewKind | "access_review", string>> = {
+  organization: "A request for an institution",
+  website: "The registration of a website",
+  access: "A request for Access",
+  enrollment: "An invitation of a member",
+  enrollment_claim: "The use of an invitation by another person",
+  launch: "The launch of a project",
+  link: "A request to link an identity",
+  membership: "A request for a role",
+  access_review: "A review of an Access",
+}
+
 const became: Readonly<Record<NoticeKind, string>> = {
   "request.approved": "was approved",
   "request.declined": "was declined",
@@ -42,6 +63,8 @@ const became: Readonly<Record<NoticeKind, string>> = {
   "review.approved": "was approved",
   "review.revoked": "was revoked",
   "review.expired": "expired without an approval",
+  "signature.waiting": "waits for your signature",
+  "signature.closing": "still waits for your signature",
 }
 
 /** Notices that one mail spells out. */
@@ -54,37 +77,73 @@ const shortened = (text: string) => {
   return characters.length > longest ? `${characters.slice(0, longest).join("")}…` : characters.join("")
 }
 
+const plural = (n: number, one: string, many: string) => n === 1 ? one : `${n} ${many}`
+
 const whatOf = ({ request_kind }: Row) => request_kind === null ? "Your review of an Access" : asked[request_kind]
 
-const lineOf = (row: Row) =>
+const answerOf = (row: Row) =>
   `${whatOf(row)} of ${when(row.asked_at)} ${became[row.kind]}` +
   (row.reason === null ? "." : `. You wrote: “${shortened(row.reason)}”`)
 
-const subjectOf = (rows: ReadonlyArray<Row>) =>
-  rows.length === 1 ? `${whatOf(rows[0]!)} ${became[rows[0]!.kind]}` : `${rows.length} answers to what you asked for`
+const waitingOf = ({ expires_at, institution, kind, review_kind }: Row) =>
+  `${waiting[review_kind!]}${institution === null ? "" : ` in ${oneLine(institution)}`} ${became[kind]}` +
+  (expires_at === null ? "." : `, until ${when(expires_at)}.`)
+
+const lineOf = (row: Row) => isSignature(row) ? waitingOf(row) : answerOf(row)
+
+const subjectOf = (rows: ReadonlyArray<Row>) => {
+  const [first] = rows
+  if (rows.length === 1 && !isSignature(first!)) return `${whatOf(first!)} ${became[first!.kind]}`
+  const signatures = rows.filter(isSignature).length
+  const answers = rows.length - signatures
+  const waits = plural(signatures, "A decision waits for you", "decisions wait for you")
+  const told = plural(answers, "An answer to what you asked for", "answers to what you asked for")
+  return signatures === 0 ? told : answers === 0 ? waits : `${waits}; ${told}`
+}
+
+/** A review that is told twice in one mail is listed once. */
+const once = (
+  rows: ReadonlyArray<Row>,
+) => [...new Map(rows.map((row) => [isSignature(row) ? row.subject_id : row, row])).values()]
 
 /** The template, for `MailTemplates`; `publicUrl` is the program's public origin. */
 export const noticeTemplate = (publicUrl: URL) =>
   Effect.gen(function* () {
     const { sql } = yield* Database
     const brand = yield* Brand
+    const waits = waitingFor(sql)
+
+    const read = (mailId: string) =>
+      sql<Row>`
+        select n.kind, n.subject_id::text as subject_id, r.kind as request_kind,
+          case when p.id is null then 'access_review' else p.kind end as review_kind, i.name as institution,
+          coalesce(r.reason, v.sponsor_reason) as reason, coalesce(r.created_at, v.proposed_at) as asked_at,
+          case when p.id is null then v.proposed_at + interval '7 days' else q.expires_at end as expires_at
+        from person_notices n
+        left join requests r on r.id = n.subject_id left join access_reviews v on v.id = n.subject_id
+        left join policy_reviews p on p.id = n.subject_id left join requests q on q.id = p.request_id
+        left join institutions i on i.id = coalesce(p.institution_id, v.institution_id)
+        where n.mail_id = ${mailId}::uuid and (r.id is not null or v.id is not null or p.id is not null)
+        order by n.created_at, n.subject_id, n.kind desc`
+
     const template: MailTemplate = {
       kind: noticesKind,
-      render: Effect.fnUntraced(function* ({ id }) {
-        const rows = yield* sql<Row>`
-          select n.kind, r.kind as request_kind, coalesce(r.reason, v.sponsor_reason) as reason,
-            coalesce(r.created_at, v.proposed_at) as asked_at
-          from person_notices n
-          left join requests r on r.id = n.subject_id left join access_reviews v on v.id = n.subject_id
-          where n.mail_id = ${id}::uuid and (r.id is not null or v.id is not null)
-          order by n.created_at, n.subject_id, n.kind`
+      render: Effect.fnUntraced(function* ({ id, subjectId }) {
+        const made = yield* read(id)
+        const now = new Date(yield* Clock.currentTimeMillis)
+        const asking = made.filter(isSignature).map(({ subject_id }) => subject_id)
+        const open = yield* waits(PersonId.make(subjectId), asking, now)
+        const rows = once(made.filter((row) => !isSignature(row) || open.has(row.subject_id)))
         if (rows.length === 0) return null
         const left = rows.length - most
         const paragraphs = rows.slice(0, most).map(lineOf)
+        const [page, label] = rows.some(isSignature)
+          ? [appPath("decide", {}), "Look at what waits for you"]
+          : [appPath("requests", {}), "Look at your requests"]
         return rendered({
           subject: subjectOf(rows),
           paragraphs: left > 0 ? [...paragraphs, `And ${left} more.`] : paragraphs,
-          link: { label: "Look at your requests", href: new URL(appPath("requests", {}), publicUrl).href },
+          link: { label, href: new URL(page, publicUrl).href },
         }, brand)
       }),
     }

@@ -3,8 +3,9 @@ import type { PgClient } from "@effect/sql-pg"
 import { Effect } from "effect"
 import type { SqlError } from "effect/sql"
 import type { PersonId } from "../../../schemas/BrandedIds.ts"
-import { expiredReviews } from "../../access/WaitingReviews.ts"
+import { expiredReviews, reviewsWaitingFor } from "../../access/WaitingReviews.ts"
 import type { NoticeKind } from "../../requests/PersonNotices.ts"
+import { listing } from "../PolicyDecisions/Listing.ts"
 
 export interface DueNotice {
   readonly person_id: PersonId
@@ -12,12 +13,41 @@ export interface DueNotice {
   readonly subject_id: string
 }
 
-export const trueNotices = Effect.fnUntraced(function* (
-  sql: PgClient.PgClient,
-  notices: ReadonlyArray<DueNotice>,
-  now: Date,
-): Effect.fn.Return<ReadonlyArray<DueNotice>, SqlError.SqlError> {
-  const expiries = notices.filter(({ kind }) => kind === "review.expired")
-  const expired = yield* expiredReviews(sql, expiries.map(({ subject_id }) => subject_id), now)
-  return notices.filter(({ kind, subject_id }) => kind !== "review.expired" || expired.has(subject_id))
-})
+/** Reviews whose signers are told by one statement. */
+const most = 1_000
+
+/** Those of these reviews on which the person's signature would be accepted now, by the rules of the decisions. */
+export const waitingFor = (sql: PgClient.PgClient) => {
+  const list = listing(sql)
+  return Effect.fnUntraced(function* (
+    personId: PersonId,
+    ids: ReadonlyArray<string>,
+    now: Date,
+  ): Effect.fn.Return<ReadonlySet<string>, SqlError.SqlError> {
+    if (ids.length === 0) return new Set()
+    const only = ids.slice(0, most)
+    const { items } = yield* list({ personId, state: "open", afterId: null, limit: most, only })
+    const reviews = yield* reviewsWaitingFor(sql, personId, only, now)
+    return new Set([...items.map(({ review_id }) => review_id), ...reviews])
+  })
+}
+
+export const isSignature = ({ kind }: Pick<DueNotice, "kind">) => kind.startsWith("signature.")
+
+/** The true ones of the notices of a person. */
+export const trueNotices = (sql: PgClient.PgClient) => {
+  const waits = waitingFor(sql)
+  return Effect.fnUntraced(function* (
+    personId: PersonId,
+    notices: ReadonlyArray<DueNotice>,
+    now: Date,
+  ): Effect.fn.Return<ReadonlyArray<DueNotice>, SqlError.SqlError> {
+    const idsOf = (those: ReadonlyArray<DueNotice>) => [...new Set(those.map(({ subject_id }) => subject_id))]
+    const expired = yield* expiredReviews(sql, idsOf(notices.filter(({ kind }) => kind === "review.expired")), now)
+    const waiting = yield* waits(personId, idsOf(notices.filter(isSignature)), now)
+    return notices.filter((notice) => {
+      if (notice.kind === "review.expired") return expired.has(notice.subject_id)
+      return !isSignature(notice) || waiting.has(notice.subject_id)
+    })
+  })
+}

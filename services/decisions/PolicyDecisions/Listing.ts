@@ -7,6 +7,7 @@ import { Clock, Effect } from "effect"
 import type { SqlError, Statement } from "effect/sql"
 import type { PersonId } from "../../../schemas/BrandedIds.ts"
 import { type PolicyReviews, PolicyReviewState } from "../../../schemas/identity/PolicyReview.ts"
+import { idIn } from "../../platform/database/IdIn.ts"
 import { provenanceSince } from "../../people/FourEyes.ts"
 import { policyReviewColumns, type PolicyReviewRow, type Signature, stamp } from "../../requests/PolicyReviews.ts"
 import { masked } from "../../platform/mail/MailAddress.ts"
@@ -17,6 +18,8 @@ export interface Page {
   readonly state: string
   readonly afterId: string | null
   readonly limit: number
+  /** The reviews to choose from; all by default. */
+  readonly only?: ReadonlyArray<string>
 }
 
 interface Row extends PolicyReviewRow {
@@ -143,12 +146,13 @@ export const listing = (sql: PgClient.PgClient) => {
   const columns = sql.literal(policyReviewColumns)
 
   return Effect.fn("PolicyDecisions.list")(
-    function* ({ afterId, limit, personId, state }: Page): Effect.fn.Return<PolicyReviews, SqlError.SqlError> {
+    function* ({ afterId, limit, only, personId, state }: Page): Effect.fn.Return<PolicyReviews, SqlError.SqlError> {
       const now = yield* Clock.currentTimeMillis
       const known = PolicyReviewState.literals.find((one) => one === state)
       if (known === undefined) return { items: [] }
       // The state is a literal, one of a few, so that the plan can use the partial index of open reviews.
-      const inState = sql`state = ${sql.literal(`'${known}'`)} and (${afterId}::uuid is null or id > ${afterId}::uuid)`
+      const inState = sql`state = ${sql.literal(`'${known}'`)} and (${afterId}::uuid is null or id > ${afterId}::uuid)
+        ${only === undefined ? sql`` : sql`and ${idIn(sql, "id", "uuid", only)}`}`
       const rows = yield* sql<Row>`
         with standing as not materialized (${standing(sql, new Date(now))}), me as (
           select exists (

@@ -23,6 +23,7 @@ const screens = {
   apiKeys: ["/console/api-keys", "/v1/api-keys/"],
   domainTransfer: ["/console/transfers/:transfer_id", "/v1/domain-transfers/:transfer_id"],
   requests: ["/console/requests", "/v1/me/requests"],
+  decide: ["/console/decide", "/v1/policies/reviews"],
 } as const satisfies Partial<Record<AppPathName, readonly [screen: string, api: string]>>
 
 const landing = ({ console, name }: AppLinksOptions) =>
@@ -66,6 +67,7 @@ export const layer = (options: AppLinksOptions) => {
     link("delivery"),
     link("apiKeys"),
     link("requests"),
+    link("decide"),
     options.transfers ? link("domainTransfer") : Layer.empty,
   )
 }

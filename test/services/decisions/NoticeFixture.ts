@@ -10,6 +10,12 @@ import { services } from "./RequestFixture.ts"
 
 export const noticeServices = Layer.merge(NoticeMails.layer, AccessReviews.layer).pipe(Layer.provideMerge(services))
 
+/** Calls signers, as the worker does. */
+export const callSigners = Effect.gen(function* () {
+  const notices = yield* NoticeMails
+  yield* Effect.forEach(yield* notices.calls(1_000), notices.call, { discard: true })
+})
+
 /** Settles the due notices of all people, as the worker does; returns of how many people. */
 export const settleAll = Effect.gen(function* () {
   const notices = yield* NoticeMails

@@ -35,6 +35,7 @@ layer(staged(), { excludeTestServices: true, timeout: "2 minutes" })("links of m
         "/console/api-keys",
         `/console/transfers/${ids.transfer_id}`,
         "/console/requests",
+        "/console/decide",
       ])
     }))
 

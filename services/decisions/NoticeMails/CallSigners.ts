@@ -1,0 +1,75 @@
+/**
+ * Adds notices for the people who may have to sign a review: all who hold one of its roles, or could stand in. Whether
+ * the signature of each would count is judged when it is told (TrueNotices.ts). A review is called again while it
+ * waits, since people and roles change, and once more before it expires.
+ */
+import type { PgClient } from "@effect/sql-pg"
+import { Clock, Effect } from "effect"
+import type { SqlError } from "effect/sql"
+import type { SignatureCall } from "../../requests/SignatureCalls.ts"
+
+const hour = 3_600_000
+const day = 24 * hour
+
+/** How long before a review expires its signers are told again. */
+export const closingMillis = 2 * day
+
+interface Review {
+  readonly institution_id: string | null
+  readonly required_roles: ReadonlyArray<string>
+  readonly created_at: Date
+  readonly expires_at: Date | null
+}
+
+export const callingSigners = (sql: PgClient.PgClient) => {
+  const waiting = ({ kind, review_id }: SignatureCall, now: Date) =>
+    kind === "policy"
+      ? sql<Review>`
+        select v.institution_id, v.required_roles, v.created_at, r.expires_at
+        from policy_reviews v join requests r on r.id = v.request_id
+        where v.id = ${review_id}::uuid and v.state = 'open' and coalesce(r.expires_at > ${now}, true)`
+      : sql<Review>`
+        select institution_id, array['administrator'] as required_roles, proposed_at as created_at,
+          proposed_at + interval '7 days' as expires_at
+        from access_reviews
+        where id = ${review_id}::uuid and state = 'proposed' and proposed_at + interval '7 days' > ${now}`
+
+  /** When to look again: after an hour at first, at most a day later, and when the review is about to expire. */
+  const nextOf = ({ created_at, expires_at }: Review, now: number) => {
+    const later = now + Math.min(day, Math.max(hour, (now - created_at.getTime()) / 4))
+    const closing = expires_at === null ? 0 : expires_at.getTime() - closingMillis
+    return new Date(closing > now ? Math.min(later, closing) : later)
+  }
+
+  return Effect.fn("NoticeMails.call")(function* (
+    call: SignatureCall,
+  ): Effect.fn.Return<void, SqlError.SqlError> {
+    const now = new Date(yield* Clock.currentTimeMillis)
+    // Another process leaves it alone meanwhile, and one that fails holds up no other.
+    const taken = yield* sql`
+      update signature_calls set due_at = ${new Date(now.getTime() + 60_000)}
+      where review_id = ${call.review_id}::uuid and due_at <= ${now} returning 1`
+    if (taken.length === 0) return
+    const [review] = yield* waiting(call, now)
+    if (review === undefined) {
+      yield* sql`delete from signature_calls where review_id = ${call.review_id}::uuid`
+      return
+    }
+    const { expires_at, institution_id, required_roles } = review
+    const closes = expires_at !== null && expires_at.getTime() - closingMillis <= now.getTime()
+    const kinds = closes ? ["signature.waiting", "signature.closing"] : ["signature.waiting"]
+    const standIn = call.kind === "policy" && required_roles.some((role) => role !== "sponsor")
+    yield* sql`
+      insert into person_notices (person_id, kind, subject_id, created_at, due_at)
+      select p.id, k.kind, ${call.review_id}::uuid, ${now}, ${now}
+      from (
+        select person_id as id from institution_memberships
+        where institution_id = ${institution_id} and role = any(${[...required_roles]}::text[]) and state = 'active'
+          and not removed
+        union select id from people where operator and not removed and ${standIn}
+      ) p cross join unnest(${kinds}::text[]) k(kind)
+      order by p.id, k.kind on conflict do nothing`
+    yield* sql`update signature_calls set due_at = ${nextOf(review, now.getTime())}
+      where review_id = ${call.review_id}::uuid`
+  })
+}

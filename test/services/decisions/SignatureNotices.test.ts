@@ -1,0 +1,111 @@
+import { assert, layer } from "@effect/vitest"
+import { Effect } from "effect"
+import { TestClock } from "effect/testing"
+import type { PersonId } from "../../../schemas/BrandedIds.ts"
+import { AccessReviews } from "../../../services/access/AccessReviews.ts"
+import { Database } from "../../../services/platform/database/Database.ts"
+import { day, hour, reason, timed } from "../../support/Fixtures.ts"
+import { access, member, person, project } from "../../support/TestIdentity.ts"
+import { callSigners, mailsTo, noticeServices, settleAll } from "./NoticeFixture.ts"
+import { askAccess, decided, fixture, organization, sign } from "./RequestFixture.ts"
+
+const turn = Effect.andThen(callSigners, settleAll)
+
+const subjectsTo = (personId: PersonId) =>
+  Effect.map(mailsTo(personId), (mails) => mails.map((mail) => mail?.subject ?? null))
+
+const one = "A decision waits for you"
+
+layer(noticeServices, { excludeTestServices: true, timeout: "2 minutes" })("notices for signers", (it) => {
+  it.effect("who may sign hears once that a request waits, and again two days before it expires", () =>
+    timed(Effect.gen(function* () {
+      const w = yield* fixture
+      yield* askAccess(w.fern, yield* project(w.fern), w.pat)
+      yield* turn
+      yield* turn
+      const [mail, ...more] = yield* mailsTo(w.ada)
+      assert.lengthOf(more, 0)
+      assert.strictEqual(mail!.subject, one)
+      assert.strictEqual(
+        mail!.text,
+        "A request for Access in Fern waits for your signature, until 2026-03-15 12:00 UTC.\n\n" +
+          "Look at what waits for you:\nhttps://bailiwick.example/decide\n",
+      )
+      assert.deepStrictEqual(yield* Effect.forEach([w.sam, w.abe, w.pat, w.oz], subjectsTo), [[one], [one], [], []])
+      yield* TestClock.adjust(12 * day - 1)
+      yield* turn
+      assert.lengthOf(yield* mailsTo(w.ada), 1)
+      yield* TestClock.adjust(1)
+      yield* turn
+      yield* turn
+      const [, last, ...none] = yield* mailsTo(w.ada)
+      assert.lengthOf(none, 0)
+      assert.include(last!.text, "A request for Access in Fern still waits for your signature")
+      yield* TestClock.adjust(2 * day)
+      yield* turn
+      assert.deepStrictEqual(yield* subjectsTo(w.ada), [null, null])
+      const { sql } = yield* Database
+      assert.lengthOf(yield* sql`select from signature_calls`, 0)
+    })))
+
+  it.effect("many reviews make one mail an hour, which leaves out what was decided before it is sent", () =>
+    timed(Effect.gen(function* () {
+      const w = yield* fixture
+      const ask = Effect.gen(function* () {
+        const asked = yield* askAccess(w.fern, yield* project(w.fern), yield* person())
+        yield* turn
+        return asked
+      })
+      yield* ask
+      const [second] = yield* Effect.all([ask, ask, ask])
+      assert.deepStrictEqual(yield* subjectsTo(w.ada), [one])
+      yield* TestClock.adjust(hour)
+      yield* turn
+      assert.deepStrictEqual(yield* subjectsTo(w.ada), [one, "3 decisions wait for you"])
+      yield* sign(second, "administrator", w.ada)
+      assert.deepStrictEqual(yield* subjectsTo(w.ada), [one, "2 decisions wait for you"])
+    })))
+
+  it.effect("only those hear whose signature would count: as the role, the independence and the stand-in rules say", () =>
+    timed(Effect.gen(function* () {
+      const w = yield* fixture
+      const late = yield* person()
+      yield* askAccess(w.fern, yield* project(w.fern), w.ada)
+      const founding = yield* organization(w.oz)
+      const invited = yield* person()
+      yield* member(w.fern, invited, "administrator", { accepted_at: null, state: "invited" })
+      yield* turn
+      // ada is an author and oz another; the other operator alone may sign for a new institution.
+      assert.deepStrictEqual(
+        yield* Effect.forEach([w.ada, w.abe, w.oz, w.ola, invited, late], subjectsTo),
+        [[], [one], [], [one], [], []],
+      )
+      yield* member(w.fern, late, "administrator")
+      yield* TestClock.adjust(hour)
+      yield* turn
+      assert.deepStrictEqual(yield* subjectsTo(late), [one])
+      yield* sign(founding, "operator", w.ola)
+      assert.deepStrictEqual(yield* subjectsTo(w.ola), [null])
+    })))
+
+  it.effect("administrators hear of a proposed review of an Access, the proposer does not", () =>
+    timed(Effect.gen(function* () {
+      const w = yield* fixture
+      const reviews = yield* AccessReviews
+      const both = yield* person()
+      yield* member(w.fern, both, "sponsor")
+      yield* member(w.fern, both, "administrator")
+      const access_id = yield* access(w.fern, yield* project(w.fern), w.pat)
+      const { review_id } = yield* decided(reviews.propose({
+        ...{ access_id, access_version: 1, reason, personId: both, institutionId: w.fern },
+      }))
+      yield* turn
+      const [mail] = yield* mailsTo(w.ada)
+      assert.include(mail!.text, "A review of an Access in Fern waits for your signature, until 2026-03-08 12:00 UTC.")
+      assert.deepStrictEqual(yield* Effect.forEach([both, w.sam, w.abe], subjectsTo), [[], [], [one]])
+      yield* decided(reviews.approve({
+        ...{ reviewId: review_id, personId: w.ada, institutionId: w.fern, reason, stepUp: Effect.void },
+      }))
+      assert.deepStrictEqual(yield* subjectsTo(w.abe), [null])
+    })))
+})

@@ -10,6 +10,10 @@ const statements = [
     due_at timestamptz not null
   ) with (fillfactor = 80)`,
   `create index signature_calls_due on signature_calls (due_at)`,
+  // Reviews that wait already.
+  `insert into signature_calls (review_id, kind, due_at)
+    select id, 'policy', 'epoch'::timestamptz from policy_reviews where state = 'open'
+    union all select id, 'access', 'epoch'::timestamptz from access_reviews where state = 'proposed'`,
 ]
 
 export default Effect.gen(function* () {

@@ -4,6 +4,7 @@ import { execFileSync, spawnSync } from "node:child_process"
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import { fileURLToPath } from "node:url"
 import { denoRun } from "../bench/harness/Child.ts"
 import { appPaths } from "../services/platform/AppPaths.ts"
 import { variables } from "../src/AppConfig/Variables.ts"
@@ -154,6 +155,48 @@ describe("deploy", () => {
     if (lacking !== null) return skip(`${lacking} is not installed: no configuration of nginx was checked`)
     for (const name of ["nginx.conf", "nginx.try.conf"]) {
       assert.deepStrictEqual(checkedByNginx(name), { status: 0, warnings: [] }, name)
+    }
+  })
+
+  it("each alert has a severity, a place on the page, and a test in which it fires and one in which it does not", () => {
+    const rules = read("prometheus/alerts.yml").split("- alert: ").slice(1)
+    const tests = read("prometheus/alerts.test.yml")
+    const headings = readFileSync(new URL("../docs/metrics.md", import.meta.url), "utf8")
+    assert.isAbove(rules.length, 0)
+    for (const rule of rules) {
+      const [name] = rule.split("\n")
+      assert.match(rule, /\n {8}for: \d+m\n {8}labels:\n {10}severity: (critical|warning)\n/, name)
+      assert.match(rule, /\n {10}summary: \S/, name)
+      assert.include(rule, `runbook: docs/metrics.md#${name!.toLowerCase()}\n`)
+      assert.include(headings, `\n### ${name}\n`)
+      assert.match(tests, new RegExp(`alertname: ${name}\\n +exp_alerts:\\n +- exp_labels:`), name)
+      assert.match(tests, new RegExp(`alertname: ${name}\\n +exp_alerts: \\[\\]\\n`), name)
+    }
+  })
+
+  it("promtool takes the rules, their tests, and the dashboard's expressions", ({ skip }) => {
+    if (spawnSync("promtool", ["--version"]).error !== undefined) {
+      return skip("promtool (Debian's package prometheus) is not installed: no rule was checked")
+    }
+    const file = (name: string) => fileURLToPath(new URL(`../deploy/${name}`, import.meta.url))
+    const promtool = (...args: ReadonlyArray<string>) => {
+      const { status, stderr, stdout } = spawnSync("promtool", args, { encoding: "utf8" })
+      assert.strictEqual(status, 0, stdout + stderr)
+    }
+    promtool("check", "rules", file("prometheus/alerts.yml"))
+    promtool("test", "rules", file("prometheus/alerts.test.yml"))
+    const expressions = [...read("grafana/bailiwick.json").matchAll(/"expr": (".*"),?\n/g)].map(([, text]) =>
+      JSON.parse(text!).replaceAll("$__rate_interval", "5m").replaceAll("$instance", ".*")
+    )
+    assert.isAbove(expressions.length, 20)
+    const folder = mkdtempSync(join(tmpdir(), "promtool-"))
+    try {
+      // JSON is YAML.
+      const rules = expressions.map((expr, n) => ({ record: `panel_${n}`, expr }))
+      writeFileSync(join(folder, "panels.yml"), JSON.stringify({ groups: [{ name: "panels", rules }] }))
+      promtool("check", "rules", join(folder, "panels.yml"))
+    } finally {
+      rmSync(folder, { recursive: true })
     }
   })
 

@@ -1,7 +1,7 @@
-/** Traces by OTLP, and metrics for Prometheus to scrape. */
+/** Traces, metrics and logs by OTLP, and metrics for Prometheus to scrape. */
 import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
-import { Effect, Layer } from "effect"
+import { Effect, Layer, Redacted, Schedule } from "effect"
 import { HttpRouter, HttpServerResponse } from "effect/http"
 import { Otlp, PrometheusMetrics } from "effect/observability"
 import { createServer } from "node:http"
@@ -9,10 +9,26 @@ import { readGauges } from "../services/platform/observability/ScrapedGauges.ts"
 import { headerTicks, ListenerConnections } from "./http/listener/ListenerConnections.ts"
 import { counted } from "./http/listener/OnNode.ts"
 
-export const traces = (baseUrl: string) =>
-  Otlp.layerJson({ baseUrl, resource: { serviceName: "bailiwick" } }).pipe(
-    Layer.provide(NodeHttpClient.layerNodeHttp),
-  )
+export interface OtlpOptions {
+  readonly baseUrl: string
+  readonly headers: Redacted.Redacted<Readonly<Record<string, string>>> | null
+  readonly protocol: "http/json" | "http/protobuf"
+  readonly serviceName: string
+  readonly metricMillis: number
+}
+
+/** Exports traces, metrics and logs. Gauges that are read at a scrape are read at the interval of the exports. */
+export const otlp = ({ baseUrl, headers, metricMillis, protocol, serviceName }: OtlpOptions) => {
+  const layer = protocol === "http/json" ? Otlp.layerJson : Otlp.layerProtobuf
+  const exported = layer({
+    baseUrl,
+    resource: { serviceName },
+    headers: headers === null ? {} : Redacted.value(headers),
+    metricsExportInterval: metricMillis,
+  }).pipe(Layer.provide(NodeHttpClient.layerNodeHttp))
+  const gauges = readGauges.pipe(Effect.repeat(Schedule.spaced(metricMillis)), Effect.forkScoped)
+  return Layer.merge(exported, Layer.effectDiscard(gauges))
+}
 
 /** More than the scrapers of an installation; without a bound, connections to this port could take all descriptors. */
 const maxConnections = 32

@@ -40,18 +40,26 @@ const logs = ({ logFormat, logLevel }: AppConfig) => {
 /** Loaded only where an exporter is configured: other starts do not wait for it. */
 const exporters = Effect.promise(() => import("./Exporters.ts"))
 
-const traces = ({ otlp }: AppConfig) =>
-  otlp === null
+const exported = ({ otlp: baseUrl, ...config }: AppConfig) =>
+  baseUrl === null
     ? Layer.succeed(References.TracerEnabled, false)
-    : Layer.unwrap(Effect.map(exporters, ({ traces }) => traces(otlp)))
+    : Layer.unwrap(Effect.map(exporters, ({ otlp }) =>
+      otlp({
+        baseUrl,
+        headers: config.otlpHeaders,
+        protocol: config.otlpProtocol,
+        serviceName: config.otlpServiceName,
+        metricMillis: config.otlpMetricMillis,
+      })))
 
-const metrics = ({ host, metricsPort }: AppConfig) =>
-  metricsPort === null ? Layer.empty : Layer.mergeAll(
-    Layer.unwrap(Effect.map(exporters, ({ metrics }) => metrics(host, metricsPort))),
-    measuredRequests,
-    measuredEventLoop,
-  )
+const scraped = ({ host, metricsPort }: AppConfig) =>
+  metricsPort === null ? Layer.empty : Layer.unwrap(Effect.map(exporters, ({ metrics }) => metrics(host, metricsPort)))
+
+const measured = ({ metricsPort, otlp }: AppConfig) =>
+  metricsPort === null && otlp === null ? Layer.empty : Layer.merge(measuredRequests, measuredEventLoop)
 
 /** Provides the program's loggers first, so that an exporter of logs is added to them. */
 export const telemetry = (config: AppConfig) =>
-  Layer.merge(traces(config), metrics(config).pipe(Layer.orDie)).pipe(Layer.provideMerge(logs(config)))
+  Layer.mergeAll(exported(config), measured(config), scraped(config).pipe(Layer.orDie)).pipe(
+    Layer.provideMerge(logs(config)),
+  )

@@ -89,6 +89,16 @@ export const frameOrigin = (text: string): Parsed<string> =>
     return protocol === "https:" || loopback ? Result.succeed(origin) : fault("is neither https nor on loopback")
   })
 
+/** `name=value` pairs, separated by commas, values percent-encoded (the OpenTelemetry specification's form). */
+export const headers = (text: string): Parsed<Redacted.Redacted<Readonly<Record<string, string>>>> => {
+  const pairs = text.split(",").map((pair) => /^\s*([\w!#$%&'*+.^`|~-]+)\s*=\s*([\x21-\x7e]*)\s*$/.exec(pair))
+  if (pairs.some((pair) => pair === null || !isEncoded(pair[2]!))) return fault("has an item that is no name=value")
+  return Result.succeed(Redacted.make(
+    Object.fromEntries(pairs.map((pair) => [pair![1]!.toLowerCase(), decodeURIComponent(pair![2]!)])),
+    { label: "headers" },
+  ))
+}
+
 /** One URL or several, separated by commas. */
 export const urls = (...schemes: ReadonlyArray<string>) => (text: string): Parsed<string> =>
   text.split(",").map((part) => url(...schemes)(part.trim())).find(Result.isFailure) ?? Result.succeed(text)

@@ -14,6 +14,7 @@ import {
   consoleIssuers,
   delays,
   frameOrigin,
+  headers,
   host,
   identityProvider,
   int,
@@ -247,6 +248,25 @@ export const variables = {
     parse: optional(url("http", "https")),
     fallback: null,
     example: "http://127.0.0.1:4318",
+  },
+  otlpHeaders: {
+    name: "OTEL_EXPORTER_OTLP_HEADERS",
+    parse: optional(headers),
+    fallback: null,
+    example: "authorization=Bearer%20token",
+  },
+  otlpProtocol: {
+    name: "OTEL_EXPORTER_OTLP_PROTOCOL",
+    parse: literal("http/json", "http/protobuf"),
+    fallback: "http/json" as const,
+    example: "http/protobuf",
+  },
+  otlpServiceName: { name: "OTEL_SERVICE_NAME", parse: any, fallback: "bailiwick", example: "bailiwick" },
+  otlpMetricMillis: {
+    name: "OTEL_METRIC_EXPORT_INTERVAL",
+    parse: int(1_000, 3_600_000),
+    fallback: 60_000,
+    example: "60000",
   },
   logFormat: {
     name: "LOG_FORMAT",

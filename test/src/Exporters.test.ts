@@ -1,10 +1,11 @@
 /** The port for metrics outlives connections that nobody uses. */
 import { assert, it } from "@effect/vitest"
-import { Effect, Layer, Metric, Schedule } from "effect"
-import { connect, type Socket } from "node:net"
+import { Effect, Layer, Metric, Redacted, Schedule } from "effect"
+import { createServer, type IncomingHttpHeaders } from "node:http"
+import { type AddressInfo, connect, type Socket } from "node:net"
 import { freePort } from "../../src/embedded/FreePorts.ts"
 import { gaugedAtScrape } from "../../services/platform/observability/ScrapedGauges.ts"
-import { metrics } from "../../src/Exporters.ts"
+import { metrics, otlp } from "../../src/Exporters.ts"
 
 it.live("a scrape is answered beside more half-open connections than the port takes", () =>
   Effect.gen(function* () {
@@ -45,6 +46,46 @@ it.live(
       const second = yield* scrape
       assert.match(second, /^read_of_a_test 2$/m)
       assert.notInclude(second, "stuck_of_a_test")
+    }).pipe(Effect.scoped),
+  60_000,
+)
+
+it.live(
+  "traces, metrics and read gauges are exported with the configured headers and name",
+  () =>
+    Effect.gen(function* () {
+      const exports: Array<{ url: string; headers: IncomingHttpHeaders; text: string }> = []
+      const server = createServer((request, response) => {
+        const parts: Array<Uint8Array> = []
+        request.on("data", (part) => parts.push(part))
+        request.on("end", () => {
+          exports.push({ url: request.url!, headers: request.headers, text: Buffer.concat(parts).toString() })
+          response.writeHead(200, { "content-type": "application/json" }).end("{}")
+        })
+      })
+      yield* Effect.acquireRelease(
+        Effect.promise(() => new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))),
+        () => Effect.promise(() => new Promise<void>((resolve) => server.close(() => resolve()))),
+      )
+      const baseUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+      yield* gaugedAtScrape(Effect.succeed([[Metric.gauge("exported_of_a_test"), 7]]))
+      const headers = Redacted.make({ "x-tenant": "ours" })
+      for (const protocol of ["http/json", "http/protobuf"] as const) {
+        exports.length = 0
+        yield* Effect.void.pipe(
+          Effect.withSpan("span of a test"),
+          Effect.andThen(Effect.sleep(50)),
+          Effect.provide(otlp({ baseUrl, headers, protocol, serviceName: "named", metricMillis: 60_000 })),
+        )
+        const type = protocol === "http/json" ? "application/json" : "application/x-protobuf"
+        const [traces, sent] = ["/v1/traces", "/v1/metrics"].map((path) => exports.find(({ url }) => url === path)!)
+        for (const one of [traces!, sent!]) {
+          assert.deepInclude(one.headers, { "x-tenant": "ours", "content-type": type })
+          assert.include(one.text, "named")
+        }
+        assert.include(traces!.text, "span of a test")
+        assert.include(sent!.text, "exported_of_a_test")
+      }
     }).pipe(Effect.scoped),
   60_000,
 )

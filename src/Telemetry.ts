@@ -40,8 +40,12 @@ const logs = ({ logFormat, logLevel }: AppConfig) => {
 /** Loaded only where an exporter is configured: other starts do not wait for it. */
 const exporters = Effect.promise(() => import("./Exporters.ts"))
 
-const exported = ({ otlp: baseUrl, ...config }: AppConfig) =>
-  baseUrl === null
+/** Where exports go, or null. */
+const collectorOf = ({ otelDisabled, otlp }: AppConfig) => otelDisabled ? null : otlp
+
+const exported = (config: AppConfig) => {
+  const baseUrl = collectorOf(config)
+  return baseUrl === null
     ? Layer.succeed(References.TracerEnabled, false)
     : Layer.unwrap(Effect.map(exporters, ({ otlp }) =>
       otlp({
@@ -51,12 +55,15 @@ const exported = ({ otlp: baseUrl, ...config }: AppConfig) =>
         serviceName: config.otlpServiceName,
         metricMillis: config.otlpMetricMillis,
       })))
+}
 
 const scraped = ({ host, metricsPort }: AppConfig) =>
   metricsPort === null ? Layer.empty : Layer.unwrap(Effect.map(exporters, ({ metrics }) => metrics(host, metricsPort)))
 
-const measured = ({ metricsPort, otlp }: AppConfig) =>
-  metricsPort === null && otlp === null ? Layer.empty : Layer.merge(measuredRequests, measuredEventLoop)
+const measured = (config: AppConfig) =>
+  config.metricsPort === null && collectorOf(config) === null
+    ? Layer.empty
+    : Layer.merge(measuredRequests, measuredEventLoop)
 
 /** Provides the program's loggers first, so that an exporter of logs is added to them. */
 export const telemetry = (config: AppConfig) =>

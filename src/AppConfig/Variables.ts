@@ -249,6 +249,7 @@ export const variables = {
     fallback: null,
     example: "http://127.0.0.1:4318",
   },
+  otelDisabled: { name: "OTEL_SDK_DISABLED", parse: boolean, fallback: false, example: "true" },
   otlpHeaders: {
     name: "OTEL_EXPORTER_OTLP_HEADERS",
     parse: optional(headers),

@@ -94,6 +94,7 @@ const wrong: Record<string, ReadonlyArray<string>> = {
   OTEL_EXPORTER_OTLP_ENDPOINT: ["localhost:4318"],
   OTEL_EXPORTER_OTLP_HEADERS: ["authorization", "a=%zz", "a b=c"],
   OTEL_EXPORTER_OTLP_PROTOCOL: ["grpc"],
+  OTEL_SDK_DISABLED: ["yes"],
   OTEL_METRIC_EXPORT_INTERVAL: ["999", "1 minute"],
   LOG_FORMAT: ["xml"],
   LOG_LEVEL: ["loud"],

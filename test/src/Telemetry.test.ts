@@ -25,6 +25,8 @@ it.live("logs have the configured format, exported or not", () =>
     const both = yield* loggers({ LOG_FORMAT: "json", OTEL_EXPORTER_OTLP_ENDPOINT: collector })
     assert.strictEqual(both.size, 2)
     assert.isTrue(both.has(Logger.consoleJson))
+    const disabled = { LOG_FORMAT: "json", OTEL_EXPORTER_OTLP_ENDPOINT: collector, OTEL_SDK_DISABLED: "true" }
+    assert.deepStrictEqual([...yield* loggers(disabled)], [Logger.consoleJson])
   }).pipe(Effect.scoped))
 
 it.live("foreign text in a log cannot move the cursor or forge a line", () =>

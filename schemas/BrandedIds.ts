@@ -82,6 +82,10 @@ export type DeliveryId = typeof DeliveryId.Type
 /** The same in a message, which is refused where its delivery is no UUID. */
 export const DeliveryUuid = Uuid.pipe(Schema.brand("DeliveryId"))
 
+/** An API key. */
+export const ApiKeyId = Uuid.pipe(Schema.brand("ApiKeyId"))
+export type ApiKeyId = typeof ApiKeyId.Type
+
 /** A domain, from the directory. */
 export const DomainId = Id.pipe(Schema.brand("DomainId"))
 export type DomainId = typeof DomainId.Type

@@ -2,7 +2,7 @@
 import { Effect, Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { optionallyKeyed } from "../identity/IdempotencyKey.ts"
-import { ApiKeyId, ApiKeyName, ApiKeyView, CreatedApiKey, Permission } from "../mail/ApiKey.ts"
+import { ApiKeyName, ApiKeyPathId, ApiKeyView, CreatedApiKey, Permission } from "../mail/ApiKey.ts"
 import { ApiKeyLimit, ApiKeyNotFound } from "../problems/AccountProblems.ts"
 import { InvalidCredentials } from "../problems/HttpProblems.ts"
 import { receiptProblems } from "../problems/IdempotencyProblems.ts"
@@ -33,7 +33,7 @@ export class ApiKeysApi extends HttpApiGroup.make("api-keys")
     }).middleware(RequestValidation).middleware(Presented)
       .annotate(OpenApi.Summary, "List the active API keys, newest first"),
     HttpApiEndpoint.delete("revokeApiKey", "/v1/api-keys/:key_id", {
-      params: { key_id: ApiKeyId },
+      params: { key_id: ApiKeyPathId },
       success: HttpApiSchema.NoContent,
       error: ApiKeyNotFound,
     }).middleware(RequestValidation).middleware(Authenticated)

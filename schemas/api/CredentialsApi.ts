@@ -10,7 +10,7 @@
  */
 import { Context } from "effect"
 import { HttpApiMiddleware, HttpApiSecurity, OpenApi } from "effect/http-api"
-import type { AccountId } from "../BrandedIds.ts"
+import type { AccountId, ApiKeyId } from "../BrandedIds.ts"
 import type { Plan } from "../mail/MailAccount.ts"
 import {
   ConsoleReadOnly,
@@ -35,7 +35,7 @@ export class Principal extends Context.Service<Principal, {
   readonly plan: Plan
   readonly platformAdmin: boolean
   readonly via: "key" | "cookie"
-  readonly keyId: string | null
+  readonly keyId: ApiKeyId | null
   /** The person's last sign-in, in seconds since the epoch; null with a key, or where it is not known. */
   readonly authTime: number | null
 }>()("bailiwick/schemas/api/CredentialsApi/Principal") {}

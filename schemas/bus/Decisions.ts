@@ -3,13 +3,14 @@
  * times.
  */
 import { Schema } from "effect"
+import { ApiKeyId } from "../BrandedIds.ts"
 import { MembershipRole, MembershipState } from "../identity/IdentityDirectory.ts"
 import { Timestamp, Uuid } from "../Wire.ts"
 import { Subject } from "./Subject.ts"
 
 export const KeyRevoked = Schema.Struct({
   kind: Schema.Literal("api_key"),
-  id: Uuid,
+  id: ApiKeyId,
   account_id: Uuid,
   revoked_at: Timestamp,
 })

@@ -1,9 +1,10 @@
 /** API keys as the API shows them. */
 import { Schema } from "effect"
+import { ApiKeyId } from "../BrandedIds.ts"
 import { complains, valueError } from "../Validation/Fault.ts"
 import { codePoints, storable } from "../Validation/Scalars.ts"
 import { uuidParsing } from "../Validation/Uuid.ts"
-import { Timestamp, Uuid } from "../Wire.ts"
+import { Timestamp } from "../Wire.ts"
 
 /** The permissions of a key. The set may grow; an existing key keeps its own. */
 export const Permission = Schema.Literals(["send"]).annotate({ identifier: "ApiKeyPermission" })
@@ -21,15 +22,15 @@ export const ApiKeyName = Schema.String.check(
 export const ApiKeySecret = Schema.String.check(Schema.isPattern(/^mail_k_[0-9A-Za-z]{43}$/u))
 
 /** A key's id in a path: a UUID of any version and variant, as pydantic accepts it. */
-export const ApiKeyId = Schema.String.check(
+export const ApiKeyPathId = Schema.String.check(
   Schema.isGUID({
     toJsonSchema: () => ({ format: "uuid" }),
     ...complains((input) => uuidParsing(String(input))),
   }),
-)
+).pipe(Schema.brand("ApiKeyId"))
 
 const shown = {
-  id: Uuid,
+  id: ApiKeyId,
   name: Schema.String,
   key_prefix: Schema.String.check(Schema.isPattern(/^[0-9A-Za-z]{8}$/u)),
   permissions: Schema.Array(Permission),

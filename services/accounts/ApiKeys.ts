@@ -3,7 +3,7 @@
  * is exact under concurrent creates, because each create locks the account's row from its count to its commit.
  */
 import { Clock, Context, Effect, Layer } from "effect"
-import type { AccountId } from "../../schemas/BrandedIds.ts"
+import { type AccountId, ApiKeyId } from "../../schemas/BrandedIds.ts"
 import { decisionMessage } from "../../schemas/bus/Decisions.ts"
 import type { Credential, Principal } from "../../schemas/api/CredentialsApi.ts"
 import { apiKeyLimits, type Plan } from "../../schemas/mail/MailAccount.ts"
@@ -25,7 +25,7 @@ export interface NewApiKey {
 
 /** A row of the list; all columns from `id` on are null where the account has no active key. */
 type ListedKey = readonly [
-  usedKeyId: string | null,
+  usedKeyId: ApiKeyId | null,
   id: string | null,
   name: string,
   keyPrefix: string,
@@ -57,7 +57,7 @@ export class ApiKeys extends Context.Service<ApiKeys, {
   /** The active keys of the credential's account, newest first, as JSON text of an array of `ApiKeyView`. */
   readonly list: (credential: Credential["Service"]) => Effect.Effect<string, InvalidCredentials>
   /** Revokes a key of the principal's account for good. May be repeated. */
-  readonly revoke: (principal: Principal["Service"], keyId: string) => Effect.Effect<void, ApiKeyNotFound>
+  readonly revoke: (principal: Principal["Service"], keyId: ApiKeyId) => Effect.Effect<void, ApiKeyNotFound>
 }>()("bailiwick/services/accounts/ApiKeys") {
   static readonly layer = Layer.effect(
     ApiKeys,
@@ -86,7 +86,7 @@ export class ApiKeys extends Context.Service<ApiKeys, {
         function* ({ accountId }: Principal["Service"], { name, permissions }: NewApiKey) {
           yield* room(accountId)
           const now = new Date(yield* Clock.currentTimeMillis)
-          const id = yield* (yield* Ids).next
+          const id = ApiKeyId.make(yield* (yield* Ids).next)
           const { key, prefix } = yield* newKey
           const granted = [...new Set(permissions)]
           yield* sql`insert into api_keys (id, account_id, name, hash, key_prefix, permissions, is_active, created_at)
@@ -116,7 +116,7 @@ export class ApiKeys extends Context.Service<ApiKeys, {
       })
 
       const revoke = Effect.fn("ApiKeys.revoke")(
-        function* ({ accountId }: Principal["Service"], keyId: string) {
+        function* ({ accountId }: Principal["Service"], keyId: ApiKeyId) {
           const now = new Date(yield* Clock.currentTimeMillis)
           const [ended] = yield* sql<{ key_prefix: string }>`
             update api_keys set is_active = false, revoked_at = ${now}

@@ -4,6 +4,7 @@
  * the time too old by at most ten seconds more.
  */
 import { Clock, Context, Effect, Layer } from "effect"
+import type { ApiKeyId } from "../../schemas/BrandedIds.ts"
 import { Database } from "../platform/database/Database.ts"
 import { writeBehind } from "../platform/database/WriteBehind.ts"
 
@@ -12,7 +13,7 @@ const mostNoted = 50_000
 
 export class KeyUses extends Context.Service<KeyUses, {
   /** Notes that a key was used now. Never fails, never waits. */
-  readonly add: (keyId: string) => Effect.Effect<void>
+  readonly add: (keyId: ApiKeyId) => Effect.Effect<void>
   /** Writes the noted uses; on a failure they wait for the next time. Runs every 10 s and when the program ends. */
   readonly flush: Effect.Effect<void>
 }>()("bailiwick/services/authentication/KeyUses") {
@@ -30,7 +31,7 @@ export class KeyUses extends Context.Service<KeyUses, {
           where k.id = used.id and (k.last_used_at is null or k.last_used_at < used.at - interval '30 seconds')`
 
       const { flush, note } = yield* writeBehind({ name: "uses of keys", most: mostNoted, write })
-      const add = (keyId: string) => Effect.map(Clock.currentTimeMillis, (now) => note(keyId, now))
+      const add = (keyId: ApiKeyId) => Effect.map(Clock.currentTimeMillis, (now) => note(keyId, now))
       return KeyUses.of({ add, flush })
     }),
   )

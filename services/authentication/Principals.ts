@@ -5,7 +5,7 @@
 import type { PgClient } from "@effect/sql-pg"
 import { Context, Effect, Layer } from "effect"
 import { createHash } from "node:crypto"
-import type { AccountId } from "../../schemas/BrandedIds.ts"
+import type { AccountId, ApiKeyId } from "../../schemas/BrandedIds.ts"
 import type { Credential, Principal } from "../../schemas/api/CredentialsApi.ts"
 import type { Plan } from "../../schemas/mail/MailAccount.ts"
 import { type DependencyUnavailable, InvalidCredentials } from "../../schemas/problems/HttpProblems.ts"
@@ -56,7 +56,7 @@ export class Principals extends Context.Service<Principals, {
   /** The active account behind a credential, in one statement. */
   readonly authenticate: (credential: Credential["Service"]) => Effect.Effect<Principal["Service"], InvalidCredentials>
   /** Checks the row of a statement that joined `who`: no row is a refusal, a key's row is noted as a use of the key. */
-  readonly seen: <A extends { readonly key_id: string | null }>(
+  readonly seen: <A extends { readonly key_id: ApiKeyId | null }>(
     row: A | undefined,
   ) => Effect.Effect<A, InvalidCredentials>
 }>()("bailiwick/services/authentication/Principals") {
@@ -84,13 +84,13 @@ export class Principals extends Context.Service<Principals, {
         },
       )
 
-      const seen = <A extends { readonly key_id: string | null }>(row: A | undefined) =>
+      const seen = <A extends { readonly key_id: ApiKeyId | null }>(row: A | undefined) =>
         row === undefined ? refused : row.key_id === null ? Effect.succeed(row) : Effect.as(uses.add(row.key_id), row)
 
       const authenticate = Effect.fn("Principals.authenticate")(
         function* (credential: Credential["Service"]) {
           const [row] = yield* reads<
-            { account_id: AccountId; plan: Plan; platform_admin: boolean; key_id: string | null }
+            { account_id: AccountId; plan: Plan; platform_admin: boolean; key_id: ApiKeyId | null }
           >`
             with who as (${who(reads, credential)})
             select account_id::text, plan, platform_admin, key_id::text from who`.pipe(Effect.orDie)

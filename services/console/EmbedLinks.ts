@@ -8,7 +8,7 @@
  */
 import { Clock, Context, Effect, Layer, Redacted } from "effect"
 import { createHash, randomBytes } from "node:crypto"
-import type { AccountId } from "../../schemas/BrandedIds.ts"
+import type { AccountId, ApiKeyId } from "../../schemas/BrandedIds.ts"
 import { InvalidCredentials } from "../../schemas/problems/HttpProblems.ts"
 import { Database } from "../platform/database/Database.ts"
 import { prune } from "../platform/database/Prune.ts"
@@ -59,7 +59,7 @@ export interface EmbedSession {
 export class EmbedLinks extends Context.Service<EmbedLinks, {
   /** Makes a link for the account of an API key; `expiresAt` in milliseconds since the epoch. */
   readonly create: (
-    by: { readonly accountId: AccountId; readonly keyId: string },
+    by: { readonly accountId: AccountId; readonly keyId: ApiKeyId },
     seconds: number,
   ) => Effect.Effect<{ readonly token: Redacted.Redacted; readonly expiresAt: number }>
   /** Opens the session of a link, once. */

@@ -4,7 +4,7 @@
  * the commit.
  */
 import { Clock, Context, Effect, Layer } from "effect"
-import type { AccountId } from "../../schemas/BrandedIds.ts"
+import type { AccountId, ApiKeyId } from "../../schemas/BrandedIds.ts"
 import type { Credential } from "../../schemas/api/CredentialsApi.ts"
 import type { InvalidCredentials } from "../../schemas/problems/HttpProblems.ts"
 import { NotificationNotFound } from "../../schemas/problems/NotificationProblems.ts"
@@ -49,7 +49,7 @@ export class Inbox extends Context.Service<Inbox, {
         const { after_id, category, limit = 50, unread } = request
         const paged = after_id !== undefined || request.limit !== undefined
         // `offset 0`: without it the planner puts the subquery into each of its uses, and reads the page three times.
-        const [row] = yield* reads<{ key_id: string | null; body: string }>`
+        const [row] = yield* reads<{ key_id: ApiKeyId | null; body: string }>`
           with who as materialized (${who(reads, credential)})
           select key_id::text, (select row_to_json(v) from (select
             array_to_json(page.items[:${limit}::int]) as items,

@@ -3,7 +3,7 @@
  * defaults are merged at the read, so that a new default reaches every account without a choice.
  */
 import { Clock, Context, Effect, Layer, Predicate } from "effect"
-import type { AccountId } from "../../schemas/BrandedIds.ts"
+import type { AccountId, ApiKeyId } from "../../schemas/BrandedIds.ts"
 import type { Credential } from "../../schemas/api/CredentialsApi.ts"
 import {
   Category,
@@ -88,7 +88,7 @@ export class Preferences extends Context.Service<Preferences, {
       const principals = yield* Principals
 
       const get: Preferences["Service"]["get"] = Effect.fn("Preferences.get")(function* (credential) {
-        const [row] = yield* reads<{ key_id: string | null; choices: unknown }>`
+        const [row] = yield* reads<{ key_id: ApiKeyId | null; choices: unknown }>`
           with who as (${who(reads, credential)})
           select key_id::text, p.choices from who left join notification_preferences p
             on p.account_id = who.account_id`.pipe(Effect.orDie)

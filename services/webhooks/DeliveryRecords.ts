@@ -4,7 +4,7 @@
  * as text. Of days after their retention only dead letters exist; newer days are read from the deliveries alone.
  */
 import { Clock, Context, Effect, Layer } from "effect"
-import type { AccountId, DeliveryId, WebhookId } from "../../schemas/BrandedIds.ts"
+import type { AccountId, ApiKeyId, DeliveryId, WebhookId } from "../../schemas/BrandedIds.ts"
 import type { Credential } from "../../schemas/api/CredentialsApi.ts"
 import type { InvalidCredentials } from "../../schemas/problems/HttpProblems.ts"
 import { DeliveryNotFound, WebhookNotFound } from "../../schemas/problems/WebhookProblems.ts"
@@ -148,7 +148,7 @@ export class DeliveryRecords extends Context.Service<DeliveryRecords, {
             const offset = page * limit
             const pool = offset > deep || status !== undefined ? wide : reads
             const rows = pool.literal(source(status))
-            const [row] = yield* pool<{ key_id: string | null; found: boolean; body: string }>`
+            const [row] = yield* pool<{ key_id: ApiKeyId | null; found: boolean; body: string }>`
               with who as materialized (${who(pool, credential)}),
               hook as materialized (
                 select w.id from webhooks w join who on w.account_id = who.account_id

@@ -9,18 +9,18 @@
 import type { PgClient } from "@effect/sql-pg"
 import { Effect } from "effect"
 import type { SqlError } from "effect/sql"
-import type { WebhookId } from "../../schemas/BrandedIds.ts"
+import type { ApiKeyId, WebhookId } from "../../schemas/BrandedIds.ts"
 import type { Credential } from "../../schemas/api/CredentialsApi.ts"
 import { whoText } from "../authentication/Principals.ts"
 
 export interface Newest {
-  readonly keyId: string | null
+  readonly keyId: ApiKeyId | null
   readonly found: boolean
   /** JSON text of the page; null if older partitions may have a part of it. */
   readonly body: string | null
 }
 
-type Head = readonly [keyId: string | null, hookId: WebhookId | null, total: bigint | number]
+type Head = readonly [keyId: ApiKeyId | null, hookId: WebhookId | null, total: bigint | number]
 
 type Row = readonly [
   id: string,

@@ -5,7 +5,7 @@
  */
 import { Clock, Context, Effect, Layer, Redacted, Result } from "effect"
 import type { SqlError } from "effect/sql"
-import { type AccountId, WebhookId } from "../../schemas/BrandedIds.ts"
+import { type AccountId, type ApiKeyId, WebhookId } from "../../schemas/BrandedIds.ts"
 import type { Credential } from "../../schemas/api/CredentialsApi.ts"
 import type { EventType } from "../../schemas/mail/MailEvent.ts"
 import type { BasicAuth, CustomHeader } from "../../schemas/mail/WebhookHeaders.ts"
@@ -224,7 +224,7 @@ const make = Effect.fnUntraced(function* (config: WebhooksConfig) {
   )
 
   const list: Webhooks["Service"]["list"] = Effect.fn("Webhooks.list")(function* (credential, includePaused) {
-    const rows = yield* reads<{ readonly key_id: string | null } & (ReadRow | { readonly id: null })>`
+    const rows = yield* reads<{ readonly key_id: ApiKeyId | null } & (ReadRow | { readonly id: null })>`
       with who as (${who(reads, credential)})
       select who.key_id::text, ${reads.literal(columns)} from who
       left join webhooks w

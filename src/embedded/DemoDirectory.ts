@@ -7,7 +7,7 @@
 import { Effect, Option, Schema } from "effect"
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
-import { AccountId } from "../../schemas/BrandedIds.ts"
+import { AccountId, type ApiKeyId } from "../../schemas/BrandedIds.ts"
 import type { Principal } from "../../schemas/api/CredentialsApi.ts"
 import type { Plan } from "../../schemas/mail/MailAccount.ts"
 import { ApiKeys } from "../../services/accounts/ApiKeys.ts"
@@ -104,7 +104,7 @@ const mark = Effect.fnUntraced(function* (rows: ReadonlyArray<{ readonly kind: s
 const newKey = Effect.fnUntraced(function* (who: keyof typeof people) {
   const keys = yield* ApiKeys
   const { sql } = yield* Database
-  const old = yield* sql<{ id: string }>`
+  const old = yield* sql<{ id: ApiKeyId }>`
     select k.id::text as id from api_keys k join demo_rows d on d.kind = 'api_key' and d.id = k.id
     where k.account_id = ${demoIds[who]}::uuid and k.is_active`
   for (const { id } of old) yield* keys.revoke(principal(who), id)

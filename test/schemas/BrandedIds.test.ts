@@ -16,6 +16,9 @@ import type { DeliveryStats } from "../../services/webhooks/DeliveryStats.ts"
 import type { Replays } from "../../services/webhooks/Replays.ts"
 import type { Webhooks } from "../../services/webhooks/Webhooks.ts"
 import type { ConcurrencyLimiter } from "../../services/webhooks/Sender/ConcurrencyLimiter.ts"
+import type { Principal } from "../../schemas/api/CredentialsApi.ts"
+import type { ApiKeys } from "../../services/accounts/ApiKeys.ts"
+import type { KeyUses } from "../../services/authentication/KeyUses.ts"
 import type { AccountReads } from "../../services/accounts/AccountReads.ts"
 import type { PolicyDecisions } from "../../services/decisions/PolicyDecisions.ts"
 import type { EventLog } from "../../services/lifecycle/EventLog.ts"
@@ -158,6 +161,13 @@ const deliveriesSwapped = (records: DeliveryRecords["Service"], replays: Replays
   replays.again(delivery, []),
 ]
 
+const keysSwapped = (keys: ApiKeys["Service"], uses: KeyUses["Service"], principal: Principal["Service"]) => [
+  // @ts-expect-error: the account's id stands for the key's
+  keys.revoke(principal, principal.accountId),
+  // @ts-expect-error: the account's id stands for the key's
+  uses.add(account),
+]
+
 describe("branded ids", () => {
   it("of different kinds do not swap", () => {
     for (
@@ -170,6 +180,7 @@ describe("branded ids", () => {
         accountsSwapped,
         webhooksSwapped,
         deliveriesSwapped,
+        keysSwapped,
       ]
     ) {
       assert.isFunction(swapped)
@@ -178,7 +189,7 @@ describe("branded ids", () => {
 
   it("are the same values and the same schemas as without their brands", () => {
     const foreign = new Set<unknown>([Ids.PersonId, Ids.InstitutionId, Ids.ProjectId, Ids.AccessId])
-    const uuids = new Set<unknown>([Ids.AccountUuid, Ids.WebhookUuid, Ids.DeliveryUuid])
+    const uuids = new Set<unknown>([Ids.AccountUuid, Ids.WebhookUuid, Ids.DeliveryUuid, Ids.ApiKeyId])
     for (const [name, id] of Object.entries(Ids)) {
       const checked = uuids.has(id)
       const text = checked ? "00000000-0000-4000-8000-000000000000" : "any text"

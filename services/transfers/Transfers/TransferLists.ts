@@ -5,7 +5,7 @@
  */
 import { Clock, Effect } from "effect"
 import type { Credential } from "../../../schemas/api/CredentialsApi.ts"
-import type { AccountId, TransferId } from "../../../schemas/BrandedIds.ts"
+import type { AccountId, ApiKeyId, TransferId } from "../../../schemas/BrandedIds.ts"
 import type { AcceptEligibility } from "../../../schemas/mail/Transfer.ts"
 import { InvalidCredentials } from "../../../schemas/problems/HttpProblems.ts"
 import { Principals, who } from "../../authentication/Principals.ts"
@@ -17,7 +17,7 @@ import type { Settled } from "./DueTransitions.ts"
 const settledAtOnce = 10
 
 interface Read {
-  readonly key_id: string | null
+  readonly key_id: ApiKeyId | null
   readonly due: ReadonlyArray<TransferId>
   readonly body: string
 }

@@ -2,7 +2,7 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Result, Schema } from "effect"
 import { TestClock } from "effect/testing"
 import { createHash, randomUUID } from "node:crypto"
-import type { AccountId } from "../../../schemas/BrandedIds.ts"
+import { type AccountId, ApiKeyId } from "../../../schemas/BrandedIds.ts"
 import type { Principal } from "../../../schemas/api/CredentialsApi.ts"
 import { apiKeyLimits, type Plan } from "../../../schemas/mail/MailAccount.ts"
 import { ApiKeyView, CreatedApiKey } from "../../../schemas/mail/ApiKey.ts"
@@ -63,7 +63,7 @@ layer(services)("ApiKeys", (it) => {
       const { sql } = yield* Database
       const me = principalOf(yield* account({ plan: "free" }), "free")
       const { id } = yield* (yield* ApiKeys).create(me, { name: "CI", permissions: ["send"] })
-      for (let n = 0; n < 50_500; n++) yield* uses.add(randomUUID())
+      for (let n = 0; n < 50_500; n++) yield* uses.add(ApiKeyId.make(randomUUID()))
       yield* uses.add(id)
       assert.strictEqual(yield* sizeOf("uses of keys"), 50_000)
       yield* uses.flush
@@ -154,7 +154,7 @@ layer(services)("ApiKeys", (it) => {
       const other = principalOf(yield* account({ plan: "free" }), "free")
       const theirs = yield* keys.create(other, send)
       for (const id of [theirs.id, "00000000-0000-4000-8000-000000000000"]) {
-        assert.strictEqual((yield* Effect.flip(keys.revoke(me, id)))._tag, "ApiKeyNotFound")
+        assert.strictEqual((yield* Effect.flip(keys.revoke(me, ApiKeyId.make(id))))._tag, "ApiKeyNotFound")
       }
       const { authenticate, present } = yield* Principals
       yield* authenticate(yield* present(bearer(theirs.key)))

@@ -4,7 +4,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { randomBytes, randomUUID } from "node:crypto"
-import { PersonId } from "../../../schemas/BrandedIds.ts"
+import { ApiKeyId, PersonId } from "../../../schemas/BrandedIds.ts"
 import type { Principal } from "../../../schemas/api/CredentialsApi.ts"
 import type { MembershipRole, MembershipState } from "../../../schemas/identity/IdentityDirectory.ts"
 import { ApiKeys } from "../../../services/accounts/ApiKeys.ts"
@@ -103,7 +103,7 @@ layer(management({ ROLES: "api,lifecycle,relay" }), { excludeTestServices: true,
           yield* to(late, "member", "active")
           yield* to(late, "member", "ended")
           const { id: fresh } = yield* run(authenticators.replaceCodes(gone, "Codes"))
-          yield* (yield* ApiKeys).revoke({ accountId } as Principal["Service"], keyId)
+          yield* (yield* ApiKeys).revoke({ accountId } as Principal["Service"], ApiKeyId.make(keyId))
           yield* until(
             "published",
             sql`select from outbox where stream = 'DIRECTORY' and published_at is null`,

@@ -48,7 +48,10 @@ export type Call<Way extends Method> = <Path extends PathOf<Way>>(
 /** The lists that come in pages. */
 export type PagedPath = {
   [Path in PathOf<"GET">]: Operation<"GET", Path>["request"] extends { readonly query?: infer Query }
-    ? keyof Query & ("after_id" | "after" | "page") extends never ? never : Path
+    ? keyof Query & ("after_id" | "after" | "page") extends never ? never
+      // Two lists in one answer are followed by a parameter each.
+    : "after_access_id" extends keyof Query ? never
+    : Path
     : never
 }[PathOf<"GET">]
 

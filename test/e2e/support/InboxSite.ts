@@ -4,7 +4,6 @@
  */
 import { Effect } from "effect"
 import { request, type ServerResponse } from "node:http"
-import { pipeline } from "node:stream"
 import { serve } from "../../services/platform/Outbound/LoopbackServers.ts"
 import { inboxScript } from "../../support/InboxPackage.ts"
 
@@ -45,9 +44,11 @@ export const inboxSite = Effect.fnUntraced(function* (program: () => string) {
     const pass = () => {
       const options = { method, headers: { ...own, ...state.credential }, agent: false }
       const sent = request(program() + url.slice(4), options, (got) => {
-        pipeline(got, answer.writeHead(got.statusCode!, got.headers), () => {})
+        got.on("error", () => answer.destroy()).pipe(answer.writeHead(got.statusCode!, got.headers))
       })
-      pipeline(asked, sent, (error) => error && answer.destroy())
+      // No pipeline of streams: Deno's throws where the answer's receiver is already gone.
+      answer.on("close", () => sent.destroy())
+      asked.pipe(sent.on("error", () => answer.destroy()))
     }
     if (state.way === "held") waiting.push(pass)
     else pass()

@@ -53,12 +53,12 @@ layer(Layer.fresh(TestDatabase.layer), { excludeTestServices: true })("upgrade r
         assert.deepStrictEqual(found.changed, [])
         assert.isAbove(found.rows, 0)
         const [locking, building] = found.migrations
-        assert.strictEqual(locking!.name, `00${next}_slow`)
+        assert.strictEqual(locking!.name, `${String(next).padStart(4, "0")}_slow`)
         const lock = locking!.locks.find(({ table }) => table === "accounts")!
         assert.strictEqual(lock.mode, "AccessExclusiveLock")
         assert.isAtLeast(lock.millis, 300)
         assert.isAtLeast(locking!.millis, lock.millis - 10)
-        assert.deepStrictEqual([building!.name, building!.locks], [`00${next + 1}_index`, []])
+        assert.deepStrictEqual([building!.name, building!.locks], [`${String(next + 1).padStart(4, "0")}_index`, []])
         const lines = linesOf(found)
         assert.match(lines[2]!, /^ {2}AccessExclusiveLock on accounts for 0\.\d\d s$/)
         assert.include(lines, "every table has the rows and values that it had")

@@ -37,25 +37,43 @@ export const heading = (page: Page, text: string) =>
     page.waitForFunction((text: string) => document.querySelector("h1")?.textContent?.trim() === text, {}, text)
   )
 
+/** How long a click waits for its element before the element is looked for again: an answer may have replaced it. */
+const settling = 5_000
+
+/** Clicks what `find` finds, once it stays in its place, and returns it. A click that gave up has clicked nothing. */
+const clicked = async (find: () => Promise<ElementHandle<Element>>, count = 1) => {
+  for (let tries = 1;; tries++) {
+    const found = await find()
+    try {
+      await found.asLocator().setTimeout(settling).click({ count })
+      return found
+    } catch (error) {
+      if (tries === 24 || (error as Error).name !== "TimeoutError") throw error
+    }
+  }
+}
+
 /**
  * Presses the button or link with these words, in the open dialog where there is one, once it stays in its place: what an
  * answer adds above it moves it away from under the pointer.
  */
 export const press = (page: Page, words: string, of = "button, a, summary, label") =>
-  Effect.promise(async () => {
-    const handle = await page.waitForFunction(
-      (words: string, of: string) => {
-        const root = document.querySelector("dialog[open]") ?? document
-        return [...root.querySelectorAll<HTMLElement>(of)].find((one) =>
-          one.textContent?.trim() === words && !one.matches(":disabled")
-        )
-      },
-      {},
-      words,
-      of,
-    )
-    await (handle.asElement() as ElementHandle<Element>).asLocator().click()
-  })
+  Effect.promise(() =>
+    clicked(async () => {
+      const handle = await page.waitForFunction(
+        (words: string, of: string) => {
+          const root = document.querySelector("dialog[open]") ?? document
+          return [...root.querySelectorAll<HTMLElement>(of)].find((one) =>
+            one.textContent?.trim() === words && !one.matches(":disabled")
+          )
+        },
+        {},
+        words,
+        of,
+      )
+      return handle.asElement() as ElementHandle<Element>
+    })
+  )
 
 /**
  * Follows a page's requests from now on; the result waits until none has been under way for 150 ms. Streams of events do
@@ -85,17 +103,18 @@ export const text = (page: Page, words: string) =>
 /** Types into the field with this label, in the open dialog where there is one, once it stays in its place. */
 export const fill = (page: Page, label: string, value: string) =>
   Effect.promise(async () => {
-    const handle = await page.waitForFunction(
-      (label: string) => {
-        const root = document.querySelector("dialog[open]") ?? document
-        const found = [...root.querySelectorAll("label")].find((one) => one.textContent?.trim() === label)
-        return found?.control ?? undefined
-      },
-      {},
-      label,
-    )
-    const field = handle.asElement() as ElementHandle<Element>
-    await field.asLocator().click({ count: 3 })
+    const field = await clicked(async () => {
+      const handle = await page.waitForFunction(
+        (label: string) => {
+          const root = document.querySelector("dialog[open]") ?? document
+          const found = [...root.querySelectorAll("label")].find((one) => one.textContent?.trim() === label)
+          return found?.control ?? undefined
+        },
+        {},
+        label,
+      )
+      return handle.asElement() as ElementHandle<Element>
+    }, 3)
     await field.type(value)
   })
 

@@ -34,7 +34,7 @@ layer(stage, { excludeTestServices: true, timeout: "4 minutes" })("an invitation
       yield* press(ada.page, "Approve…")
       yield* fill(ada.page, "Reason", "the team expects Pat")
       yield* press(ada.page, "Approve as administrator")
-      yield* text(ada.page, "Nothing waits for your signature.")
+      yield* text(ada.page, "No request waits for your signature.")
 
       // Pat's browser is signed in nowhere; the mail is in the demo's mailbox as soon as it is sent.
       const pat = yield* atConsole()

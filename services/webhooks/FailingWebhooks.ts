@@ -73,12 +73,14 @@ const make = Effect.fnUntraced(function* ({ pause }: FailingWebhooksConfig) {
   const tellOf = Effect.fnUntraced(function* (webhookId: WebhookId) {
     const millis = yield* Clock.currentTimeMillis
     const now = new Date(millis)
-    // No minutes are compacted meanwhile, so that no success is overlooked that the health says already.
+    // No minutes are compacted meanwhile: a success is in the health, or in a minute that is not.
     if (!(yield* tryLock(sql, "counts"))) return 0
     const [row] = yield* sql<Row>`
       select w.id, w.account_id, w.url, w.version
       from webhooks w join webhook_health h on h.webhook_id = w.id
-      where w.id = ${webhookId}::uuid and ${isUntold(millis)} for update of w`
+      where w.id = ${webhookId}::uuid and ${isUntold(millis)} and not exists (
+        select from delivery_minutes m where m.webhook_id = w.id and not m.folded and m.outcome = 'delivered'
+      ) for update of w`
     if (row === undefined) return 0
     if (pause) yield* pauseWebhook(row, now)
     yield* sql`update webhook_health set failing_told_at = ${now} where webhook_id = ${row.id}::uuid`
@@ -91,7 +93,14 @@ const make = Effect.fnUntraced(function* ({ pause }: FailingWebhooksConfig) {
       select w.id from webhook_health h join webhooks w on w.id = h.webhook_id
       where ${isUntold(yield* Clock.currentTimeMillis)} order by h.failing_since limit ${batch}`
     let told = 0
-    for (const { id } of rows) told += yield* tellOf(id)
+    for (const { id } of rows) {
+      told += yield* tellOf(id).pipe(
+        // A row that another transaction holds for long must not keep the others from being told of.
+        Effect.catch((error) =>
+          Effect.as(Effect.logWarning("a failing webhook was not told of, it is tried again", error), 0)
+        ),
+      )
+    }
     return told
   })
 

@@ -94,13 +94,16 @@ const batch = 10_000
 export const pruneMissed = Effect.fnUntraced(function* (sql: PgClient.PgClient, oldest: number) {
   let pruned = batch
   while (pruned === batch) {
-    // By webhook, whose index finds old events: an index on the event alone would cost each note an entry.
+    // By webhook, whose index finds old events: an index on the event alone would cost each note an entry. One bound in
+    // both cases, since an alternative of two would read every note.
     const [row] = yield* sql<{ n: number }>`
       with gone as (
         delete from missed_events where ctid = any(array(
           select m.ctid from webhooks w cross join lateral (
             select ctid from missed_events
-            where webhook_id = w.id and (event_id < ${floorOf(oldest)}::uuid or w.deleted_at is not null)
+            where webhook_id = w.id and event_id < case when w.deleted_at is null then ${floorOf(oldest)}::uuid
+              else 'ffffffff-ffff-ffff-ffff-ffffffffffff'::uuid end
+            order by event_id
             limit ${batch}
           ) m limit ${batch}
         )) returning 1

@@ -113,7 +113,7 @@ const rehearsed = Effect.fnUntraced(function* (around: ProgramFixture, previous:
   const { code, output } = yield* cli(around.env, "upgrade", "rehearse", file)
   assert.strictEqual(code, 0, output)
   assert.match(output, new RegExp(`^\\d+ rows of schema ${from}$`, "m"))
-  assert.match(output, new RegExp(`^00${newest}_\\w+ takes`, "m"))
+  assert.match(output, new RegExp(`^0*${newest}_\\w+ takes`, "m"))
   assert.include(output, "every table has the rows and values that it had")
   assert.include(output, "no lock is held for over a second")
 }, Effect.scoped)

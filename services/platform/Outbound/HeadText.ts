@@ -6,8 +6,8 @@ import { Buffer } from "node:buffer"
 
 const maxBytes = 4 * 1024
 
-/** Fields whose values are credentials. */
-const secret = new Set(["authorization", "cookie", "proxy-authorization", "set-cookie"])
+/** Fields whose values are credentials, or may repeat those of the request. */
+const secret = /authorization|cookie|api-?key|token|secret|password/u
 
 /** Shown in place of a credential. */
 const masked = "…"
@@ -40,7 +40,7 @@ export class HeadText {
       const colon = line.indexOf(":")
       if (colon < 1) continue
       const name = line.slice(0, colon).toLowerCase()
-      const value = secret.has(name) ? masked : line.slice(colon + 1).trim()
+      const value = secret.test(name) ? masked : line.slice(colon + 1).trim()
       const known = fields.get(name)
       fields.set(name, known === undefined || value === masked ? value : `${known}, ${value}`)
     }

@@ -46,6 +46,10 @@ export class Backlog {
     this.turns.add(accountId, webhookId)
   }
 
+  has(webhookId: WebhookId): boolean {
+    return this.all.has(webhookId)
+  }
+
   /** Whether this webhook is skipped until its state changes. */
   isSkipped(webhookId: WebhookId): boolean {
     return this.skipped.has(webhookId)

@@ -88,7 +88,7 @@ export class ConcurrencyLimiter<Task extends Slotted> {
 
   /** Reserves up to `wanted` claims; returns how many. Each must be followed by `add` or `drop`. */
   reserve(webhookId: WebhookId, accountId: AccountId, wanted: number): number {
-    const got = Math.min(wanted, this.room(webhookId))
+    const got = Math.min(wanted, Math.max(0, this.room(webhookId) - this.keptFor(webhookId)))
     if (got > 0) {
       this.queueOf(webhookId, accountId).claimed += got
       this.claimed += got
@@ -199,6 +199,15 @@ export class ConcurrencyLimiter<Task extends Slotted> {
     const room = this.ownRoom(queue)
     const waiting = queue.waiting.later.length
     return waiting > ahead >> 1 || room < this.batchOf(queue) ? 0 : Math.min(room, ahead - waiting)
+  }
+
+  /**
+   * What first tries leave free: while a webhook with a rate has a backlog, a claim of it. More first tries than the rate
+   * would otherwise take each slot that a send frees, and retries and replays would never be claimed.
+   */
+  private keptFor(webhookId: WebhookId): number {
+    const queue = this.queues.get(webhookId)
+    return queue === undefined || queue.rate === null || !this.backlog.has(webhookId) ? 0 : this.batchOf(queue)
   }
 
   /** The smallest claim that is worth a statement: half a window, or what the rate lets begin in a second. */

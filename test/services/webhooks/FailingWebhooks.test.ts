@@ -84,6 +84,15 @@ layer(withTelling(false))("a failing webhook", (it) => {
       assert.strictEqual(yield* tellAt(7), 0)
     }))
 
+  it.effect("a success ends the episode before its minute is compacted", () =>
+    Effect.gen(function* () {
+      const hook = yield* webhook()
+      for (const days of [0, 5]) yield* attempt(hook, days)
+      const { tasks } = yield* taken(hook, 5.1)
+      yield* settle([resultOf(tasks[0]!, at(5.1))]).pipe(on(at(5.1)))
+      assert.strictEqual(yield* tellAt(5.1), 0)
+    }))
+
   it.effect("attempts that processes here left without an outcome are no failures", () =>
     Effect.gen(function* () {
       const { sql } = yield* Database

@@ -5,12 +5,14 @@ import { TestClock } from "effect/testing"
 import type { AccountId, DeliveryId, WebhookId } from "../../../schemas/BrandedIds.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { Jobs } from "../../../services/platform/messaging/Jobs.ts"
-import { missedEvents } from "../../../services/webhooks/MissedEvents.ts"
+import { floorOf } from "../../../services/platform/Ids.ts"
+import { missedEvents, pruneMissed } from "../../../services/webhooks/MissedEvents.ts"
 import { Partitions } from "../../../services/webhooks/Partitions.ts"
 import { WebhookJobs } from "../../../services/webhooks/WebhookJobs.ts"
 import { Webhooks } from "../../../services/webhooks/Webhooks.ts"
 import { claim } from "../../../services/webhooks/Deliveries/DeliveryClaims.ts"
 import { Endpoints } from "../../../services/webhooks/Endpoints.ts"
+import { rowsRead } from "../../support/RowsRead.ts"
 import {
   count,
   dayMillis,
@@ -94,6 +96,24 @@ layer(Layer.fresh(fixture()))("events that a paused webhook missed", (it) => {
       yield* settle(yield* Effect.map(now, (at) => tasks.map((task) => resultOf(task, at))))
       assert.strictEqual(yield* count("deliveries", `webhook_id = '${hook.id}' and status = 'delivered'`), 3)
       assert.deepStrictEqual(yield* miscounted, [])
+    }))
+
+  it.effect("upkeep reads no note that it keeps, and deletes those of old events", () =>
+    Effect.gen(function* () {
+      const { owner, sql } = yield* Database
+      const hook = yield* webhook()
+      const at = yield* now
+      const noted = (daysAgo: number, n: number) =>
+        owner`
+          insert into missed_events (webhook_id, event_id)
+          select ${hook.id}::uuid, (left(${floorOf(at - daysAgo * 86_400_000)}, 24) || lpad(to_hex(i), 12, '0'))::uuid
+          from generate_series(1, ${n}) i`
+      yield* noted(1, 20_000)
+      yield* noted(60, 10)
+      yield* owner`analyze missed_events`
+      const [read] = yield* rowsRead(sql, pruneMissed(sql, at - 30 * 86_400_000))
+      assert.isAtMost(read.get("missed_events") ?? 0, 100)
+      assert.strictEqual(yield* count("missed_events", `webhook_id = '${hook.id}'`), 20_000)
     }))
 
   it.effect("are noted for each paused webhook that subscribes, beside the deliveries of active ones", () =>

@@ -442,6 +442,30 @@ describe("ConcurrencyLimiter", () => {
     }])
   })
 
+  it("first tries of more than its rate leave room for a webhook's backlog", () => {
+    const slots = new ConcurrencyLimiter<Job>()
+    const job = { ...jobOf(1), rate: 5 }
+    const replay = { ...job, later: true }
+    fill(slots, job, 1)
+    slots.done(slots.next(0)!, true)
+    slots.markBacklogged(job.webhookId, job.accountId)
+    let replayed = 0
+    for (let second = 0; second < 20; second++) {
+      // Seven first tries arrive in each second, of which five may begin.
+      fill(slots, job, 7)
+      for (const { accountId, count, webhookId } of slots.topUp(100)) {
+        for (let n = 0; n < count; n++) slots.add(replay)
+        slots.markBacklogged(webhookId, accountId)
+      }
+      for (const wakeUp of slots.wakeUps()) slots.woken(wakeUp, second * 1_000)
+      for (let next = slots.next(second * 1_000); next !== undefined; next = slots.next(second * 1_000)) {
+        if (next.later === true) replayed++
+        slots.done(next, true)
+      }
+    }
+    assert.isAtLeast(replayed, 10)
+  })
+
   it("webhooks beside one that waits for its rate send at once, of its account as well", () => {
     const slots = new ConcurrencyLimiter<Job>()
     const slow = { webhookId: WebhookId.make("slow"), accountId: AccountId.make("a"), host: "one", rate: 1 }

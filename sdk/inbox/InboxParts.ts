@@ -37,6 +37,5 @@ export const bellIcon = (): HTMLSlotElement => {
   return slot
 }
 
-/** An address that a link may have: a path or a web page, no script. */
-export const safeHref = (href: string): string | undefined =>
-  URL.canParse(href, document.baseURI) && /^https?:$/.test(new URL(href, document.baseURI).protocol) ? href : undefined
+/** An address that a link may have: a path of the app, no script and no other origin. */
+export const safeHref = (href: string): string | undefined => /^\/(?![/\\])/.test(href) ? href : undefined

@@ -12,7 +12,7 @@ import { Mails } from "../platform/mail/Mails.ts"
 import type { SignatureCall } from "../requests/SignatureCalls.ts"
 import { noticesKind } from "./NoticeMails/NoticeTemplate.ts"
 import { callingSigners } from "./NoticeMails/CallSigners.ts"
-import { type DueNotice, trueNotices } from "./NoticeMails/TrueNotices.ts"
+import { type DueNotice, isSignature, trueNotices } from "./NoticeMails/TrueNotices.ts"
 
 /** The time between two mails of notices to a person who wants them gathered. */
 export const pauseMillis = 3_600_000
@@ -97,6 +97,9 @@ export class NoticeMails extends Context.Service<NoticeMails, {
         const untrue = notices.filter((one) => !told.includes(one))
         if (untrue.length > 0) yield* sql`delete from person_notices n using ${of(untrue)}`
         if (told.length === 0) return
+        // Who has no verified address yet is called again: the next call adds the notice anew.
+        const asking = email === null && delivery !== "off" ? told.filter(isSignature) : []
+        if (asking.length > 0) yield* sql`delete from person_notices n using ${of(asking)}`
         const wanted = email !== null && delivery !== "off"
         const [mailId = null] = wanted
           ? yield* mails.add({ kind: noticesKind, subjectId: person_id, recipient: email, args: {} })

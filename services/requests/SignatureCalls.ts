@@ -3,9 +3,10 @@
  * people to tell (services/decisions/NoticeMails/CallSigners.ts). It goes when the review is over.
  */
 import type { PgClient } from "@effect/sql-pg"
-import type { Effect } from "effect"
+import { Clock, Effect } from "effect"
 import type { SqlError } from "effect/sql"
 import type { AccessReviewId, PolicyReviewId } from "../../schemas/BrandedIds.ts"
+import { Database } from "../platform/database/Database.ts"
 import { insertion, write } from "../platform/database/UnitOfWork.ts"
 
 export interface SignatureCall {
@@ -22,3 +23,27 @@ export const addCall = (
   write(sql, insertion(sql, "signature_calls", { review_id: "uuid", kind: "text", due_at: "timestamptz" }), [
     { ...call, due_at: now },
   ])
+
+/**
+ * Adds the calls, and the notices of expiry, of reviews that wait without: a program of an older version, which may run
+ * beside this one, opened them. Any number of processes may run it.
+ */
+export const addMissingCalls = Effect.gen(function* () {
+  const { sql } = yield* Database
+  const now = new Date(yield* Clock.currentTimeMillis)
+  yield* sql`
+    insert into signature_calls (review_id, kind, due_at)
+    select v.id, 'policy', ${now} from policy_reviews v join requests r on r.id = v.request_id
+    where v.state = 'open' and coalesce(r.expires_at > ${now}, true)
+      and not exists (select from signature_calls c where c.review_id = v.id)
+    union all
+    select v.id, 'access', ${now} from access_reviews v
+    where v.state = 'proposed' and v.proposed_at + interval '7 days' > ${now}
+      and not exists (select from signature_calls c where c.review_id = v.id)
+    order by 1 on conflict do nothing`
+  yield* sql`
+    insert into person_notices (person_id, kind, subject_id, created_at, due_at)
+    select proposed_by, 'review.expired', id, ${now}, proposed_at + interval '7 days' from access_reviews
+    where state = 'proposed' and proposed_at + interval '7 days' > ${now}
+    order by 1, 3 on conflict do nothing`
+})

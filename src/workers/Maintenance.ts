@@ -13,6 +13,7 @@ import { PersonEventFanout } from "../../services/people/PersonEventFanout.ts"
 import { PeopleRetention as PeopleRetention } from "../../services/people/PeopleRetention.ts"
 import { SecurityEventFanout } from "../../services/people/SecurityEventFanout.ts"
 import { pruneNotices } from "../../services/requests/PersonNotices.ts"
+import { addMissingCalls } from "../../services/requests/SignatureCalls.ts"
 import { AuditPartitions } from "../../services/platform/observability/AuditPartitions.ts"
 import { WakeUps } from "../../services/platform/messaging/WakeUps.ts"
 import { Jobs, jobsTopic } from "../../services/platform/messaging/Jobs.ts"
@@ -72,6 +73,7 @@ export const Maintenance = {
     yield* every("console sessions", hour, pruneConsoleSessions)
     yield* every("embed links", hour, pruneEmbedLinks)
     yield* every("people's notices", hour, pruneNotices)
+    yield* every("calls of signers", hour, addMissingCalls)
     yield* every("account receipts", hour, pruneAccountReceipts)
     yield* every("credential actions", 600_000, actions.expire)
     yield* every("rejects", hour, rejects.prune)

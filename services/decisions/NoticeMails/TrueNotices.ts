@@ -13,7 +13,7 @@ export interface DueNotice {
   readonly subject_id: string
 }
 
-/** Reviews whose signers are told by one statement. */
+/** Reviews that are looked at by one statement. */
 const most = 1_000
 
 /** Those of these reviews on which the person's signature would be accepted now, by the rules of the decisions. */
@@ -24,11 +24,14 @@ export const waitingFor = (sql: PgClient.PgClient) => {
     ids: ReadonlyArray<string>,
     now: Date,
   ): Effect.fn.Return<ReadonlySet<string>, SqlError.SqlError> {
-    if (ids.length === 0) return new Set()
-    const only = ids.slice(0, most)
-    const { items } = yield* list({ personId, state: "open", afterId: null, limit: most, only })
-    const reviews = yield* reviewsWaitingFor(sql, personId, only, now)
-    return new Set([...items.map(({ review_id }) => review_id), ...reviews])
+    const found = new Set<string>()
+    for (let at = 0; at < ids.length; at += most) {
+      const only = ids.slice(at, at + most)
+      const { items } = yield* list({ personId, state: "open", afterId: null, limit: most, only })
+      for (const { review_id } of items) found.add(review_id)
+      for (const id of yield* reviewsWaitingFor(sql, personId, only, now)) found.add(id)
+    }
+    return found
   })
 }
 

@@ -4,6 +4,7 @@ import { TestClock } from "effect/testing"
 import type { PersonId } from "../../../schemas/BrandedIds.ts"
 import { AccessReviews } from "../../../services/access/AccessReviews.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
+import { addMissingCalls } from "../../../services/requests/SignatureCalls.ts"
 import { day, hour, reason, timed } from "../../support/Fixtures.ts"
 import { access, member, person, project } from "../../support/TestIdentity.ts"
 import { callSigners, mailsTo, noticeServices, settleAll } from "./NoticeFixture.ts"
@@ -86,6 +87,35 @@ layer(noticeServices, { excludeTestServices: true, timeout: "2 minutes" })("noti
       assert.deepStrictEqual(yield* subjectsTo(late), [one])
       yield* sign(founding, "operator", w.ola)
       assert.deepStrictEqual(yield* subjectsTo(w.ola), [null])
+    })))
+
+  it.effect("the signers of a review that an older version opened are called, and none twice", () =>
+    timed(Effect.gen(function* () {
+      const { owner } = yield* Database
+      const w = yield* fixture
+      yield* askAccess(w.fern, yield* project(w.fern), w.pat)
+      yield* owner`delete from signature_calls`
+      yield* turn
+      assert.deepStrictEqual(yield* subjectsTo(w.ada), [])
+      yield* addMissingCalls
+      yield* addMissingCalls
+      yield* turn
+      assert.deepStrictEqual(yield* subjectsTo(w.ada), [one])
+    })))
+
+  it.effect("who has no verified address hears as soon as the next call finds one", () =>
+    timed(Effect.gen(function* () {
+      const { owner } = yield* Database
+      const w = yield* fixture
+      const verified = (is: boolean) => owner`update people set email_verified = ${is} where id = ${w.ada}`
+      yield* verified(false)
+      yield* askAccess(w.fern, yield* project(w.fern), w.pat)
+      yield* turn
+      assert.deepStrictEqual(yield* subjectsTo(w.ada), [])
+      yield* verified(true)
+      yield* TestClock.adjust(hour)
+      yield* turn
+      assert.deepStrictEqual(yield* subjectsTo(w.ada), [one])
     })))
 
   it.effect("administrators hear of a proposed review of an Access, the proposer does not", () =>

@@ -35,7 +35,7 @@ export class InboxView {
   readonly #retry: HTMLButtonElement
   readonly #more: HTMLButtonElement
   readonly #panel: HTMLElement
-  /** Outside of the panel, since what is in a closed one is not said. */
+  /** Outside of the panel: a screen reader does not announce text in a closed popover. */
   readonly #said = element("div", "said", { role: "status", "aria-live": "polite" })
   #arrived: Array<string> = []
 

@@ -1,6 +1,6 @@
 /**
- * The webhooks by account and event type, active and paused ones apart, cached. An entry has the account's listeners version
- * (`accounts.listeners`), which each change of its webhooks raises. A statement that uses an entry names its version
+ * The webhooks by account and event type, active and paused ones apart, cached. An entry has the account's listeners
+ * version (`accounts.listeners`), which each change of its webhooks raises. A statement that uses an entry names its version
  * and does nothing if it has changed; the caller then reads again. So a change is never missed after it was answered,
  * although no event reads the webhooks from the database.
  */

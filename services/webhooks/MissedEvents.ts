@@ -1,7 +1,7 @@
 /**
  * Events that came while a webhook was paused. Acceptance notes them (`missed_events`) and makes no delivery of them; a
- * replay of the account makes the deliveries, each once, whatever is asked twice or killed: the note is deleted in the
- * statement that writes its delivery. A note is of use for as long as its event is kept.
+ * replay that the account asks for makes the deliveries. Each is made once, also where two replays overlap or the program
+ * is killed: the statement that writes a delivery deletes its note. A note is kept for as long as its event.
  */
 import type { PgClient } from "@effect/sql-pg"
 import { Clock, Effect } from "effect"

@@ -67,7 +67,7 @@ interface Row extends ReadRow {
 }
 
 const columns = `w.id, w.url, w.description, w.events, w.is_active, w.created_at, w.header_names, w.honor_retry_after,
-  w.rate_limit,   w.basic_auth is not null as basic_auth,
+  w.rate_limit, w.basic_auth is not null as basic_auth,
   h.last_success_at, h.last_failure_at, h.failing_since`
 
 const noSecret = { kid: null, bytes: null }

@@ -187,7 +187,7 @@ layer(Around.layer, { excludeTestServices: true, timeout: "4 minutes" })("<baili
       yield* press(page, ".retry")
       yield* wait(page, `texts(".notice")[0] === "No notifications."`)
 
-      // What is refused is undone, and said.
+      // The element undoes a change that the API refuses, and says so.
       yield* press(page, ".settings-button")
       yield* wait(page, `texts("fieldset").length === 4 && texts(".notice").length === 0`)
       site.signIn({ authorization: "Bearer mail_k_none" })

@@ -1,4 +1,4 @@
-/** The sliding second of a rate, whatever comes when. */
+/** The sliding second of a rate, for sends at random times. */
 import { assert, describe, it } from "@effect/vitest"
 import fc from "fast-check"
 import { SendRate } from "../../../../services/webhooks/Sender/SendRate.ts"

@@ -86,6 +86,13 @@ export const DeliveryUuid = Uuid.pipe(Schema.brand("DeliveryId"))
 export const ApiKeyId = Uuid.pipe(Schema.brand("ApiKeyId"))
 export type ApiKeyId = typeof ApiKeyId.Type
 
+/** A workspace of the mail platform, from the directory: the API's `org_id`. */
+export const WorkspaceId = Id.pipe(Schema.brand("WorkspaceId"))
+export type WorkspaceId = typeof WorkspaceId.Type
+
+/** The same in a message, which is refused where its workspace is no UUID. */
+export const WorkspaceUuid = Uuid.pipe(Schema.brand("WorkspaceId"))
+
 /** A domain, from the directory. */
 export const DomainId = Id.pipe(Schema.brand("DomainId"))
 export type DomainId = typeof DomainId.Type

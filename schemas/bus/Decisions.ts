@@ -3,7 +3,7 @@
  * times.
  */
 import { Schema } from "effect"
-import { ApiKeyId } from "../BrandedIds.ts"
+import { ApiKeyId, WorkspaceUuid } from "../BrandedIds.ts"
 import { MembershipRole, MembershipState } from "../identity/IdentityDirectory.ts"
 import { Timestamp, Uuid } from "../Wire.ts"
 import { Subject } from "./Subject.ts"
@@ -50,7 +50,7 @@ export const DomainMoved = Schema.Struct({
   id: Uuid,
   name: Schema.String,
   account_id: Uuid,
-  workspace_id: Uuid,
+  workspace_id: WorkspaceUuid,
   dkim_selector: Schema.String,
   /** With a new key only. The private key leaves on no stream. */
   dkim_algorithm: Schema.optionalKey(Schema.String),

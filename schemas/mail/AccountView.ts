@@ -1,6 +1,6 @@
 /** An account, its workspaces and its domains, as the API shows them to the account itself. */
 import { Schema } from "effect"
-import { AccountId, DomainId, TransferId } from "../BrandedIds.ts"
+import { AccountId, DomainId, TransferId, WorkspaceId } from "../BrandedIds.ts"
 import { Id, Timestamp } from "../Wire.ts"
 import { Plan, WorkspaceRole } from "./MailAccount.ts"
 
@@ -22,7 +22,7 @@ export const AccountView = Schema.Struct({
 export type AccountView = typeof AccountView.Type
 
 export const WorkspaceView = Schema.Struct({
-  id: Id,
+  id: WorkspaceId,
   name: Schema.String,
   role: WorkspaceRole.annotate({ description: "The caller's role; of several the one that may do more" }),
   created_at: Timestamp,
@@ -42,7 +42,7 @@ export const DomainView = Schema.Struct({
   id: DomainId,
   name: Schema.String,
   account_id: AccountId.annotate({ description: "The account that owns the domain" }),
-  workspace_id: Id,
+  workspace_id: WorkspaceId,
   workspace_role: Schema.NullOr(WorkspaceRole).annotate({
     description: "The caller's role in its workspace; null for an owner outside it",
   }),

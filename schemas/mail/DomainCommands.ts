@@ -8,12 +8,11 @@
  * is optional.
  */
 import { Schema } from "effect"
-import { AccountId, type DomainId, TransferId } from "../BrandedIds.ts"
+import { AccountId, type DomainId, TransferId, WorkspaceId } from "../BrandedIds.ts"
 import { DependencyUnavailable, Forbidden, InvalidCredentials, RateLimited } from "../problems/HttpProblems.ts"
 import { Held } from "../problems/IdentityProblems.ts"
 import * as Problems from "../problems/TransferProblems.ts"
 import { BodyBoolean, Text } from "../Validation/Scalars.ts"
-import { Id } from "../Wire.ts"
 
 /** A field that the client writes. */
 interface Field {
@@ -96,7 +95,7 @@ export const Initiate = {
 
 const acceptance = bodyOf("DomainTransferAcceptance", {
   // The chosen workspace, any text; null: the oldest one.
-  orgId: optional("target_org_id", Id, null),
+  orgId: optional("target_org_id", WorkspaceId, null),
   rotateDkim: optional("rotate_dkim", BodyBoolean, false),
 })
 

@@ -1,6 +1,6 @@
 /** Domain transfers as the API shows them (docs/transfers.md). */
 import { Schema } from "effect"
-import { AccountId, DomainId, TransferId } from "../BrandedIds.ts"
+import { AccountId, DomainId, TransferId, WorkspaceId } from "../BrandedIds.ts"
 import { Id, Timestamp } from "../Wire.ts"
 
 export const TransferStatus = Schema.Literals([
@@ -23,11 +23,11 @@ export const DomainTransfer = Schema.Struct({
   domain_name: Schema.String,
   /** The account that owned the domain, even where an administrator of its workspace initiated. */
   source_user_id: AccountId,
-  source_org_id: Id,
+  source_org_id: WorkspaceId,
   source_label: Schema.String,
   target_email: Schema.String,
   target_user_id: Schema.NullOr(AccountId),
-  target_org_id: Schema.NullOr(Id),
+  target_org_id: Schema.NullOr(WorkspaceId),
   status: TransferStatus,
   note: Schema.NullOr(Schema.String),
   cooloff_until: Schema.NullOr(Timestamp),

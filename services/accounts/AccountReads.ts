@@ -4,7 +4,7 @@
  */
 import { Clock, Context, Effect, Layer } from "effect"
 import type { Statement } from "effect/sql"
-import type { AccountId, DomainId, TransferId } from "../../schemas/BrandedIds.ts"
+import type { AccountId, DomainId, TransferId, WorkspaceId } from "../../schemas/BrandedIds.ts"
 import type {
   AccountView,
   DomainPage,
@@ -40,7 +40,7 @@ interface DomainRow {
   readonly id: DomainId
   readonly name: string
   readonly account_id: AccountId
-  readonly workspace_id: string
+  readonly workspace_id: WorkspaceId
   readonly workspace_role: WorkspaceRole | null
   readonly verified_at: Date | null
   readonly dkim_selector: string

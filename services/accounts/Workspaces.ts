@@ -1,10 +1,10 @@
 /** The data of a person's own account for pages: the workspaces to choose from, and the mail address. */
 import { Context, Effect, Layer } from "effect"
-import type { AccountId } from "../../schemas/BrandedIds.ts"
+import type { AccountId, WorkspaceId } from "../../schemas/BrandedIds.ts"
 import { Database } from "../platform/database/Database.ts"
 
 export interface Workspace {
-  readonly id: string
+  readonly id: WorkspaceId
   readonly name: string
 }
 

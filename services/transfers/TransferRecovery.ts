@@ -5,7 +5,7 @@
  */
 import { Clock, Effect, Option, Redacted, Schema } from "effect"
 import { Buffer } from "node:buffer"
-import { type DomainId, TransferId } from "../../schemas/BrandedIds.ts"
+import { type DomainId, TransferId, WorkspaceUuid } from "../../schemas/BrandedIds.ts"
 import { TransferStatus } from "../../schemas/mail/Transfer.ts"
 import { Uuid } from "../../schemas/Wire.ts"
 import { Audit } from "../platform/observability/Audit.ts"
@@ -31,7 +31,7 @@ const TransferMessage = Schema.Struct({
   id: TransferId.check(Schema.isGUID()),
   domain_id: Uuid,
   status: TransferStatus,
-  target_org_id: Schema.NullOr(Uuid),
+  target_org_id: Schema.NullOr(WorkspaceUuid),
   /** The reason for the status; missing in messages of older versions. */
   event: Schema.optionalKey(Schema.String),
 })

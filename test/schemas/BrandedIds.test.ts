@@ -124,6 +124,8 @@ const transfersSwapped = ({ accept, dkim, eligibility, find, read, settle }: Tra
   find("id", domainId),
   // @ts-expect-error: the domain's id stands for the transfer's
   accept({ commandId: "", accountId: account, transferId: domainId, byToken: false, orgId: null, rotateDkim: false }),
+  // @ts-expect-error: the account's id stands for the workspace's
+  accept({ commandId: "", accountId: account, transferId, byToken: false, orgId: account, rotateDkim: false }),
 ]
 
 const accountsSwapped = (reads: AccountReads["Service"], inbox: Inbox["Service"], slots: ConcurrencyLimiter<never>) => [
@@ -189,7 +191,13 @@ describe("branded ids", () => {
 
   it("are the same values and the same schemas as without their brands", () => {
     const foreign = new Set<unknown>([Ids.PersonId, Ids.InstitutionId, Ids.ProjectId, Ids.AccessId])
-    const uuids = new Set<unknown>([Ids.AccountUuid, Ids.WebhookUuid, Ids.DeliveryUuid, Ids.ApiKeyId])
+    const uuids = new Set<unknown>([
+      Ids.AccountUuid,
+      Ids.WebhookUuid,
+      Ids.WorkspaceUuid,
+      Ids.DeliveryUuid,
+      Ids.ApiKeyId,
+    ])
     for (const [name, id] of Object.entries(Ids)) {
       const checked = uuids.has(id)
       const text = checked ? "00000000-0000-4000-8000-000000000000" : "any text"

@@ -1,7 +1,7 @@
 /** The rows of accounts and domains that transfer decisions read, and the SQL that selects them. */
 import type { PgClient } from "@effect/sql-pg"
 import type { Statement } from "effect/sql"
-import type { AccountId, DomainId } from "../../../schemas/BrandedIds.ts"
+import type { AccountId, DomainId, WorkspaceId } from "../../../schemas/BrandedIds.ts"
 import { domainLimits, type Plan } from "../../../schemas/mail/MailAccount.ts"
 import type { Blocker } from "../../../schemas/mail/Transfer.ts"
 import type { DomainFacts } from "./TransferCommands.ts"
@@ -26,7 +26,7 @@ export interface DomainRow {
   readonly id: DomainId
   readonly name: string
   readonly account_id: AccountId
-  readonly workspace_id: string
+  readonly workspace_id: WorkspaceId
   readonly verified: boolean
   readonly selector: string
   readonly revision: bigint

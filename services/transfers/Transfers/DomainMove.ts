@@ -7,7 +7,7 @@
 import type { PgClient } from "@effect/sql-pg"
 import { Effect } from "effect"
 import type { SqlError, Statement } from "effect/sql"
-import type { AccountId, DomainId } from "../../../schemas/BrandedIds.ts"
+import type { AccountId, DomainId, WorkspaceId } from "../../../schemas/BrandedIds.ts"
 import type { DomainMoved, SmtpCredentialRevoked } from "../../../schemas/bus/Decisions.ts"
 import { Subject } from "../../../schemas/bus/Subject.ts"
 import type { Fence } from "../../platform/database/UnitOfWork.ts"
@@ -25,7 +25,7 @@ interface Moved {
   readonly id: DomainId
   readonly name: string
   readonly account_id: AccountId
-  readonly workspace_id: string
+  readonly workspace_id: WorkspaceId
   readonly dkim_selector: string
   readonly revision: bigint
 }

@@ -5,7 +5,7 @@
 import type { PgClient } from "@effect/sql-pg"
 import { Effect } from "effect"
 import type { Statement } from "effect/sql"
-import type { AccountId, DomainId, TransferId } from "../../../schemas/BrandedIds.ts"
+import type { AccountId, DomainId, TransferId, WorkspaceId } from "../../../schemas/BrandedIds.ts"
 import type { WorkspaceRole } from "../../../schemas/mail/MailAccount.ts"
 import { type Reach, type Reachable, reachColumns } from "../../notifications/Notifications.ts"
 import { held, raised, type Version } from "../../platform/database/FencedWrite.ts"
@@ -27,7 +27,7 @@ export interface Seat extends Version {
 }
 
 export interface WorkspaceSeat extends Seat {
-  readonly workspace: Version
+  readonly workspace: Version & { readonly id: WorkspaceId }
 }
 
 /** A domain's row as JSON. */

@@ -2,7 +2,7 @@
 import type { PgClient } from "@effect/sql-pg"
 import { Array, Effect } from "effect"
 import { Buffer } from "node:buffer"
-import type { AccountId, DomainId, TransferId } from "../../../schemas/BrandedIds.ts"
+import type { AccountId, DomainId, TransferId, WorkspaceId } from "../../../schemas/BrandedIds.ts"
 import type { TransferStatus } from "../../../schemas/mail/Transfer.ts"
 import type { IssuedToken } from "../../platform/security/OneTimeTokens.ts"
 import { idIn } from "../../platform/database/IdIn.ts"
@@ -16,12 +16,12 @@ export interface Row {
   readonly domain_id: DomainId
   readonly domain_name: string
   readonly source_user_id: AccountId
-  readonly source_org_id: string
+  readonly source_org_id: WorkspaceId
   readonly source_label: string
   readonly initiated_by: AccountId
   readonly target_user_id: AccountId
   readonly target_email: string
-  readonly target_org_id: string | null
+  readonly target_org_id: WorkspaceId | null
   readonly status: TransferStatus
   readonly note: string | null
   readonly rotate_dkim: boolean

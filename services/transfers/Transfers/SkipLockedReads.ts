@@ -4,7 +4,7 @@
  */
 import type { PgClient } from "@effect/sql-pg"
 import { Effect } from "effect"
-import type { AccountId } from "../../../schemas/BrandedIds.ts"
+import type { AccountId, WorkspaceId } from "../../../schemas/BrandedIds.ts"
 import { type Domain, domainColumns, domainOf, type DomainRow } from "./DecisionReads.ts"
 import { rows, type Stored } from "./Rows.ts"
 import type { TransferState } from "./TransferState.ts"
@@ -17,7 +17,7 @@ export interface SkipLockedReads {
   readonly takes: (state: TransferState) => boolean
 }
 
-const seatOf = (accountId: AccountId, workspaceId: string | null) => `${accountId} ${workspaceId}`
+const seatOf = (accountId: AccountId, workspaceId: WorkspaceId | null) => `${accountId} ${workspaceId}`
 
 export const freeRows = (sql: PgClient.PgClient) => {
   const { lockFree } = rows(sql)
@@ -25,16 +25,16 @@ export const freeRows = (sql: PgClient.PgClient) => {
   /** Locks the seats of active recipients in their chosen workspaces. */
   const lockSeats = Effect.fnUntraced(function* (accepted: ReadonlyArray<TransferState>) {
     if (accepted.length === 0) return new Set<string>()
-    const accounts = yield* sql<{ id: string }>`
+    const accounts = yield* sql<{ id: AccountId }>`
       select id::text as id from accounts
       where id = any(${accepted.map(({ targetUserId }) => targetUserId)}::uuid[]) and status = 'active' and not removed
       order by id for share skip locked`
-    const workspaces = yield* sql<{ id: string }>`
+    const workspaces = yield* sql<{ id: WorkspaceId }>`
       select id::text as id from workspaces
       where id = any(${accepted.map(({ targetOrgId }) => targetOrgId ?? "")}::uuid[]) and not removed
       order by id for share skip locked`
     const wanted = accepted.map(({ targetOrgId, targetUserId }) => ({ account: targetUserId, workspace: targetOrgId }))
-    const seats = yield* sql<{ account_id: AccountId; workspace_id: string }>`
+    const seats = yield* sql<{ account_id: AccountId; workspace_id: WorkspaceId }>`
       select m.account_id::text as account_id, m.workspace_id::text as workspace_id
       from json_to_recordset(${JSON.stringify(wanted)}::json) r(account uuid, workspace uuid)
         join workspace_memberships m on m.account_id = r.account and m.workspace_id = r.workspace

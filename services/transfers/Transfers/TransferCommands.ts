@@ -1,5 +1,5 @@
 /** The commands on a transfer with the facts that their decisions need, and the events that follow. */
-import type { AccountId, DomainId, TransferId } from "../../../schemas/BrandedIds.ts"
+import type { AccountId, DomainId, TransferId, WorkspaceId } from "../../../schemas/BrandedIds.ts"
 import type { Blocker } from "../../../schemas/mail/Transfer.ts"
 import type { TransferState } from "./TransferState.ts"
 
@@ -8,7 +8,7 @@ export interface DomainFacts {
   readonly id: DomainId
   readonly name: string
   readonly accountId: AccountId
-  readonly workspaceId: string
+  readonly workspaceId: WorkspaceId
   readonly verified: boolean
 }
 
@@ -44,7 +44,7 @@ export interface Force extends Opening {
   readonly _tag: "Force"
   readonly rotateDkim: boolean
   /** The recipient's workspaces, the oldest first. */
-  readonly workspaces: ReadonlyArray<string>
+  readonly workspaces: ReadonlyArray<WorkspaceId>
 }
 
 export interface Accept {
@@ -52,9 +52,9 @@ export interface Accept {
   readonly byToken: boolean
   readonly caller: Target
   /** The chosen workspace, any text; null: the oldest one. */
-  readonly orgId: string | null
+  readonly orgId: WorkspaceId | null
   readonly rotateDkim: boolean
-  readonly workspaces: ReadonlyArray<string>
+  readonly workspaces: ReadonlyArray<WorkspaceId>
   /** Whether the caller's plan allows one more domain. */
   readonly room: boolean
   readonly domain: DomainFacts | null
@@ -66,7 +66,7 @@ export interface Tick {
   readonly _tag: "Tick"
   readonly domain: DomainFacts | null
   readonly recipientActive: boolean
-  readonly workspaces: ReadonlyArray<string>
+  readonly workspaces: ReadonlyArray<WorkspaceId>
 }
 
 export type TransferCommand =

@@ -1,5 +1,5 @@
 /** A transfer's state, its timers and its API view. Times are milliseconds since the epoch. */
-import type { AccountId, DomainId, TransferId } from "../../../schemas/BrandedIds.ts"
+import type { AccountId, DomainId, TransferId, WorkspaceId } from "../../../schemas/BrandedIds.ts"
 import type { DomainTransfer, TransferStatus } from "../../../schemas/mail/Transfer.ts"
 
 export interface TransferState {
@@ -8,13 +8,13 @@ export interface TransferState {
   readonly domainName: string
   /** The account that owned the domain at the initiation. */
   readonly sourceUserId: AccountId
-  readonly sourceOrgId: string
+  readonly sourceOrgId: WorkspaceId
   readonly sourceLabel: string
   readonly initiatedBy: AccountId
   readonly targetUserId: AccountId
   readonly targetEmail: string
   /** The workspace that the recipient chose; null until accepted. */
-  readonly targetOrgId: string | null
+  readonly targetOrgId: WorkspaceId | null
   readonly status: TransferStatus
   readonly note: string | null
   readonly rotateDkim: boolean

@@ -5,7 +5,7 @@
  */
 import { Clock, Effect, Layer } from "effect"
 import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
-import type { AccountId } from "../../../schemas/BrandedIds.ts"
+import { type AccountId, WorkspaceId } from "../../../schemas/BrandedIds.ts"
 import { sessionCookie } from "../../../schemas/api/CredentialsApi.ts"
 import type { DomainTransfer } from "../../../schemas/mail/Transfer.ts"
 import { DependencyUnavailable } from "../../../schemas/problems/HttpProblems.ts"
@@ -165,12 +165,13 @@ const make = Effect.fnUntraced(function* (options: TransferPagesOptions) {
   })
 
   const acceptAs = Effect.fnUntraced(function* (accountId: AccountId, seen: Seen, fields: URLSearchParams) {
+    const workspace = fields.get("workspace")
     const command = {
       commandId: yield* ids.next,
       accountId,
       transferId: seen.transfer.id,
       byToken: true,
-      orgId: fields.get("workspace"),
+      orgId: workspace === null ? null : WorkspaceId.make(workspace),
       rotateDkim: fields.has("rotate_dkim"),
     }
     return yield* mailbox.accept(seen.transfer.domain_id, command).pipe(

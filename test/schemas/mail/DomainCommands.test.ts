@@ -1,6 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Schema } from "effect"
 import { SchemaBinary } from "effect/encoding"
+import { WorkspaceId } from "../../../schemas/BrandedIds.ts"
 import { DomainActor } from "../../../schemas/actors/DomainActor.ts"
 import { Accept, Force, Initiate } from "../../../schemas/mail/DomainCommands.ts"
 
@@ -57,8 +58,8 @@ describe("commands on the transfers of a domain", () => {
     assert.deepStrictEqual(Initiate.body.read({ target_email }), { targetEmail, note: null })
     assert.deepStrictEqual(Initiate.body.read({ target_email, note: "take it" }), { targetEmail, note: "take it" })
     assert.deepStrictEqual(Accept.body.read({}), { orgId: null, rotateDkim: false })
-    assert.deepStrictEqual(Accept.body.read({ target_org_id: "one", rotate_dkim: true }), {
-      orgId: "one",
+    assert.deepStrictEqual(Accept.body.read({ target_org_id: WorkspaceId.make("one"), rotate_dkim: true }), {
+      orgId: WorkspaceId.make("one"),
       rotateDkim: true,
     })
     assert.deepStrictEqual(Force.body.read({ target_email, rotate_dkim: null }), { targetEmail, rotateDkim: true })

@@ -1,7 +1,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { randomUUID } from "node:crypto"
-import { DomainId } from "../../../schemas/BrandedIds.ts"
+import { DomainId, WorkspaceId } from "../../../schemas/BrandedIds.ts"
 import { AccountReads } from "../../../services/accounts/AccountReads.ts"
 import { ApiKeys } from "../../../services/accounts/ApiKeys.ts"
 import { Cookies } from "../../../services/authentication/Cookies.ts"
@@ -48,7 +48,7 @@ const walk = Effect.fnUntraced(function* <E>(
 })
 
 const workspace = Effect.fnUntraced(function* (created_at: string) {
-  const id = randomUUID()
+  const id = WorkspaceId.make(randomUUID())
   yield* feed({ kind: "workspace", id, name: `W of ${created_at}`, created_at })
   return id
 })

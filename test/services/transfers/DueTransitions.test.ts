@@ -5,7 +5,7 @@ import { assert, layer } from "@effect/vitest"
 import { Deferred, Effect, Fiber } from "effect"
 import { TestClock } from "effect/testing"
 import { randomUUID } from "node:crypto"
-import { type AccountId, TransferId } from "../../../schemas/BrandedIds.ts"
+import { type AccountId, TransferId, WorkspaceId } from "../../../schemas/BrandedIds.ts"
 import type { DomainTransfer } from "../../../schemas/mail/Transfer.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { Transfers } from "../../../services/transfers/Transfers.ts"
@@ -59,7 +59,7 @@ const cases: Readonly<Record<string, Effect.Effect<Case, unknown, Effect.Service
   ),
   "accepted by an account that now has another workspace": Effect.gen(function* () {
     const { alice, bob, domainId, id } = yield* accepted()
-    const other = randomUUID()
+    const other = WorkspaceId.make(randomUUID())
     yield* feed({ kind: "workspace", id: other, name: "W", created_at: "2024-01-01T00:00:00.000Z" })
     yield* seat(other, bob.id, "member")
     yield* feed({ kind: "workspace", id: bob.workspaceId, removed: true })

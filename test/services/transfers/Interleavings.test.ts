@@ -8,7 +8,7 @@ import { Deferred, Effect, Exit, Fiber, type Layer } from "effect"
 import { TestClock } from "effect/testing"
 import fc from "fast-check"
 import { randomUUID } from "node:crypto"
-import { AccountId, DomainId, type TransferId } from "../../../schemas/BrandedIds.ts"
+import { AccountId, DomainId, type TransferId, WorkspaceId } from "../../../schemas/BrandedIds.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { BeforeWrite } from "../../../services/platform/database/FencedWrite.ts"
 import { Transfers } from "../../../services/transfers/Transfers.ts"
@@ -54,7 +54,7 @@ const credentialLine = (id: string, domainId: string, owner: Person) => ({
 const stage = Effect.gen(function* () {
   const made = names.map((name): [Name, Person] => {
     const id = AccountId.make(randomUUID())
-    return [name, { id, email: `${id}@example.com`, workspaceId: randomUUID() }]
+    return [name, { id, email: `${id}@example.com`, workspaceId: WorkspaceId.make(randomUUID()) }]
   })
   const people = Object.fromEntries(made) as Stage["people"]
   const [carol, bob] = [randomUUID(), randomUUID()]

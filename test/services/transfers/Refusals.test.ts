@@ -2,7 +2,7 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, Schema } from "effect"
 import { TestClock } from "effect/testing"
 import { randomUUID } from "node:crypto"
-import { type AccountId, DomainId, TransferId } from "../../../schemas/BrandedIds.ts"
+import { type AccountId, DomainId, TransferId, WorkspaceId } from "../../../schemas/BrandedIds.ts"
 import { DomainTransfer } from "../../../schemas/mail/Transfer.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { Transfers } from "../../../services/transfers/Transfers.ts"
@@ -132,7 +132,11 @@ layer(fixture(), { excludeTestServices: true, timeout: "2 minutes" })("refusals"
       assert.strictEqual(yield* codeOf(accept(eve.id, id)), "wrong_recipient")
       assert.strictEqual(yield* codeOf(accept(alice.id, id, { byToken: true })), "wrong_recipient")
       for (const orgId of ["", "no uuid", randomUUID(), other.workspaceId]) {
-        assert.strictEqual(yield* codeOf(accept(bob.id, id, { orgId })), "org_access_lost", orgId)
+        assert.strictEqual(
+          yield* codeOf(accept(bob.id, id, { orgId: WorkspaceId.make(orgId) })),
+          "org_access_lost",
+          orgId,
+        )
       }
       const owned = yield* Effect.forEach([1, 2, 3, 4], () => domain(bob))
       const second = yield* offer(alice.id, yield* domain(alice), bob.email)
@@ -146,7 +150,7 @@ layer(fixture(), { excludeTestServices: true, timeout: "2 minutes" })("refusals"
         current_domains: 4,
         domain_limit: 5,
       })
-      assert.strictEqual(yield* codeOf(accept(bob.id, second.id, { orgId: "x" })), "org_access_lost")
+      assert.strictEqual(yield* codeOf(accept(bob.id, second.id, { orgId: WorkspaceId.make("x") })), "org_access_lost")
       assert.strictEqual(yield* codeOf(accept(bob.id, second.id)), "domain_limit")
       assert.strictEqual(yield* codeOf(accept(bob.id, id, { byToken: true })), "not_found")
       assert.strictEqual(yield* codeOf(accept(bob.id, id)), "not_pending")
@@ -157,7 +161,10 @@ layer(fixture(), { excludeTestServices: true, timeout: "2 minutes" })("refusals"
       assert.strictEqual(yield* codeOf(accept(bob.id, second.id, { byToken: true })), "not_pending")
       yield* TestClock.adjust(7 * day)
       assert.strictEqual(yield* codeOf(accept(eve.id, third.id)), "wrong_recipient")
-      assert.strictEqual(yield* codeOf(accept(bob.id, third.id, { byToken: true, orgId: "x" })), "expired")
+      assert.strictEqual(
+        yield* codeOf(accept(bob.id, third.id, { byToken: true, orgId: WorkspaceId.make("x") })),
+        "expired",
+      )
       assert.strictEqual(yield* codeOf(accept(bob.id, third.id)), "expired")
       assert.strictEqual(yield* codeOf(decline(bob.id, third.id)), "not_pending")
       assert.strictEqual(yield* codeOf(cancel(alice.id, third.id)), "not_pending")

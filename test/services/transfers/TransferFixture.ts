@@ -3,7 +3,7 @@ import { assert } from "@effect/vitest"
 import { Effect, Layer, Redacted } from "effect"
 import { TestClock } from "effect/testing"
 import { randomUUID } from "node:crypto"
-import { AccountId, DomainId, type TransferId } from "../../../schemas/BrandedIds.ts"
+import { AccountId, DomainId, type TransferId, WorkspaceId } from "../../../schemas/BrandedIds.ts"
 import type { Plan, WorkspaceRole } from "../../../schemas/mail/MailAccount.ts"
 import { Cookies } from "../../../services/authentication/Cookies.ts"
 import { KeyUses } from "../../../services/authentication/KeyUses.ts"
@@ -74,7 +74,7 @@ export interface Person {
   readonly id: AccountId
   readonly email: string
   /** The account's own workspace, its oldest. */
-  readonly workspaceId: string
+  readonly workspaceId: WorkspaceId
 }
 
 export const accountLine = (id: string, fields: { readonly plan?: Plan; readonly [field: string]: unknown } = {}) => ({
@@ -88,7 +88,7 @@ export const accountLine = (id: string, fields: { readonly plan?: Plan; readonly
   ...fields,
 })
 
-export const seatLine = (id: string, workspaceId: string, accountId: AccountId, role: WorkspaceRole) => ({
+export const seatLine = (id: string, workspaceId: WorkspaceId, accountId: AccountId, role: WorkspaceRole) => ({
   kind: "workspace_membership",
   id,
   workspace_id: workspaceId,
@@ -100,7 +100,7 @@ export const seatLine = (id: string, workspaceId: string, accountId: AccountId, 
 export const person = Effect.fnUntraced(
   function* (fields: { readonly plan?: Plan; readonly [field: string]: unknown } = {}) {
     const id = AccountId.make(randomUUID())
-    const workspaceId = randomUUID()
+    const workspaceId = WorkspaceId.make(randomUUID())
     yield* feed(
       accountLine(id, fields),
       { kind: "workspace", id: workspaceId, name: "W", created_at: "2020-01-01T00:00:00.000Z" },
@@ -128,7 +128,7 @@ export const domain = Effect.fnUntraced(function* (owner: Person, fields: Record
   return id
 })
 
-export const seat = Effect.fnUntraced(function* (workspaceId: string, accountId: AccountId, role: WorkspaceRole) {
+export const seat = Effect.fnUntraced(function* (workspaceId: WorkspaceId, accountId: AccountId, role: WorkspaceRole) {
   const id = randomUUID()
   yield* feed(seatLine(id, workspaceId, accountId, role))
   return id
@@ -147,7 +147,7 @@ export const offer = Effect.fnUntraced(
 export const accept = Effect.fnUntraced(function* (
   accountId: AccountId,
   transferId: TransferId,
-  how: { readonly byToken?: boolean; readonly orgId?: string | null; readonly rotateDkim?: boolean } = {},
+  how: { readonly byToken?: boolean; readonly orgId?: WorkspaceId | null; readonly rotateDkim?: boolean } = {},
 ) {
   const { byToken = false, orgId = null, rotateDkim = false } = how
   return yield* (yield* Transfers).accept({ ...command(), accountId, transferId, byToken, orgId, rotateDkim })

@@ -5,7 +5,7 @@
 import { Effect, Semaphore } from "effect"
 import fc from "fast-check"
 import { randomUUID } from "node:crypto"
-import { AccountId, DomainId } from "../../../schemas/BrandedIds.ts"
+import { AccountId, DomainId, WorkspaceId } from "../../../schemas/BrandedIds.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { domains, persons, type Real, type Services, type Step } from "./HistoryStep.ts"
 import { line, steps } from "./HistorySteps.ts"
@@ -23,7 +23,7 @@ type Ground = Omit<Real, "run">
 const ground = (): Ground => {
   const people = Array.from({ length: persons }, () => {
     const id = AccountId.make(randomUUID())
-    return { id, email: `${id}@example.com`, workspaceId: randomUUID() }
+    return { id, email: `${id}@example.com`, workspaceId: WorkspaceId.make(randomUUID()) }
   })
   return {
     people,

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Result } from "effect"
 import fc from "fast-check"
-import { AccountId, DomainId, TransferId } from "../../../schemas/BrandedIds.ts"
+import { AccountId, DomainId, TransferId, WorkspaceId } from "../../../schemas/BrandedIds.ts"
 import { isLive, TransferStatus } from "../../../schemas/mail/Transfer.ts"
 import type { TransferCommand } from "../../../services/transfers/Transfers/TransferCommands.ts"
 import { isDue, timersOf, type TransferState, viewOf } from "../../../services/transfers/Transfers/TransferState.ts"
@@ -17,7 +17,7 @@ const pending: TransferState = {
   domainId: DomainId.make("d"),
   domainName: "d.example",
   sourceUserId: owner,
-  sourceOrgId: "w0",
+  sourceOrgId: WorkspaceId.make("w0"),
   sourceLabel: "Owner",
   initiatedBy: owner,
   targetUserId: bob,
@@ -36,12 +36,18 @@ const pending: TransferState = {
   stopUsed: false,
 }
 
-const unchanged = { id: pending.domainId, name: "d.example", accountId: owner, workspaceId: "w0", verified: true }
+const unchanged = {
+  id: pending.domainId,
+  name: "d.example",
+  accountId: owner,
+  workspaceId: pending.sourceOrgId,
+  verified: true,
+}
 const domain = fc.constantFrom(unchanged, unchanged, unchanged, null, { ...unchanged, accountId: eve }, {
   ...unchanged,
   verified: false,
 })
-const workspaces = fc.subarray(["w1", "w2", "w3"])
+const workspaces = fc.subarray(["w1", "w2", "w3"].map((id) => WorkspaceId.make(id)))
 const caller = fc.constantFrom(
   { id: bob, email: "BOB@example.com" },
   { id: bob, email: "bob@example.com" },
@@ -54,7 +60,7 @@ const command: fc.Arbitrary<TransferCommand> = fc.oneof(
     _tag: fc.constant("Accept"),
     byToken: fc.boolean(),
     caller,
-    orgId: fc.constantFrom(null, null, "w1", "W2", "elsewhere"),
+    orgId: fc.constantFrom(null, null, ...["w1", "W2", "elsewhere"].map((id) => WorkspaceId.make(id))),
     rotateDkim: fc.boolean(),
     workspaces,
     room: fc.boolean(),
@@ -167,7 +173,12 @@ describe("transition", () => {
       const timers = timersOf(after)
       assert.strictEqual(timers.length, isLive(after.status) ? 1 : 0)
       for (const { dueAt } of timers) {
-        const tick = { _tag: "Tick", domain: unchanged, recipientActive: true, workspaces: ["w1"] } as const
+        const tick = {
+          _tag: "Tick",
+          domain: unchanged,
+          recipientActive: true,
+          workspaces: [WorkspaceId.make("w1")],
+        } as const
         assert.isEmpty(Result.getOrThrow(transition(after, tick, dueAt - 1)).events)
         assert.isNotEmpty(Result.getOrThrow(transition(after, tick, Math.max(dueAt, now))).events)
       }

@@ -1,7 +1,7 @@
 /** The pages behind mailed links over a real socket, and offers to view on them. */
 import { Effect, Layer, Tracer } from "effect"
 import { randomUUID } from "node:crypto"
-import type { TransferId } from "../../../../schemas/BrandedIds.ts"
+import { type TransferId, WorkspaceId } from "../../../../schemas/BrandedIds.ts"
 import { Workspaces } from "../../../../services/accounts/Workspaces.ts"
 import { Transfers } from "../../../../services/transfers/Transfers.ts"
 import { singleProcess } from "../../../../src/actors/Cluster.ts"
@@ -97,7 +97,7 @@ export const acceptedOffer = Effect.fnUntraced(function* () {
 })
 
 export const another = Effect.fnUntraced(function* (who: Person) {
-  const id = randomUUID()
+  const id = WorkspaceId.make(randomUUID())
   yield* feed({ kind: "workspace", id, name: `Second ${attack}`, created_at: "2024-01-01T00:00:00.000Z" })
   yield* seat(id, who.id, "member")
   return id

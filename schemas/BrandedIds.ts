@@ -82,6 +82,13 @@ export type DeliveryId = typeof DeliveryId.Type
 /** The same in a message, which is refused where its delivery is no UUID. */
 export const DeliveryUuid = Uuid.pipe(Schema.brand("DeliveryId"))
 
+/** A notification of an account. */
+export const NotificationId = Id.pipe(Schema.brand("NotificationId"))
+export type NotificationId = typeof NotificationId.Type
+
+/** The same in a message, which is refused where its notification is no UUID. */
+export const NotificationUuid = Uuid.pipe(Schema.brand("NotificationId"))
+
 /** An API key. */
 export const ApiKeyId = Uuid.pipe(Schema.brand("ApiKeyId"))
 export type ApiKeyId = typeof ApiKeyId.Type

@@ -1,6 +1,7 @@
 /** `/v1/notifications` (docs/api/mail.md; the live stream is an extra). */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
+import { NotificationId } from "../BrandedIds.ts"
 import { Category, NotificationList, NotificationView, Preferences } from "../mail/Notification.ts"
 import { InvalidCredentials } from "../problems/HttpProblems.ts"
 import { NotificationNotFound, PreferencesInvalid, StreamLimit } from "../problems/NotificationProblems.ts"
@@ -8,7 +9,6 @@ import { ListFilter, QueryBooleanOr, QueryInt, QueryUuid } from "../Validation/S
 import { HTTPValidationError } from "../Validation.ts"
 import { Authenticated, Presented } from "./CredentialsApi.ts"
 import { RequestValidation } from "./RequestValidation.ts"
-import { Id } from "../Wire.ts"
 
 const query = {
   unread: QueryBooleanOr(false),
@@ -86,7 +86,7 @@ export class NotificationsApi extends HttpApiGroup.make("notifications")
       "Change the notification preferences",
     ),
     HttpApiEndpoint.post("readNotification", "/v1/notifications/:notification_id/read", {
-      params: { notification_id: Id },
+      params: { notification_id: NotificationId },
       success: NotificationView,
       error: NotificationNotFound,
     }).middleware(RequestValidation).middleware(Authenticated).annotate(

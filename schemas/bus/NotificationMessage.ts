@@ -1,8 +1,8 @@
 /** Notifications on the bus: requests of any publisher, and announcements of this program. */
 import { Schema } from "effect"
-import { AccountUuid } from "../BrandedIds.ts"
+import { AccountUuid, NotificationUuid } from "../BrandedIds.ts"
 import { Category, Severity } from "../mail/Notification.ts"
-import { Timestamp, Uuid } from "../Wire.ts"
+import { Timestamp } from "../Wire.ts"
 
 export const notificationSubject = "intake.v1.notifications"
 
@@ -33,7 +33,7 @@ export type NotificationMessage = typeof NotificationMessage.Type
 
 /** One message on `notifications.v1.<account_id>.<category>`. It holds no body and no address. */
 export const NotificationAnnounced = Schema.Struct({
-  id: Uuid,
+  id: NotificationUuid,
   account_id: AccountUuid,
   category: Category,
   severity: Severity,

@@ -1,6 +1,7 @@
 /** Notifications of an account (docs/api/mail.md). */
 import { Schema } from "effect"
-import { Id, Timestamp } from "../Wire.ts"
+import { NotificationId } from "../BrandedIds.ts"
+import { Timestamp } from "../Wire.ts"
 import { nextAfterId } from "./AccountView.ts"
 
 export const Category = Schema.Literals(["alerts", "sends", "team", "domains"])
@@ -30,7 +31,7 @@ export const defaultPreferences: Preferences = {
 }
 
 export const NotificationView = Schema.Struct({
-  id: Id,
+  id: NotificationId,
   category: Category,
   severity: Severity,
   title: Schema.String,

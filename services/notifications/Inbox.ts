@@ -4,7 +4,7 @@
  * the commit.
  */
 import { Clock, Context, Effect, Layer } from "effect"
-import type { AccountId, ApiKeyId } from "../../schemas/BrandedIds.ts"
+import type { AccountId, ApiKeyId, NotificationId } from "../../schemas/BrandedIds.ts"
 import type { Credential } from "../../schemas/api/CredentialsApi.ts"
 import type { InvalidCredentials } from "../../schemas/problems/HttpProblems.ts"
 import { NotificationNotFound } from "../../schemas/problems/NotificationProblems.ts"
@@ -33,7 +33,7 @@ export class Inbox extends Context.Service<Inbox, {
   /** JSON text of a `NotificationList` of the credential's account, newest first. */
   readonly list: (credential: Credential["Service"], request: ListRequest) => Effect.Effect<string, InvalidCredentials>
   /** Marks a notification as read, which may be repeated; returns the JSON text of its `NotificationView`. */
-  readonly markRead: (accountId: AccountId, id: string) => Effect.Effect<string, NotificationNotFound>
+  readonly markRead: (accountId: AccountId, id: NotificationId) => Effect.Effect<string, NotificationNotFound>
   /** Marks all present notifications as read; returns how many. Later ones wait for the lock, and stay unread. */
   readonly readAll: (accountId: AccountId) => Effect.Effect<number>
 }>()("bailiwick/services/notifications/Inbox") {
@@ -89,7 +89,7 @@ export class Inbox extends Context.Service<Inbox, {
           sql.afterCommit(wakeUps.notify(inboxesTopic)),
         )
 
-      const one = (accountId: AccountId, id: string) =>
+      const one = (accountId: AccountId, id: NotificationId) =>
         sql<{ body: string }>`
           select ${sql.literal(notificationJson)}::text as body from notifications n
           where n.id = ${id}::uuid and n.account_id = ${accountId}::uuid and n.shown`

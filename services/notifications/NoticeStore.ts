@@ -2,7 +2,7 @@
 import type { PgClient } from "@effect/sql-pg"
 import { Effect } from "effect"
 import type { SqlError } from "effect/sql"
-import type { AccountId } from "../../schemas/BrandedIds.ts"
+import type { AccountId, NotificationId } from "../../schemas/BrandedIds.ts"
 import type { Kind } from "../platform/database/UnitOfWork.ts"
 import type { Notice } from "./Notice.ts"
 
@@ -75,7 +75,7 @@ export const raise = (
 }
 
 export interface Entry {
-  readonly id: string
+  readonly id: NotificationId
   readonly notice: Notice
   readonly key: string | null
   readonly count: number
@@ -132,7 +132,7 @@ export const store = (
   entries: ReadonlyArray<Entry>,
   first: ReadonlyMap<AccountId, bigint>,
   now: Date,
-): Effect.Effect<ReadonlySet<string>, SqlError.SqlError> => {
+): Effect.Effect<ReadonlySet<NotificationId>, SqlError.SqlError> => {
   const next = new Map(first)
   const rows = entries.map(({ count, id, key, notice, web }) => {
     const version = web ? next.get(notice.accountId)! : null
@@ -144,7 +144,7 @@ export const store = (
   // The insert's own result tells whether a row is new, not a read before: for a row that is not shown no inbox is
   // locked.
   return Effect.map(
-    sql<{ id: string }>`
+    sql<{ id: NotificationId }>`
       with input as materialized (
         select * from json_to_recordset(${JSON.stringify(rows)}::json) r(id uuid, account_id uuid, version bigint,
           category text, severity text, title text, body text, href text, count int, coalesce_key text)

@@ -1,5 +1,6 @@
 /** The mail of a notification: its text, and a link into the app. */
 import { Effect } from "effect"
+import type { NotificationId } from "../../schemas/BrandedIds.ts"
 import { html } from "../platform/mail/Html.ts"
 import { type BrandShape, defaultBrand } from "../platform/Brand.ts"
 import { mailButton, mailHead, signature } from "../platform/mail/MailLayout.ts"
@@ -9,7 +10,7 @@ import type { Notice } from "./Notice.ts"
 const kind = "notification"
 
 /** The mail of a notice, for `Mails.add`. */
-export const notificationMail = (id: string, recipient: string, notice: Notice): NewMail => ({
+export const notificationMail = (id: NotificationId, recipient: string, notice: Notice): NewMail => ({
   kind,
   subjectId: id,
   recipient,

@@ -9,7 +9,7 @@
  */
 import { Clock, Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
-import type { AccountId } from "../../schemas/BrandedIds.ts"
+import { type AccountId, NotificationId } from "../../schemas/BrandedIds.ts"
 import type { Notice } from "./Notice.ts"
 import { Subject } from "../../schemas/bus/Subject.ts"
 import type { NotificationAnnounced } from "../../schemas/bus/NotificationMessage.ts"
@@ -86,7 +86,7 @@ export class Notifications extends Context.Service<Notifications, {
           const on = (channel: Channel) =>
             chosen(account?.choices, notice.category, channel) && notice.without?.includes(channel) !== true
           const entry = {
-            id: ids[i]!,
+            id: NotificationId.make(ids[i]!),
             notice,
             key,
             count,

@@ -6,7 +6,7 @@
  */
 import type { PgClient } from "@effect/sql-pg"
 import { Context, Effect, Layer } from "effect"
-import type { AccountId } from "../../schemas/BrandedIds.ts"
+import type { AccountId, NotificationId } from "../../schemas/BrandedIds.ts"
 import { WakeUps } from "../platform/messaging/WakeUps.ts"
 import { Database } from "../platform/database/Database.ts"
 import { afterCommit, insertion, write } from "../platform/database/UnitOfWork.ts"
@@ -64,7 +64,7 @@ export const slackMessages = (sql: PgClient.PgClient, wakeUps: WakeUps["Service"
     created_at: "timestamptz",
     not_before: "timestamptz",
   })
-  return (entries: ReadonlyArray<{ readonly id: string; readonly notice: Notice }>, now: Date) => {
+  return (entries: ReadonlyArray<{ readonly id: NotificationId; readonly notice: Notice }>, now: Date) => {
     const rows = entries.map(({ id, notice: { accountId: account_id, body, href, severity, title } }) => ({
       id,
       account_id,

@@ -34,6 +34,7 @@ const accessReview = Ids.AccessReviewId.make("access review")
 const policyReview = Ids.PolicyReviewId.make("policy review")
 const [domainId, transferId] = [Ids.DomainId.make("domain"), Ids.TransferId.make("transfer")]
 const delivery = Ids.DeliveryId.make("delivery")
+const notification = Ids.NotificationId.make("notification")
 const [account, webhook] = [Ids.AccountId.make("account"), Ids.WebhookId.make("webhook")]
 
 const stepUp = Effect.void
@@ -132,7 +133,9 @@ const accountsSwapped = (reads: AccountReads["Service"], inbox: Inbox["Service"]
   // @ts-expect-error: the account's id stands for the domain's
   reads.domain(account, account),
   // @ts-expect-error: the domain's id stands for the account's
-  inbox.markRead(domainId, "notification"),
+  inbox.markRead(domainId, notification),
+  // @ts-expect-error: the account's id stands for the notification's
+  inbox.markRead(account, account),
   // @ts-expect-error: the account's id stands for the webhook's, and the webhook's for the account's
   slots.reserve(account, webhook, 1),
 ]
@@ -195,6 +198,7 @@ describe("branded ids", () => {
       Ids.AccountUuid,
       Ids.WebhookUuid,
       Ids.WorkspaceUuid,
+      Ids.NotificationUuid,
       Ids.DeliveryUuid,
       Ids.ApiKeyId,
     ])

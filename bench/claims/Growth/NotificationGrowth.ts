@@ -1,6 +1,6 @@
 /** Ever more notifications of as many accounts, some of them read, some hidden and kept for coalescing. */
 import { Effect, Layer } from "effect"
-import { AccountId } from "../../../schemas/BrandedIds.ts"
+import { AccountId, type NotificationId } from "../../../schemas/BrandedIds.ts"
 import { Inbox } from "../../../services/notifications/Inbox.ts"
 import { changes } from "../../../services/notifications/Live/ChangeFeed.ts"
 import { Notifications } from "../../../services/notifications/Notifications.ts"
@@ -77,7 +77,7 @@ const statements: Area["statements"] = (fixture, run) =>
       const list = { unread: false, limit: 50 }
       const one = (n: number) =>
         Effect.flatMap(
-          sql<{ id: string }>`select id from notifications where account_id = ${accountOf(n)}::uuid and shown
+          sql<{ id: NotificationId }>`select id from notifications where account_id = ${accountOf(n)}::uuid and shown
             and read_at is null limit 1`,
           ([row]) => inbox.markRead(accountOf(n), row!.id),
         )

@@ -3,6 +3,7 @@ import { assert, layer } from "@effect/vitest"
 import { Clock, Effect, Layer } from "effect"
 import { TestClock } from "effect/testing"
 import * as fc from "fast-check"
+import type { NotificationId } from "../../../schemas/BrandedIds.ts"
 import { Inbox } from "../../../services/notifications/Inbox.ts"
 import { Preferences } from "../../../services/notifications/Preferences.ts"
 import { NotificationRetention } from "../../../services/notifications/NotificationRetention.ts"
@@ -84,7 +85,7 @@ const run = Effect.fnUntraced(function* (history: ReadonlyArray<Command>) {
         return yield* Effect.ignore(sql.withTransaction(undone))
       }
       case "read": {
-        const rows = yield* sql<{ id: string }>`
+        const rows = yield* sql<{ id: NotificationId }>`
           select id from notifications where account_id = ${me}::uuid and shown order by created_at, id`
         const row = rows[command.nth]
         if (row === undefined) return

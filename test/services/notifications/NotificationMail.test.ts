@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { AccountId } from "../../../schemas/BrandedIds.ts"
+import { AccountId, NotificationId } from "../../../schemas/BrandedIds.ts"
 import { notificationMail, notificationTemplate } from "../../../services/notifications/NotificationMail.ts"
 import { notice } from "./NotificationFixture.ts"
 
@@ -12,7 +12,7 @@ describe("the mail of a notification", () => {
         body: "one & two\n<script>x</script>",
         href: "/d/1?a=1&b=2",
       })
-      const mail = notificationMail("n1", "a@example.com", said)
+      const mail = notificationMail(NotificationId.make("n1"), "a@example.com", said)
       assert.deepStrictEqual([mail.kind, mail.subjectId, mail.recipient], ["notification", "n1", "a@example.com"])
       const template = notificationTemplate(new URL("https://mail.example"))
       const { args, recipient, subjectId } = mail
@@ -30,7 +30,11 @@ describe("the mail of a notification", () => {
   it.effect("links into the app and nowhere else", () =>
     Effect.gen(function* () {
       const template = notificationTemplate(new URL("https://mail.example"))
-      const { args } = notificationMail("n1", "a@example.com", notice(AccountId.make("a"), { href: "/" }))
+      const { args } = notificationMail(
+        NotificationId.make("n1"),
+        "a@example.com",
+        notice(AccountId.make("a"), { href: "/" }),
+      )
       const rendered = yield* template.render({ id: "m1", subjectId: "n1", recipient: "a@example.com", args })
       assert.include(rendered!.text, "\nhttps://mail.example/\n")
     }))

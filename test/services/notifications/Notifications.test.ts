@@ -1,7 +1,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Clock, Effect } from "effect"
 import { TestClock } from "effect/testing"
-import type { AccountId } from "../../../schemas/BrandedIds.ts"
+import { type AccountId, NotificationId } from "../../../schemas/BrandedIds.ts"
 import { Inbox } from "../../../services/notifications/Inbox.ts"
 import { Preferences } from "../../../services/notifications/Preferences.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
@@ -157,11 +157,11 @@ layer(fixture)("an inbox", (it) => {
       const { id } = (yield* list(me)).items[0]!
       const first = yield* inbox.markRead(me, id)
       yield* TestClock.adjust("1 minute")
-      assert.strictEqual(yield* inbox.markRead(me, id.toUpperCase()), first)
+      assert.strictEqual(yield* inbox.markRead(me, NotificationId.make(id.toUpperCase())), first)
       assert.isString(JSON.parse(first).read_at)
       assert.strictEqual((yield* list(me)).unread, 0)
       for (const wrong of [id, crypto.randomUUID(), "nothing"]) {
-        const refused = yield* Effect.flip(inbox.markRead(other, wrong))
+        const refused = yield* Effect.flip(inbox.markRead(other, NotificationId.make(wrong)))
         assert.strictEqual(refused.code, "not_found")
       }
     }))

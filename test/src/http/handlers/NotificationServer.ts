@@ -2,6 +2,7 @@
 import { Effect, Layer, Queue } from "effect"
 import { HttpApi, HttpApiBuilder } from "effect/http-api"
 import { request } from "node:http"
+import type { NotificationId } from "../../../../schemas/BrandedIds.ts"
 import { NotificationsApi } from "../../../../schemas/api/NotificationsApi.ts"
 import { KeyUses } from "../../../../services/authentication/KeyUses.ts"
 import { Principals } from "../../../../services/authentication/Principals.ts"
@@ -63,7 +64,7 @@ export interface LiveEvent {
     readonly total: number
     readonly unread: number
     readonly read_at?: string
-    readonly notification?: { readonly id: string; readonly title: string; readonly read_at: string | null }
+    readonly notification?: { readonly id: NotificationId; readonly title: string; readonly read_at: string | null }
   }
 }
 

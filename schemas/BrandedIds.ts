@@ -75,6 +75,14 @@ export type WebhookId = typeof WebhookId.Type
 /** The same in a message, which is refused where its webhook is no UUID. */
 export const WebhookUuid = Uuid.pipe(Schema.brand("WebhookId"))
 
+/** An email event that is stored, made here when the event is accepted. */
+export const EventId = Id.pipe(Schema.brand("EventId"))
+export type EventId = typeof EventId.Type
+
+/** The id under which the mail platform sent an event: any text, and the only id by which a repeat is recognised. */
+export const SourceEventId = Schema.String.pipe(Schema.brand("SourceEventId"))
+export type SourceEventId = typeof SourceEventId.Type
+
 /** A delivery of an event to a webhook; its dead letter has the same id. */
 export const DeliveryId = Id.pipe(Schema.brand("DeliveryId"))
 export type DeliveryId = typeof DeliveryId.Type

@@ -36,7 +36,9 @@ export class DeliveriesApi extends HttpApiGroup.make("deliveries")
           "Of the last attempt: a status (`404`), a class (`5xx`), or `none` where no answer came",
         )),
         email_id: Schema.optionalKey(textFilter("The `email_id` of the payload, exactly")),
-        event_id: Schema.optionalKey(textFilter("The event's id on the mail platform, exactly")),
+        event_id: Schema.optionalKey(
+          textFilter("The event's id on the mail platform, exactly").pipe(Schema.brand("SourceEventId")),
+        ),
         /** Deliveries made at this time or later. */
         since: Schema.optionalKey(AskedTime),
         /** Deliveries made before this time. */

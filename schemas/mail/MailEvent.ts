@@ -49,7 +49,7 @@ export const EventTime = Schema.String.check(
  * has sent before is dropped.
  */
 export const MailEvent = Schema.Struct({
-  id: printable(200),
+  id: printable(200).pipe(Schema.brand("SourceEventId")),
   event: EventType,
   account_id: AccountUuid,
   email_id: printable(200),

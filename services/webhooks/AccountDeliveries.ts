@@ -15,7 +15,7 @@
 import type { PgClient } from "@effect/sql-pg"
 import { Clock, Context, Effect, Layer } from "effect"
 import type { SqlError, Statement } from "effect/sql"
-import type { AccountId, WebhookId } from "../../schemas/BrandedIds.ts"
+import type { AccountId, SourceEventId, WebhookId } from "../../schemas/BrandedIds.ts"
 import { type DeliveryList, type DeliveryRecord, DeliveryStatus } from "../../schemas/mail/Delivery.ts"
 import type { EventType } from "../../schemas/mail/MailEvent.ts"
 import { eventTypes } from "../../schemas/mail/MailEvent.ts"
@@ -35,7 +35,7 @@ export interface DeliveryFilter {
   /** The `email_id` of the payload. */
   readonly emailId?: string | undefined
   /** The id under which the mail platform sent the event. */
-  readonly eventId?: string | undefined
+  readonly eventId?: SourceEventId | undefined
   /** Milliseconds since the epoch: deliveries made from `since` on and before `until`. */
   readonly since?: number | undefined
   readonly until?: number | undefined
@@ -83,7 +83,7 @@ interface Asked extends Span {
   readonly eventType: string | null
   readonly response: Response | null
   readonly emailId: string | null
-  readonly eventId: string | null
+  readonly eventId: SourceEventId | null
   readonly limit: number
   /** The first id whose delivery is kept whole; before it dead letters are left. */
   readonly oldest: string

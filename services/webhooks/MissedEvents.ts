@@ -5,7 +5,7 @@
  */
 import type { PgClient } from "@effect/sql-pg"
 import { Clock, Effect } from "effect"
-import type { WebhookId } from "../../schemas/BrandedIds.ts"
+import { DeliveryId, type EventId, type WebhookId } from "../../schemas/BrandedIds.ts"
 import { WakeUps } from "../platform/messaging/WakeUps.ts"
 import { Database } from "../platform/database/Database.ts"
 import { floorOf, Ids } from "../platform/Ids.ts"
@@ -30,7 +30,7 @@ export const countMissed = (sql: PgClient.PgClient, webhookId: WebhookId, { from
   )
 
 /** A delivery's id with the time of its event: both are kept for the same days. */
-const deliveryIdOf = (eventId: string, fresh: string): string => eventId.slice(0, 14) + fresh.slice(14)
+const deliveryIdOf = (eventId: EventId, fresh: string) => DeliveryId.make(eventId.slice(0, 14) + fresh.slice(14))
 
 export const missedEvents = Effect.gen(function* () {
   const { sql } = yield* Database
@@ -38,7 +38,7 @@ export const missedEvents = Effect.gen(function* () {
 
   /** Ids of events that the webhook missed, ascending; for the job. */
   const next = Effect.fnUntraced(function* (webhookId: WebhookId, { from, to }: MissedSpan, limit: number) {
-    const rows = yield* sql<{ id: string }>`
+    const rows = yield* sql<{ id: EventId }>`
       select event_id as id from missed_events
       where webhook_id = ${webhookId}::uuid and event_id > ${from}::uuid and event_id < ${to}::uuid
       order by event_id limit ${limit}`
@@ -46,7 +46,7 @@ export const missedEvents = Effect.gen(function* () {
   })
 
   /** Makes the deliveries of these missed events, in the current transaction; returns their number. */
-  const deliver = Effect.fnUntraced(function* (webhookId: WebhookId, eventIds: ReadonlyArray<string>) {
+  const deliver = Effect.fnUntraced(function* (webhookId: WebhookId, eventIds: ReadonlyArray<EventId>) {
     if (eventIds.length === 0) return 0
     const [hook] = yield* sql`
       select from webhooks where id = ${webhookId}::uuid and deleted_at is null for share`

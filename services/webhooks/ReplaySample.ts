@@ -1,3 +1,4 @@
+import type { EventId } from "../../schemas/BrandedIds.ts"
 import { exampleMetadata } from "../../schemas/mail/EventCatalogue.ts"
 import type { EventType, WebhookBody } from "../../schemas/mail/MailEvent.ts"
 
@@ -5,7 +6,7 @@ import type { EventType, WebhookBody } from "../../schemas/mail/MailEvent.ts"
 export const defaultSample: EventType = "email.delivered"
 
 /** A complete body of the type, for a webhook's test event. */
-export const sampleBody = (event: EventType, id: string, now: Date): string =>
+export const sampleBody = (event: EventType, id: EventId, now: Date): string =>
   JSON.stringify(
     {
       event,

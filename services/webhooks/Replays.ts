@@ -4,7 +4,7 @@
  */
 import { Clock, Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
-import { type AccountId, DeliveryId, type WebhookId } from "../../schemas/BrandedIds.ts"
+import { type AccountId, DeliveryId, EventId, SourceEventId, type WebhookId } from "../../schemas/BrandedIds.ts"
 import { RateLimited } from "../../schemas/problems/HttpProblems.ts"
 import { DeliveryNotFound, DeliveryUnderWay, WebhookNotFound } from "../../schemas/problems/WebhookProblems.ts"
 import type { EventType } from "../../schemas/mail/MailEvent.ts"
@@ -107,12 +107,14 @@ const make = Effect.gen(function* () {
         const webhook = yield* find(accountId, webhookId)
         if (!webhook.is_active) return { queued: false, url: webhook.url }
         const now = new Date(yield* Clock.currentTimeMillis)
-        const [eventId, deliveryId] = yield* (yield* Ids).batch(2)
-        const body = sampleBody(event, eventId!, now)
+        const [fresh, deliveryId] = yield* (yield* Ids).batch(2)
+        const eventId = EventId.make(fresh!)
+        const sourceId = SourceEventId.make(`test-${eventId}`)
+        const body = sampleBody(event, eventId, now)
         const deliveries = [{ id: DeliveryId.make(deliveryId!), webhookId: webhook.id, claimed: false }]
         yield* insertEvents(
           sql,
-          [{ id: eventId!, accountId, event, sourceId: `test-${eventId}`, body, deliveries }],
+          [{ id: eventId, accountId, event, sourceId, body, deliveries }],
           { now, leaseUntil: now },
         )
         yield* record(accountId, "webhook.tested", `webhook:${webhook.id}`, { event })

@@ -11,8 +11,11 @@ import type { AccessReviews } from "../../services/access/AccessReviews.ts"
 import type { AccessVersions } from "../../services/access/AccessVersions.ts"
 import type { ServiceGrants } from "../../services/access/ServiceGrants.ts"
 import type { Inbox } from "../../services/notifications/Inbox.ts"
+import type { AccountDeliveries } from "../../services/webhooks/AccountDeliveries.ts"
+import { seenKeyOf } from "../../services/webhooks/Deliveries/SeenKey.ts"
 import type { DeliveryRecords } from "../../services/webhooks/DeliveryRecords.ts"
 import type { DeliveryStats } from "../../services/webhooks/DeliveryStats.ts"
+import { sampleBody } from "../../services/webhooks/ReplaySample.ts"
 import type { Replays } from "../../services/webhooks/Replays.ts"
 import type { Webhooks } from "../../services/webhooks/Webhooks.ts"
 import type { ConcurrencyLimiter } from "../../services/webhooks/Sender/ConcurrencyLimiter.ts"
@@ -35,6 +38,7 @@ const policyReview = Ids.PolicyReviewId.make("policy review")
 const [domainId, transferId] = [Ids.DomainId.make("domain"), Ids.TransferId.make("transfer")]
 const delivery = Ids.DeliveryId.make("delivery")
 const notification = Ids.NotificationId.make("notification")
+const [event, source] = [Ids.EventId.make("event"), Ids.SourceEventId.make("source")]
 const [account, webhook] = [Ids.AccountId.make("account"), Ids.WebhookId.make("webhook")]
 
 const stepUp = Effect.void
@@ -166,6 +170,17 @@ const deliveriesSwapped = (records: DeliveryRecords["Service"], replays: Replays
   replays.again(delivery, []),
 ]
 
+const mailEventsSwapped = (list: AccountDeliveries["Service"]["list"]) => [
+  // @ts-expect-error: the event's id here stands for its id on the mail platform
+  seenKeyOf(account, event),
+  // @ts-expect-error: the delivery's id stands for the event's
+  sampleBody("email.sent", delivery, now),
+  // @ts-expect-error: the id on the mail platform stands for the event's id here
+  sampleBody("email.sent", source, now),
+  // @ts-expect-error: the event's id here stands for its id on the mail platform
+  list(account, { limit: 1, eventId: event }),
+]
+
 const keysSwapped = (keys: ApiKeys["Service"], uses: KeyUses["Service"], principal: Principal["Service"]) => [
   // @ts-expect-error: the account's id stands for the key's
   keys.revoke(principal, principal.accountId),
@@ -185,6 +200,7 @@ describe("branded ids", () => {
         accountsSwapped,
         webhooksSwapped,
         deliveriesSwapped,
+        mailEventsSwapped,
         keysSwapped,
       ]
     ) {
@@ -193,7 +209,7 @@ describe("branded ids", () => {
   })
 
   it("are the same values and the same schemas as without their brands", () => {
-    const foreign = new Set<unknown>([Ids.PersonId, Ids.InstitutionId, Ids.ProjectId, Ids.AccessId])
+    const foreign = new Set<unknown>([Ids.SourceEventId, Ids.PersonId, Ids.InstitutionId, Ids.ProjectId, Ids.AccessId])
     const uuids = new Set<unknown>([
       Ids.AccountUuid,
       Ids.WebhookUuid,

@@ -3,6 +3,7 @@
  * of retries due later, and some due now.
  */
 import { Effect, Layer } from "effect"
+import { SourceEventId } from "../../../schemas/BrandedIds.ts"
 import { Cookies } from "../../../services/authentication/Cookies.ts"
 import { KeyUses } from "../../../services/authentication/KeyUses.ts"
 import { Principals } from "../../../services/authentication/Principals.ts"
@@ -131,7 +132,7 @@ const statements: Area["statements"] = (fixture, run) =>
           hooks.map(({ accountId, event }, i) => ({
             accountId,
             event,
-            sourceId: `${id}-${i}`,
+            sourceId: SourceEventId.make(`${id}-${i}`),
             body: "{}",
           })),
         ))

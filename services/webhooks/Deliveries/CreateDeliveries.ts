@@ -11,7 +11,7 @@
 import type { PgClient } from "@effect/sql-pg"
 import { Clock, Effect, Option } from "effect"
 import type { SqlError } from "effect/sql"
-import type { AccountId, DeliveryId, WebhookId } from "../../../schemas/BrandedIds.ts"
+import type { AccountId, DeliveryId, EventId, SourceEventId, WebhookId } from "../../../schemas/BrandedIds.ts"
 import { Ids } from "../../platform/Ids.ts"
 import type { EndpointKey, Endpoints } from "../Endpoints.ts"
 import type { Listeners, Listening } from "../Listeners.ts"
@@ -24,7 +24,7 @@ export const few = 50
 
 /** A decoded event and the exact body that its receivers get. */
 export interface Accepted {
-  readonly sourceId: string
+  readonly sourceId: SourceEventId
   readonly accountId: AccountId
   readonly event: string
   readonly body: string
@@ -44,7 +44,7 @@ export interface Acceptance {
 
 /** An event to remember; it is stored only if it has deliveries, or a paused webhook misses it. */
 export interface NewEvent extends Accepted {
-  readonly id: string
+  readonly id: EventId
   readonly deliveries: ReadonlyArray<
     { readonly id: DeliveryId; readonly webhookId: WebhookId; readonly claimed: boolean }
   >
@@ -270,8 +270,8 @@ const acceptOf = Effect.fnUntraced(function* (
   const subscribed = own.map(({ by, ...one }) => ({ ...one, by: by.filter(({ webhookId }) => targets.has(webhookId)) }))
 
   const { batch } = yield* Ids
-  const eventIds = yield* batch(subscribed.length)
   // Branded together: a decode for each would cost each event.
+  const eventIds = (yield* batch(subscribed.length)) as ReadonlyArray<EventId>
   const deliveryIds = (yield* batch(subscribed.reduce((sum, { by }) => sum + by.length, 0))) as ReadonlyArray<
     DeliveryId
   >

@@ -4,7 +4,7 @@
  * are stored together; for other ids it begins with zeros.
  */
 import { hash } from "node:crypto"
-import type { AccountId } from "../../../schemas/BrandedIds.ts"
+import type { AccountId, SourceEventId } from "../../../schemas/BrandedIds.ts"
 import { millisOf } from "../../platform/Ids.ts"
 
 const uuidV7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/i
@@ -25,7 +25,7 @@ export interface SeenKey {
   readonly before: string
 }
 
-export const seenKeyOf = (accountId: AccountId, id: string): SeenKey => {
+export const seenKeyOf = (accountId: AccountId, id: SourceEventId): SeenKey => {
   const digest = hash("sha256", `${accountId}.${id}`, "hex")
   const time = timeOf(id).toString(16).padStart(12, "0")
   return { key: `${time}${digest.slice(0, 20)}`, before: digest.slice(0, 32) }

@@ -1,7 +1,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Schema } from "effect"
 import { randomUUID } from "node:crypto"
-import { type AccountId, type DeliveryId, WebhookId } from "../../../schemas/BrandedIds.ts"
+import { type AccountId, type DeliveryId, SourceEventId, WebhookId } from "../../../schemas/BrandedIds.ts"
 import { DeliveryList, type DeliveryRecord, DeliveryStatus } from "../../../schemas/mail/Delivery.ts"
 import { eventTypes } from "../../../schemas/mail/MailEvent.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
@@ -189,23 +189,24 @@ layer(served)("the deliveries of all webhooks", (it) => {
       assert.deepStrictEqual(yield* found({ emailId: "m-1" }), old)
       assert.deepStrictEqual(yield* found({ emailId: 'm"2' }), quoted)
       assert.deepStrictEqual(yield* found({ emailId: id(2) }), timed)
-      assert.deepStrictEqual(yield* found({ eventId: "a" }), old)
-      const one = yield* found({ eventId: 'quote"d', webhookId: hooks[0]!.id })
+      assert.deepStrictEqual(yield* found({ eventId: SourceEventId.make("a") }), old)
+      const one = yield* found({ eventId: SourceEventId.make('quote"d'), webhookId: hooks[0]!.id })
       assert.lengthOf(one, 1)
       assert.include(quoted, one[0])
-      assert.deepStrictEqual(yield* found({ eventId: id(1), emailId: id(2) }), timed)
-      assert.deepStrictEqual(yield* found({ eventId: id(1), emailId: "m-1" }), [])
+      const eventId = SourceEventId.make(id(1))
+      assert.deepStrictEqual(yield* found({ eventId, emailId: id(2) }), timed)
+      assert.deepStrictEqual(yield* found({ eventId, emailId: "m-1" }), [])
       for (const none of ["m", "A", "m-1\u0000", "\ud800"]) {
         assert.deepStrictEqual(yield* found({ emailId: none }), [], none)
-        assert.deepStrictEqual(yield* found({ eventId: none }), [], none)
+        assert.deepStrictEqual(yield* found({ eventId: SourceEventId.make(none) }), [], none)
       }
       const stranger = yield* webhook()
-      assert.deepStrictEqual((yield* page(stranger.accountId, { eventId: "a" })).items, [])
+      assert.deepStrictEqual((yield* page(stranger.accountId, { eventId: SourceEventId.make("a") })).items, [])
       // Deliveries that wait.
       const { tasks } = yield* take([event(accountId, { sourceId: "w", body: bodyOf("m-9") }), event(accountId)])
       const waiting = tasks.slice(0, hooks.length).map(({ deliveryId }) => deliveryId).sort().reverse()
       assert.deepStrictEqual(yield* found({ status: "pending", emailId: "m-9" }), waiting)
-      assert.deepStrictEqual(yield* found({ status: "retrying", eventId: "w" }), [])
+      assert.deepStrictEqual(yield* found({ status: "retrying", eventId: SourceEventId.make("w") }), [])
     }))
 
   it.effect("another account's webhook finds nothing, like an unknown one; deleted webhooks are left out", () =>
@@ -304,7 +305,7 @@ layer(served)("the deliveries of all webhooks, among many", (it) => {
       const [byEmail] = yield* counted({ limit: 20, emailId: "m-1" })
       assert.isAtMost(byEmail, 2 * 5_000 + hooks * 30)
       // Never accepted: nothing is looked at.
-      assert.isAtMost((yield* counted({ limit: 20, eventId: "e-1" }))[0], 2)
+      assert.isAtMost((yield* counted({ limit: 20, eventId: SourceEventId.make("e-1") }))[0], 2)
       const [waiting, none] = yield* counted({ limit: 20, status: "pending" })
       assert.deepStrictEqual([none.items, none.next_after_id], [[], null])
       assert.isAtMost(waiting, 2 * hooks)

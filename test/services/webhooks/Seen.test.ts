@@ -2,7 +2,7 @@
 import { assert, describe, it as plain, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { hash } from "node:crypto"
-import { AccountId } from "../../../schemas/BrandedIds.ts"
+import { AccountId, SourceEventId } from "../../../schemas/BrandedIds.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { floorOf } from "../../../services/platform/Ids.ts"
 import { seenKeyOf, timeOf } from "../../../services/webhooks/Deliveries/SeenKey.ts"
@@ -32,11 +32,13 @@ describe("the key of an accepted event", () => {
     for (const odd of ["", "01ARZ3NDEKTSV4RRFFQ69G5FA", "81ARZ3NDEKTSV4RRFFQ69G5FAV", crypto.randomUUID()]) {
       assert.strictEqual(timeOf(odd), 0)
     }
-    const [one] = idsAt(noon, 1)
+    const [one, upper, opaque] = [idsAt(noon, 1)[0]!, `${idsAt(noon, 1)[0]!.toUpperCase()} `, "evt_1"].map((id) =>
+      SourceEventId.make(id)
+    )
     assert.notStrictEqual(seenKeyOf(a, one!).key, seenKeyOf(b, one!).key)
-    assert.notStrictEqual(seenKeyOf(a, one!).key, seenKeyOf(a, one!.toUpperCase() + " ").key)
-    assert.match(seenKeyOf(a, "evt_1").key, /^0{12}[0-9a-f]{20}$/)
-    assert.strictEqual(seenKeyOf(a, "evt_1").before, hash("sha256", "a.evt_1", "hex").slice(0, 32))
+    assert.notStrictEqual(seenKeyOf(a, one!).key, seenKeyOf(a, upper!).key)
+    assert.match(seenKeyOf(a, opaque!).key, /^0{12}[0-9a-f]{20}$/)
+    assert.strictEqual(seenKeyOf(a, opaque!).before, hash("sha256", "a.evt_1", "hex").slice(0, 32))
   })
 })
 
@@ -69,7 +71,9 @@ layer(Layer.fresh(fixture()))("accepted event ids", (it) => {
       const ids = idsAt(noon, 90)
       for (const id of ids) {
         yield* sql`insert into seen_events (account_id, key, seen_on)
-          values (${hook.accountId}::uuid, ${seenKeyOf(hook.accountId, id).before}::uuid, '2026-03-01')`
+          values (${hook.accountId}::uuid, ${
+          seenKeyOf(hook.accountId, SourceEventId.make(id)).before
+        }::uuid, '2026-03-01')`
       }
       const { deliveries, duplicates } = yield* take(
         [...ids, "new"].map((sourceId) => event(hook.accountId, { sourceId })),

@@ -3,7 +3,7 @@ import { assert } from "@effect/vitest"
 import { Clock, Context, Effect, Layer, Redacted } from "effect"
 import { TestClock } from "effect/testing"
 import { setTimeout } from "node:timers/promises"
-import type { AccountId, DeliveryId, WebhookId } from "../../../schemas/BrandedIds.ts"
+import { type AccountId, type DeliveryId, SourceEventId, type WebhookId } from "../../../schemas/BrandedIds.ts"
 import type { EventType } from "../../../schemas/mail/MailEvent.ts"
 import type { BasicAuth, CustomHeader } from "../../../schemas/mail/WebhookHeaders.ts"
 import { Cookies } from "../../../services/authentication/Cookies.ts"
@@ -160,11 +160,17 @@ const bodyOf = (id: string) =>
   })
 
 let events = 0
-/** A new event. */
-export const event = (accountId: AccountId, fields: Partial<Accepted> = {}): Accepted => {
-  const sourceId = `e${events++}`
-  return { sourceId, accountId, event: "email.delivered", body: bodyOf(sourceId), ...fields }
-}
+/** A new event; `sourceId` is any text. */
+export const event = (
+  accountId: AccountId,
+  { sourceId = `e${events++}`, ...fields }: Partial<Omit<Accepted, "sourceId"> & { readonly sourceId: string }> = {},
+): Accepted => ({
+  sourceId: SourceEventId.make(sourceId),
+  accountId,
+  event: "email.delivered",
+  body: bodyOf(sourceId),
+  ...fields,
+})
 
 /** Accepts events without a Sender: the first `slots` deliveries are inserted already claimed. */
 export const take = (taken: ReadonlyArray<Accepted>, slots = Infinity) =>

@@ -2,7 +2,7 @@
 import type { PgClient } from "@effect/sql-pg"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
-import { DeliveryId, type WebhookId } from "../../../../schemas/BrandedIds.ts"
+import { DeliveryId, EventId, type WebhookId } from "../../../../schemas/BrandedIds.ts"
 import { Database } from "../../../../services/platform/database/Database.ts"
 import { Ids } from "../../../../services/platform/Ids.ts"
 import { insertEvents } from "../../../../services/webhooks/Deliveries/CreateDeliveries.ts"
@@ -47,7 +47,7 @@ layer(Layer.fresh(fixture()))("Accepting a batch", (it) => {
         const [ids, deliveryIds] = [yield* batch(500), yield* batch(500)]
         const events = ids.map((id, i) => ({
           ...event(accountId),
-          id,
+          id: EventId.make(id),
           missedBy,
           deliveries: [{ id: DeliveryId.make(deliveryIds[i]!), webhookId, claimed: true }],
         }))

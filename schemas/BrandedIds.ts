@@ -112,6 +112,13 @@ export const WorkspaceUuid = Uuid.pipe(Schema.brand("WorkspaceId"))
 export const DomainId = Id.pipe(Schema.brand("DomainId"))
 export type DomainId = typeof DomainId.Type
 
+/** An SMTP credential of an account for a domain, from the directory. */
+export const SmtpCredentialId = Id.pipe(Schema.brand("SmtpCredentialId"))
+export type SmtpCredentialId = typeof SmtpCredentialId.Type
+
+/** The same in a message, which is refused where its credential is no UUID. */
+export const SmtpCredentialUuid = Uuid.pipe(Schema.brand("SmtpCredentialId"))
+
 /** A transfer of a domain. */
 export const TransferId = Id.pipe(Schema.brand("TransferId"))
 export type TransferId = typeof TransferId.Type

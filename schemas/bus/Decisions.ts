@@ -3,7 +3,7 @@
  * times.
  */
 import { Schema } from "effect"
-import { ApiKeyId, WorkspaceUuid } from "../BrandedIds.ts"
+import { ApiKeyId, SmtpCredentialUuid, WorkspaceUuid } from "../BrandedIds.ts"
 import { MembershipRole, MembershipState } from "../identity/IdentityDirectory.ts"
 import { Timestamp, Uuid } from "../Wire.ts"
 import { Subject } from "./Subject.ts"
@@ -37,7 +37,7 @@ export const AuthenticatorRemoved = Schema.Struct({
 /** An SMTP credential that belongs to no owner of its domain any more. */
 export const SmtpCredentialRevoked = Schema.Struct({
   kind: Schema.Literal("smtp_credential"),
-  id: Uuid,
+  id: SmtpCredentialUuid,
   domain_id: Uuid,
   account_id: Uuid,
   revoked_at: Timestamp,

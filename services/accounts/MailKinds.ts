@@ -7,7 +7,7 @@
  * published for the mail platform.
  */
 import { Effect } from "effect"
-import { type AccountId, DomainId } from "../../schemas/BrandedIds.ts"
+import { type AccountId, DomainId, type SmtpCredentialId } from "../../schemas/BrandedIds.ts"
 import type { SmtpCredentialRevoked } from "../../schemas/bus/Decisions.ts"
 import { Subject } from "../../schemas/bus/Subject.ts"
 import * as Feed from "../../schemas/mail/MailDirectory.ts"
@@ -57,7 +57,7 @@ export const mailKinds = Effect.gen(function* () {
         yield* sql`select from domains where id = any(${ids}::uuid[]) order by id for share`
         yield* compareInTurn
       }
-      const revoked = yield* sql<{ id: string; domain_id: DomainId; account_id: AccountId }>`
+      const revoked = yield* sql<{ id: SmtpCredentialId; domain_id: DomainId; account_id: AccountId }>`
         update smtp_credentials c set locally_revoked_at = ${now}
         from domains d
         where d.id = c.domain_id and d.account_id <> c.account_id and not d.removed and not c.removed

@@ -28,6 +28,8 @@ import type { EventLog } from "../../services/lifecycle/EventLog.ts"
 import type { memberships } from "../../services/people/Memberships.ts"
 import { heldIn, type Roles, standingFrom, standingIn, standingOf } from "../../services/people/Roles.ts"
 import type { Transfers } from "../../services/transfers/Transfers.ts"
+import { revokedFrom } from "../../services/transfers/Transfers/DomainMove.ts"
+import type { TransferState } from "../../services/transfers/Transfers/TransferState.ts"
 import { reason } from "../support/Fixtures.ts"
 
 const [ada, sam] = [Ids.PersonId.make("ada"), Ids.PersonId.make("sam")]
@@ -181,6 +183,11 @@ const mailEventsSwapped = (list: AccountDeliveries["Service"]["list"]) => [
   list(account, { limit: 1, eventId: event }),
 ]
 
+const credentialsSwapped = (state: TransferState) => [
+  // @ts-expect-error: the domain's id stands for the credential's
+  revokedFrom([{ id: domainId, domain_id: domainId, account_id: account }], state),
+]
+
 const keysSwapped = (keys: ApiKeys["Service"], uses: KeyUses["Service"], principal: Principal["Service"]) => [
   // @ts-expect-error: the account's id stands for the key's
   keys.revoke(principal, principal.accountId),
@@ -201,6 +208,7 @@ describe("branded ids", () => {
         webhooksSwapped,
         deliveriesSwapped,
         mailEventsSwapped,
+        credentialsSwapped,
         keysSwapped,
       ]
     ) {
@@ -215,6 +223,7 @@ describe("branded ids", () => {
       Ids.WebhookUuid,
       Ids.WorkspaceUuid,
       Ids.NotificationUuid,
+      Ids.SmtpCredentialUuid,
       Ids.DeliveryUuid,
       Ids.ApiKeyId,
     ])

@@ -7,7 +7,7 @@
 import type { PgClient } from "@effect/sql-pg"
 import { Effect } from "effect"
 import type { SqlError, Statement } from "effect/sql"
-import type { AccountId, DomainId, WorkspaceId } from "../../../schemas/BrandedIds.ts"
+import type { AccountId, DomainId, SmtpCredentialId, WorkspaceId } from "../../../schemas/BrandedIds.ts"
 import type { DomainMoved, SmtpCredentialRevoked } from "../../../schemas/bus/Decisions.ts"
 import { Subject } from "../../../schemas/bus/Subject.ts"
 import type { Fence } from "../../platform/database/UnitOfWork.ts"
@@ -39,7 +39,7 @@ export interface Move {
 
 /** An SMTP credential that is, or was, live. */
 export interface Credential {
-  readonly id: string
+  readonly id: SmtpCredentialId
   readonly domain_id: DomainId
   readonly account_id: AccountId
 }

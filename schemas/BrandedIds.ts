@@ -119,6 +119,10 @@ export type SmtpCredentialId = typeof SmtpCredentialId.Type
 /** The same in a message, which is refused where its credential is no UUID. */
 export const SmtpCredentialUuid = Uuid.pipe(Schema.brand("SmtpCredentialId"))
 
+/** A command on a transfer, which is carried out once however often it is sent. */
+export const CommandId = Schema.String.pipe(Schema.brand("CommandId"))
+export type CommandId = typeof CommandId.Type
+
 /** A transfer of a domain. */
 export const TransferId = Id.pipe(Schema.brand("TransferId"))
 export type TransferId = typeof TransferId.Type

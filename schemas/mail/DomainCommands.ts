@@ -8,7 +8,7 @@
  * is optional.
  */
 import { Schema } from "effect"
-import { AccountId, type DomainId, TransferId, WorkspaceId } from "../BrandedIds.ts"
+import { AccountId, CommandId, type DomainId, TransferId, WorkspaceId } from "../BrandedIds.ts"
 import { DependencyUnavailable, Forbidden, InvalidCredentials, RateLimited } from "../problems/HttpProblems.ts"
 import { Held } from "../problems/IdentityProblems.ts"
 import * as Problems from "../problems/TransferProblems.ts"
@@ -65,7 +65,7 @@ const bodyOf = <F extends Fields>(identifier: string, fields: F) => {
 }
 
 /** A command that is sent twice, to the actor and to the service, has one effect and the same answer. */
-const identified = { commandId: Schema.String }
+const identified = { commandId: CommandId }
 const byAccount = { ...identified, accountId: AccountId }
 const onTransfer = { transferId: TransferId }
 

@@ -3,7 +3,7 @@
  * of the directory's batch. A pending transfer becomes cancelled, an accepted one reversed; both sides are notified.
  */
 import { Clock, Effect, Result } from "effect"
-import { DomainId, type TransferId } from "../../schemas/BrandedIds.ts"
+import { CommandId, DomainId, type TransferId } from "../../schemas/BrandedIds.ts"
 import type { Kind } from "../directory/Directory.ts"
 import { Database } from "../platform/database/Database.ts"
 import { Ids } from "../platform/Ids.ts"
@@ -31,7 +31,7 @@ const watch = Effect.gen(function* () {
       before,
       after: Result.getOrThrow(transition(before.state, { _tag: "End", by: "directory" }, now)),
       actor: "system",
-      commandId: commandIds[i]!,
+      commandId: CommandId.make(commandIds[i]!),
       revision: null,
       now,
     }))).pipe(

@@ -5,7 +5,7 @@
  */
 import { Clock, Effect, Option, Redacted, Schema } from "effect"
 import { Buffer } from "node:buffer"
-import { type DomainId, TransferId, WorkspaceUuid } from "../../schemas/BrandedIds.ts"
+import { CommandId, type DomainId, TransferId, WorkspaceUuid } from "../../schemas/BrandedIds.ts"
 import { TransferStatus } from "../../schemas/mail/Transfer.ts"
 import { Uuid } from "../../schemas/Wire.ts"
 import { Audit } from "../platform/observability/Audit.ts"
@@ -110,7 +110,14 @@ export const lostTransfers = Effect.gen(function* () {
     const completed = state.status === "completed" ? [state] : []
     const revoked = yield* revoke(sql, completed, now)
     const notices = yield* changes.write({
-      ...{ before, after: { state, events: [event] }, actor: "system", commandId: yield* ids.next, revision, now },
+      ...{
+        before,
+        after: { state, events: [event] },
+        actor: "system",
+        commandId: CommandId.make(yield* ids.next),
+        revision,
+        now,
+      },
       ...{ tokens: token, circumstances: { revoked: revokedFrom(revoked, state), key } },
     })
     yield* move(moving, completed.map((state) => ({ state, key })), revoked, now)

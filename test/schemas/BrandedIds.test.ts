@@ -37,6 +37,7 @@ const [fern, portal] = [Ids.InstitutionId.make("fern"), Ids.ProjectId.make("port
 const accessId = Ids.AccessId.make("access")
 const accessReview = Ids.AccessReviewId.make("access review")
 const policyReview = Ids.PolicyReviewId.make("policy review")
+const commandId = Ids.CommandId.make("command")
 const [domainId, transferId] = [Ids.DomainId.make("domain"), Ids.TransferId.make("transfer")]
 const delivery = Ids.DeliveryId.make("delivery")
 const notification = Ids.NotificationId.make("notification")
@@ -130,9 +131,11 @@ const transfersSwapped = ({ accept, dkim, eligibility, find, read, settle }: Tra
   // @ts-expect-error: the domain's id stands for the transfer's
   find("id", domainId),
   // @ts-expect-error: the domain's id stands for the transfer's
-  accept({ commandId: "", accountId: account, transferId: domainId, byToken: false, orgId: null, rotateDkim: false }),
+  accept({ commandId, accountId: account, transferId: domainId, byToken: false, orgId: null, rotateDkim: false }),
   // @ts-expect-error: the account's id stands for the workspace's
-  accept({ commandId: "", accountId: account, transferId, byToken: false, orgId: account, rotateDkim: false }),
+  accept({ commandId, accountId: account, transferId, byToken: false, orgId: account, rotateDkim: false }),
+  // @ts-expect-error: the transfer's id stands for the command's
+  accept({ commandId: transferId, accountId: account, transferId, byToken: false, orgId: null, rotateDkim: false }),
 ]
 
 const accountsSwapped = (reads: AccountReads["Service"], inbox: Inbox["Service"], slots: ConcurrencyLimiter<never>) => [
@@ -217,7 +220,14 @@ describe("branded ids", () => {
   })
 
   it("are the same values and the same schemas as without their brands", () => {
-    const foreign = new Set<unknown>([Ids.SourceEventId, Ids.PersonId, Ids.InstitutionId, Ids.ProjectId, Ids.AccessId])
+    const foreign = new Set<unknown>([
+      Ids.CommandId,
+      Ids.SourceEventId,
+      Ids.PersonId,
+      Ids.InstitutionId,
+      Ids.ProjectId,
+      Ids.AccessId,
+    ])
     const uuids = new Set<unknown>([
       Ids.AccountUuid,
       Ids.WebhookUuid,

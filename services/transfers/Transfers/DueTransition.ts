@@ -4,7 +4,7 @@
  * One load, one decision, one write, as in every command (docs/transfers.md).
  */
 import { Array, Clock, Data, Effect, Result } from "effect"
-import type { DomainId, TransferId } from "../../../schemas/BrandedIds.ts"
+import { CommandId, type DomainId, type TransferId } from "../../../schemas/BrandedIds.ts"
 import { DependencyUnavailable } from "../../../schemas/problems/HttpProblems.ts"
 import { Database } from "../../platform/database/Database.ts"
 import { faultPoint } from "../../platform/Failpoints.ts"
@@ -48,7 +48,7 @@ export const settledFirst = <A, E, R, E2, R2>(
 
 /** Kept between the attempts of one write. */
 interface Kept {
-  readonly commandId: string
+  readonly commandId: CommandId
   /** The pair for a transfer that an older version accepted without a key. Generated once, before any lock is taken. */
   pair: DkimPair | null
   /** Whether a transition was due before this attempt; where none is due now, another process has written it. */
@@ -123,7 +123,7 @@ export const settling = Effect.fnUntraced(function* (algorithm: DkimAlgorithm) {
 
   /** Writes the due transition of a transfer; returns whether its state changed, by this process or another. */
   const settle = Effect.fn("Transfers.settle")(function* (id: TransferId, due = false) {
-    const kept: Kept = { commandId: yield* ids.next, pair: null, due }
+    const kept: Kept = { commandId: CommandId.make(yield* ids.next), pair: null, due }
     return yield* repeated({ turn: id, finds: true }, once(id, kept))
   })
 

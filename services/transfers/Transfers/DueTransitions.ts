@@ -9,7 +9,7 @@
  */
 import { Cause, Clock, Effect, Result } from "effect"
 import { SqlError } from "effect/sql"
-import type { TransferId } from "../../../schemas/BrandedIds.ts"
+import { CommandId, type TransferId } from "../../../schemas/BrandedIds.ts"
 import { Database } from "../../platform/database/Database.ts"
 import { runOnce } from "../../platform/database/UnitOfWork.ts"
 import { Ids } from "../../platform/Ids.ts"
@@ -80,7 +80,7 @@ export const settlingMany = Effect.fnUntraced(function* (settle: Settling) {
         before,
         after,
         actor: "system",
-        commandId: commandIds[i]!,
+        commandId: CommandId.make(commandIds[i]!),
         revision: domains.get(before.state.domainId)?.revision ?? null,
         circumstances: {
           revoked: revokedFrom(revoked, before.state),

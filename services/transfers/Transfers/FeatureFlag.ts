@@ -5,7 +5,7 @@
  */
 import { Clock, Context, Effect, Layer, Result } from "effect"
 import type { Statement } from "effect/sql"
-import type { DomainId, TransferId } from "../../../schemas/BrandedIds.ts"
+import { CommandId, type DomainId, type TransferId } from "../../../schemas/BrandedIds.ts"
 import { Database } from "../../platform/database/Database.ts"
 import { run } from "../../platform/database/UnitOfWork.ts"
 import { Ids } from "../../platform/Ids.ts"
@@ -44,7 +44,7 @@ export class FeatureFlag extends Context.Service<FeatureFlag, {
             before,
             after: Result.getOrThrow(transition(before.state, { _tag: "Extend", until }, now)),
             actor: "system",
-            commandId: commandIds[i]!,
+            commandId: CommandId.make(commandIds[i]!),
             revision: null,
             now,
           })))

@@ -3,7 +3,7 @@
  * is due, it is written first and the command starts again.
  */
 import { Array, Clock, Effect, Result } from "effect"
-import type { AccountId } from "../../../schemas/BrandedIds.ts"
+import type { AccountId, CommandId } from "../../../schemas/BrandedIds.ts"
 import type { AcceptCommand, CancelCommand, DeclineCommand, StopCommand } from "../../../schemas/mail/DomainCommands.ts"
 import { InvalidCredentials } from "../../../schemas/problems/HttpProblems.ts"
 import { DomainLimit, NotPending, TransferNotFound } from "../../../schemas/problems/TransferProblems.ts"
@@ -29,7 +29,7 @@ import { transition } from "./TransferTransition.ts"
 interface Writing extends Standing {
   readonly step: TransferStep
   readonly actor: string
-  readonly commandId: string
+  readonly commandId: CommandId
   readonly now: number
   readonly tokens?: Tokens
   /** The domain's new key pair, or null. */
@@ -58,7 +58,7 @@ export const handshake = Effect.fnUntraced(function* (settle: Settling, safetyWi
   const decide = Effect.fnUntraced(function* <C extends TransferCommand>(
     { stored }: LoadedTransfer,
     command: C,
-    { commandId, now, settled }: { readonly commandId: string; readonly now: number; readonly settled: boolean },
+    { commandId, now, settled }: { readonly commandId: CommandId; readonly now: number; readonly settled: boolean },
   ) {
     if (stored.commandId === commandId) return null
     if (!settled && isDue(stored.state, now)) return yield* new Overdue()

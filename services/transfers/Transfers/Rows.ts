@@ -2,7 +2,7 @@
 import type { PgClient } from "@effect/sql-pg"
 import { Array, Effect } from "effect"
 import { Buffer } from "node:buffer"
-import type { AccountId, DomainId, TransferId, WorkspaceId } from "../../../schemas/BrandedIds.ts"
+import type { AccountId, CommandId, DomainId, TransferId, WorkspaceId } from "../../../schemas/BrandedIds.ts"
 import type { TransferStatus } from "../../../schemas/mail/Transfer.ts"
 import type { IssuedToken } from "../../platform/security/OneTimeTokens.ts"
 import { idIn } from "../../platform/database/IdIn.ts"
@@ -12,7 +12,7 @@ import { Conflict, type Fence } from "../../platform/database/UnitOfWork.ts"
 export interface Row {
   readonly id: TransferId
   readonly version: number
-  readonly command_id: string
+  readonly command_id: CommandId
   readonly domain_id: DomainId
   readonly domain_name: string
   readonly source_user_id: AccountId
@@ -47,7 +47,7 @@ export interface Stored {
   readonly state: TransferState
   readonly version: number
   /** The command that wrote this version. */
-  readonly commandId: string
+  readonly commandId: CommandId
 }
 
 /** The tokens that a change issues. */
@@ -88,7 +88,7 @@ export interface Written {
   /** The loaded row; null for a new one. */
   readonly before: Stored | null
   readonly state: TransferState
-  readonly commandId: string
+  readonly commandId: CommandId
   readonly tokens: Tokens
   /** The domain's revision as loaded; null: any. */
   readonly revision: bigint | null
@@ -100,7 +100,7 @@ const dateOrNull = (millis: number | null) => millis === null ? null : new Date(
 const bytes = (value: Uint8Array | undefined) => value === undefined ? null : `\\x${Buffer.from(value).toString("hex")}`
 
 /** The columns that a transition may change, as JSON. */
-const changing = (state: TransferState, commandId: string) => ({
+const changing = (state: TransferState, commandId: CommandId) => ({
   command_id: commandId,
   target_org_id: state.targetOrgId,
   status: state.status,
@@ -191,7 +191,7 @@ export const rows = (sql: PgClient.PgClient) => {
       all(sql<Row>`
         select ${columns} from transfers where id = any(${[...ids]}::uuid[]) order by id for update skip locked`),
     /** The transfer that this command created, or null. */
-    madeBy: (domainId: DomainId, commandId: string) =>
+    madeBy: (domainId: DomainId, commandId: CommandId) =>
       one(sql<Row>`
         select ${columns} from transfers
         where domain_id = ${domainId}::uuid and command_id = ${commandId}::uuid

@@ -5,7 +5,7 @@
  */
 import { Array, Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
-import type { DomainId } from "../../../schemas/BrandedIds.ts"
+import type { CommandId, DomainId } from "../../../schemas/BrandedIds.ts"
 import { Subject } from "../../../schemas/bus/Subject.ts"
 import type { TransferMessage } from "../../../schemas/bus/TransferMessage.ts"
 import { Notifications, type Reach, type Reachable } from "../../notifications/Notifications.ts"
@@ -31,7 +31,7 @@ export interface Change {
   readonly after: Transition
   /** `account:<id>`, or `system` for the clock and the directory. */
   readonly actor: string
-  readonly commandId: string
+  readonly commandId: CommandId
   /** The domain's revision as loaded; null if only the row is locked. */
   readonly revision: bigint | null
   readonly tokens?: Tokens

@@ -3,7 +3,7 @@ import { Clock, Effect } from "effect"
 import { HttpServerResponse } from "effect/http"
 import { HttpApi, HttpApiBuilder } from "effect/http-api"
 import { Credential, Principal } from "../../../schemas/api/CredentialsApi.ts"
-import type { TransferId } from "../../../schemas/BrandedIds.ts"
+import { CommandId, type TransferId } from "../../../schemas/BrandedIds.ts"
 import { TransfersApi } from "../../../schemas/api/TransfersApi.ts"
 import { Accept, Force, Initiate } from "../../../schemas/mail/DomainCommands.ts"
 import { Forbidden } from "../../../schemas/problems/HttpProblems.ts"
@@ -25,7 +25,7 @@ const idOf = <Id extends string>(id: Id) =>
   isUuid(id) ? Effect.succeed(lowerCased(id)) : Effect.fail(new TransferNotFound())
 
 const command = Effect.gen(function* () {
-  return { commandId: yield* (yield* Ids).next }
+  return { commandId: CommandId.make(yield* (yield* Ids).next) }
 })
 
 const byCaller = Effect.gen(function* () {

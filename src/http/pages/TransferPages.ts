@@ -5,7 +5,7 @@
  */
 import { Clock, Effect, Layer } from "effect"
 import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
-import { type AccountId, WorkspaceId } from "../../../schemas/BrandedIds.ts"
+import { type AccountId, CommandId, WorkspaceId } from "../../../schemas/BrandedIds.ts"
 import { sessionCookie } from "../../../schemas/api/CredentialsApi.ts"
 import type { DomainTransfer } from "../../../schemas/mail/Transfer.ts"
 import { DependencyUnavailable } from "../../../schemas/problems/HttpProblems.ts"
@@ -152,7 +152,7 @@ const make = Effect.fnUntraced(function* (options: TransferPagesOptions) {
   const overtaken = (link: Link) => look(link, 409, () => away)
 
   const declineAs = Effect.fnUntraced(function* (accountId: AccountId, seen: Seen) {
-    const command = { commandId: yield* ids.next, accountId, transferId: seen.transfer.id }
+    const command = { commandId: CommandId.make(yield* ids.next), accountId, transferId: seen.transfer.id }
     return yield* mailbox.decline(seen.transfer.domain_id, command).pipe(
       Effect.as(declined),
       Effect.catchTags({
@@ -167,7 +167,7 @@ const make = Effect.fnUntraced(function* (options: TransferPagesOptions) {
   const acceptAs = Effect.fnUntraced(function* (accountId: AccountId, seen: Seen, fields: URLSearchParams) {
     const workspace = fields.get("workspace")
     const command = {
-      commandId: yield* ids.next,
+      commandId: CommandId.make(yield* ids.next),
       accountId,
       transferId: seen.transfer.id,
       byToken: true,
@@ -209,7 +209,7 @@ const make = Effect.fnUntraced(function* (options: TransferPagesOptions) {
     "stop",
     409,
     Effect.fnUntraced(function* ({ transfer }) {
-      const command = { commandId: yield* ids.next, transferId: transfer.id }
+      const command = { commandId: CommandId.make(yield* ids.next), transferId: transfer.id }
       return yield* mailbox.stop(transfer.domain_id, command).pipe(
         Effect.as(stopped),
         Effect.catchTags({

@@ -3,7 +3,7 @@ import { assert } from "@effect/vitest"
 import { Effect, Layer, Redacted } from "effect"
 import { TestClock } from "effect/testing"
 import { randomUUID } from "node:crypto"
-import { AccountId, DomainId, type TransferId, WorkspaceId } from "../../../schemas/BrandedIds.ts"
+import { AccountId, CommandId, DomainId, type TransferId, WorkspaceId } from "../../../schemas/BrandedIds.ts"
 import type { Plan, WorkspaceRole } from "../../../schemas/mail/MailAccount.ts"
 import { Cookies } from "../../../services/authentication/Cookies.ts"
 import { KeyUses } from "../../../services/authentication/KeyUses.ts"
@@ -134,7 +134,7 @@ export const seat = Effect.fnUntraced(function* (workspaceId: WorkspaceId, accou
   return id
 })
 
-export const command = () => ({ commandId: randomUUID() })
+export const command = () => ({ commandId: CommandId.make(randomUUID()) })
 
 /** Offers a domain. */
 export const offer = Effect.fnUntraced(

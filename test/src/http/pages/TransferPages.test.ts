@@ -1,6 +1,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { randomUUID } from "node:crypto"
+import { CommandId } from "../../../../schemas/BrandedIds.ts"
 import { Database } from "../../../../services/platform/database/Database.ts"
 import { Transfers } from "../../../../services/transfers/Transfers.ts"
 import { accept, domain, force, offer, person, tokenOf } from "../../../services/transfers/TransferFixture.ts"
@@ -265,7 +266,7 @@ layer(served, { excludeTestServices: true, timeout: "2 minutes" })("/transfers/a
       }
       for (const [how, words] of Object.entries(cases)) {
         const { alice, bob, made, path, session } = yield* offered()
-        const command = { commandId: randomUUID(), transferId: made.id }
+        const command = { commandId: CommandId.make(randomUUID()), transferId: made.id }
         const past = new Date(Date.parse(made.initiated_at) - 1)
         if (how === "cancelled") yield* transfers.cancel({ ...command, accountId: alice.id })
         if (how === "declined") yield* transfers.decline({ ...command, accountId: bob.id })

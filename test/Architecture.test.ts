@@ -32,14 +32,6 @@ const platformRooms: ReadonlyArray<ReadonlyArray<string>> = [
 /** Basenames that stand more than once: each of them beside the module whose they are. */
 const ordinary = new Set(["Listing.ts", "Records.ts", "Rows.ts", "main.ts"])
 
-/** Functions of more than 70 lines, by the reason why they are one. */
-const long: Readonly<Record<string, ReadonlyArray<string>>> = {
-  "a table of what the directory knows of": [
-    "services/accounts/MailKinds.ts mailKinds",
-    "services/people/PeopleKinds.ts peopleKinds",
-  ],
-}
-
 const filesOf = (folder: string): ReadonlyArray<string> =>
   readdirSync(folder, { withFileTypes: true, recursive: true })
     .filter((entry) => entry.isFile() && /\.tsx?$/.test(entry.name) && basename(entry.parentPath) !== "dist")
@@ -200,9 +192,7 @@ describe("Architecture", () => {
   it("a function of the product has at most 70 lines", () => {
     const found = product.concat(under("sdk")).filter(({ path }) => !path.startsWith("migrations/"))
       .flatMap(({ path, text }) => longFunctions(text).map((name) => `${path} ${name}`))
-    const excepted = Object.values(long).flat()
-    assert.deepStrictEqual([...new Set(found)].filter((one) => !excepted.includes(one)).sort(), [])
-    assert.deepStrictEqual(excepted.filter((one) => !found.includes(one)), [], "an exception that is needed no more")
+    assert.deepStrictEqual([...new Set(found)].sort(), [])
   })
 
   it("src is imported by src, test and bench only; test and bench by no product code", () => {

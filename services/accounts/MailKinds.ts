@@ -6,6 +6,7 @@
  * whose account is not its domain's owner is revoked as soon as both are known, in either order. The revocation is
  * published for the mail platform.
  */
+import type { PgClient } from "@effect/sql-pg"
 import { Effect } from "effect"
 import { type AccountId, DomainId, type SmtpCredentialId } from "../../schemas/BrandedIds.ts"
 import type { SmtpCredentialRevoked } from "../../schemas/bus/Decisions.ts"
@@ -24,12 +25,8 @@ const echoed = "excluded.account_id is not distinct from t.account_id"
 const ownerOf = (column: string) =>
   `case when excluded.removed or (t.owner_held and not ${echoed}) then t.${column} else excluded.${column} end`
 
-/** The kinds, for `Directory.layer`. */
-export const mailKinds = Effect.gen(function* () {
-  const { sql } = yield* Database
-  const outbox = yield* Outbox
-  const wakeUps = yield* WakeUps
-
+/** Keeps SMTP credentials to the accounts that own their domains. */
+const credentials = (sql: PgClient.PgClient, outbox: Outbox["Service"]) => {
   // Two transactions that bring a domain and its credential at the same time run one after the other, so that the second
   // sees the first one's rows.
   const compareInTurn = lock(sql, "smtpOwnership")
@@ -73,83 +70,105 @@ export const mailKinds = Effect.gen(function* () {
       })))
     })
 
+  return { lockCredentials, revokeForeign }
+}
+type Credentials = ReturnType<typeof credentials>
+
+const accountKind = (sql: PgClient.PgClient, wakeUps: WakeUps["Service"]): Kind => ({
+  kind: "account",
+  table: "accounts",
+  ids: "uuid",
+  fields: Feed.AccountFields,
+  columns: {
+    email: "text",
+    name: "text",
+    plan: "text",
+    domain_limit: "integer",
+    platform_admin: "boolean",
+    status: "text",
+    slack_webhook_url: "text",
+  },
+  after: () => sql.afterCommit(wakeUps.notify(accountsTopic)),
+})
+
+const workspaceKind: Kind = {
+  kind: "workspace",
+  table: "workspaces",
+  ids: "uuid",
+  fields: Feed.WorkspaceFields,
+  columns: { name: "text", created_at: "timestamptz" },
+}
+
+const membershipKind: Kind = {
+  kind: "workspace_membership",
+  table: "workspace_memberships",
+  ids: "uuid",
+  fields: Feed.WorkspaceMembershipFields,
+  columns: { workspace_id: "uuid", account_id: "uuid", role: "text" },
+}
+
+const domainKind = ({ revokeForeign }: Credentials): Kind => ({
+  kind: "domain",
+  table: "domains",
+  ids: "uuid",
+  fields: Feed.DomainFields,
+  columns: {
+    name: "text",
+    account_id: "uuid",
+    workspace_id: "uuid",
+    verified_at: "timestamptz",
+    dkim_selector: "text",
+  },
+  set: {
+    account_id: ownerOf("account_id"),
+    workspace_id: ownerOf("workspace_id"),
+    owner_held: `t.owner_held and (excluded.removed or not ${echoed})`,
+    revision: "t.revision + 1",
+  },
+  // Each version has an effect: an echo of the decided owner, or an owner that ends a transfer, and the next version
+  // may follow in the same batch.
+  traced: true,
+  after: revokeForeign("domain_id"),
+})
+
+const broadcastKind: Kind = {
+  kind: "broadcast",
+  table: "broadcasts",
+  ids: "uuid",
+  fields: Feed.BroadcastFields,
+  columns: { domain_id: "uuid", name: "text", status: "text", scheduled_at: "timestamptz" },
+}
+
+const scheduledEmailKind: Kind = {
+  kind: "scheduled_email",
+  table: "scheduled_emails",
+  ids: "uuid",
+  fields: Feed.ScheduledEmailFields,
+  columns: { domain_id: "uuid", subject: "text", scheduled_at: "timestamptz", status: "text" },
+}
+
+const credentialKind = ({ lockCredentials, revokeForeign }: Credentials): Kind => ({
+  kind: "smtp_credential",
+  table: "smtp_credentials",
+  ids: "uuid",
+  fields: Feed.SmtpCredentialFields,
+  columns: { domain_id: "uuid", account_id: "uuid", username: "text", revoked_at: "timestamptz" },
+  lock: lockCredentials,
+  after: revokeForeign("id"),
+})
+
+/** The kinds, for `Directory.layer`. */
+export const mailKinds = Effect.gen(function* () {
+  const { sql } = yield* Database
+  const ofCredentials = credentials(sql, yield* Outbox)
   const kinds: ReadonlyArray<Kind> = [
-    {
-      kind: "account",
-      table: "accounts",
-      ids: "uuid",
-      fields: Feed.AccountFields,
-      columns: {
-        email: "text",
-        name: "text",
-        plan: "text",
-        domain_limit: "integer",
-        platform_admin: "boolean",
-        status: "text",
-        slack_webhook_url: "text",
-      },
-      after: () => sql.afterCommit(wakeUps.notify(accountsTopic)),
-    },
-    {
-      kind: "workspace",
-      table: "workspaces",
-      ids: "uuid",
-      fields: Feed.WorkspaceFields,
-      columns: { name: "text", created_at: "timestamptz" },
-    },
-    {
-      kind: "workspace_membership",
-      table: "workspace_memberships",
-      ids: "uuid",
-      fields: Feed.WorkspaceMembershipFields,
-      columns: { workspace_id: "uuid", account_id: "uuid", role: "text" },
-    },
-    {
-      kind: "domain",
-      table: "domains",
-      ids: "uuid",
-      fields: Feed.DomainFields,
-      columns: {
-        name: "text",
-        account_id: "uuid",
-        workspace_id: "uuid",
-        verified_at: "timestamptz",
-        dkim_selector: "text",
-      },
-      set: {
-        account_id: ownerOf("account_id"),
-        workspace_id: ownerOf("workspace_id"),
-        owner_held: `t.owner_held and (excluded.removed or not ${echoed})`,
-        revision: "t.revision + 1",
-      },
-      // Each version has an effect: an echo of the decided owner, or an owner that ends a transfer, and the next
-      // version may follow in the same batch.
-      traced: true,
-      after: revokeForeign("domain_id"),
-    },
-    {
-      kind: "broadcast",
-      table: "broadcasts",
-      ids: "uuid",
-      fields: Feed.BroadcastFields,
-      columns: { domain_id: "uuid", name: "text", status: "text", scheduled_at: "timestamptz" },
-    },
-    {
-      kind: "scheduled_email",
-      table: "scheduled_emails",
-      ids: "uuid",
-      fields: Feed.ScheduledEmailFields,
-      columns: { domain_id: "uuid", subject: "text", scheduled_at: "timestamptz", status: "text" },
-    },
-    {
-      kind: "smtp_credential",
-      table: "smtp_credentials",
-      ids: "uuid",
-      fields: Feed.SmtpCredentialFields,
-      columns: { domain_id: "uuid", account_id: "uuid", username: "text", revoked_at: "timestamptz" },
-      lock: lockCredentials,
-      after: revokeForeign("id"),
-    },
+    accountKind(sql, yield* WakeUps),
+    workspaceKind,
+    membershipKind,
+    domainKind(ofCredentials),
+    broadcastKind,
+    scheduledEmailKind,
+    credentialKind(ofCredentials),
   ]
   return kinds
 })

@@ -5,10 +5,11 @@
  * line. Changes that products have to know (disabled, enabled, purged, another identity) are appended to each project
  * that hears of the person, in the same transaction.
  */
+import type { PgClient } from "@effect/sql-pg"
 import { Effect, Schema } from "effect"
 import { PersonId } from "../../schemas/BrandedIds.ts"
 import * as Feed from "../../schemas/identity/IdentityDirectory.ts"
-import { type Kind, LineRefused } from "../directory/Directory.ts"
+import { type DirectoryRow, type Kind, LineRefused } from "../directory/Directory.ts"
 import { Database } from "../platform/database/Database.ts"
 import { type Identity, PersonEventFanout } from "./PersonEventFanout.ts"
 import { standingOf } from "./PersonAudience.ts"
@@ -39,10 +40,8 @@ const keptWith = (column: string) =>
 
 const isSame = (a: Identity | null, b: Identity | null) => a?.issuer === b?.issuer && a?.subject === b?.subject
 
-export const peopleKinds = Effect.gen(function* () {
-  const { sql } = yield* Database
-  const news = yield* PersonEventFanout
-
+/** The effects of a person's lines on its identities and on the products that know of the person. */
+const effectsOf = (sql: PgClient.PgClient, news: PersonEventFanout["Service"]) => {
   const moveIdentity = Effect.fnUntraced(function* (before: PersonRow | null, after: PersonRow, now: Date) {
     const [was, is] = [identityOf(before), identityOf(after)]
     const holder = after.merged_into ?? after.id
@@ -66,99 +65,114 @@ export const peopleKinds = Effect.gen(function* () {
     if (changed || renamed !== null) yield* news.tell({ personId: after.id, standing: changed, renamed })
   })
 
+  const several = Effect.fnUntraced(function* (lines: ReadonlyArray<DirectoryRow>) {
+    const read = lines.map(({ fields, id }) => ({ id, ...fields }))
+    const rows = yield* sql<{ id: string }>`
+      select line.id
+      from jsonb_to_recordset(${sql.json(read)}) as line (id text, issuer text, subject text, status text)
+      left join people p on p.id = line.id and p.issuer is not null
+      where (p.removed, p.issuer, p.subject, p.status) is distinct from
+          (false, line.issuer, line.subject, line.status)
+        and (p.id is not null or exists (select from access a where a.person_id = line.id))`
+    return new Set(rows.map(({ id }) => id))
+  })
+
+  const changed = Effect.fnUntraced(function* (beforeJson: unknown, afterJson: unknown, now: Date) {
+    const [before, after] = [rowOf(beforeJson), rowOf(afterJson)!]
+    yield* moveIdentity(before, after, now)
+    if (before !== null && before.issuer !== null) yield* tell(before, after)
+  })
+
+  return { several, changed }
+}
+
+const personKind = ({ changed, several }: ReturnType<typeof effectsOf>): Kind => ({
+  kind: "person",
+  table: "people",
+  ids: "text",
+  fields: Feed.PersonFields,
+  columns: {
+    issuer: "text",
+    subject: "text",
+    display_name: "text",
+    email: "text",
+    email_verified: "boolean",
+    operator: "boolean",
+    status: "text",
+  },
+  defaults: { email_verified: false, operator: false },
+  stamped: ["created_at"],
+  set: {
+    revision: "t.revision + 1",
+    // A person who was disabled here is enabled by a line only after another line has sent `disabled`.
+    status: "case when excluded.removed or t.status_decided and excluded.status = 'active' then t.status " +
+      "else excluded.status end",
+    status_decided: "t.status_decided and not excluded.removed and excluded.status = 'active'",
+  },
+  history: {
+    guard: {
+      known: {
+        issuer: "t.issuer",
+        subject: "t.subject",
+        operator: "t.operator",
+        status: "t.status",
+        // A line that may not grant anything must not verify an address: a verified address accepts invitations.
+        email_verified: "t.email_verified and excluded.email_verified and excluded.email is not distinct from t.email",
+      },
+      fresh: { operator: false, status: "suspended" },
+    },
+    several,
+    changed,
+  },
+})
+
+const institutionKind: Kind = {
+  kind: "institution",
+  table: "institutions",
+  ids: "text",
+  fields: Feed.InstitutionFields,
+  columns: { name: "text", verified_domains: "text[]", status: "text" },
+  defaults: { verified_domains: [] },
+  stamped: ["created_at"],
+  set: { revision: "t.revision + 1" },
+  history: { guard: { known: { status: "t.status" }, fresh: { status: "suspended" } } },
+}
+
+const membershipKind: Kind = {
+  kind: "institution_membership",
+  table: "institution_memberships",
+  ids: "text",
+  fields: Feed.InstitutionMembershipFields,
+  columns: {
+    institution_id: "text",
+    person_id: "text",
+    role: "text",
+    state: "text",
+    accepted_at: "timestamptz",
+    effective_from: "timestamptz",
+    expires_at: "timestamptz",
+  },
+  stamped: ["created_at"],
+  set: {
+    revision: "t.revision + 1",
+    state: keptWith("state"),
+    state_decided: "t.state_decided and (excluded.removed or excluded.state is distinct from t.state)",
+    // The times are part of the decision; a later line with the same state need not know `accepted_at`.
+    effective_from: keptWith("effective_from"),
+    expires_at: keptWith("expires_at"),
+    accepted_at: `case when excluded.accepted_at is null and excluded.state = 'active' and t.state = 'active'
+      and t.made_by is not null then t.accepted_at else ${keptWith("accepted_at")} end`,
+  },
+  history: { guard: "kind", decided: "state" },
+}
+
+/** Registers with `Directory.layer`, before projects and Access. */
+export const peopleKinds = Effect.gen(function* () {
+  const { sql } = yield* Database
   const kinds: ReadonlyArray<Kind> = [
-    {
-      kind: "person",
-      table: "people",
-      ids: "text",
-      fields: Feed.PersonFields,
-      columns: {
-        issuer: "text",
-        subject: "text",
-        display_name: "text",
-        email: "text",
-        email_verified: "boolean",
-        operator: "boolean",
-        status: "text",
-      },
-      defaults: { email_verified: false, operator: false },
-      stamped: ["created_at"],
-      set: {
-        revision: "t.revision + 1",
-        // A person who was disabled here is enabled by a line only after another line has sent `disabled`.
-        status: "case when excluded.removed or t.status_decided and excluded.status = 'active' then t.status " +
-          "else excluded.status end",
-        status_decided: "t.status_decided and not excluded.removed and excluded.status = 'active'",
-      },
-      history: {
-        guard: {
-          known: {
-            issuer: "t.issuer",
-            subject: "t.subject",
-            operator: "t.operator",
-            status: "t.status",
-            // A line that may not grant anything must not verify an address: a verified address accepts invitations.
-            email_verified:
-              "t.email_verified and excluded.email_verified and excluded.email is not distinct from t.email",
-          },
-          fresh: { operator: false, status: "suspended" },
-        },
-        several: Effect.fnUntraced(function* (lines) {
-          const read = lines.map(({ fields, id }) => ({ id, ...fields }))
-          const rows = yield* sql<{ id: string }>`
-            select line.id
-            from jsonb_to_recordset(${sql.json(read)}) as line (id text, issuer text, subject text, status text)
-            left join people p on p.id = line.id and p.issuer is not null
-            where (p.removed, p.issuer, p.subject, p.status) is distinct from
-                (false, line.issuer, line.subject, line.status)
-              and (p.id is not null or exists (select from access a where a.person_id = line.id))`
-          return new Set(rows.map(({ id }) => id))
-        }),
-        changed: Effect.fnUntraced(function* (beforeJson, afterJson, now) {
-          const [before, after] = [rowOf(beforeJson), rowOf(afterJson)!]
-          yield* moveIdentity(before, after, now)
-          if (before !== null && before.issuer !== null) yield* tell(before, after)
-        }),
-      },
-    },
-    {
-      kind: "institution",
-      table: "institutions",
-      ids: "text",
-      fields: Feed.InstitutionFields,
-      columns: { name: "text", verified_domains: "text[]", status: "text" },
-      defaults: { verified_domains: [] },
-      stamped: ["created_at"],
-      set: { revision: "t.revision + 1" },
-      history: { guard: { known: { status: "t.status" }, fresh: { status: "suspended" } } },
-    },
-    {
-      kind: "institution_membership",
-      table: "institution_memberships",
-      ids: "text",
-      fields: Feed.InstitutionMembershipFields,
-      columns: {
-        institution_id: "text",
-        person_id: "text",
-        role: "text",
-        state: "text",
-        accepted_at: "timestamptz",
-        effective_from: "timestamptz",
-        expires_at: "timestamptz",
-      },
-      stamped: ["created_at"],
-      set: {
-        revision: "t.revision + 1",
-        state: keptWith("state"),
-        state_decided: "t.state_decided and (excluded.removed or excluded.state is distinct from t.state)",
-        // The times are part of the decision; a later line with the same state need not know `accepted_at`.
-        effective_from: keptWith("effective_from"),
-        expires_at: keptWith("expires_at"),
-        accepted_at: `case when excluded.accepted_at is null and excluded.state = 'active' and t.state = 'active'
-          and t.made_by is not null then t.accepted_at else ${keptWith("accepted_at")} end`,
-      },
-      history: { guard: "kind", decided: "state" },
-    },
+    personKind(effectsOf(sql, yield* PersonEventFanout)),
+    institutionKind,
+    membershipKind,
   ]
   return kinds
 })

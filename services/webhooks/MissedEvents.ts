@@ -11,7 +11,7 @@ import { Database } from "../platform/database/Database.ts"
 import { floorOf, Ids } from "../platform/Ids.ts"
 import { dueTopic } from "./Deliveries/DeliveryClaims.ts"
 import { arrayOf } from "./Deliveries/PgArray.ts"
-import { lockQueueStates } from "./Deliveries/RowLocks.ts"
+import { makeQueueDue } from "./Deliveries/RowLocks.ts"
 import { dayOf } from "./Deliveries/UuidDay.ts"
 
 /** Bounds of event ids: `from` and `to` exclusive. */
@@ -77,10 +77,7 @@ export const missedEvents = Effect.gen(function* () {
         from (select ${dayOf(sql, "delivery_id")} as day from event) d group by day
       )
       select count(*)::int as n from event`
-    yield* lockQueueStates(sql, [webhookId])
-    yield* sql`
-      update webhook_lanes set next_due_at = ${now}
-      where webhook_id = ${webhookId}::uuid and (next_due_at is null or next_due_at > ${now})`
+    yield* makeQueueDue(sql, webhookId, now)
     yield* sql.afterCommit(wakeUps.notify(dueTopic))
     return row!.n
   })

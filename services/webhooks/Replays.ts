@@ -20,7 +20,7 @@ import { dueTopic } from "./Deliveries/DeliveryClaims.ts"
 import { insertEvents } from "./Deliveries/CreateDeliveries.ts"
 import { arrayOf } from "./Deliveries/PgArray.ts"
 import { dayOf } from "./Deliveries/UuidDay.ts"
-import { lockQueueStates } from "./Deliveries/RowLocks.ts"
+import { makeQueueDue } from "./Deliveries/RowLocks.ts"
 import { defaultSample, sampleBody } from "./ReplaySample.ts"
 import { countMissed } from "./MissedEvents.ts"
 import { type ReplayArgs, replayJob, replayMissedJob } from "./WebhookJobKinds.ts"
@@ -202,10 +202,7 @@ const make = Effect.gen(function* () {
         ) c group by webhook_id, day, status
       )
       select count(*)::int as n from replayed`
-    yield* lockQueueStates(sql, [webhookId])
-    yield* sql`
-      update webhook_lanes set next_due_at = ${now}
-      where webhook_id = ${webhookId}::uuid and (next_due_at is null or next_due_at > ${now})`
+    yield* makeQueueDue(sql, webhookId, now)
     yield* sql.afterCommit(wakeUps.notify(dueTopic))
     return row!.n
   })

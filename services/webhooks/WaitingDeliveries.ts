@@ -17,7 +17,7 @@ import { WakeUps } from "../platform/messaging/WakeUps.ts"
 import { Audit } from "../platform/observability/Audit.ts"
 import { RateLimits } from "../platform/security/RateLimits.ts"
 import { dueTopic } from "./Deliveries/DeliveryClaims.ts"
-import { lockQueueStates } from "./Deliveries/RowLocks.ts"
+import { makeQueueDue } from "./Deliveries/RowLocks.ts"
 import { dayOf } from "./Deliveries/UuidDay.ts"
 
 /** A delivery as its command answers it. */
@@ -102,10 +102,7 @@ const make = Effect.gen(function* () {
     yield* sql`update delivery_queue set due_at = least(due_at, ${now}) where delivery_id = ${id}::uuid`
     // Null before the first attempt.
     yield* sql`update deliveries set next_retry_at = ${now} where id = ${id}::uuid and next_retry_at > ${now}`
-    yield* lockQueueStates(sql, [webhook_id])
-    yield* sql`
-      update webhook_lanes set next_due_at = ${now}
-      where webhook_id = ${webhook_id}::uuid and (next_due_at is null or next_due_at > ${now})`
+    yield* makeQueueDue(sql, webhook_id, now)
     yield* record(accountId, id, "delivery.retried")
     yield* sql.afterCommit(wakeUps.notify(dueTopic))
     return { id, status }

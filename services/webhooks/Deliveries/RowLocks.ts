@@ -1,11 +1,12 @@
 /**
- * The row locks of a settlement, taken by separate statements.
+ * The row locks of settlements and of changes of the queue, taken by separate statements.
  *
  * PostgreSQL 18.4 crashes, with all connections, if one statement both rechecks a row that changed while it waited for
  * the row's lock, and prunes partitions at run time: the recheck starts the statement's pruning again and uses freed
  * memory. So rows are locked first, and the statement that writes the partitions finds each row as in its snapshot.
  */
 import type { PgClient } from "@effect/sql-pg"
+import { Effect } from "effect"
 import type { WebhookId } from "../../../schemas/BrandedIds.ts"
 import type { Task } from "../Sender/Task.ts"
 import { arrayOf } from "./PgArray.ts"
@@ -24,3 +25,12 @@ export const lockQueueStates = (sql: PgClient.PgClient, webhookIds: Iterable<Web
   sql`
     select from webhook_lanes where webhook_id = any(${arrayOf([...new Set(webhookIds)])}::uuid[])
     order by webhook_id for update`
+
+/** Makes a webhook's queue due at `now` or earlier, in the current transaction, under the lock of its state. */
+export const makeQueueDue = (sql: PgClient.PgClient, webhookId: WebhookId, now: Date) =>
+  Effect.andThen(
+    lockQueueStates(sql, [webhookId]),
+    sql`
+      update webhook_lanes set next_due_at = ${now}
+      where webhook_id = ${webhookId}::uuid and (next_due_at is null or next_due_at > ${now})`,
+  )

@@ -2,14 +2,11 @@
  * How failing deliveries are retried with the default configuration, in virtual time, against a receiver on loopback.
  */
 import { assert, layer } from "@effect/vitest"
-import { ConfigProvider, Deferred, Effect, Layer, Schema } from "effect"
+import { ConfigProvider, Deferred, Effect, Layer } from "effect"
 import { TestClock } from "effect/testing"
 import type { ServerResponse } from "node:http"
-import type { AccountId, DeliveryId } from "../../../schemas/BrandedIds.ts"
-import { FullDeliveryRecord } from "../../../schemas/mail/Delivery.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { Deliveries } from "../../../services/webhooks/Deliveries.ts"
-import { DeliveryRecords } from "../../../services/webhooks/DeliveryRecords.ts"
 import { load } from "../../../src/AppConfig.ts"
 import { serve } from "../platform/Outbound/LoopbackServers.ts"
 import {
@@ -19,6 +16,7 @@ import {
   fixture,
   miscounted,
   now,
+  recordOf,
   settling,
   stoppedClock,
   webhook,
@@ -28,8 +26,6 @@ const minute = 60_000
 const hour = 60 * minute
 /** The retry delays of the specification. */
 const table = [minute, 5 * minute, 30 * minute, 2 * hour, 6 * hour, 24 * hour, 48 * hour]
-
-const decode = Schema.decodeUnknownSync(Schema.fromJsonString(FullDeliveryRecord))
 
 /** The services with the program's defaults, as with an empty environment. */
 const defaults = (clock?: Layer.Layer<never>) =>
@@ -41,9 +37,6 @@ const defaults = (clock?: Layer.Layer<never>) =>
   }))
 
 const hookOn = (server: { readonly port: number }) => webhook({ url: `http://127.0.0.1:${server.port}/` })
-const recordOf = Effect.fnUntraced(function* (accountId: AccountId, id: DeliveryId) {
-  return decode(yield* (yield* DeliveryRecords).get(accountId, id))
-})
 const dueIds = Effect.map(
   Effect.flatMap(Deliveries, ({ scan }) => scan),
   (due) => due.flatMap(({ deliveryIds }) => deliveryIds),

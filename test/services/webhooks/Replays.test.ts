@@ -3,14 +3,10 @@ import { Effect, Layer, Schema } from "effect"
 import { TestClock } from "effect/testing"
 import { type AccountId, DeliveryId, WebhookId } from "../../../schemas/BrandedIds.ts"
 import { eventTypes, metadataFields, WebhookBody } from "../../../schemas/mail/MailEvent.ts"
-import { FullDeliveryRecord } from "../../../schemas/mail/Delivery.ts"
 import { RateLimited } from "../../../schemas/problems/HttpProblems.ts"
 import { DeliveryNotFound, DeliveryUnderWay, WebhookNotFound } from "../../../schemas/problems/WebhookProblems.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
-import { Jobs } from "../../../services/platform/messaging/Jobs.ts"
-import { DeliveryRecords } from "../../../services/webhooks/DeliveryRecords.ts"
 import { Partitions } from "../../../services/webhooks/Partitions.ts"
-import { WebhookJobs } from "../../../services/webhooks/WebhookJobs.ts"
 import { Webhooks } from "../../../services/webhooks/Webhooks.ts"
 import {
   claimAll,
@@ -19,21 +15,17 @@ import {
   event,
   failed,
   fixture,
-  miscounted,
+  lawful,
   now,
   on,
+  recordOf,
   replays,
   resultOf,
   settle,
-  stranded,
   take,
   webhook,
+  workJobs,
 } from "./WebhookFixture.ts"
-
-const full = Schema.decodeUnknownSync(Schema.fromJsonString(FullDeliveryRecord))
-const recordOf = Effect.fnUntraced(function* (accountId: AccountId, id: DeliveryId) {
-  return full(yield* (yield* DeliveryRecords).get(accountId, id))
-})
 
 /** Ended deliveries of a new or given webhook, delivered or dead letters; returns their ids. */
 const ended = Effect.fnUntraced(
@@ -53,19 +45,6 @@ const ended = Effect.fnUntraced(
   },
 )
 
-const work = Effect.gen(function* () {
-  const jobs = yield* Jobs
-  const { workers } = yield* WebhookJobs
-  while (yield* jobs.work(workers)) yield* Effect.void
-  const { sql } = yield* Database
-  assert.deepStrictEqual(yield* sql`select last_error from jobs where last_error is not null`, [])
-})
-
-const laws = Effect.gen(function* () {
-  assert.deepStrictEqual(yield* miscounted, [])
-  assert.deepStrictEqual(yield* stranded, [])
-})
-
 layer(Layer.fresh(fixture()))("Replays", (it) => {
   it.effect("an ended delivery begins again at attempt 1 of the next cycle, with the same id and body", () =>
     Effect.gen(function* () {
@@ -75,7 +54,7 @@ layer(Layer.fresh(fixture()))("Replays", (it) => {
         const before = yield* recordOf(hook.accountId, id!)
         assert.strictEqual(before.status, how)
         yield* one(hook.accountId, id!)
-        yield* laws
+        yield* lawful
         const after = yield* recordOf(hook.accountId, id!)
         assert.deepStrictEqual([after.status, after.attempt, after.next_retry_at, after.error], [
           "pending",
@@ -90,7 +69,7 @@ layer(Layer.fresh(fixture()))("Replays", (it) => {
         yield* settle([resultOf(task!, yield* now)])
         const last = yield* recordOf(hook.accountId, id!)
         assert.deepStrictEqual([last.status, last.attempts.map(({ cycle }) => cycle)], ["delivered", [1, 2]])
-        yield* laws
+        yield* lawful
       }
     }))
 
@@ -119,7 +98,7 @@ layer(Layer.fresh(fixture()))("Replays", (it) => {
       })
       assert.lengthOf(asked.filter(({ _tag }) => _tag === "Success"), 1)
       assert.strictEqual(yield* count("delivery_queue", `delivery_id = '${id}'`), 1)
-      yield* laws
+      yield* lawful
     }))
 
   it.effect("many: a job queues exactly the span's deliveries, in chunks; the answer is their number", () =>
@@ -135,20 +114,20 @@ layer(Layer.fresh(fixture()))("Replays", (it) => {
       yield* ended("dead_letter", 2, hook)
       const span = { since, until, status: "dead_letter" } as const
       assert.strictEqual(yield* many(hook.accountId, hook.id, span), 1_205)
-      yield* work
+      yield* workJobs
       const queued = `webhook_id = '${hook.id}'`
       assert.strictEqual(yield* count("delivery_queue", queued), 1_205)
       assert.strictEqual(yield* count("dead_letters", queued), 5)
-      yield* laws
+      yield* lawful
       assert.strictEqual(yield* many(hook.accountId, hook.id, { ...span, status: "delivered" }), 2)
-      yield* work
+      yield* workJobs
       assert.strictEqual(yield* count("delivery_queue", queued), 1_207)
       assert.strictEqual(yield* many(hook.accountId, hook.id, span), 0)
       assert.instanceOf(
         yield* Effect.flip(many(hook.accountId, WebhookId.make(crypto.randomUUID()), span)),
         WebhookNotFound,
       )
-      yield* laws
+      yield* lawful
     }))
 
   it.effect("a webhook that is deleted before its replay runs keeps its dead letters", () =>
@@ -158,10 +137,10 @@ layer(Layer.fresh(fixture()))("Replays", (it) => {
       yield* TestClock.adjust(1)
       assert.strictEqual(yield* many(hook.accountId, hook.id, { since: 0, until: null, status: "dead_letter" }), 4)
       yield* (yield* Webhooks).remove(hook.accountId, hook.id)
-      yield* work
+      yield* workJobs
       assert.strictEqual(yield* count("dead_letters", `webhook_id = '${hook.id}'`), 4)
       assert.strictEqual((yield* recordOf(hook.accountId, ids[0]!)).status, "dead_letter")
-      yield* laws
+      yield* lawful
     }))
 
   it.effect("a dead letter whose day was dropped is restored completely", () =>
@@ -183,7 +162,7 @@ layer(Layer.fresh(fixture()))("Replays", (it) => {
         assert.deepStrictEqual([task!.cycle, JSON.parse(task!.body)], [2, before.payload])
         yield* settle([resultOf(task!, yield* now)])
         assert.strictEqual((yield* recordOf(hook.accountId, id!)).status, "delivered")
-        yield* laws
+        yield* lawful
       }).pipe(on((yield* now) + 40 * dayMillis))
     }))
 
@@ -211,7 +190,7 @@ layer(Layer.fresh(fixture()))("Replays", (it) => {
       yield* (yield* Webhooks).update(hook.accountId, hook.id, { isActive: false })
       assert.deepStrictEqual(yield* test(hook.accountId, hook.id), { queued: false, url: hook.url })
       assert.strictEqual(yield* count("deliveries", `webhook_id = '${hook.id}'`), 1)
-      yield* laws
+      yield* lawful
     }))
 
   it.effect("an account has 10 tests and 10 replays per minute; those that are not found do not count", () =>

@@ -1,9 +1,10 @@
 /** Fixture of webhook tests: all services of the domain with a database and a broker account of the test file's own. */
 import { assert } from "@effect/vitest"
-import { Clock, Context, Effect, Layer, Redacted } from "effect"
+import { Clock, Context, Effect, Layer, Redacted, Schema } from "effect"
 import { TestClock } from "effect/testing"
 import { setTimeout } from "node:timers/promises"
 import { type AccountId, type DeliveryId, SourceEventId, type WebhookId } from "../../../schemas/BrandedIds.ts"
+import { FullDeliveryRecord } from "../../../schemas/mail/Delivery.ts"
 import type { EventType } from "../../../schemas/mail/MailEvent.ts"
 import type { BasicAuth, CustomHeader } from "../../../schemas/mail/WebhookHeaders.ts"
 import { Cookies } from "../../../services/authentication/Cookies.ts"
@@ -43,6 +44,8 @@ export const dayMillis = 24 * 60 * 60_000
 export const lease = 30_000
 
 const ring = JSON.stringify({ active: "k1", keys: { k1: Buffer.alloc(32, 7).toString("base64") } })
+
+const full = Schema.decodeUnknownSync(Schema.fromJsonString(FullDeliveryRecord))
 
 export const retention = { deliveredDays: 30, deadLetterDays: 90, intakeMemoryDays: 400 }
 
@@ -257,6 +260,25 @@ export const miscounted = Effect.gen(function* () {
     )
     select webhook_id, status, c.n as counted, r.n as real from counted c full join real r using (webhook_id, status)
     where c.n is distinct from r.n`
+})
+
+/** Every count is the number of its deliveries, and a scan finds every delivery that waits. */
+export const lawful = Effect.gen(function* () {
+  assert.deepStrictEqual(yield* miscounted, [])
+  assert.deepStrictEqual(yield* stranded, [])
+})
+
+/** Works off the jobs of webhooks; none of them may have failed. */
+export const workJobs = Effect.gen(function* () {
+  const { workers } = yield* WebhookJobs
+  yield* Effect.repeat((yield* Jobs).work(workers), { while: (more) => more })
+  const { sql } = yield* Database
+  assert.deepStrictEqual(yield* sql`select last_error from jobs where last_error is not null`, [])
+})
+
+/** A delivery's whole record, as its account reads it. */
+export const recordOf = Effect.fnUntraced(function* (accountId: AccountId, id: DeliveryId) {
+  return full(yield* (yield* DeliveryRecords).get(accountId, id))
 })
 
 /** Claims those of these deliveries that are due, as a dispatcher with room for all of them. */

@@ -6,14 +6,13 @@ import type { AnswerOf } from "../contract/EndpointTypes.ts"
 import { useDraft } from "../Drafts.ts"
 import { go, here } from "../Location.ts"
 import { announce } from "../parts/Announce.tsx"
-import { Badge } from "../parts/Badge.tsx"
 import { Blockers } from "../parts/Blockers.tsx"
 import { DialogButton } from "../parts/Dialog.tsx"
 import { Failure } from "../parts/Failure.tsx"
 import { Form, TextField } from "../parts/Form.tsx"
 import { Page } from "../parts/Page.tsx"
 import { Table } from "../parts/Table.tsx"
-import { When } from "../parts/When.tsx"
+import { VerifiedState } from "../parts/VerifiedState.tsx"
 import { useResource } from "../Resource.ts"
 import { session } from "../Visitor.ts"
 
@@ -113,15 +112,7 @@ const Domains = (): JSX.Element => {
           empty="There is no domain yet. Domains are set up on the mail platform and appear here by themselves."
           columns={[
             { head: "Domain", cell: ({ name }) => name },
-            {
-              head: "State",
-              cell: ({ verified_at }) =>
-                verified_at === null ? <Badge tone="warn">not verified</Badge> : (
-                  <>
-                    <Badge tone="good">verified</Badge> <When at={verified_at} />
-                  </>
-                ),
-            },
+            { head: "State", cell: ({ verified_at }) => <VerifiedState at={verified_at} /> },
             { head: "Workspace", cell: ({ workspace_id }) => nameOf(workspace_id) },
             {
               head: "Owner",

@@ -6,14 +6,13 @@ import type { AnswerOf } from "../contract/EndpointTypes.ts"
 import { useDraft } from "../Drafts.ts"
 import { go } from "../Location.ts"
 import { announce } from "../parts/Announce.tsx"
-import { Badge } from "../parts/Badge.tsx"
 import { DialogButton } from "../parts/Dialog.tsx"
 import { Failure } from "../parts/Failure.tsx"
 import { CheckField, Form, TextField } from "../parts/Form.tsx"
 import { Page } from "../parts/Page.tsx"
 import { Table } from "../parts/Table.tsx"
 import { filterOf, TextFilter } from "../parts/TextFilter.tsx"
-import { When } from "../parts/When.tsx"
+import { VerifiedState } from "../parts/VerifiedState.tsx"
 import { useResource } from "../Resource.ts"
 
 type Domain = AnswerOf<"getDomain">
@@ -75,15 +74,7 @@ const Found = ({ name }: { readonly name: string }): JSX.Element => {
           empty={`No account has a domain ${name}.`}
           columns={[
             { head: "Domain", cell: ({ name }) => name },
-            {
-              head: "State",
-              cell: ({ verified_at }) =>
-                verified_at === null ? <Badge tone="warn">not verified</Badge> : (
-                  <>
-                    <Badge tone="good">verified</Badge> <When at={verified_at} />
-                  </>
-                ),
-            },
+            { head: "State", cell: ({ verified_at }) => <VerifiedState at={verified_at} /> },
             { head: "Owner", cell: ({ account_id }) => <code>{account_id}</code> },
             {
               head: "Transfer",

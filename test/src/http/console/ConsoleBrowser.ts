@@ -12,6 +12,7 @@ import type { Browser as Chrome, ElementHandle, HTTPRequest, Page } from "puppet
 import { DevKey } from "../../../../src/http/dev/DevKey.ts"
 import { Server } from "../../../../src/http/Server.ts"
 import { browser, desktop, phone, type Visitor, visitor, type VisitorOptions } from "../../../support/Browser.ts"
+import { aal2 } from "./ConsoleStage.ts"
 
 /** One browser for a test file. */
 export class Chromium extends Context.Service<Chromium, Chrome>()("bailiwick/test/http/console/Chromium") {
@@ -185,6 +186,16 @@ export const inConsole = Effect.fnUntraced(function* (who: string, options: AtCo
   yield* at.open(path, "Sign in")
   yield* press(at.page, "Sign in with the demo")
   yield* chooseAtIssuer(at.page, who)
+  return at
+})
+
+/** A browser at a page of the console, signed in with a second factor, as decisions ask for. */
+export const deciderAt = Effect.fnUntraced(function* (who: string, path: string, title: string) {
+  const at = yield* atConsole()
+  yield* at.open(path, "Sign in")
+  yield* press(at.page, "Sign in with the demo")
+  yield* chooseAtIssuer(at.page, who, aal2)
+  yield* heading(at.page, title)
   return at
 })
 

@@ -3,18 +3,8 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import type { Page } from "puppeteer-core"
 import { demoIdentityIds } from "../../../../src/embedded/DemoIdentity.ts"
-import { atConsole, chooseAtIssuer, Chromium, everyLook, fill, heading, press, text } from "./ConsoleBrowser.ts"
-import { aal2, staged } from "./ConsoleStage.ts"
-
-/** Signs somebody in with a second factor, as decisions ask for. */
-const decider = Effect.fnUntraced(function* (who: string, path: string, title: string) {
-  const at = yield* atConsole()
-  yield* at.open(path, "Sign in")
-  yield* press(at.page, "Sign in with the demo")
-  yield* chooseAtIssuer(at.page, who, aal2)
-  yield* heading(at.page, title)
-  return at
-})
+import { Chromium, deciderAt, everyLook, fill, heading, press, text } from "./ConsoleBrowser.ts"
+import { staged } from "./ConsoleStage.ts"
 
 const reviewsOf = (page: Page) =>
   Effect.promise(() =>
@@ -29,7 +19,7 @@ layer(Layer.merge(staged(), Chromium.layer), { excludeTestServices: true, timeou
   (it) => {
     it.effect("a review is proposed, approved as it was on screen, and a stale approval is refused", () =>
       Effect.gen(function* () {
-        const sam = yield* decider("Sam", "/console/reviews", "Access reviews")
+        const sam = yield* deciderAt("Sam", "/console/reviews", "Access reviews")
         yield* text(sam.page, "No Access was reviewed yet.")
         yield* text(sam.page, "Fern Portal")
         yield* everyLook(sam, "reviews-candidates")
@@ -41,13 +31,13 @@ layer(Layer.merge(staged(), Chromium.layer), { excludeTestServices: true, timeou
         yield* press(sam.page, "Propose the review")
         yield* text(sam.page, "Every active Access has a review.")
 
-        const ada = yield* decider("Ada", "/console/decide", "To decide")
+        const ada = yield* deciderAt("Ada", "/console/decide", "To decide")
         yield* text(ada.page, "No request waits for your signature.")
         yield* text(ada.page, "1 review waits for an administrator's approval.")
         yield* everyLook(ada, "decide-reviews")
         yield* press(ada.page, "Look at the access reviews")
         yield* heading(ada.page, "Access reviews")
-        const abe = yield* decider("Abe", "/console/reviews", "Access reviews")
+        const abe = yield* deciderAt("Abe", "/console/reviews", "Access reviews")
         yield* everyLook(ada, "reviews")
         yield* press(abe.page, "Approve…")
         yield* fill(abe.page, "Reason", "I looked at it, too")
@@ -77,7 +67,7 @@ layer(Layer.merge(staged(), Chromium.layer), { excludeTestServices: true, timeou
 
     it.effect("an invitation that Sam asked for waits for Ada, who declines it", () =>
       Effect.gen(function* () {
-        const sam = yield* decider("Sam", "/console/decide", "To decide")
+        const sam = yield* deciderAt("Sam", "/console/decide", "To decide")
         yield* text(sam.page, "No request waits for your signature.")
         const asked = yield* Effect.promise(() =>
           sam.page.evaluate(async (path: string) => {
@@ -93,7 +83,7 @@ layer(Layer.merge(staged(), Chromium.layer), { excludeTestServices: true, timeou
         yield* sam.open("/console/requests", "My requests")
         yield* text(sam.page, "joins the team on Monday")
         yield* everyLook(sam, "requests")
-        const ada = yield* decider("Ada", "/console/decide", "To decide")
+        const ada = yield* deciderAt("Ada", "/console/decide", "To decide")
         yield* text(ada.page, "joins the team on Monday")
         yield* text(ada.page, "Sam asked")
         yield* everyLook(ada, "decide")

@@ -8,32 +8,11 @@ import { randomUUID } from "node:crypto"
 import type { Page } from "puppeteer-core"
 import { demoIdentityIds } from "../../../../src/embedded/DemoIdentity.ts"
 import { institution, member, person, project } from "../../../support/TestIdentity.ts"
-import {
-  type AtConsole,
-  atConsole,
-  choose,
-  chooseAtIssuer,
-  Chromium,
-  everyLook,
-  fill,
-  heading,
-  press,
-  text,
-} from "./ConsoleBrowser.ts"
-import { aal2, staged } from "./ConsoleStage.ts"
+import { type AtConsole, choose, Chromium, deciderAt, everyLook, fill, heading, press, text } from "./ConsoleBrowser.ts"
+import { staged } from "./ConsoleStage.ts"
 
 const fern = `/console/institutions/${demoIdentityIds.fern}`
 const portal = `/console/projects/${demoIdentityIds.fernPortal}`
-
-/** Signs a person in with a second factor, as decisions ask for, and waits for the page. */
-const signedIn = Effect.fnUntraced(function* (who: string, path: string, title: string) {
-  const at = yield* atConsole()
-  yield* at.open(path, "Sign in")
-  yield* press(at.page, "Sign in with the demo")
-  yield* chooseAtIssuer(at.page, who, aal2)
-  yield* heading(at.page, title)
-  return at
-})
 
 /** A browser that was refused an old version: it reports the answer, which is none of the page's faults. */
 const refused = (at: AtConsole): AtConsole => ({
@@ -78,7 +57,7 @@ layer(Layer.merge(staged(), Chromium.layer), { excludeTestServices: true, timeou
   (it) => {
     it.effect("Sam invites a person to Fern, and withdraws the invitation", () =>
       Effect.gen(function* () {
-        const sam = yield* signedIn("Sam", "/console/institutions", "Institutions")
+        const sam = yield* deciderAt("Sam", "/console/institutions", "Institutions")
         const { page } = sam
         yield* text(page, "Projects that you own")
         yield* everyLook(sam, "institutions")
@@ -106,7 +85,7 @@ layer(Layer.merge(staged(), Chromium.layer), { excludeTestServices: true, timeou
 
     it.effect("Sam asks for a change of a membership, and registers a website that appears with its state", () =>
       Effect.gen(function* () {
-        const sam = yield* signedIn("Sam", fern, "Fern")
+        const sam = yield* deciderAt("Sam", fern, "Fern")
         yield* press(sam.page, "Change…")
         yield* fill(sam.page, "Reason", "is away for half a year")
         yield* everyLook(sam, "institution-change")
@@ -132,7 +111,7 @@ layer(Layer.merge(staged(), Chromium.layer), { excludeTestServices: true, timeou
 
     it.effect("Sam proposes a service grant that Ada approves, and withdraws the project in the version on screen", () =>
       Effect.gen(function* () {
-        const sam = yield* signedIn("Sam", portal, "Fern Portal")
+        const sam = yield* deciderAt("Sam", portal, "Fern Portal")
         yield* text(sam.page, "No product follows the project yet.")
         yield* press(sam.page, "access granted")
         yield* text(sam.page, "secevent/lifecycle/event-type/access-granted")
@@ -148,7 +127,7 @@ layer(Layer.merge(staged(), Chromium.layer), { excludeTestServices: true, timeou
         yield* press(sam.page, "Withdraw…")
         yield* fill(sam.page, "Name of the project", "Fern Portal")
         yield* fill(sam.page, "Reason", "the portal has ended")
-        const ada = yield* signedIn("Ada", portal, "Fern Portal")
+        const ada = yield* deciderAt("Ada", portal, "Fern Portal")
         yield* press(ada.page, "Approve…")
         yield* fill(ada.page, "Reason", "looked at it myself")
         yield* press(ada.page, "Approve")
@@ -174,7 +153,7 @@ layer(Layer.merge(staged(), Chromium.layer), { excludeTestServices: true, timeou
 
     it.effect("a person with Access sees the project without its decisions, and nothing of the institution", () =>
       Effect.gen(function* () {
-        const pat = yield* signedIn("Pat", portal, "Fern Portal")
+        const pat = yield* deciderAt("Pat", portal, "Fern Portal")
         yield* text(pat.page, "Redirect URIs")
         const shown = yield* Effect.promise(() => pat.page.evaluate(() => document.body.innerText))
         for (const hidden of ["Owners", "Launches", "Service grants", "Withdraw…"]) assert.notInclude(shown, hidden)
@@ -186,7 +165,7 @@ layer(Layer.merge(staged(), Chromium.layer), { excludeTestServices: true, timeou
 
     it.effect("Sam reads why Pat has Access, and that nobody had it before there was any", () =>
       Effect.gen(function* () {
-        const sam = yield* signedIn("Sam", fern, "Fern")
+        const sam = yield* deciderAt("Sam", fern, "Fern")
         yield* press(sam.page, "Pat", "table a")
         yield* heading(sam.page, "Access of Pat")
         yield* text(sam.page, "not in effect because the project is withdrawn")
@@ -216,7 +195,7 @@ layer(Layer.merge(staged(), Chromium.layer), { excludeTestServices: true, timeou
         const mo = yield* person()
         yield* member(moss, mo, "administrator")
         const site = yield* project(moss, { name: "Moss Site" })
-        const sam = yield* signedIn("Sam", "/console/institutions", "Institutions")
+        const sam = yield* deciderAt("Sam", "/console/institutions", "Institutions")
         for (
           const [path, foreign] of [
             ["/v1/institutions/:id", moss],

@@ -2,34 +2,24 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { demoIdentityIds } from "../../../../src/embedded/DemoIdentity.ts"
-import { atConsole, chooseAtIssuer, Chromium, fill, heading, press, sound, text } from "./ConsoleBrowser.ts"
-import { aal2, staged } from "./ConsoleStage.ts"
+import { atConsole, chooseAtIssuer, Chromium, deciderAt, fill, heading, press, sound, text } from "./ConsoleBrowser.ts"
+import { staged } from "./ConsoleStage.ts"
 
 const fern = `/console/institutions/${demoIdentityIds.fern}`
-
-/** Signs a person in with a second factor, as decisions ask for. */
-const decider = Effect.fnUntraced(function* (who: string, path: string, title: string) {
-  const at = yield* atConsole()
-  yield* at.open(path, "Sign in")
-  yield* press(at.page, "Sign in with the demo")
-  yield* chooseAtIssuer(at.page, who, aal2)
-  yield* heading(at.page, title)
-  return at
-})
 
 const stage = Layer.merge(staged(), Chromium.layer)
 
 layer(stage, { excludeTestServices: true, timeout: "4 minutes" })("an invitation", (it) => {
   it.effect("that Sam asks for and Ada signs is mailed to Pat, who becomes a member by its link", () =>
     Effect.gen(function* () {
-      const sam = yield* decider("Sam", fern, "Fern")
+      const sam = yield* deciderAt("Sam", fern, "Fern")
       yield* press(sam.page, "Invite…")
       yield* fill(sam.page, "Their email address", "pat@fern.example")
       yield* fill(sam.page, "Reason", "joins the team on Monday")
       yield* press(sam.page, "Ask for the invitation")
       yield* text(sam.page, "waits for its review")
 
-      const ada = yield* decider("Ada", "/console/decide", "To decide")
+      const ada = yield* deciderAt("Ada", "/console/decide", "To decide")
       yield* text(ada.page, "joins the team on Monday")
       yield* press(ada.page, "Approve…")
       yield* fill(ada.page, "Reason", "the team expects Pat")

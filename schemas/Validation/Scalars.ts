@@ -79,7 +79,7 @@ const integer = ({ min, max }: Bounds) => {
 const advertisedInt = ({ min, max }: Bounds, otherwise?: number) => ({
   "x-wire": {
     type: "integer",
-    description: "Also a string that reads as one: `10`, `+10`, `1_000`, `10.0`.",
+    description: "Also as a string: `10`, `+10`, `1_000`, `10.0`.",
     ...(min === undefined ? {} : { minimum: min }),
     ...(max === undefined ? {} : { maximum: max }),
     ...(otherwise === undefined ? {} : { default: otherwise }),
@@ -100,7 +100,7 @@ export const QueryIntOr = (bounds: Bounds, otherwise: number) =>
 
 const advertisedBoolean = {
   type: "boolean",
-  description: "`t`, `yes`, `y`, `on`, `1` are true, their opposites false, in any case.",
+  description: "Also `t`, `yes`, `y`, `on`, `1` and their opposites.",
 }
 
 const queryBoolean = (advertised: { readonly default?: boolean }) =>

@@ -69,6 +69,7 @@ export const CustomHeaders = Schema.Array(CustomHeader).check(
     `Headers should have at most ${maxTotal} characters together.`,
   ),
 ).annotate({
+  identifier: "CustomHeaders",
   description: "At most 4096 characters together. An empty list removes them. No answer shows the values",
 })
 

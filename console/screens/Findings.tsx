@@ -42,13 +42,17 @@ const Card = ({ level, remedy, says, subject }: Finding): JSX.Element => {
   const [tone, words] = levels[level]
   const page = pages[subject]
   return (
+/** A finding is a line of the command, behind its subject; on the page it is a sentence. A name keeps its own letters. */
+const sentence = (text: string): string =>
+  /^[a-z]+(?=[ ,:]|$)/.test(text) ? text.charAt(0).toUpperCase() + text.slice(1) : text
+
     <li class="card">
-      <h2>{subject.charAt(0).toUpperCase() + subject.slice(1)}</h2>
+      <h2>{sentence(subject)}</h2>
       <p>
         <Badge tone={tone}>{words}</Badge>
       </p>
-      <p>{says}</p>
-      {remedy === null ? null : <p class="note">{remedy}</p>}
+      <p>{sentence(says)}</p>
+      {remedy === null ? null : <p class="note">{sentence(remedy)}</p>}
       {page === undefined ? null : (
         <p>
           <a href={page[0]}>{page[1]}</a>
@@ -84,8 +88,8 @@ const Findings = (): JSX.Element => {
               <dl>
                 {fine.map(({ says, subject }) => (
                   <div key={`${subject} ${says}`}>
-                    <dt>{subject}</dt>
-                    <dd>{says}</dd>
+                    <dt>{sentence(subject)}</dt>
+                    <dd>{sentence(says)}</dd>
                   </div>
                 ))}
               </dl>

@@ -61,7 +61,7 @@ const Institutions = (): JSX.Element => {
                 cell: ({ memberships }) =>
                   memberships.length === 0
                     ? <span class="note">none</span>
-                    : memberships.map(({ effective, role }) => effective ? role : `${role} (does not count now)`)
+                    : memberships.map(({ effective, role }) => effective ? role : `${role} (not in effect)`)
                       .join(", "),
               },
               { head: "Verified domains", cell: ({ verified_domains }) => verified_domains.join(", ") },

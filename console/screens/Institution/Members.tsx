@@ -9,6 +9,7 @@ import { Failure } from "../../parts/Failure.tsx"
 import { SelectField } from "../../parts/Form.tsx"
 import { emptyPage, lastOf, NextPage, pageSize } from "../../parts/NextPage.tsx"
 import { ReasonForm } from "../../parts/ReasonForm.tsx"
+import { effective, StateBadge } from "../../parts/StateBadge.tsx"
 import { Table } from "../../parts/Table.tsx"
 import { filterOf } from "../../parts/TextFilter.tsx"
 import { When } from "../../parts/When.tsx"
@@ -95,8 +96,8 @@ const Seats = ({ decides, institution, of }: Shown & { readonly of: ReadonlyArra
       { head: "Role", cell: ({ of }) => of.role },
       { head: "State", cell: ({ of }) => <Badge tone={tones[of.state]}>{of.state}</Badge> },
       {
-        head: "Counts now",
-        cell: ({ of }) => <Badge tone={of.effective ? "good" : "off"}>{of.effective ? "yes" : "no"}</Badge>,
+        head: "In effect",
+        cell: ({ of }) => <StateBadge of={of.effective ? "effective" : "not_effective"} states={effective} />,
       },
       { head: "Accepted", cell: ({ of }) => <When at={of.accepted_at} never="not recorded" /> },
       { head: "Expires", cell: ({ of }) => <When at={of.expires_at} /> },

@@ -30,6 +30,10 @@ layer(stage, { excludeTestServices: true, timeout: "4 minutes" })("an operator a
 
       yield* press(at.page, "Queues")
       yield* heading(at.page, "Queues")
+      const said = yield* Effect.promise(() =>
+        at.page.$$eval("main dt, main dd", (all) => all.map((one) => one.textContent!))
+      )
+      assert.deepStrictEqual(said.filter((one) => /^[a-z]+( |$)/.test(one)), [], "findings begin as sentences do")
       yield* text(at.page, "Deliveries, first tries")
       yield* text(at.page, "No delivery waits for any webhook.")
       yield* everyLook(at, "queues")

@@ -3,7 +3,7 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import type { Page } from "puppeteer-core"
 import { Database } from "../../../../services/platform/database/Database.ts"
-import { Chromium, everyLook, fill, heading, inConsole, press, text } from "./ConsoleBrowser.ts"
+import { Chromium, everyLook, fill, heading, inConsole, looks, press, text } from "./ConsoleBrowser.ts"
 import { staged } from "./ConsoleStage.ts"
 
 const url = "https://hooks.example.com/mail"
@@ -66,6 +66,19 @@ layer(stage, { excludeTestServices: true, timeout: "4 minutes" })("a mail accoun
       yield* text(page, "email.delivered")
       yield* Effect.promise(() => page.waitForSelector("tbody tr"))
       yield* everyLook(at, "webhook")
+      // On a phone each button of the settings stands below its value.
+      yield* Effect.promise(() => page.setViewport(looks.phone.viewport))
+      const beside = yield* Effect.promise(() =>
+        page.$$eval(
+          ".changeable",
+          (all) =>
+            all.map(({ children: [value, button] }) =>
+              button!.getBoundingClientRect().top >= value!.getBoundingClientRect().bottom
+            ),
+        )
+      )
+      assert.deepStrictEqual(beside, [true, true, true])
+      yield* Effect.promise(() => page.setViewport(looks.desktop.viewport))
 
       yield* press(page, "Send a test…")
       yield* text(page, "The recipient's mail server confirmed the delivery.")

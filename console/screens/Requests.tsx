@@ -3,6 +3,7 @@ import type { JSX } from "preact"
 import { useAction } from "../Action.ts"
 import { ask } from "../contract/Ask.ts"
 import type { AnswerOf } from "../contract/EndpointTypes.ts"
+import { useNames } from "../Names.ts"
 import { announce } from "../parts/Announce.tsx"
 import { Badge, type Tone } from "../parts/Badge.tsx"
 import { Failure } from "../parts/Failure.tsx"
@@ -46,6 +47,26 @@ const good = new Set<Request["state"]>(["approved", "accepted", "launched", "lin
 const over = new Set<Request["state"]>(["declined", "superseded", "expired", "revoked"])
 const toneOf = (state: Request["state"]): Tone => good.has(state) ? "good" : over.has(state) ? "off" : "wait"
 
+/** The name of a project that the visitor owns. */
+const ownProject = (id: string): string | null =>
+  session.value?.projects.find(({ project_id }) => project_id === id)?.name ?? null
+
+/** What is asked for, and for whom. */
+const What = ({ names, of }: { readonly of: Request; readonly names: (id: string) => string }): JSX.Element => {
+  const { kind, membership, name, project_id, recipient } = of
+  const about = project_id !== null
+    ? <a href={`/console/projects/${encodeURIComponent(project_id)}`}>{name ?? ownProject(project_id) ?? project_id}</a>
+    : membership !== null
+    ? `${names(membership.person_id)}: ${membership.role}, ${membership.state}`
+    : name ?? recipient
+  return (
+    <>
+      {kinds[kind]}
+      {about === null ? null : <div class="note">{about}</div>}
+    </>
+  )
+}
+
 /** The roles whose holders have to decide, or the condition that holds the request. */
 const WaitsFor = ({ of }: { readonly of: Request }): JSX.Element => {
   if (of.held_reason !== null) return <>{of.held_reason.replaceAll("_", " ")}</>
@@ -78,6 +99,7 @@ const Requests = (): JSX.Element => {
     await requests.reload()
   }
   const found = requests.value.value?.items
+  const names = useNames(found?.flatMap(({ membership }) => membership?.person_id ?? []) ?? [])
   return (
     <Page title="My requests">
       <Failure of={requests.failure} retry={requests.reload} />
@@ -89,7 +111,7 @@ const Requests = (): JSX.Element => {
           keyOf={({ id }) => id}
           empty="You have asked for nothing yet."
           columns={[
-            { head: "Request", cell: ({ kind }) => kinds[kind] },
+            { head: "Request", cell: (one) => <What of={one} names={names} /> },
             { head: "State", cell: ({ state }) => <Badge tone={toneOf(state)}>{states[state]}</Badge> },
             { head: "Asked", cell: ({ created_at }) => <When at={created_at} /> },
             { head: "Reason", cell: ({ reason }) => reason },

@@ -167,11 +167,13 @@ export const AcceptedEnrollment = Schema.Struct({
 }).annotate({ identifier: "AcceptedEnrollment" })
 export type AcceptedEnrollment = typeof AcceptedEnrollment.Type
 
+const AskedMembership = Schema.Struct({ person_id: PersonId, role: MembershipRole, state: MembershipState })
+
 export const MembershipRequest = Schema.Struct({
   request_id: RequestId,
   institution_id: InstitutionId,
   /** The requested membership. */
-  membership: Schema.Struct({ person_id: PersonId, role: MembershipRole, state: MembershipState }),
+  membership: AskedMembership,
   reason: Schema.String,
   expires_at: Timestamp,
   state: Schema.Literals(["submitted", "approved", "declined", "expired"]),
@@ -222,6 +224,13 @@ export const OwnRequest = Schema.Struct({
   ]),
   institution_id: orNull(InstitutionId),
   project_id: orNull(ProjectId),
+  name: orNull(Schema.String).annotate({
+    description: "Of an organization or a website: its name, as it was asked for.",
+  }),
+  recipient: orNull(Schema.String).annotate({
+    description: "Of an enrollment: the invited address, masked, but recognisable.",
+  }),
+  membership: orNull(AskedMembership).annotate({ description: "Of a membership: whose, and what is asked for." }),
   reason: Schema.String,
   expires_at: orNull(Timestamp),
   decided_at: orNull(Timestamp),

@@ -9,11 +9,14 @@ import type { PersonId, PolicyReviewId } from "../../../schemas/BrandedIds.ts"
 import type { MailDelivery, OwnRequest, OwnRequests } from "../../../schemas/identity/RequestBodies.ts"
 import { filedOf, type PolicyReviewRow, stamp } from "../../requests/PolicyReviews.ts"
 import { newestReview, type RequestRow, requestRows, stateAt } from "../../requests/RequestRows.ts"
-import { deliveryOf, type MailRow } from "./InvitationDelivery.ts"
+import { masked } from "../../platform/mail/MailAddress.ts"
+import { deliveryOf, type MailRow, recipientOf } from "./InvitationDelivery.ts"
+import { membershipIn } from "./RequestViews.ts"
 
 interface Row extends RequestRow {
   readonly mail_state: MailRow["state"] | null
   readonly client_id: string | null
+  readonly website_name: string | null
   readonly review_id: PolicyReviewId | null
   readonly required_roles: PolicyReviewRow["required_roles"]
 }
@@ -38,6 +41,9 @@ const viewOf = (row: Row, now: number): OwnRequest => ({
   state: stateAt(row, now),
   institution_id: row.institution_id,
   project_id: row.project_id,
+  name: row.kind === "organization" ? String(row.fields["name"]) : row.website_name,
+  recipient: row.kind === "enrollment" ? masked(recipientOf(row)) : null,
+  membership: row.kind === "membership" ? membershipIn(row) : null,
   reason: row.reason,
   expires_at: stampOrNull(row.expires_at),
   decided_at: stampOrNull(row.decided_at),
@@ -57,7 +63,7 @@ export const ownRequests = (reads: PgClient.PgClient) => {
     { afterId, limit }: OwnPage = newest,
   ): Effect.fn.Return<OwnRequests, SqlError.SqlError> {
     const rows = yield* reads<Row>`
-      select ${columns}, m.state as mail_state, v.review_id, v.required_roles, j.client_id
+      select ${columns}, m.state as mail_state, v.review_id, v.required_roles, j.client_id, j.name as website_name
       from (
         select own.id from (select id from people where id = ${personId} or merged_into = ${personId}) name
         cross join lateral (

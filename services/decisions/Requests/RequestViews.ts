@@ -26,13 +26,16 @@ export const accessOf = (row: RequestRow, review: Review): Wire.AccessRequest =>
   ...filedOf(row, review),
 })
 
+/** The membership that a request asks for. */
+export const membershipIn = (row: RequestRow): Wire.MembershipRequest["membership"] => ({
+  ...(row.fields as Pick<Wire.MembershipChange, "role" | "state">),
+  person_id: row.person_id!,
+})
+
 export const membershipOf = (row: RequestRow, review: Review): Wire.MembershipRequest => ({
   request_id: row.id,
   institution_id: row.institution_id!,
-  membership: {
-    ...(row.fields as Pick<Wire.MembershipChange, "role" | "state">),
-    person_id: row.person_id!,
-  },
+  membership: membershipIn(row),
   reason: row.reason,
   expires_at: stamp(row.expires_at!),
   state: row.state as Wire.MembershipRequest["state"],

@@ -272,6 +272,9 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Requests",
         institution_id: w.fern,
         project_id: portal,
         author_person_id: w.pat,
+        name: null,
+        recipient: null,
+        membership: null,
         reason,
         expires_at: asked.expires_at,
         decided_at: null,
@@ -297,6 +300,29 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Requests",
       )
       const beyond = { limit: 1, afterId: older.items[0]!.id }
       assert.deepStrictEqual(yield* Effect.flatMap(Requests, (requests) => requests.mine(w.pat, beyond)), { items: [] })
+    })))
+
+  it.effect("an author sees for whom and for what each request is, an invited address masked", () =>
+    timed(Effect.gen(function* () {
+      const w = yield* fixture
+      yield* organization(w.sam)
+      yield* member(w.fern, w.pat, "member")
+      yield* change(w, w.sam, w.pat, "administrator", "active")
+      yield* enroll(w.fern, w.sam, "ned@new.example")
+      yield* enroll(w.fern, w.sam, "the lady from accounting")
+      assert.deepStrictEqual(
+        (yield* mine(w.sam)).items.map(({ membership, name, recipient }) => ({ membership, name, recipient })),
+        [
+          { membership: null, name: null, recipient: "t***" },
+          { membership: null, name: null, recipient: "n***@new.example" },
+          {
+            membership: { person_id: w.pat, role: "administrator", state: "active" },
+            name: null,
+            recipient: null,
+          },
+          { membership: null, name: "Moss", recipient: null },
+        ],
+      )
     })))
 
   it.effect("requests and decisions cannot be rewritten, not even by the tables' owner", () =>

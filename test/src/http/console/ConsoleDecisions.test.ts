@@ -82,6 +82,7 @@ layer(Layer.merge(staged(), Chromium.layer), { excludeTestServices: true, timeou
         assert.strictEqual(asked, 201)
         yield* sam.open("/console/requests", "My requests")
         yield* text(sam.page, "joins the team on Monday")
+        yield* text(sam.page, "n***@fern.example")
         yield* everyLook(sam, "requests")
         const ada = yield* deciderAt("Ada", "/console/decide", "To decide")
         yield* text(ada.page, "joins the team on Monday")

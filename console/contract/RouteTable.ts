@@ -64,6 +64,7 @@ export const routes: RouteTable = {
   lifecycleSnapshotPart: ["GET", "/v1/projects/:project_id/lifecycle/snapshot/parts/:digest"],
   listAccess: ["GET", "/v1/institutions/:institution_id/access"],
   listAccessGrantReviews: ["GET", "/v1/institutions/:institution_id/access-grant-reviews"],
+  listAccountNames: ["GET", "/v1/operations/accounts"],
   listAllDeliveries: ["GET", "/v1/webhook-deliveries"],
   listApiKeys: ["GET", "/v1/api-keys/"],
   listAudit: ["GET", "/v1/operations/audit"],

@@ -1,5 +1,6 @@
 /** Who did what, when and with which outcome: of everybody for operators, one's own for everyone else. */
 import type { JSX } from "preact"
+import { useAccountNames } from "../AccountNames.ts"
 import { ask } from "../contract/Ask.ts"
 import type { AnswerOf } from "../contract/EndpointTypes.ts"
 import { setQuery } from "../Location.ts"
@@ -22,25 +23,43 @@ type AnyRecord = AnswerOf<"listAudit">["items"][number]
 
 const tones: Readonly<Record<OwnRecord["outcome"], Tone>> = { done: "good", refused: "warn", failed: "bad" }
 
-const personIn = (text: string | null): string | undefined => /^person:(.+)$/.exec(text ?? "")?.[1]
+/** The id behind `person:` or `account:`. */
+const idIn = (kind: "person" | "account", text: string | null): string | undefined =>
+  text?.startsWith(`${kind}:`) ? text.slice(kind.length + 1) : undefined
 
-type Named = (id: string) => string
+/** Gives the name of an actor or an object; null where it has none. */
+type Named = (of: string) => string | null
 
-/** Gives the names of the people whom these records name. */
-const useNamesIn = (texts: ReadonlyArray<string | null>): Named =>
-  useNames(texts.flatMap((text) => personIn(text) ?? []))
+/** Names of the people whom these records name. */
+const usePeopleIn = (texts: ReadonlyArray<string | null>): Named => {
+  const names = useNames(texts.flatMap((text) => idIn("person", text) ?? []))
+  return (of) => {
+    const id = idIn("person", of)
+    return id === undefined || names(id) === id ? null : names(id)
+  }
+}
+
+/** Names of the people and of the mail accounts that these records name, for operators. */
+const useNamesIn = (texts: ReadonlyArray<string | null>): Named => {
+  const people = usePeopleIn(texts)
+  const accounts = useAccountNames(texts.flatMap((text) => idIn("account", text) ?? []))
+  return (of) => {
+    const id = idIn("account", of)
+    return id === undefined ? people(of) : accounts(id)
+  }
+}
 
 /** The screens of objects that have one. */
 const pages: Readonly<Record<string, string>> = { institution: "institutions", project: "projects" }
 
-/** An actor or an object: a person by name, beside the id that a filter takes, and what has a page as a link. */
+/** An actor or an object: with a name beside the id that a filter takes, and what has a page as a link. */
 const Told = ({ names, of }: { readonly names: Named; readonly of: string | null }): JSX.Element => {
-  const id = personIn(of)
   if (of === null) return <span class="note">none</span>
-  if (id !== undefined && names(id) !== id) {
+  const name = names(of)
+  if (name !== null) {
     return (
       <>
-        {names(id)}
+        {name}
         <div class="note">
           <code>{of}</code>
         </div>
@@ -139,7 +158,7 @@ export const OwnAudit = (): JSX.Element => {
     (signal) => ask("listOwnAudit", { query: query() }, { signal }),
   )
   const found = records.value.value
-  const names = useNamesIn((found?.items ?? []).map(({ subject }) => subject))
+  const names = usePeopleIn((found?.items ?? []).map(({ subject }) => subject))
   return (
     <Page title="My activity">
       <Filters names={ownFilters}>

@@ -2,12 +2,14 @@
 import { useSignal } from "@preact/signals"
 import type { JSX } from "preact"
 import { useRef } from "preact/hooks"
+import { useAccountNames } from "../AccountNames.ts"
 import { useAction } from "../Action.ts"
 import { ask } from "../contract/Ask.ts"
 import type { AnswerOf } from "../contract/EndpointTypes.ts"
 import { useDraft } from "../Drafts.ts"
 import { here } from "../Location.ts"
 import { type Cut, useOperatorEvents } from "../OperatorEvents.ts"
+import { AccountLabel } from "../parts/AccountLabel.tsx"
 import { announce } from "../parts/Announce.tsx"
 import { CopyCommand } from "../parts/CopyCommand.tsx"
 import { DialogButton } from "../parts/Dialog.tsx"
@@ -149,6 +151,7 @@ const DeadLettersOfAll = (): JSX.Element => {
   return (
     <Page
       title="Dead letters"
+  const names = useAccountNames((found?.items ?? []).map(({ account_id }) => account_id))
       actions={
         <DialogButton name="span" label="Send many again…" title="Send the dead letters of a webhook again">
           {(close) => <SendSpan close={close} done={letters.reload} />}
@@ -182,7 +185,7 @@ const DeadLettersOfAll = (): JSX.Element => {
               head: "Account",
               cell: ({ account_id }) => (
                 <a href={`/console/operations/dead-letters?account_id=${account_id}`}>
-                  <code>{account_id}</code>
+                  <AccountLabel id={account_id} name={names(account_id)} />
                 </a>
               ),
             },

@@ -1,8 +1,10 @@
 /** Messages that could not be taken in: what was wrong with each, waiting once more, and the end of one. */
 import type { JSX } from "preact"
+import { useAccountNames } from "../AccountNames.ts"
 import { ask } from "../contract/Ask.ts"
 import type { AnswerOf } from "../contract/EndpointTypes.ts"
 import { here } from "../Location.ts"
+import { AccountLabel } from "../parts/AccountLabel.tsx"
 import { ReasonDialog } from "../parts/ReasonDialog.tsx"
 import { StatePage } from "../parts/StatePage.tsx"
 import { Table } from "../parts/Table.tsx"
@@ -61,6 +63,7 @@ const IntakeRejects = (): JSX.Element => {
     `intake rejects ${here.value.search}`,
     (signal) => ask("listIntakeRejects", { query: { state, after_id: filterOf("after") } }, { signal }),
   )
+  const names = useAccountNames((rejects.value.value?.items ?? []).map(({ account_id }) => account_id))
   return (
     <StatePage title="Rejected messages" list={rejects} state={state} states={states} older="Older messages">
       {({ items }) => (
@@ -92,7 +95,9 @@ const IntakeRejects = (): JSX.Element => {
             {
               head: "Account",
               cell: ({ account_id }) =>
-                account_id === null ? <span class="note">none</span> : <code>{account_id}</code>,
+                account_id === null
+                  ? <span class="note">none</span>
+                  : <AccountLabel id={account_id} name={names(account_id)} />,
             },
             {
               head: "Arrived",

@@ -1,7 +1,9 @@
 /** What waits in the program, and the webhooks for which the most waits. */
 import type { JSX } from "preact"
+import { useAccountNames } from "../AccountNames.ts"
 import { ask } from "../contract/Ask.ts"
 import type { AnswerOf } from "../contract/EndpointTypes.ts"
+import { AccountLabel } from "../parts/AccountLabel.tsx"
 import { Badge } from "../parts/Badge.tsx"
 import { Failure } from "../parts/Failure.tsx"
 import { LiveState } from "../parts/LiveState.tsx"
@@ -40,6 +42,7 @@ const State = ({ asOf, of }: { readonly of: Queue; readonly asOf: string }): JSX
 const Backlogs = ({ backlogs }: { readonly backlogs: Resource<AnswerOf<"listBacklogs">> }): JSX.Element => {
   const found = backlogs.value.value
   return (
+  const names = useAccountNames((found?.items ?? []).map(({ account_id }) => account_id))
     <section aria-labelledby="backlogs">
       <h2 id="backlogs">Webhooks with the most that waits</h2>
       <Failure of={backlogs.failure} retry={backlogs.reload} />
@@ -60,7 +63,10 @@ const Backlogs = ({ backlogs }: { readonly backlogs: Resource<AnswerOf<"listBack
                 </>
               ),
             },
-            { head: "Account", cell: ({ account_id }) => <code>{account_id}</code> },
+            {
+              head: "Account",
+              cell: ({ account_id }) => <AccountLabel id={account_id} name={names(account_id)} />,
+            },
             { head: "Waiting", number: true, cell: ({ depth }) => count.format(depth) },
             { head: "Of them retries", number: true, cell: ({ retries }) => count.format(retries) },
             { head: "Under way", number: true, cell: ({ leased }) => count.format(leased) },

@@ -2,6 +2,7 @@
 import { Schema } from "effect"
 import { HttpApi, HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { DeliveryId } from "../BrandedIds.ts"
+import { AccountNames, askedAccounts } from "../identity/AccountName.ts"
 import { AuditPage, auditQuery, OwnAuditPage, ownAuditQuery } from "../identity/AuditView.ts"
 import {
   countQuery,
@@ -76,6 +77,11 @@ export class OperatorApi extends HttpApiGroup.make("operator")
       success: WebhookBacklogs,
       error: RoleRequired,
     }).annotate(OpenApi.Summary, "The 20 webhooks with the most deliveries that wait, for operators"),
+    HttpApiEndpoint.get("listAccountNames", "/v1/operations/accounts", {
+      query: { ids: askedAccounts },
+      success: AccountNames,
+      error: RoleRequired,
+    }).annotate(OpenApi.Summary, "Names of mail accounts, for operators; unknown ids are left out"),
   )
   .middleware(RequestValidation)
   .middleware(Managed)

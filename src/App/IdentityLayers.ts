@@ -6,6 +6,7 @@ import { ServiceGrants } from "../../services/access/ServiceGrants.ts"
 import { Enrollments } from "../../services/decisions/Enrollments.ts"
 import { NoticeMails } from "../../services/decisions/NoticeMails.ts"
 import { PolicyDecisions } from "../../services/decisions/PolicyDecisions.ts"
+import { OperatorAccountNames } from "../../services/operations/OperatorAccountNames.ts"
 import { OperatorAudit } from "../../services/operations/OperatorAudit.ts"
 import { BusStatus } from "../../services/operations/BusStatus.ts"
 import { OperatorInstallation } from "../../services/operations/OperatorInstallation.ts"
@@ -91,6 +92,7 @@ const operating = ({ keyTransitionDeadline: deadlineMillis }: AppConfig) =>
     OperatorRollouts.layer.pipe(Layer.provide(Rollouts.layer), Layer.provide(PolicyReviews.layer)),
     OperatorMails.layer.pipe(Layer.provide(MailUpkeep.layer)),
     OperatorRejects.layer.pipe(Layer.provide(RejectUpkeep.layer)),
+    OperatorAccountNames.layer,
     OperatorAudit.layer.pipe(Layer.provide(AuditLog.layer)),
     OperatorKeys.layer.pipe(Layer.provide(KeyRotation.layer({ deadlineMillis })), Layer.provide(SigningKeys.layer)),
   )

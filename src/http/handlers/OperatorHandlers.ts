@@ -5,6 +5,7 @@ import { HttpApi, HttpApiBuilder } from "effect/http-api"
 import { OperatorApi } from "../../../schemas/api/OperatorApi.ts"
 import { LettersReplayed } from "../../../schemas/identity/DeadLetterView.ts"
 import { BusStatus } from "../../../services/operations/BusStatus.ts"
+import { OperatorAccountNames } from "../../../services/operations/OperatorAccountNames.ts"
 import { OperatorAudit } from "../../../services/operations/OperatorAudit.ts"
 import { OperatorDeadLetters } from "../../../services/operations/OperatorDeadLetters.ts"
 import { OperatorStream } from "../../../services/operations/OperatorStream.ts"
@@ -55,6 +56,7 @@ export const operator = HttpApiBuilder.group(
   "operator",
   Effect.fn(function* (handlers) {
     const findings = yield* Findings
+    const names = yield* OperatorAccountNames
     const audit = yield* OperatorAudit
     const letters = yield* OperatorDeadLetters
     const waiting = yield* Queues
@@ -86,6 +88,11 @@ export const operator = HttpApiBuilder.group(
       }),
       listBacklogs: Effect.fnUntraced(function* () {
         return yield* waiting.webhooks((yield* personOf).personId).pipe(Effect.catchTag("SqlError", Effect.die))
+      }),
+      listAccountNames: Effect.fnUntraced(function* ({ query }) {
+        return yield* names.of((yield* personOf).personId, query.ids.split(",")).pipe(
+          Effect.catchTag("SqlError", Effect.die),
+        )
       }),
       listDeadLetters: Effect.fnUntraced(function* ({ query }) {
         const { account_id, event_type, since, until, webhook_id } = query

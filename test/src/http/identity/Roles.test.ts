@@ -157,6 +157,7 @@ const table: Readonly<Record<string, Row>> = {
   "operator.queues": operating,
   "operator.busStreams": operating,
   "operator.listBacklogs": operating,
+  "operator.listAccountNames": operating,
   "operator.listDeadLetters": operating,
   "operator.countDeadLetters": operating,
   "operator.replayDeadLetters": operating,

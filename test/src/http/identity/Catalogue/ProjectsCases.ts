@@ -164,6 +164,11 @@ export const projects: ReadonlyArray<Case> = [
   { operation: "operator.busStreams", ...operates, asked: () => Effect.succeed({}) },
   { operation: "operator.queues", ...operates, asked: () => Effect.succeed({}) },
   { operation: "operator.listBacklogs", ...operates, asked: () => Effect.succeed({ query: "?sort=backlog" }) },
+  {
+    operation: "operator.listAccountNames",
+    ...operates,
+    asked: () => Effect.succeed({ query: "?ids=0199c0de-0000-7000-8000-000000000001" }),
+  },
   { operation: "operator.listAudit", ...operates, asked: () => Effect.succeed({ query: "?limit=2&outcome=done" }) },
   {
     operation: "operations.reconcileJob",

@@ -41,8 +41,8 @@ const State = ({ asOf, of }: { readonly of: Queue; readonly asOf: string }): JSX
 
 const Backlogs = ({ backlogs }: { readonly backlogs: Resource<AnswerOf<"listBacklogs">> }): JSX.Element => {
   const found = backlogs.value.value
-  return (
   const names = useAccountNames((found?.items ?? []).map(({ account_id }) => account_id))
+  return (
     <section aria-labelledby="backlogs">
       <h2 id="backlogs">Webhooks with the most that waits</h2>
       <Failure of={backlogs.failure} retry={backlogs.reload} />

@@ -148,10 +148,10 @@ const DeadLettersOfAll = (): JSX.Element => {
   )
   const cut = useChanges(letters.reload)
   const found = letters.value.value
+  const names = useAccountNames((found?.items ?? []).map(({ account_id }) => account_id))
   return (
     <Page
       title="Dead letters"
-  const names = useAccountNames((found?.items ?? []).map(({ account_id }) => account_id))
       actions={
         <DialogButton name="span" label="Send many again…" title="Send the dead letters of a webhook again">
           {(close) => <SendSpan close={close} done={letters.reload} />}

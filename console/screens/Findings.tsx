@@ -38,14 +38,14 @@ const pages: Readonly<Record<string, readonly [href: string, label: string]>> = 
   streams: ["/console/operations/bus", "Look at the streams"],
 }
 
-const Card = ({ level, remedy, says, subject }: Finding): JSX.Element => {
-  const [tone, words] = levels[level]
-  const page = pages[subject]
-  return (
 /** A finding is a line of the command, behind its subject; on the page it is a sentence. A name keeps its own letters. */
 const sentence = (text: string): string =>
   /^[a-z]+(?=[ ,:]|$)/.test(text) ? text.charAt(0).toUpperCase() + text.slice(1) : text
 
+const Card = ({ level, remedy, says, subject }: Finding): JSX.Element => {
+  const [tone, words] = levels[level]
+  const page = pages[subject]
+  return (
     <li class="card">
       <h2>{sentence(subject)}</h2>
       <p>

@@ -76,6 +76,13 @@ export const screens: ReadonlyArray<Screen> = [
   },
   {
     part: "Operations",
+    menu: "Jobs",
+    path: "/console/operations/jobs",
+    sees: operator,
+    load: () => import("./screens/Jobs.tsx"),
+  },
+  {
+    part: "Operations",
     menu: "Installation",
     path: "/console/operations/installation",
     sees: operator,

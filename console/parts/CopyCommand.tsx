@@ -4,8 +4,10 @@ import { CopyButton } from "./Copy.tsx"
 import { quoted } from "./Quoted.ts"
 
 /** `command`: what follows `cli`; `options`: its options by name, those that are undefined left out. */
-export const CopyCommand = ({ command, options = {} }: {
+export const CopyCommand = ({ command, options = {}, what = "In a shell" }: {
   readonly command: string
+  /** The words before it. */
+  readonly what?: string
   readonly options?: Readonly<Record<string, string | undefined>>
 }): JSX.Element => {
   const given = Object.entries(options).filter(([, value]) => value !== undefined)
@@ -16,7 +18,7 @@ export const CopyCommand = ({ command, options = {} }: {
     .join(" ")
   return (
     <p class="note">
-      In a shell: <code>{whole}</code> <CopyButton text={whole} label="Copy command" />
+      {what}: <code>{whole}</code> <CopyButton text={whole} label="Copy command" />
     </p>
   )
 }

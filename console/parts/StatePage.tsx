@@ -12,8 +12,10 @@ interface Paged {
   readonly next_after_id: string | null
 }
 
-export const StatePage = <A extends Paged>({ children, list, older, state, states, title }: {
+export const StatePage = <A extends Paged>({ children, command, list, older, state, states, title }: {
   readonly title: string
+  /** The command that lists the same; it takes the state by `--state`. */
+  readonly command: string
   readonly list: Resource<A>
   /** The state that is shown, and all of them with their words. */
   readonly state: string
@@ -41,7 +43,7 @@ export const StatePage = <A extends Paged>({ children, list, older, state, state
           <a href={pageAfter(page.next_after_id)}>{older}</a>
         </p>
       )}
-      <CopyCommand command="doctor" />
+      <CopyCommand command={command} options={{ state }} />
     </Page>
   )
 }

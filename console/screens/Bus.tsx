@@ -87,7 +87,8 @@ const Bus = (): JSX.Element => {
             {found.items.map((one) => <Consumers key={one.stream} of={one} />)}
           </>
         )}
-      <CopyCommand command="tail" />
+      <CopyCommand command="bus" />
+      <CopyCommand command="tail" what="To follow the messages, in a shell" />
     </Page>
   )
 }

@@ -212,7 +212,15 @@ const DeadLettersOfAll = (): JSX.Element => {
           <a href={pageAfter(found.next_after_id)}>Older dead letters</a>
         </p>
       )}
-      <CopyCommand command="dead-letters list" options={{ webhook: filterOf("webhook_id") }} />
+      <CopyCommand
+        command="dead-letters list"
+        options={{
+          account: filterOf("account_id"),
+          webhook: filterOf("webhook_id"),
+          event: filterOf("event_type"),
+          since: filterOf("within"),
+        }}
+      />
     </Page>
   )
 }

@@ -35,7 +35,11 @@ const pages: Readonly<Record<string, readonly [href: string, label: string]>> = 
   mail: ["/console/operations/mails", "Look at the mails"],
   outbox: ["/console/operations/queues", "Look at the queues"],
   slack: ["/console/operations/queues", "Look at the queues"],
+  lifecycle: ["/console/operations/consumers", "Look at the consumers"],
+  provider: ["/console/operations/jobs", "Look at the jobs"],
+  "signing keys": ["/console/operations/signing-keys", "Look at the signing keys"],
   streams: ["/console/operations/bus", "Look at the streams"],
+  workers: ["/console/operations/jobs", "Look at the workers"],
 }
 
 /** A finding is a line of the command, behind its subject; on the page it is a sentence. A name keeps its own letters. */

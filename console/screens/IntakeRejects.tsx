@@ -65,7 +65,14 @@ const IntakeRejects = (): JSX.Element => {
   )
   const names = useAccountNames((rejects.value.value?.items ?? []).map(({ account_id }) => account_id))
   return (
-    <StatePage title="Rejected messages" list={rejects} state={state} states={states} older="Older messages">
+    <StatePage
+      command="rejects"
+      title="Rejected messages"
+      list={rejects}
+      state={state}
+      states={states}
+      older="Older messages"
+    >
       {({ items }) => (
         <Table
           caption="Messages that could not be taken in, newest first"

@@ -60,7 +60,7 @@ const Mails = (): JSX.Element => {
     (signal) => ask("listOutgoingMails", { query: { state, after_id: filterOf("after") } }, { signal }),
   )
   return (
-    <StatePage title="Mails" list={mails} state={state} states={states} older="Older mails">
+    <StatePage command="mails" title="Mails" list={mails} state={state} states={states} older="Older mails">
       {({ items }) => (
         <Table
           caption="Mails that have not been sent, newest first"

@@ -5,6 +5,7 @@ import { ask } from "../contract/Ask.ts"
 import type { AnswerOf } from "../contract/EndpointTypes.ts"
 import { AccountLabel } from "../parts/AccountLabel.tsx"
 import { Badge } from "../parts/Badge.tsx"
+import { CopyCommand } from "../parts/CopyCommand.tsx"
 import { Failure } from "../parts/Failure.tsx"
 import { LiveState } from "../parts/LiveState.tsx"
 import { Page } from "../parts/Page.tsx"
@@ -109,6 +110,7 @@ const QueuesPage = (): JSX.Element => {
         />
       )}
       <Backlogs backlogs={backlogs} />
+      <CopyCommand command="queues" />
     </Page>
   )
 }

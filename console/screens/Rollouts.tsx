@@ -163,7 +163,7 @@ const Rollouts = (): JSX.Element => {
           <a href={pageAfter(found.next_after_id)}>More rollouts</a>
         </p>
       )}
-      <CopyCommand command="rollout --help" />
+      <CopyCommand command="rollout list" />
     </Page>
   )
 }

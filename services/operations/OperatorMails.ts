@@ -25,7 +25,8 @@ type Decided = Effect.Effect<
 
 const unsent: ReadonlyArray<string> = ["pending", "failed", "unknown"]
 
-const viewOf = ({ claimed, created_at, not_before, recipient, ...row }: MailRow): OutgoingMail => ({
+/** A mail as operators see it: its recipient is masked. */
+export const outgoingMail = ({ claimed, created_at, not_before, recipient, ...row }: MailRow): OutgoingMail => ({
   ...row,
   recipient: masked(recipient),
   sending: claimed,
@@ -59,7 +60,7 @@ export class OperatorMails extends Context.Service<OperatorMails, {
             return { items: [], next_after_id: null }
           }
           const { mails, nextAfterId } = yield* upkeep.list(state, limit, afterId)
-          return { items: mails.map(viewOf), next_after_id: nextAfterId }
+          return { items: mails.map(outgoingMail), next_after_id: nextAfterId }
         },
       )
 
@@ -79,7 +80,7 @@ export class OperatorMails extends Context.Service<OperatorMails, {
           outcome: "done",
           details: { reason, kind: row.kind, state: row.state },
         })
-        return viewOf(changed)
+        return outgoingMail(changed)
       })
 
       return OperatorMails.of({

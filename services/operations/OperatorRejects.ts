@@ -22,7 +22,8 @@ type Decided = Effect.Effect<IntakeReject, InvalidState | NotFound | RoleRequire
 // Not fatal: the first bytes may end within a character. A BOM is shown, too.
 const decoder = new TextDecoder("utf-8", { ignoreBOM: true })
 
-const viewOf = ({ expires_at, raw, received_at, ...row }: RejectRow): IntakeReject => ({
+/** A message as operators see it. */
+export const intakeReject = ({ expires_at, raw, received_at, ...row }: RejectRow): IntakeReject => ({
   ...row,
   raw: decoder.decode(raw),
   received_at: received_at.toISOString(),
@@ -54,7 +55,7 @@ export class OperatorRejects extends Context.Service<OperatorRejects, {
           yield* operating(personId)
           if (state !== "rejected" && state !== "waiting") return { items: [], next_after_id: null }
           const { nextAfterId, rejects } = yield* upkeep.list(state, limit, afterId)
-          return { items: rejects.map(viewOf), next_after_id: nextAfterId }
+          return { items: rejects.map(intakeReject), next_after_id: nextAfterId }
         },
       )
 
@@ -81,7 +82,7 @@ export class OperatorRejects extends Context.Service<OperatorRejects, {
           outcome: "done",
           details: { reason, stream: row.stream, stream_seq: row.stream_seq },
         })
-        return viewOf(changed)
+        return intakeReject(changed)
       })
 
       return OperatorRejects.of({

@@ -9,6 +9,7 @@ import { Database } from "../platform/database/Database.ts"
 import type { InTransaction } from "../platform/database/UnitOfWork.ts"
 import { CurrentOperator } from "../platform/observability/CurrentOperator.ts"
 import { type RolloutAction, Rollouts } from "../projects/Rollouts.ts"
+import { heldRollouts } from "./HeldRollouts.ts"
 import type { AskedPage } from "./OperatorAudit.ts"
 import { mustOperate } from "./OperatorRole.ts"
 
@@ -37,18 +38,9 @@ export class OperatorRollouts extends Context.Service<OperatorRollouts, {
       const rollouts = yield* Rollouts
 
       const list: OperatorRollouts["Service"]["list"] = Effect.fn("OperatorRollouts.list")(
-        function* (personId, { afterId, limit }) {
+        function* (personId, page) {
           yield* operating(personId)
-          const found = yield* sql<HeldRollouts["items"][number]>`
-            select p.id as project_id, p.name, p.website, p.environment, p.institution_id, i.name as institution_name,
-              p.rollout, p.state, p.revision::int as version
-            from projects p left join institutions i on i.id = p.institution_id
-            where p.rollout is not null and not p.removed and ${
-            afterId === undefined ? sql`true` : sql`p.id > ${afterId}`
-          }
-            order by p.id limit ${limit + 1}`
-          const items = found.slice(0, limit)
-          return { items, next_after_id: found.length > limit ? items.at(-1)!.project_id : null }
+          return yield* heldRollouts(sql, page)
         },
       )
 

@@ -11,15 +11,9 @@ import type { RoleRequired } from "../../schemas/problems/IdentityProblems.ts"
 import type { LagPage } from "../lifecycle/Lag.ts"
 import { roleRequired, Roles } from "../people/Roles.ts"
 import { Database } from "../platform/database/Database.ts"
+import { type JobPage, newestJobs } from "./Operations/NewestJobs.ts"
 import { readDiagnostics } from "./Operations/ReadDiagnostics.ts"
 import { summarizeJobs } from "./Operations/SummarizeJobs.ts"
-import { type JobRow, viewOf } from "./ProviderJobs/Rows.ts"
-
-/** At most `limit` jobs after the job `afterId`; null: from the newest. */
-export interface JobPage {
-  readonly limit: number
-  readonly afterId: string | null
-}
 
 const newest: JobPage = { limit: 100, afterId: null }
 
@@ -62,10 +56,7 @@ export class Operations extends Context.Service<Operations, {
 
       const jobs = Effect.fn("Operations.jobs")(function* (personId: PersonId, page = newest) {
         yield* mustOperate(personId)
-        const rows = yield* sql<JobRow>`
-          select * from provider_jobs where ${page.afterId}::uuid is null or id < ${page.afterId}::uuid
-          order by id desc limit ${page.limit}`
-        return rows.map(viewOf)
+        return yield* newestJobs(sql, page)
       })
 
       const diagnostics = Effect.fn("Operations.diagnostics")(function* (personId: PersonId, page?: LagPage) {

@@ -39,11 +39,6 @@ export interface LettersStanding {
 const chunk = 1_000
 
 export class DeadLetters extends Context.Service<DeadLetters, {
-  /** The newest first, of one webhook or of all. */
-  readonly newest: (
-    webhookId: WebhookId | null,
-    limit: number,
-  ) => Effect.Effect<ReadonlyArray<DeadLetter>, SqlError.SqlError>
   /** How many there are, counted to 10,000, and the one that was given up last. */
   readonly standing: Effect.Effect<LettersStanding, SqlError.SqlError>
   /** A page of those that match, newest delivery first. */
@@ -85,18 +80,11 @@ const make = Effect.gen(function* () {
   const jobs = yield* Jobs
   const list = letterPages(sql)
 
-  const newest = (webhookId: WebhookId | null, limit: number) =>
-    sql<DeadLetter>`
-      select delivery_id::text as delivery_id, webhook_id::text as webhook_id, account_id::text as account_id, event_type,
-        response_status, error, endpoint_url, died_at
-      from dead_letters
-      where ${webhookId === null ? sql`true` : sql`webhook_id = ${webhookId}::uuid`}
-      order by ${webhookId === null ? sql`died_at` : sql`delivery_id`} desc limit ${limit}`
-
   const standing = Effect.gen(function* () {
     const [row] = yield* sql<{ readonly n: number }>`
       select count(*)::int as n from (select from dead_letters limit ${mostCounted + 1}) l`
-    const [last] = yield* newest(null, 1)
+    const [last] = yield* sql<Pick<DeadLetter, "delivery_id" | "died_at">>`
+      select delivery_id::text as delivery_id, died_at from dead_letters order by died_at desc limit 1`
     return {
       count: Math.min(row!.n, mostCounted),
       capped: row!.n > mostCounted,
@@ -185,5 +173,5 @@ const make = Effect.gen(function* () {
     },
   )
 
-  return DeadLetters.of({ newest, standing, list, count, replayOne, replaySpan, replaySince })
+  return DeadLetters.of({ standing, list, count, replayOne, replaySpan, replaySince })
 })

@@ -24,6 +24,12 @@ import { start } from "./StartCommand.ts"
 import { tail } from "./Tail.ts"
 import { token } from "./Token.ts"
 import { upgrade } from "./Upgrade.ts"
+import { bus } from "./operations/BusCommand.ts"
+import { consumers } from "./operations/ConsumersCommand.ts"
+import { jobs } from "./operations/JobsCommand.ts"
+import { mails } from "./operations/MailsCommand.ts"
+import { queues } from "./operations/QueuesCommand.ts"
+import { rejects } from "./operations/RejectsCommand.ts"
 import { isBundle } from "../../services/platform/CommandSpelling.ts"
 
 export const cli = Command.make(isBundle ? "bailiwick" : "cli").pipe(
@@ -49,6 +55,12 @@ export const cli = Command.make(isBundle ? "bailiwick" : "cli").pipe(
     keys,
     audit,
     doctor,
+    queues,
+    bus,
+    consumers,
+    jobs,
+    mails,
+    rejects,
     webhooks,
     deliveries,
     apiKeys,

@@ -4,12 +4,13 @@
  */
 import { Clock, Console, Effect, Layer, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
-import { DeliveryId, WebhookId } from "../../schemas/BrandedIds.ts"
+import { AccountId, DeliveryId, WebhookId } from "../../schemas/BrandedIds.ts"
 import { isUuid } from "../../schemas/Wire.ts"
 import { Audit } from "../../services/platform/observability/Audit.ts"
 import { WakeUps } from "../../services/platform/messaging/WakeUps.ts"
 import { Jobs } from "../../services/platform/messaging/Jobs.ts"
 import { RateLimits } from "../../services/platform/security/RateLimits.ts"
+import type { LetterFilter, PagedLetter } from "../../services/webhooks/DeadLetterPages.ts"
 import { type Acting, DeadLetters } from "../../services/webhooks/DeadLetters.ts"
 import { Replays } from "../../services/webhooks/Replays.ts"
 import { CliFault, Unsuccessful } from "./CliFault.ts"
@@ -38,10 +39,39 @@ const webhook = Flag.String("webhook").pipe(
   Flag.optional,
 )
 
+/** The newest that match. A page that a condition leaves short is not the end. */
+const newest = Effect.fnUntraced(function* (filter: LetterFilter, limit: number) {
+  const { list } = yield* DeadLetters
+  const found: Array<PagedLetter> = []
+  let after: string | undefined
+  do {
+    const page = yield* list(filter, limit - found.length, after)
+    found.push(...page.letters)
+    after = page.nextAfterId ?? undefined
+  } while (after !== undefined && found.length < limit)
+  return found
+})
+
 const list = Command.make(
   "list",
   {
     webhook,
+    account: Flag.String("account").pipe(
+      Flag.withMetavar("ID"),
+      Flag.withDescription("Of this account only"),
+      Flag.filter(isUuid, () => "a UUID, the id of an account"),
+      Flag.map((text) => AccountId.make(text)),
+      Flag.optional,
+    ),
+    event: Flag.String("event").pipe(
+      Flag.withMetavar("TYPE"),
+      Flag.withDescription("Of this type only, such as email.bounced"),
+      Flag.optional,
+    ),
+    since: momentFlag("since").pipe(
+      Flag.withDescription("Deliveries not older than this time, or not longer ago than this"),
+      Flag.optional,
+    ),
     limit: Flag.Int("limit").pipe(
       Flag.withDescription("The most to list, newest first (default 50)"),
       Flag.filter((n) => n >= 1 && n <= 10_000, () => "a number from 1 to 10000"),
@@ -49,8 +79,14 @@ const list = Command.make(
     ),
     json: jsonFlag,
   },
-  Effect.fn("cli.dead-letters.list")(function* ({ json, limit, webhook }) {
-    const letters = yield* (yield* DeadLetters).newest(Option.getOrNull(webhook), limit)
+  Effect.fn("cli.dead-letters.list")(function* ({ account, event, json, limit, since, webhook }) {
+    const now = yield* Clock.currentTimeMillis
+    const letters = yield* newest({
+      accountId: Option.getOrUndefined(account),
+      webhookId: Option.getOrUndefined(webhook),
+      eventType: Option.getOrUndefined(event),
+      since: Option.getOrUndefined(Option.map(since, (at) => at(now))),
+    }, limit)
     if (json) return yield* Effect.forEach(letters, (one) => Console.log(printableJson(one)), { discard: true })
     for (const letter of letters) {
       const last = letter.response_status ?? letter.error ?? "no answer"

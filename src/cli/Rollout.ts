@@ -2,6 +2,8 @@
 import { Console, Effect, Layer } from "effect"
 import { Command, Flag } from "effect/cli"
 import { ProjectId } from "../../schemas/BrandedIds.ts"
+import { heldRollouts } from "../../services/operations/HeldRollouts.ts"
+import { Database } from "../../services/platform/database/Database.ts"
 import { PolicyReviews } from "../../services/requests/PolicyReviews.ts"
 import { EventLog } from "../../services/lifecycle/EventLog.ts"
 import { CurrentOperator } from "../../services/platform/observability/CurrentOperator.ts"
@@ -15,6 +17,7 @@ import { CliFault } from "./CliFault.ts"
 import { busIfKnown, database } from "./Instance.ts"
 import { asFlag, operatorNamed } from "./OperatorName.ts"
 import { printable } from "./EscapeControls.ts"
+import { limitFlag, listFlags, printRows } from "./RowOutput.ts"
 
 const services = Rollouts.layer.pipe(
   Layer.provideMerge(Layer.mergeAll(PolicyReviews.layer, EventLog.layer, Timers.layer, Jobs.layer)),
@@ -61,9 +64,27 @@ const named = (action: RolloutAction, description: string) =>
     ),
   ).pipe(Command.withDescription(description))
 
+const list = Command.make(
+  "list",
+  { ...listFlags, limit: limitFlag },
+  Effect.fn("cli.rollout.list")(function* ({ limit, ...how }) {
+    const { items } = yield* heldRollouts((yield* Database).sql, { limit, afterId: undefined })
+    yield* printRows(
+      items,
+      ({ environment, institution_name, name, project_id, rollout, state, version }) => ({
+        ...{ project_id, name, institution: institution_name, environment },
+        ...{ rollout: rollout === "fail" ? "failed" : "held", state, version },
+      }),
+      how,
+      "no rollout is held",
+    )
+  }, Effect.provide(database)),
+).pipe(Command.withDescription("Lists projects whose rollout is held or has failed"))
+
 export const rollout = Command.make("rollout").pipe(
   Command.withDescription("Holds back what a project's rollout would activate"),
   Command.withSubcommands([
+    list,
     named("hold", "Nothing new is activated in the project until it is released"),
     named("fail", "Disables the project's client, ends its sessions, and holds it"),
     named("release", "Ends a hold; sessions and rights that were ended meanwhile are not given back"),

@@ -146,6 +146,20 @@ const workers = Effect.gen(function* () {
     : warn("workers", `${stale.join(", ")} for over a minute`, "start an instance, or one more with the role delivery")
 })
 
+/** Work at the identity provider, of which an operator decides what failed. */
+const provider = Effect.gen(function* () {
+  const { sql } = yield* Database
+  const [row] = yield* sql<{ waiting: number; failed: number; unknown: number }>`
+    select count(*) filter (where state = 'pending')::int as waiting,
+      count(*) filter (where state = 'failed')::int as failed, count(*) filter (where state = 'ambiguous')::int as unknown
+    from (select state from provider_jobs where state <> 'effective' limit 10000) j`
+  const { failed, unknown, waiting } = row!
+  const counts = `${waiting} jobs wait, ${failed} failed, ${unknown} of unknown outcome`
+  return failed + unknown === 0
+    ? ok("provider", counts)
+    : warn("provider", counts, `decide on each: "${cliCommand("jobs --undecided")}" lists them`)
+})
+
 const lifecycle = Effect.gen(function* () {
   const { sql } = yield* Database
   const late = new Date((yield* Clock.currentTimeMillis) - lateMillis)
@@ -166,13 +180,13 @@ const lifecycle = Effect.gen(function* () {
   const { drifted, failing, projects, unsigned } = row!
   const problems = [
     ...(drifted > 0
-      ? [note(`${drifted} values of ${projects} projects have drifted`, "see the operations diagnostics")]
+      ? [note(`${drifted} values of ${projects} projects have drifted`, `see "${cliCommand("consumers")}"`)]
       : []),
     ...(unsigned > 0
       ? [note(`${unsigned} projects unsigned for over a minute`, "start an instance with the role lifecycle")]
       : []),
     ...(failing > 0
-      ? [note(`${failing} streams whose receiver accepts no events`, "see the operations diagnostics")]
+      ? [note(`${failing} streams whose receiver accepts no events`, `see "${cliCommand("consumers")}"`)]
       : []),
   ]
   return problems.length === 0
@@ -211,6 +225,7 @@ export const databaseChecks = Effect.gen(function* () {
     yield* mail,
     yield* slack,
     yield* workers,
+    yield* provider,
     yield* lifecycle,
   ]
   return [...first, whole, yield* installation, ...rest]

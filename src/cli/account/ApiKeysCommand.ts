@@ -4,7 +4,7 @@ import { Argument, Command, Flag } from "effect/cli"
 import type { ApiKey } from "../../../sdk/client/Client.ts"
 import { jsonFlag } from "../JsonFlag.ts"
 import { called } from "./CallerApi.ts"
-import { listFlags, printOne, printRows } from "./RowOutput.ts"
+import { listFlags, printOne, printRows } from "../RowOutput.ts"
 
 const columns = ({ created_at, id, is_active, key_prefix, last_used_at, name }: ApiKey) => ({
   ...{ id, name, begins: key_prefix },

@@ -7,7 +7,7 @@ import type { WebhookDelivery } from "../../../sdk/client/Client.ts"
 import { momentFlag } from "../Times.ts"
 import { jsonFlag } from "../JsonFlag.ts"
 import { called } from "./CallerApi.ts"
-import { firstOf, limitFlag, listFlags, printOne, printRows } from "./RowOutput.ts"
+import { firstOf, limitFlag, listFlags, printOne, printRows } from "../RowOutput.ts"
 
 const id = Argument.String("ID").pipe(Argument.withDescription("The delivery's id"))
 

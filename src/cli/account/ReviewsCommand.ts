@@ -5,7 +5,7 @@ import type { GrantReview } from "../../../sdk/client/Client.ts"
 import { CliFault } from "../CliFault.ts"
 import { jsonFlag } from "../JsonFlag.ts"
 import { called } from "./CallerApi.ts"
-import { listFlags, printOne, printRows } from "./RowOutput.ts"
+import { listFlags, printOne, printRows } from "../RowOutput.ts"
 
 const institution = Flag.String("institution").pipe(
   Flag.withMetavar("ID"),

@@ -6,7 +6,7 @@ import type { EventType, Webhook } from "../../../sdk/client/Client.ts"
 import { durationFlag } from "../Times.ts"
 import { jsonFlag } from "../JsonFlag.ts"
 import { called } from "./CallerApi.ts"
-import { listFlags, printOne, printRows } from "./RowOutput.ts"
+import { listFlags, printOne, printRows } from "../RowOutput.ts"
 import { cliCommand } from "../../../services/platform/CommandSpelling.ts"
 
 const id = Argument.String("ID").pipe(Argument.withDescription("The webhook's id"))

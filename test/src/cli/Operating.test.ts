@@ -163,6 +163,7 @@ describe("cli", () => {
           "outbox",
           "intake",
           "slack",
+          "provider",
           "lifecycle",
           "keys",
           "streams",
@@ -194,6 +195,10 @@ describe("cli", () => {
           '2026-01-01Z', 'status 404')`
       yield* owner`insert into lifecycle_drift (project_id, key, expected, first_seen_at)
         values ('p', 'access/a', 'version 1 as user', '2026-01-01Z'), ('p', 'access/b', 'version 1 as user', '2026-01-01Z')`
+      yield* owner`insert into provider_jobs (id, kind, project_id, state, reference, created_at, updated_at, not_before,
+          last_error)
+        values (${uuid(7)}::uuid, 'client.create', 'p', 'failed', 'r', '2026-01-01Z', '2026-01-01Z', '2026-01-01Z',
+          'invalid_client_metadata')`
       const other = yield* Processes.home
       const [broken, strange] = yield* Effect.all([
         type(home, { ...env, NATS_URL: "nats://127.0.0.1:9" }, ["doctor"]),
@@ -214,6 +219,7 @@ describe("cli", () => {
       assert.match(foreign.stdout, /^warn audit .*1 months are older than AUDIT_RETENTION_DAYS/m)
       assert.match(foreign.stdout, /^warn intake .*malformed_json 1/m)
       assert.match(foreign.stdout, /^warn slack .*1 failed in 30 days \(status 404\)/m)
+      assert.match(foreign.stdout, /^warn provider .*0 jobs wait, 1 failed, 0 of unknown outcome: decide on each/m)
       assert.match(foreign.stdout, /^warn lifecycle .*2 values of 1 projects have drifted/m)
       assert.match(foreign.stdout, /^FAIL keys .*lacks/m)
     }).pipe(Effect.scoped, Effect.provide(fresh)), slow)

@@ -25,7 +25,7 @@ layer(management(), { excludeTestServices: true })("The doctor over HTTP", (it) 
       const subjects = report.items.map(({ subject }) => subject)
       assert.includeMembers(subjects, [
         ..."configuration instance database roles clock schema installation partitions outbox intake".split(" "),
-        ..."mail slack workers lifecycle audit keys broker streams replicas".split(" "),
+        ..."mail slack workers provider lifecycle audit keys broker streams replicas".split(" "),
         "signing keys",
       ])
       assert.match(of("instance", report)[0]!.says, new RegExp(`^process ${process.pid} on http`))

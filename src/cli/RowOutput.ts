@@ -1,8 +1,8 @@
 /** Lists and single objects, for a reader as columns, for a program as JSON (`--json`). */
 import { Console, Effect } from "effect"
 import { Flag } from "effect/cli"
-import { printable, printableJson, shortened } from "../EscapeControls.ts"
-import { jsonFlag } from "../JsonFlag.ts"
+import { printable, printableJson, shortened } from "./EscapeControls.ts"
+import { jsonFlag } from "./JsonFlag.ts"
 
 /** The flags of every list. */
 export const listFlags = {

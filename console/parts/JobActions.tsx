@@ -1,14 +1,14 @@
 /** What an operator does about a job that failed, or whose outcome is unknown. */
 import { useSignal } from "@preact/signals"
 import type { JSX } from "preact"
-import { useAction } from "../../Action.ts"
-import { ask } from "../../contract/Ask.ts"
-import type { AnswerOf } from "../../contract/EndpointTypes.ts"
-import { useDraft } from "../../Drafts.ts"
-import { DialogButton } from "../../parts/Dialog.tsx"
-import { TextField } from "../../parts/Form.tsx"
-import { ReasonDialog } from "../../parts/ReasonDialog.tsx"
-import { ReasonForm } from "../../parts/ReasonForm.tsx"
+import { useAction } from "../Action.ts"
+import { ask } from "../contract/Ask.ts"
+import type { AnswerOf } from "../contract/EndpointTypes.ts"
+import { useDraft } from "../Drafts.ts"
+import { DialogButton } from "./Dialog.tsx"
+import { TextField } from "./Form.tsx"
+import { ReasonDialog } from "./ReasonDialog.tsx"
+import { ReasonForm } from "./ReasonForm.tsx"
 
 export type Job = AnswerOf<"projectDiagnostics">["failed"][number]
 

@@ -1,0 +1,40 @@
+/** What differs from what was decided: clients at the provider, and what products were told. */
+import type { JSX } from "preact"
+import type { AnswerOf } from "../contract/EndpointTypes.ts"
+import { Badge } from "./Badge.tsx"
+
+type Diagnostics = Pick<AnswerOf<"projectDiagnostics">, "client_drift" | "lifecycle_drift">
+
+interface Difference {
+  readonly project_id: string
+  readonly words: string
+}
+
+const differences = ({ client_drift, lifecycle_drift }: Diagnostics): ReadonlyArray<Difference> => [
+  ...client_drift.map(({ field, project_id }) => ({ project_id, words: `the client's ${field.replaceAll("_", " ")}` })),
+  ...lifecycle_drift.map(({ key, project_id }) => ({ project_id, words: `what the product was told of ${key}` })),
+]
+
+/** `projects`: whether each line says, and leads to, its project. */
+export const DriftList = ({ of, projects = false }: {
+  readonly of: Diagnostics
+  readonly projects?: boolean
+}): JSX.Element => {
+  const found = differences(of)
+  return found.length === 0 ? <p class="note">Nothing differs from what was decided.</p> : (
+    <ul>
+      {found.map(({ project_id, words }) => (
+        <li key={`${project_id} ${words}`}>
+          <Badge tone="bad">differs</Badge> {words}
+          {projects
+            ? (
+              <>
+                , <a href={`/console/projects/${project_id}`}>{project_id}</a>
+              </>
+            )
+            : null}
+        </li>
+      ))}
+    </ul>
+  )
+}

@@ -18,6 +18,20 @@ export interface Resource<A> {
   readonly put: (answer: A) => void
 }
 
+/** How long a first answer, and a newer one, may take before the page says that it waits, in milliseconds. */
+const slowAfter = { first: 2_000, newer: 10_000 }
+
+/** What is asked for and not answered for long, with the way to ask again. */
+export const slow = signal<ReadonlySet<() => unknown>>(new Set())
+
+const setSlow = (reload: () => unknown, waits: boolean): void => {
+  if (slow.value.has(reload) === waits) return
+  const next = new Set(slow.value)
+  if (waits) next.add(reload)
+  else next.delete(reload)
+  slow.value = next
+}
+
 type Ask<A> = (signal: AbortSignal) => Promise<A>
 
 const most = 40
@@ -46,10 +60,18 @@ const make = <A>(key: string, asked: { current: Ask<A> }): Resource<A> & { reado
   const failure = signal<Refused | null>(null)
   const loading = signal(true)
   let running = new AbortController()
+  let timer: ReturnType<typeof setTimeout> | undefined
+  const ended = () => {
+    clearTimeout(timer)
+    setSlow(reload, false)
+    loading.value = false
+  }
   const reload = async () => {
     running.abort()
     const mine = running = new AbortController()
     loading.value = true
+    clearTimeout(timer)
+    timer = setTimeout(() => setSlow(reload, true), value.value === undefined ? slowAfter.first : slowAfter.newer)
     try {
       const answer = await asked.current(mine.signal)
       if (mine.signal.aborted) return
@@ -61,16 +83,20 @@ const make = <A>(key: string, asked: { current: Ask<A> }): Resource<A> & { reado
       failure.value = refusalOf(cause)
       onRefusal.see(failure.value)
     }
-    loading.value = false
+    ended()
   }
   const put = (answer: A) => {
     running.abort()
     keep(key, answer)
     value.value = answer
     failure.value = null
-    loading.value = false
+    ended()
   }
-  return { key, value, failure, loading, reload, put, stop: () => running.abort() }
+  const stop = () => {
+    running.abort()
+    ended()
+  }
+  return { key, value, failure, loading, reload, put, stop }
 }
 
 /** The answer of `ask`, under a key that names its question: another key asks anew. */

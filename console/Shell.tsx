@@ -3,9 +3,11 @@ import { computed, signal } from "@preact/signals"
 import type { ComponentType, JSX } from "preact"
 import { useEffect } from "preact/hooks"
 import { embedded, go, here, type Params, paramsOf } from "./Location.ts"
-import { announce, Announcements } from "./parts/Announce.tsx"
+import { Announcements } from "./parts/Announce.tsx"
 import { Failure } from "./parts/Failure.tsx"
 import { Page } from "./parts/Page.tsx"
+import { inUtc } from "./parts/When.tsx"
+import { slow } from "./Resource.ts"
 import { parts, type Screen, screens } from "./Screens.tsx"
 import { SignIn } from "./SignIn.tsx"
 import { StepUp } from "./StepUp.tsx"
@@ -35,13 +37,15 @@ const found = computed((): Found | null => {
 type Loaded = ComponentType<{ readonly params: Params }>
 const loaded = signal<ReadonlyMap<string, Loaded>>(new Map())
 
+/** The screen whose file could not be loaded. */
+const failed = signal<string | null>(null)
+
 const load = async ({ load, path }: Screen): Promise<void> => {
   try {
     const { default: component } = await load()
     loaded.value = new Map(loaded.value).set(path, component)
   } catch {
-    // The program was replaced by another version, whose files have other names.
-    announce("This page could not be loaded. Load it anew.")
+    failed.value = path
   }
 }
 
@@ -50,6 +54,16 @@ const NotFound = (): JSX.Element => (
     <p>It may have been for another person, or its address is not complete.</p>
     <p>
       <a href="/console/">To your first page</a>
+    </p>
+  </Page>
+)
+
+/** The network failed, or the program was replaced by another version, whose files have other names. */
+const NotLoaded = (): JSX.Element => (
+  <Page title="This page could not be loaded">
+    <p>The program may have been replaced by a newer one, or the network failed.</p>
+    <p>
+      <button type="button" onClick={() => location.reload()}>Load it again</button>
     </p>
   </Page>
 )
@@ -65,6 +79,7 @@ const Current = (): JSX.Element | null => {
   if (home) return null
   if (screen === undefined) return <NotFound />
   const Component = loaded.value.get(screen.path)
+  if (Component === undefined && failed.value === screen.path) return <NotLoaded />
   // Another object of the same screen is another page.
   return Component === undefined ? null : <Component key={JSON.stringify(params)} params={params!} />
 }
@@ -117,6 +132,9 @@ const Who = ({ one }: { readonly one: Session }): JSX.Element => (
     <summary>{nameOf(one)}</summary>
     <div class="sheet">
       <p class="note">{[one.person?.email, one.account?.email].filter((text) => text != null).join(", ")}</p>
+      <button type="button" aria-pressed={inUtc.value} onClick={() => void (inUtc.value = !inUtc.value)}>
+        Times in UTC
+      </button>
       <button type="button" onClick={() => void signOut(false)}>Sign out</button>
       <button type="button" onClick={() => void signOut(true)}>Sign out everywhere</button>
     </div>
@@ -130,6 +148,18 @@ const Notes = ({ one }: { readonly one: Session }): JSX.Element => (
       ? <p class="banner bad">This installation is held: it decides nothing until an operator opens it.</p>
       : null}
   </>
+)
+
+/** Says that an answer takes long, on whatever screen. */
+const Slow = (): JSX.Element => (
+  <div role="status">
+    {slow.value.size === 0 ? null : (
+      <p class="banner">
+        The answer takes longer than usual. This page goes on waiting.{" "}
+        <button type="button" onClick={() => slow.value.forEach((reload) => void reload())}>Try again</button>
+      </p>
+    )}
+  </div>
 )
 
 const Brand = (): JSX.Element => {
@@ -174,6 +204,7 @@ export const Shell = (): JSX.Element => {
           ? (
             <>
               <Notes one={one} />
+              <Slow />
               <Current />
             </>
           )

@@ -1,5 +1,5 @@
 /** The state of a delivery in words, and the table that lists deliveries. */
-import type { JSX } from "preact"
+import type { ComponentChildren, JSX } from "preact"
 import type { AnswerOf } from "../contract/EndpointTypes.ts"
 import { Badge, type Tone } from "./Badge.tsx"
 import { Table } from "./Table.tsx"
@@ -27,7 +27,7 @@ export const DeliveryTable = ({ empty, rows, webhookOf }: {
   readonly rows: ReadonlyArray<Delivery>
   /** Gives the address of a webhook, where the rows are of several ones. */
   readonly webhookOf?: (webhookId: string) => string
-  readonly empty: string
+  readonly empty: ComponentChildren
 }): JSX.Element => (
   <Table
     caption="Deliveries, newest first"
@@ -42,7 +42,7 @@ export const DeliveryTable = ({ empty, rows, webhookOf }: {
       }]),
       { head: "State", cell: ({ status }) => <DeliveryState of={status} /> },
       { head: "Answer", cell: ({ response_status }) => response_status ?? "none" },
-      { head: "Attempts", number: true, cell: ({ attempt }) => attempt },
+      { head: "Attempt", number: true, cell: ({ attempt }) => attempt },
       { head: "Next try", cell: ({ next_retry_at }) => <When at={next_retry_at} never="none" /> },
       { head: "Created", cell: ({ created_at }) => <When at={created_at} /> },
     ]}

@@ -8,6 +8,13 @@ import { useId } from "preact/hooks"
 import { setQuery } from "../Location.ts"
 import { filterOf } from "./TextFilter.tsx"
 
+/** How many of these filters are set. */
+const setOf = (names: ReadonlyArray<string>): number => names.filter((name) => filterOf(name) !== undefined).length
+
+/** What an empty list says: `nothing` where no filter is set, which may hide what there is. */
+export const emptyList = (names: ReadonlyArray<string>, nothing: ComponentChildren): ComponentChildren =>
+  setOf([...names, "after"]) === 0 ? nothing : "Nothing fits. Clear the filters to see everything."
+
 export const Filters = ({ children, names }: {
   /** The names of the filters in the address. */
   readonly names: ReadonlyArray<string>
@@ -16,7 +23,7 @@ export const Filters = ({ children, names }: {
 }): JSX.Element => {
   const id = useId()
   const open = useSignal(false)
-  const set = names.filter((name) => filterOf(name) !== undefined).length
+  const set = setOf(names)
   const clear = () => setQuery(Object.fromEntries([...names, "after"].map((name) => [name, undefined])))
   return (
     <>

@@ -10,9 +10,19 @@ setInterval(() => {
 
 const units = [["year", 31_557_600], ["month", 2_629_800], ["day", 86_400], ["hour", 3_600], ["minute", 60]] as const
 const relative = new Intl.RelativeTimeFormat("en", { numeric: "auto" })
-const absolute = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeStyle: "medium" })
+/** Whether exact times are said in UTC, and not in the visitor's own zone. It lasts as long as the page. */
+export const inUtc = signal(false)
 
-const toMinute = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeStyle: "short" })
+const date = { day: "numeric", month: "short", year: "numeric", hour: "2-digit", minute: "2-digit" } as const
+
+/** A time with its zone, to the second or to the minute. */
+const exactly = (at: string, minute: boolean): string =>
+  new Intl.DateTimeFormat("en-GB", {
+    ...date,
+    ...(minute ? {} : { second: "2-digit" }),
+    timeZoneName: "short",
+    ...(inUtc.value ? { timeZone: "UTC" } : {}),
+  }).format(new Date(at))
 
 /** `3 minutes ago`, `in 2 hours`. */
 export const relativeTo = (at: number, from: number): string => {
@@ -23,8 +33,6 @@ export const relativeTo = (at: number, from: number): string => {
   return Math.abs(seconds) < 5 ? "now" : relative.format(Math.round(seconds), "second")
 }
 
-export const exactly = (at: string): string => absolute.format(new Date(at))
-
 /** A time; `never` where there is none. `exact`: the exact time is shown beside. `minute`: `at` begins its minute. */
 export const When = ({ at, exact = false, minute = false, never = "never" }: {
   readonly at: string | null
@@ -33,7 +41,7 @@ export const When = ({ at, exact = false, minute = false, never = "never" }: {
   readonly never?: string
 }): JSX.Element => {
   if (at === null) return <span class="note">{never}</span>
-  const said = (minute ? toMinute : absolute).format(new Date(at))
+  const said = exactly(at, minute)
   // Of a minute that is not over, its end is now.
   const from = minute ? Math.min(Date.parse(at) + 60_000, now.value) : Date.parse(at)
   return (

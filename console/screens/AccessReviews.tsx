@@ -11,6 +11,7 @@ import { setQuery } from "../Location.ts"
 import { useNames } from "../Names.ts"
 import { Badge } from "../parts/Badge.tsx"
 import { DialogButton } from "../parts/Dialog.tsx"
+import { DownloadButton } from "../parts/DownloadButton.tsx"
 import { acknowledged, decided, delivered, effective, StateBadge } from "../parts/StateBadge.tsx"
 import { Failure } from "../parts/Failure.tsx"
 import { SelectField } from "../parts/Form.tsx"
@@ -272,7 +273,12 @@ const AccessReviews = (): JSX.Element => {
   const projects = useProjectNames(institution_id)
   const names = useNames(list === undefined ? [] : peopleOf(list))
   return (
-    <Page title="Access reviews">
+    <Page
+      title="Access reviews"
+      actions={list === undefined
+        ? undefined
+        : <DownloadButton items={list.reviews} label="Download the evidence" name="access-reviews" />}
+    >
       {deciding.length < 2 ? null : (
         <div class="filters">
           <SelectField

@@ -6,8 +6,9 @@ import type { AnswerOf } from "../contract/EndpointTypes.ts"
 import { setQuery } from "../Location.ts"
 import { Badge, type Tone } from "../parts/Badge.tsx"
 import { CopyCommand } from "../parts/CopyCommand.tsx"
+import { DownloadButton } from "../parts/DownloadButton.tsx"
 import { Failure } from "../parts/Failure.tsx"
-import { Filters } from "../parts/Filters.tsx"
+import { emptyList, Filters } from "../parts/Filters.tsx"
 import { SelectField } from "../parts/Form.tsx"
 import { Page } from "../parts/Page.tsx"
 import { Span, spanStart } from "../parts/Span.tsx"
@@ -134,6 +135,7 @@ const OutcomeFilter = (): JSX.Element => (
 )
 
 const ownFilters = ["action", "outcome", "request_id", "within"]
+const filters = [...ownFilters, "actor", "subject", "code"]
 
 const query = () => ({
   action: filterOf("action"),
@@ -172,7 +174,7 @@ export const OwnAudit = (): JSX.Element => {
           caption="What you did and tried, newest first"
           rows={found.items}
           keyOf={({ id }) => id}
-          empty="No record fits."
+          empty={emptyList(ownFilters, "Nothing was recorded yet.")}
           columns={columns(names)}
         />
       )}
@@ -191,8 +193,11 @@ const Audit = (): JSX.Element => {
   const names = useNamesIn((found?.items ?? []).flatMap(({ actor, subject }) => [actor, subject]))
   const own = columns(names)
   return (
-    <Page title="Audit">
-      <Filters names={[...ownFilters, "actor", "subject", "code"]}>
+    <Page
+      title="Audit"
+      actions={<DownloadButton items={found?.items ?? []} label="Download these records" name="audit" />}
+    >
+      <Filters names={filters}>
         <TextFilter label="Actor" name="actor" placeholder="person:…" />
         <TextFilter label="Action" name="action" placeholder="webhook.created" />
         <TextFilter label="Object" name="subject" placeholder="webhook:…" />
@@ -207,7 +212,7 @@ const Audit = (): JSX.Element => {
           caption="Audit records, newest first"
           rows={found.items}
           keyOf={({ id }) => id}
-          empty="No record fits."
+          empty={emptyList(filters, "Nothing was recorded yet.")}
           columns={[own[0]!, actor(names), ...own.slice(1)]}
         />
       )}

@@ -13,9 +13,10 @@ import { AccountLabel } from "../parts/AccountLabel.tsx"
 import { announce } from "../parts/Announce.tsx"
 import { CopyCommand } from "../parts/CopyCommand.tsx"
 import { DialogButton } from "../parts/Dialog.tsx"
+import { DownloadButton } from "../parts/DownloadButton.tsx"
 import { Failure } from "../parts/Failure.tsx"
 import { Form, SelectField, TextField } from "../parts/Form.tsx"
-import { Filters } from "../parts/Filters.tsx"
+import { emptyList, Filters } from "../parts/Filters.tsx"
 import { LiveState } from "../parts/LiveState.tsx"
 import { Page } from "../parts/Page.tsx"
 import { ReasonForm } from "../parts/ReasonForm.tsx"
@@ -24,6 +25,8 @@ import { Table } from "../parts/Table.tsx"
 import { filterOf, pageAfter, TextFilter } from "../parts/TextFilter.tsx"
 import { When } from "../parts/When.tsx"
 import { useResource } from "../Resource.ts"
+
+const filters = ["account_id", "webhook_id", "event_type", "within"]
 
 type Letter = AnswerOf<"listDeadLetters">["items"][number]
 
@@ -153,12 +156,15 @@ const DeadLettersOfAll = (): JSX.Element => {
     <Page
       title="Dead letters"
       actions={
-        <DialogButton name="span" label="Send many again…" title="Send the dead letters of a webhook again">
-          {(close) => <SendSpan close={close} done={letters.reload} />}
-        </DialogButton>
+        <>
+          <DownloadButton items={found?.items ?? []} label="Download these" name="dead-letters" />
+          <DialogButton name="span" label="Send many again…" title="Send the dead letters of a webhook again">
+            {(close) => <SendSpan close={close} done={letters.reload} />}
+          </DialogButton>
+        </>
       }
     >
-      <Filters names={["account_id", "webhook_id", "event_type", "within"]}>
+      <Filters names={filters}>
         <TextFilter label="Account" name="account_id" />
         <TextFilter label="Webhook" name="webhook_id" />
         <TextFilter label="Event type" name="event_type" placeholder="email.bounced" />
@@ -171,7 +177,7 @@ const DeadLettersOfAll = (): JSX.Element => {
           caption="Dead letters of all accounts, newest first"
           rows={found.items}
           keyOf={({ delivery_id }) => delivery_id}
-          empty="No delivery was given up."
+          empty={emptyList(filters, "No delivery was given up.")}
           columns={[
             { head: "Delivery", cell: ({ delivery_id }) => <code>{delivery_id}</code> },
             { head: "Event", cell: ({ event_type }) => event_type },

@@ -255,7 +255,14 @@ const Decide = (): JSX.Element => {
       {found?.length === 0
         ? (
           <div class="empty">
-            {state === "open" ? "No request waits for your signature." : "There is nothing here."}
+            {state === "open"
+              ? (
+                <>
+                  No request waits for your signature. What you asked for yourself is in{" "}
+                  <a href="/console/requests">your requests</a>.
+                </>
+              )
+              : "There is nothing here."}
           </div>
         )
         : found?.map((review) => <Card key={review.review_id} done={reviews.reload} names={names} review={review} />)}

@@ -4,7 +4,7 @@ import { ask } from "../contract/Ask.ts"
 import type { AnswerOf } from "../contract/EndpointTypes.ts"
 import { here, setQuery } from "../Location.ts"
 import { deliveryStates, DeliveryTable } from "../parts/DeliveryState.tsx"
-import { Filters } from "../parts/Filters.tsx"
+import { emptyList, Filters } from "../parts/Filters.tsx"
 import { Failure } from "../parts/Failure.tsx"
 import { SelectField } from "../parts/Form.tsx"
 import { Page } from "../parts/Page.tsx"
@@ -86,7 +86,12 @@ const Deliveries = (): JSX.Element => {
           rows={found.items}
           webhookOf={(id) => webhooks.value.value?.find((one) => one.id === id)?.url ?? id}
           empty={found.next_after_id === null
-            ? "No delivery fits."
+            ? emptyList(
+              filters,
+              <>
+                Nothing was sent yet. A test can be sent from <a href="/console/webhooks">a webhook's page</a>.
+              </>,
+            )
             : "None of the deliveries that were looked at fits."}
         />
       )}

@@ -9,6 +9,7 @@ import { announce } from "../parts/Announce.tsx"
 import { Badge, type Tone } from "../parts/Badge.tsx"
 import { Failure } from "../parts/Failure.tsx"
 import { CheckField, Do, SelectField } from "../parts/Form.tsx"
+import { emptyPage, NextPage, pageSize } from "../parts/NextPage.tsx"
 import { Page } from "../parts/Page.tsx"
 import { Table } from "../parts/Table.tsx"
 import { filterOf } from "../parts/TextFilter.tsx"
@@ -63,7 +64,7 @@ const Inbox = ({ list }: { readonly list: Resource<List> }): JSX.Element => {
             caption="Notifications, newest first"
             rows={found.items}
             keyOf={({ id }) => id}
-            empty="No notification fits."
+            empty={emptyPage("after", "No notification fits. What happens to your mail and domains is told here.")}
             columns={[
               {
                 head: "Notification",
@@ -91,6 +92,7 @@ const Inbox = ({ list }: { readonly list: Resource<List> }): JSX.Element => {
               },
             ]}
           />
+          <NextPage last={found.next_after_id ?? null} name="after" words="notifications" />
         </>
       )}
     </>
@@ -139,9 +141,10 @@ const Preferences = (): JSX.Element => {
 const Notifications = (): JSX.Element => {
   const category = filterOf("category")
   const unread = filterOf("unread") === "true"
+  const after_id = filterOf("after")
   const list = useResource(
-    `notifications ${category} ${unread}`,
-    (signal) => ask("listNotifications", { query: { category, unread } }, { signal }),
+    `notifications ${category} ${unread} ${after_id}`,
+    (signal) => ask("listNotifications", { query: { category, unread, after_id, limit: pageSize } }, { signal }),
   )
   useStream(list.reload)
   return (
@@ -151,13 +154,13 @@ const Notifications = (): JSX.Element => {
           label="Category"
           value={category ?? ""}
           options={[["", "All"], ...categories]}
-          onChange={(category) => setQuery({ category })}
+          onChange={(category) => setQuery({ category, after: undefined })}
         />
         <SelectField
           label="Show"
           value={unread ? "true" : ""}
           options={[["", "All"], ["true", "Unread"]]}
-          onChange={(unread) => setQuery({ unread })}
+          onChange={(unread) => setQuery({ unread, after: undefined })}
         />
       </div>
       <Inbox list={list} />

@@ -5,6 +5,7 @@ import { AttemptFigures } from "../parts/AttemptFigures.tsx"
 import { Failure } from "../parts/Failure.tsx"
 import { Page } from "../parts/Page.tsx"
 import { Table } from "../parts/Table.tsx"
+import { Health } from "../parts/WebhookState.tsx"
 import { When } from "../parts/When.tsx"
 import { useRefresh } from "../Refresh.ts"
 import { useResource } from "../Resource.ts"
@@ -21,6 +22,40 @@ const Attempts = (): JSX.Element => {
     </>
   )
   return <AttemptFigures stats={stats} nothing={nothing} />
+}
+
+/** The webhooks that do not get what happens: they fail, or they are paused. */
+const Troubled = (): JSX.Element | null => {
+  const webhooks = useResource(
+    "webhooks",
+    (signal) => ask("listWebhooks", { query: { include_paused: true } }, { signal }),
+  )
+  useRefresh(webhooks, 30)
+  const troubled = webhooks.value.value?.filter(({ health }) => health === "failing" || health === "paused") ?? []
+  return (
+    <>
+      <Failure of={webhooks.failure} retry={webhooks.reload} />
+      {troubled.length === 0 ? null : (
+        <section aria-labelledby="troubled">
+          <h2 id="troubled">Webhooks that need you</h2>
+          <Table
+            caption="Webhooks that fail or are paused"
+            rows={troubled}
+            keyOf={({ id }) => id}
+            empty=""
+            columns={[
+              { head: "Address", cell: ({ id, url }) => <a href={`/console/webhooks/${id}`}>{url}</a> },
+              { head: "State", cell: (one) => <Health of={one} /> },
+              {
+                head: "Last success",
+                cell: ({ last_success_at }) => <When at={last_success_at} never="none" minute />,
+              },
+            ]}
+          />
+        </section>
+      )}
+    </>
+  )
 }
 
 const DeadLetters = (): JSX.Element => {
@@ -84,6 +119,7 @@ const Incoming = (): JSX.Element => {
 
 const Overview = (): JSX.Element => (
   <Page title="Overview">
+    <Troubled />
     <Attempts />
     <DeadLetters />
     <section aria-labelledby="waiting">

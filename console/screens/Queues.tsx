@@ -45,7 +45,7 @@ const Backlogs = ({ backlogs }: { readonly backlogs: Resource<AnswerOf<"listBack
   const names = useAccountNames((found?.items ?? []).map(({ account_id }) => account_id))
   return (
     <section aria-labelledby="backlogs">
-      <h2 id="backlogs">Webhooks with the most that waits</h2>
+      <h2 id="backlogs">Webhooks with the longest queues</h2>
       <Failure of={backlogs.failure} retry={backlogs.reload} />
       {found === undefined ? null : (
         <Table

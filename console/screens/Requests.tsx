@@ -109,7 +109,13 @@ const Requests = (): JSX.Element => {
           caption="Requests, newest first"
           rows={found}
           keyOf={({ id }) => id}
-          empty="You have asked for nothing yet."
+          empty={
+            <>
+              You have asked for nothing yet. Invitations, websites and changes of roles are asked for on the page of
+              {" "}
+              <a href="/console/institutions">an institution</a>, launches on that of a project.
+            </>
+          }
           columns={[
             { head: "Request", cell: (one) => <What of={one} names={names} /> },
             { head: "State", cell: ({ state }) => <Badge tone={toneOf(state)}>{states[state]}</Badge> },

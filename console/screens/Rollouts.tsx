@@ -119,7 +119,7 @@ const Rollouts = (): JSX.Element => {
           caption="Projects whose rollout is held or has failed"
           rows={found.items}
           keyOf={({ project_id }) => project_id}
-          empty="No rollout is held."
+          empty="No rollout is held. Hold one by the button above where a launch goes wrong."
           columns={[
             {
               head: "Project",

@@ -67,7 +67,12 @@ const Transfers = (): JSX.Element => {
             caption="Transfers of domains that you began"
             rows={outgoing.value.value}
             keyOf={({ id }) => id}
-            empty="You have offered no domain yet."
+            empty={
+              <>
+                You have offered no domain yet. A verified one is offered on the page{" "}
+                <a href="/console/domains">Domains</a>.
+              </>
+            }
             columns={[domain, { head: "To", cell: ({ target_email }) => target_email }, state, clock]}
           />
         )}

@@ -238,9 +238,12 @@ const Newest = ({ of }: { readonly of: Webhook }): JSX.Element => {
     <section aria-labelledby="newest">
       <h2 id="newest">Newest deliveries</h2>
       <Failure of={deliveries.failure} retry={deliveries.reload} />
-      {deliveries.value.value === undefined
-        ? null
-        : <DeliveryTable rows={deliveries.value.value.items} empty="Nothing was sent to it yet." />}
+      {deliveries.value.value === undefined ? null : (
+        <DeliveryTable
+          rows={deliveries.value.value.items}
+          empty="Nothing was sent to it yet. Send a test to see how it answers."
+        />
+      )}
       <p>
         <a href={`/console/deliveries?webhook_id=${of.id}`}>All deliveries of this webhook</a>
       </p>

@@ -68,7 +68,11 @@ const Buttons = ({ done, of }: { readonly of: Webhook; readonly done: () => unkn
   const toggle = async () => {
     const payload = { is_active: !of.is_active }
     if (!await action.run(() => ask("updateWebhook", { params, payload }))) return
-    announce(of.is_active ? "The webhook is paused: its events wait." : "The webhook is active again.")
+    announce(
+      of.is_active
+        ? "The webhook is paused. What is due waits; what comes meanwhile can be sent later, from its page."
+        : "The webhook is active again.",
+    )
     await done()
   }
   const test = async () => {

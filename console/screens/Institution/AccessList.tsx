@@ -15,6 +15,9 @@ import { useProjectNames } from "../../ProjectNames.ts"
 import { useResource } from "../../Resource.ts"
 import type { Shown } from "./Members.tsx"
 
+/** The zone in which the field's time is meant: the visitor's own. */
+const zone = Intl.DateTimeFormat().resolvedOptions().timeZone
+
 /** The chosen past time, in the address as UTC and in the field as the visitor's own time. */
 const AsOf = (): JSX.Element => {
   const millis = Date.parse(filterOf("at") ?? "")
@@ -22,7 +25,7 @@ const AsOf = (): JSX.Element => {
   return (
     <div class="filters">
       <div class="field">
-        <label for="as-of">As of</label>
+        <label for="as-of">As of ({zone})</label>
         <input
           id="as-of"
           type="datetime-local"

@@ -102,7 +102,10 @@ const InvitationTable = ({ decides, done, of }: {
       caption="Invitations, newest first"
       rows={of}
       keyOf={({ enrollment_id }) => enrollment_id}
-      empty={emptyPage("invitations", "There is no invitation yet.")}
+      empty={emptyPage(
+        "invitations",
+        decides ? "There is no invitation yet. Invite a person by the button above." : "There is no invitation yet.",
+      )}
       columns={[
         { head: "Recipient", cell: ({ recipient }) => recipient },
         { head: "State", cell: ({ state }) => <Badge tone={states[state][0]}>{states[state][1]}</Badge> },

@@ -185,7 +185,12 @@ export const Websites = ({ decides, institution }: Shown): JSX.Element => {
             caption="Websites, which are projects"
             rows={found}
             keyOf={({ project_id }) => project_id}
-            empty={emptyPage("projects", "No website is registered yet.")}
+            empty={emptyPage(
+              "projects",
+              decides
+                ? "No website is registered yet. Register one by the button above."
+                : "No website is registered yet.",
+            )}
             columns={[
               {
                 head: "Project",

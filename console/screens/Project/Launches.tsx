@@ -84,7 +84,7 @@ const LaunchTable = ({ of }: { readonly of: ReadonlyArray<Launch> }): JSX.Elemen
       caption="Launch proposals, newest first"
       rows={of}
       keyOf={({ launch_id }) => launch_id}
-      empty={emptyPage("launches", "No launch was proposed yet.")}
+      empty={emptyPage("launches", "No launch was proposed yet. An owner proposes one.")}
       columns={[
         { head: "Launch URL", cell: ({ launch_url }) => launch_url },
         { head: "State", cell: ({ state }) => <Badge tone={tones[state]}>{state}</Badge> },

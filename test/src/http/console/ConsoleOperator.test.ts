@@ -2,6 +2,9 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { randomUUID } from "node:crypto"
+import { existsSync, mkdtempSync, readFileSync, rmSync, watch } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
 import {
   choose,
   Chromium,
@@ -56,6 +59,25 @@ layer(stage, { excludeTestServices: true, timeout: "4 minutes" })("an operator a
       )
       assert.isTrue(actors.some((one) => one.startsWith("you\nperson:")), actors.join())
       assert.isTrue(actors.some((one) => one.startsWith("Alice\naccount:")), actors.join())
+      const folder = yield* Effect.acquireRelease(
+        Effect.sync(() => mkdtempSync(join(tmpdir(), "audit-"))),
+        (made) => Effect.sync(() => rmSync(made, { recursive: true })),
+      )
+      yield* Effect.promise(() => at.cdp.send("Page.setDownloadBehavior", { behavior: "allow", downloadPath: folder }))
+      // The browser writes another name first, and gives the file its own at the end.
+      const downloaded = new Promise<void>((done) => {
+        const files = watch(folder, (_, name) => {
+          if (name !== "audit.ndjson" || !existsSync(join(folder, name))) return
+          files.close()
+          done()
+        })
+      })
+      yield* press(at.page, "Download these records")
+      yield* Effect.promise(() => downloaded)
+      const records = readFileSync(join(folder, "audit.ndjson"), "utf8").trim().split("\n").map((line) =>
+        JSON.parse(line)
+      )
+      assert.isTrue(records.some(({ action }) => action === "console-session.opened"))
       const request = yield* Effect.promise(() =>
         at.page.$eval('td[data-label="Request"] a', (one) => one.textContent ?? "")
       )
@@ -65,7 +87,7 @@ layer(stage, { excludeTestServices: true, timeout: "4 minutes" })("an operator a
       yield* press(at.page, "Clear the filters")
       yield* Effect.promise(() => at.page.waitForFunction(() => document.querySelectorAll("tbody tr").length > 1))
       yield* fill(at.page, "Action", "nothing.of-this-name\n")
-      yield* text(at.page, "No record fits.")
+      yield* text(at.page, "Nothing fits. Clear the filters to see everything.")
       assert.strictEqual(new URL(at.page.url()).searchParams.get("action"), "nothing.of-this-name")
 
       // What a link chooses stands in the command as one word, of which a shell runs nothing.

@@ -24,6 +24,18 @@ const busy = Effect.gen(function* () {
     from generate_series(0, 23) h cross join (values ('delivered', 95), ('failed', 4), ('dead_letter', 1)) o(outcome, n)`
 })
 
+/** Alice pauses her webhooks. */
+const paused = Effect.gen(function* () {
+  const alice = yield* signedIn("Alice")
+  const { body } = yield* alice.ask("GET", "/v1/webhooks/")
+  for (const { id } of body) {
+    yield* alice.ask("PATCH", `/v1/webhooks/${id}`, {
+      json: { is_active: false },
+      headers: { "sec-fetch-site": "same-origin" },
+    })
+  }
+})
+
 layer(Layer.merge(staged(), Chromium.layer), { excludeTestServices: true, timeout: "4 minutes" })(
   "the overview of a mail account",
   (it) => {
@@ -47,6 +59,13 @@ layer(Layer.merge(staged(), Chromium.layer), { excludeTestServices: true, timeou
         assert.strictEqual(shown, 24)
         yield* everyLook(at, "overview")
         assert.notInclude(yield* Effect.promise(() => at.page.content()), demoIds.bob)
+        assert.notInclude(yield* Effect.promise(() => at.page.content()), "Webhooks that need you")
+
+        yield* paused
+        yield* at.open("/console/overview", "Overview")
+        yield* text(at.page, "Webhooks that need you")
+        yield* text(at.page, "paused")
+        yield* everyLook(at, "overview-paused")
       }))
 
     it.effect("a person without a mail account has no such page", () =>

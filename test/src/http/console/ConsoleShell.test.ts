@@ -24,6 +24,14 @@ layer(Layer.merge(staged(), Chromium.layer), { excludeTestServices: true, timeou
         yield* heading(asked.page, "Welcome, Sam")
         assert.strictEqual(new URL(asked.page.url()).search, "?x=1")
         yield* text(asked.page, "Fern (sponsor)")
+        // Exact times say their zone: the visitor's own, or UTC.
+        yield* Effect.promise(() => asked.page.emulateTimezone("Asia/Tokyo"))
+        yield* Effect.promise(() => asked.page.reload())
+        yield* text(asked.page, "GMT+9")
+        yield* press(asked.page, "Sam")
+        yield* press(asked.page, "Times in UTC")
+        yield* Effect.promise(() => asked.page.waitForFunction(() => !document.body.innerText.includes("GMT+9")))
+        yield* text(asked.page, "UTC")
         yield* everyLook(asked, "welcome")
       }))
 

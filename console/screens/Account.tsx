@@ -1,7 +1,8 @@
-/** The person's own account: profile, identities, authenticators, sessions, and the changes that they can make. */
+/** The person's own account: profile, identities, mails, authenticators, sessions, and the changes that they can make. */
 import type { JSX } from "preact"
 import { Authenticators } from "../account/Authenticators.tsx"
 import { Capabilities, SignInFirst } from "../account/Capabilities.tsx"
+import { Notices } from "../account/Notices.tsx"
 import { Identities, Profile } from "../account/Profile.tsx"
 import { Sessions } from "../account/Sessions.tsx"
 import { ask } from "../contract/Ask.ts"
@@ -23,6 +24,7 @@ const Account = (): JSX.Element => {
       <Failure of={me.failure} retry={me.reload} />
       {me.value.value === undefined ? null : <Profile of={me.value.value} />}
       {me.value.value === undefined ? null : <Identities of={me.value.value} />}
+      {me.value.value === undefined ? null : <Notices mailed={me.value.value.email_verified} />}
       <Failure of={owned.failure} retry={owned.reload} />
       {owned.value.value === undefined || actions === undefined
         ? null

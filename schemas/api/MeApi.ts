@@ -11,6 +11,7 @@ import {
   StartAction,
   StartedAction,
 } from "../identity/CredentialAction.ts"
+import { NoticeSettings, NoticeSettingsChange } from "../identity/NoticeSettings.ts"
 import { optionallyKeyed } from "../identity/IdempotencyKey.ts"
 import { NotFound } from "../problems/HttpProblems.ts"
 import { receiptProblems } from "../problems/IdempotencyProblems.ts"
@@ -62,6 +63,13 @@ export class MeApi extends HttpApiGroup.make("me")
       success: FinishedAction,
       error: [...acting, Problems.PortalBindingMismatch, Problems.IntentExpired],
     }).annotate(OpenApi.Summary, "Complete a credential action with its proof"),
+    HttpApiEndpoint.get("noticeSettings", "/v1/me/notice-settings", { success: NoticeSettings, error: own })
+      .annotate(OpenApi.Summary, "How you are told by mail of your requests and of what waits for your signature"),
+    HttpApiEndpoint.put("setNoticeSettings", "/v1/me/notice-settings", {
+      payload: NoticeSettingsChange,
+      success: NoticeSettings,
+      error: [own, HTTPValidationError],
+    }).annotate(OpenApi.Summary, "Choose whether notices are gathered, mailed at once, or not mailed"),
   )
   .middleware(RequestValidation)
   .middleware(Managed)

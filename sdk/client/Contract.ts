@@ -127,6 +127,8 @@ export type NewEmbedSession = { readonly token: string }
 export type NewWebhook = { /** https, at most 2048 characters, no user information, no private or reserved address */ readonly url: string; readonly events: ReadonlyArray<EventType>; /** What the webhook is for; an empty text removes it */ readonly description?: string | null; readonly headers?: CustomHeaders | null; readonly basic_auth?: WebhookBasicAuth | null; /** Lets `Retry-After` of a failed answer make the next attempt later, by a day at most; by default false */ readonly honor_retry_after?: boolean | null; /** How many deliveries may begin in a second; 0, the default, for any number */ readonly rate_limit?: number | null }
 export type NextAfterId = string | null
 export type NotReady = { readonly status: "not_ready"; readonly checks: ReadinessChecks; readonly note?: string }
+export type NoticeSettings = { readonly delivery: "digest" | "immediately" | "off" }
+export type NoticeSettingsChange = { readonly delivery: "digest" | "immediately" | "off" }
 export type Notification = { readonly id: string; readonly category: "alerts" | "sends" | "team" | "domains"; readonly severity: "info" | "success" | "warning" | "critical"; readonly title: string; readonly body: string; /** A path of the app */ readonly href: string; /** Repeats within an hour are one notification; `created_at` is the last one's */ readonly count: number; readonly read_at: Timestamp | null; readonly created_at: Timestamp }
 export type NotificationChannels = { readonly web: boolean; readonly email: boolean; readonly slack: boolean }
 export type NotificationList = { readonly items: ReadonlyArray<Notification>; readonly total: number; readonly unread: number; /** The `after_id` of the next page; null on the last page */ readonly next_after_id?: string | null }
@@ -434,6 +436,10 @@ export interface Operations {
   readonly "GET /v1/me/freshness": { readonly request: None; readonly answer: Freshness }
   /** Prove another own identity by a fresh access token of it */
   readonly "POST /v1/me/link-proofs": { readonly request: { readonly body: LinkProofCreate }; readonly answer: LinkProof }
+  /** How you are told by mail of your requests and of what waits for your signature */
+  readonly "GET /v1/me/notice-settings": { readonly request: None; readonly answer: NoticeSettings }
+  /** Choose whether notices are gathered, mailed at once, or not mailed */
+  readonly "PUT /v1/me/notice-settings": { readonly request: { readonly body: NoticeSettingsChange }; readonly answer: NoticeSettings }
   /** Ask for an institution; an operator decides */
   readonly "POST /v1/me/organization-requests": { readonly request: { readonly body: RequestFields }; readonly answer: OrganizationRequest }
   /** The caller's own requests of every kind, newest first, and links that the caller may object to */

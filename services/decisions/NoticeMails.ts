@@ -6,6 +6,7 @@
 import { Clock, Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
 import type { PersonId } from "../../schemas/BrandedIds.ts"
+import type { NoticeDelivery } from "../../schemas/identity/NoticeSettings.ts"
 import { Database } from "../platform/database/Database.ts"
 import type { InTransaction } from "../platform/database/UnitOfWork.ts"
 import { Mails } from "../platform/mail/Mails.ts"
@@ -16,8 +17,6 @@ import { type DueNotice, isSignature, trueNotices } from "./NoticeMails/TrueNoti
 
 /** The time between two mails of notices to a person who wants them gathered. */
 export const pauseMillis = 3_600_000
-
-export type NoticeDelivery = "immediately" | "digest" | "off"
 
 interface Setting {
   readonly person_id: PersonId

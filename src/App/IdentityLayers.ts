@@ -5,6 +5,7 @@ import { AccessVersions } from "../../services/access/AccessVersions.ts"
 import { ServiceGrants } from "../../services/access/ServiceGrants.ts"
 import { Enrollments } from "../../services/decisions/Enrollments.ts"
 import { NoticeMails } from "../../services/decisions/NoticeMails.ts"
+import { NoticeSettings } from "../../services/decisions/NoticeSettings.ts"
 import { PolicyDecisions } from "../../services/decisions/PolicyDecisions.ts"
 import { OperatorAccountNames } from "../../services/operations/OperatorAccountNames.ts"
 import { OperatorAudit } from "../../services/operations/OperatorAudit.ts"
@@ -111,6 +112,7 @@ export const identityServices = (config: AppConfig, embeddedIssuer: string) =>
     ClientDrift.layer,
     Idempotency.layer,
     NoticeMails.layer,
+    NoticeSettings.layer,
   ).pipe(
     Layer.provideMerge(ServiceGrants.layer({
       issuers: config.demo ? [embeddedIssuer] : config.lifecycleIssuers.map(({ issuer }) => issuer),

@@ -56,15 +56,17 @@ const standing = (sql: PgClient.PgClient, now: Date) =>
       and coalesce(m.effective_from <= ${now}, true) and coalesce(m.expires_at > ${now}, true)`
 
 /**
- * SQL of pairs of people who are not independent of each other, among the caller and all people of open reviews,
- * computed once for a page: the rule of `counts_as_two`, without the ownership of a project.
+ * SQL of pairs of people who are not independent of each other, among the caller and all people of the open reviews that
+ * are chosen from, computed once for a page: the rule of `counts_as_two`, without the ownership of a project.
  */
-const bound = (sql: PgClient.PgClient, now: number, personId: PersonId) =>
-  sql`concerned as not materialized (
+const bound = (sql: PgClient.PgClient, now: number, { only, personId }: Page) => {
+  const among = only === undefined ? sql`true` : idIn(sql, "v.id", "uuid", only)
+  return   sql`concerned as not materialized (
       select ${personId} as id
       union select person_id from standing where role = 'administrator'
-      union select canonical_person(author) from policy_reviews where state = 'open'
+      union select canonical_person(author) from policy_reviews v where state = 'open' and ${among}
       union select a.person_id from policy_approvals a join policy_reviews v on v.id = a.review_id and v.state = 'open'
+        where ${among}
     ), bound as materialized (
       select canonical_person(m.person_id) as one, canonical_person(h.hand) as other
       from (
@@ -76,6 +78,7 @@ const bound = (sql: PgClient.PgClient, now: number, personId: PersonId) =>
         select from unnest(m.approved_by) a
         where canonical_person(a) not in (canonical_person(m.person_id), canonical_person(h.hand)))
     )`
+}
 
 /** SQL of whether a person is independent of all signers of `v`, and, where `author` holds, of its author. */
 const countsBeside = (
@@ -146,7 +149,8 @@ export const listing = (sql: PgClient.PgClient) => {
   const columns = sql.literal(policyReviewColumns)
 
   return Effect.fn("PolicyDecisions.list")(
-    function* ({ afterId, limit, only, personId, state }: Page): Effect.fn.Return<PolicyReviews, SqlError.SqlError> {
+    function* (page: Page): Effect.fn.Return<PolicyReviews, SqlError.SqlError> {
+      const { afterId, limit, only, personId, state } = page
       const now = yield* Clock.currentTimeMillis
       const known = PolicyReviewState.literals.find((one) => one === state)
       if (known === undefined) return { items: [] }
@@ -157,7 +161,7 @@ export const listing = (sql: PgClient.PgClient) => {
         with standing as not materialized (${standing(sql, new Date(now))}), me as (
           select exists (
             select from people where id = ${personId} and operator and status = 'active' and not removed) as operator
-        ), ${bound(sql, now, personId)}
+        ), ${bound(sql, now, page)}
         select ${columns}, (
           select json_agg(json_build_object('role', a.role, 'person_id', a.person_id, 'approved_at', a.approved_at)
             order by a.approved_at, a.role)

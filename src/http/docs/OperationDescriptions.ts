@@ -55,6 +55,8 @@ export const descriptions: Readonly<Record<string, string>> = {
   listAuthenticators: "The last authenticator of the second factor is not removable.",
   credentialCapabilities:
     "Actions need a sign-in of the last 300 seconds, and `aal2` where the person has such an authenticator.",
+  noticeSettings: "`digest`, where nothing was chosen: at most one mail an hour.",
+  setNoticeSettings: "It counts from the next mail on. With `off`, what is due is never mailed later.",
   startCredentialAction:
     "A newer start of the same kind and target supersedes it. Secrets are in the first answer only: a replay has null.",
   completeCredentialAction:

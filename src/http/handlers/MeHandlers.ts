@@ -6,7 +6,9 @@ import { MeApi } from "../../../schemas/api/MeApi.ts"
 import { actionTable, FinishedAction, StartedAction } from "../../../schemas/identity/CredentialAction.ts"
 import { Authenticators, viewOf } from "../../../services/people/Authenticators.ts"
 import { CredentialActions, loadFor, ProofRejected, wellFormed } from "../../../services/people/CredentialActions.ts"
+import { NoticeSettings } from "../../../services/decisions/NoticeSettings.ts"
 import { People } from "../../../services/people/People.ts"
+import { run } from "../../../services/platform/database/UnitOfWork.ts"
 import { Sessions } from "../../../services/people/Sessions.ts"
 import { SessionActivity } from "../../../services/people/SessionActivity.ts"
 import { addFastRead } from "../edge/FastReads.ts"
@@ -31,6 +33,7 @@ export const me = HttpApiBuilder.group(
   Effect.fn(function* (handlers) {
     const actions = yield* CredentialActions
     const authenticators = yield* Authenticators
+    const notices = yield* NoticeSettings
     const people = yield* People
     const sessions = yield* Sessions
     const sightings = yield* SessionActivity
@@ -75,6 +78,14 @@ export const me = HttpApiBuilder.group(
             (rejected) => Effect.flatMap(actions.refuse(caller, rejected), Effect.fail),
           ),
         )
+      }),
+      noticeSettings: Effect.fnUntraced(function* () {
+        return { delivery: yield* Effect.orDie(notices.deliveryOf((yield* personOf).personId)) }
+      }),
+      setNoticeSettings: Effect.fnUntraced(function* ({ payload }) {
+        const { personId } = yield* personOf
+        yield* Effect.orDie(run(notices.setDelivery(personId, payload.delivery)))
+        return payload
       }),
     })
   }),

@@ -1,14 +1,16 @@
 /** Fixture of tests of people's notices: the services of requests and of reviews, and what mails say when they are sent. */
 import { Effect, Layer } from "effect"
 import type { PersonId } from "../../../schemas/BrandedIds.ts"
+import type { NoticeDelivery } from "../../../schemas/identity/NoticeSettings.ts"
 import { AccessReviews } from "../../../services/access/AccessReviews.ts"
 import { NoticeMails } from "../../../services/decisions/NoticeMails.ts"
 import { noticesKind, noticeTemplate } from "../../../services/decisions/NoticeMails/NoticeTemplate.ts"
+import { NoticeSettings } from "../../../services/decisions/NoticeSettings.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { run } from "../../../services/platform/database/UnitOfWork.ts"
 import { services } from "./RequestFixture.ts"
 
-export const noticeServices = Layer.merge(NoticeMails.layer, AccessReviews.layer).pipe(Layer.provideMerge(services))
+export const noticeServices = Layer.mergeAll(NoticeMails.layer, NoticeSettings.layer, AccessReviews.layer).pipe(Layer.provideMerge(services))
 
 /** Calls signers, as the worker does. */
 export const callSigners = Effect.gen(function* () {
@@ -44,8 +46,6 @@ export const mailsTo = Effect.fnUntraced(function* (personId: PersonId) {
 })
 
 /** Sets how a person wants to be told. */
-export const wants = Effect.fnUntraced(function* (personId: PersonId, delivery: "immediately" | "digest" | "off") {
-  const { sql } = yield* Database
-  yield* sql`insert into notice_settings (person_id, delivery) values (${personId}, ${delivery})
-    on conflict (person_id) do update set delivery = excluded.delivery`
+export const wants = Effect.fnUntraced(function* (personId: PersonId, delivery: NoticeDelivery) {
+  yield* run((yield* NoticeSettings).setDelivery(personId, delivery))
 })

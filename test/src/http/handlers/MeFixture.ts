@@ -12,6 +12,7 @@ import { Principals } from "../../../../services/authentication/Principals.ts"
 import { Authenticators } from "../../../../services/people/Authenticators.ts"
 import { relyingPartyAt } from "../../../../services/people/Authenticators/Webauthn.ts"
 import { CredentialActions } from "../../../../services/people/CredentialActions.ts"
+import { NoticeSettings } from "../../../../services/decisions/NoticeSettings.ts"
 import { People } from "../../../../services/people/People.ts"
 import { Sessions } from "../../../../services/people/Sessions.ts"
 import { SecurityEventFanout } from "../../../../services/people/SecurityEventFanout.ts"
@@ -36,6 +37,7 @@ const personal = (at: URL) =>
   CredentialActions.layer(relyingPartyAt(at)).pipe(
     Layer.provideMerge(Layer.mergeAll(Authenticators.layer, Sessions.layer, SecurityEventFanout.layer())),
     Layer.merge(People.layer),
+    Layer.merge(NoticeSettings.layer),
     Layer.merge(Idempotency.layer),
   )
 

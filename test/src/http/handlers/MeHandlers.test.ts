@@ -235,6 +235,30 @@ layer(fixture(), { excludeTestServices: true })("/v1/me", (it) => {
       bodyOf(yield* (yield* asking(me, { sid: `left ${me}` }))("GET", "/v1/me"))
     }))
 
+  it.effect("a person's choice of mails is kept, audited once, and its own", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* Database
+      const [me, other] = [yield* person(), yield* person()]
+      const [ask, asks] = [yield* asking(me), yield* asking(other)]
+      const path = "/v1/me/notice-settings"
+      assert.deepStrictEqual(bodyOf(yield* ask("GET", path)), { delivery: "digest" })
+      for (const delivery of ["off", "off", "immediately"]) {
+        assert.deepStrictEqual(bodyOf(yield* ask("PUT", path, { delivery })), { delivery })
+        assert.deepStrictEqual(bodyOf(yield* ask("GET", path)), { delivery })
+      }
+      assert.deepStrictEqual(bodyOf(yield* asks("GET", path)), { delivery: "digest" })
+      for (const body of [{ delivery: "weekly" }, {}, { delivery: "off", person_id: other }]) {
+        assert.strictEqual((yield* ask("PUT", path, body)).status, 422)
+      }
+      const audited = yield* sql`
+        select details from audit_records where action = 'notice-settings.changed' and actor = ${`person:${me}`}
+        order by at, id`
+      assert.deepStrictEqual(audited, [
+        { details: { delivery: "off" } },
+        { details: { delivery: "immediately" } },
+      ])
+    }))
+
   it.effect("the feed's changes of an account show at once", () =>
     Effect.gen(function* () {
       const me = yield* person()

@@ -12,6 +12,7 @@ const reads: ReadonlyArray<string> = [
   "/v1/me/sessions",
   "/v1/me/authenticators",
   "/v1/me/credential-actions",
+  "/v1/me/notice-settings",
   "/v1/institutions/{institution_id}/access-grant-reviews",
   "/v1/projects/{project_id}/lifecycle-service-grants",
   "/v1/operations",

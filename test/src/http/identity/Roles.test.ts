@@ -67,6 +67,8 @@ const table: Readonly<Record<string, Row>> = {
   "me.credentialCapabilities": own,
   "me.startCredentialAction": own,
   "me.completeCredentialAction": own,
+  "me.noticeSettings": own,
+  "me.setNoticeSettings": own,
   "requests.createOrganizationRequest": own,
   "requests.createAccessRequest": own,
   "requests.listOwnRequests": own,

@@ -46,6 +46,8 @@ export class InboxFeed {
   readonly #options: FeedOptions
   /** The stream's last event that the items have in them. */
   #position: string | undefined
+  /** Reads of the list that were begun. */
+  #loads = 0
 
   constructor(options: FeedOptions) {
     this.#options = options
@@ -99,7 +101,10 @@ export class InboxFeed {
   }
 
   async #load(signal: AbortSignal): Promise<void> {
+    const load = ++this.#loads
     const page = await this.api.get("/v1/notifications", { query: { limit: pageSize }, signal })
+    // A later read is at least as new: an answer that it overtook would take back what it showed.
+    if (load !== this.#loads) return
     this.items = page.items
     this.total = page.total
     this.unread = page.unread

@@ -11,13 +11,21 @@ import { announce, notice } from "../../services/notifications/NotificationFixtu
 import { call, follow, type Headers, served } from "../../src/http/handlers/NotificationServer.ts"
 import { account, signedIn } from "../../support/TestAccounts.ts"
 
-/** A feed of a new account; it follows the stream until the scope closes. `held`: keeps answers to these requests. */
-const following = Effect.fnUntraced(function* (held = /(?!)/) {
+/** A gate at which answers wait until it is opened. */
+const gate = () => {
+  let open = () => {}
+  const opened = new Promise<void>((resolve) => void (open = resolve))
+  return { opened, open: () => open() }
+}
+
+/**
+ * A feed of a new account; it follows the stream until the scope closes. `waits` gives what an answer to this path
+ * waits for.
+ */
+const following = Effect.fnUntraced(function* (waits: (path: string) => Promise<void> | undefined = () => undefined) {
   const id = yield* account({ plan: "free" })
   const session = (yield* signedIn(id)) as Headers
   const { url } = yield* Server
-  let go = () => {}
-  const released = new Promise<void>((resolve) => void (go = resolve))
   const arrived: Array<string> = []
   const feed = new InboxFeed({
     base: url,
@@ -25,7 +33,7 @@ const following = Effect.fnUntraced(function* (held = /(?!)/) {
     fetch: async (input, init) => {
       const headers = { ...Object.fromEntries(new Headers(init?.headers)), ...session }
       const answer = await fetch(input, { ...init, headers })
-      if (held.test(String(input))) await released
+      await waits(String(input))
       return answer
     },
     changed: () => {},
@@ -42,7 +50,7 @@ const following = Effect.fnUntraced(function* (held = /(?!)/) {
   const shows = (what: string, good: (feed: InboxFeed) => boolean) =>
     until(what, Effect.sync(() => ({ good: good(feed), unread: feed.unread, items: feed.items })), ({ good }) => good)
   const list = Effect.map(call("GET", "/v1/notifications?limit=200", session), ({ body }) => body as NotificationList)
-  return { id, session, feed, begin, shows, arrived, list, release: () => go() }
+  return { id, session, feed, begin, shows, arrived, list }
 })
 
 const notices = (accountId: AccountId, count: number) =>
@@ -71,7 +79,10 @@ layer(served, { excludeTestServices: true })("the feed of an inbox", (it) => {
 
   it.effect("drops a page whose place in the list has moved", () =>
     Effect.gen(function* () {
-      const { begin, feed, id, list, release, shows } = yield* following(/after_id/)
+      const answer = gate()
+      const { begin, feed, id, list, shows } = yield* following((path) =>
+        path.includes("after_id") ? answer.opened : undefined
+      )
       const moves = notice(id, { title: "Moves", coalesceKey: "one" })
       yield* notices(id, 5)
       yield* announce(moves)
@@ -81,7 +92,7 @@ layer(served, { excludeTestServices: true })("the feed of an inbox", (it) => {
       const asked = feed.loadMore()
       yield* announce(moves)
       yield* shows("it on top", ({ items }) => items[0]!.title === "Moves")
-      release()
+      answer.open()
       assert.isUndefined(yield* Effect.promise(() => asked))
       assert.deepStrictEqual([feed.items.length, feed.more], [20, true])
       yield* Effect.promise(() => feed.loadMore())
@@ -90,7 +101,10 @@ layer(served, { excludeTestServices: true })("the feed of an inbox", (it) => {
 
   it.effect("keeps unread what comes while all are marked, also where the stream is faster than the answer", () =>
     Effect.gen(function* () {
-      const { begin, feed, id, list, release, shows } = yield* following(/read-all/)
+      const answer = gate()
+      const { begin, feed, id, list, shows } = yield* following((path) =>
+        path.endsWith("/read-all") ? answer.opened : undefined
+      )
       yield* notices(id, 3)
       yield* begin
       yield* shows("the list", ({ items }) => items.length === 3)
@@ -98,10 +112,33 @@ layer(served, { excludeTestServices: true })("the feed of an inbox", (it) => {
       yield* shows("the stream's word", ({ unread }) => unread === 0)
       yield* announce(notice(id, { title: "New" }))
       yield* shows("the new one", ({ items }) => items.length === 4)
-      release()
+      answer.open()
       yield* Effect.promise(() => asked)
       assert.strictEqual(feed.unread, 1)
       assert.deepStrictEqual(feed.items, (yield* list).items)
+    }))
+
+  it.effect("drops a list that a later read has overtaken", () =>
+    Effect.gen(function* () {
+      const [stream, list] = [gate(), gate()]
+      let lists = 0
+      const { begin, feed, id, session, shows } = yield* following((path) => {
+        if (path.endsWith("/stream")) return stream.opened
+        // The stream is late, so the list is read before its first event; then this answer is late.
+        if (++lists > 1) return undefined
+        stream.open()
+        return list.opened
+      })
+      yield* notices(id, 2)
+      yield* begin
+      yield* shows("the second list", ({ items }) => items.length === 2)
+      yield* announce(notice(id, { title: "New" }))
+      yield* shows("the new one", ({ items }) => items.length === 3)
+      list.open()
+      // What waits for the late answer runs before the next answer's.
+      yield* call("GET", "/v1/notifications", session)
+      assert.deepStrictEqual([lists, feed.items[0]!.title, feed.items.length], [2, "New", 3])
+      assert.deepStrictEqual([feed.total, feed.unread], [3, 3])
     }))
 
   it.effect("shows the list where no stream begins", () =>

@@ -65,17 +65,17 @@ export class ServiceGrants extends Context.Service<ServiceGrants, {
   readonly list: (page: GrantPage) => Effect.Effect<ReadonlyArray<GrantRead>, RoleFault | SqlError.SqlError>
 }>()("bailiwick/services/access/ServiceGrants") {
   /**
-   * `issuers`: the issuers whose tokens services may use; a proposal without an issuer means the only one. `everybody`:
-   * any other issuer is accepted as well (DEMO).
+   * `issuers`: the issuers whose tokens services may use; a proposal without an issuer means the only one. `anyIssuer`:
+   * every issuer is accepted (DEMO).
    */
   static readonly layer = (
-    { everybody = false, issuers }: { readonly issuers: ReadonlyArray<string>; readonly everybody?: boolean },
+    { anyIssuer = false, issuers }: { readonly issuers: ReadonlyArray<string>; readonly anyIssuer?: boolean },
   ) =>
     Layer.effect(
       ServiceGrants,
       Effect.gen(function* () {
         const { sql } = yield* Database
-        const reads = grantReads(sql, (issuer) => everybody || issuers.includes(issuer))
+        const reads = grantReads(sql, (issuer) => anyIssuer || issuers.includes(issuer))
         const propose = yield* proposing(reads, issuers)
         const approve = yield* approving(reads)
         const { end, revoke, revokeAll } = yield* revoking(reads)

@@ -40,7 +40,7 @@ const text = (value: Json): string | null => typeof value === "string" ? value :
 const roleIn = (payload: Json): string => text(at(payload, "access", "role")) ?? "user"
 
 /** The `person_id` of an Access whose person is not known. No person has it. */
-const nobody = ""
+const unknownPerson = ""
 
 interface Access {
   readonly institution_id: InstitutionId
@@ -95,7 +95,7 @@ export const reapplying = Effect.gen(function* () {
     const now = new Date(yield* Clock.currentTimeMillis)
     const made = yield* sql`
       insert into access (id, institution_id, project_id, person_id, role, state, state_decided, updated_at, created_at)
-      values (${accessId}, ${institutionId}, ${projectId}, ${nobody}, ${
+      values (${accessId}, ${institutionId}, ${projectId}, ${unknownPerson}, ${
       roleIn(payload)
     }, 'revoked', true, ${now}, ${now})
       on conflict do nothing returning 1`

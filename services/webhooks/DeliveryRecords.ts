@@ -27,7 +27,8 @@ export interface PageRequest {
 }
 
 const dayMillis = 24 * 60 * 60_000
-const nobody = "00000000-0000-0000-0000-000000000000"
+/** An id that no webhook has. */
+const noWebhook = "00000000-0000-0000-0000-000000000000"
 
 /** Pages beyond this row run with the longer statement timeout. */
 const deep = 20_000
@@ -44,8 +45,8 @@ const record = `
   ${time("x.next_retry_at")} as next_retry_at, ${time("x.created_at")} as created_at`
 
 /**
- * The headers of an attempt's request, made again of what is stored: its signatures are not, and need the secret of that
- * time; custom headers are not either. `Signer.headersFor` made them.
+ * The headers of an attempt's request as `Signer.headersFor` made them, from stored values. Signatures need the secret
+ * of that time and are shown as `…`; custom headers are not stored.
  */
 const requestHeaders = (id: string, eventType: string) => `
   (select row_to_json(h) from (select 'application/json' as "content-type", '${userAgent}' as "User-Agent",
@@ -152,7 +153,7 @@ export class DeliveryRecords extends Context.Service<DeliveryRecords, {
               with who as materialized (${who(pool, credential)}),
               hook as materialized (
                 select w.id from webhooks w join who on w.account_id = who.account_id
-                where w.id = ${isUuid(webhookId) ? webhookId : nobody}::uuid and w.deleted_at is null
+                where w.id = ${isUuid(webhookId) ? webhookId : noWebhook}::uuid and w.deleted_at is null
               ), counted as materialized (
                 select coalesce(sum(n), 0)::bigint as total from delivery_counts
                 where webhook_id = (select id from hook) and status = coalesce(${status ?? null}::text, status)

@@ -116,7 +116,7 @@ export const identityServices = (config: AppConfig, embeddedIssuer: string) =>
   ).pipe(
     Layer.provideMerge(ServiceGrants.layer({
       issuers: config.demo ? [embeddedIssuer] : config.lifecycleIssuers.map(({ issuer }) => issuer),
-      everybody: config.demo,
+      anyIssuer: config.demo,
     })),
     Layer.provideMerge(Layer.mergeAll(AccessVersions.layer, PersonEventFanout.layer(), ProviderJobs.layer)),
     Layer.provideMerge(Layer.mergeAll(EventLog.layer, Roles.layer, provider(config))),

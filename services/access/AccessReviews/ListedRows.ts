@@ -44,7 +44,7 @@ const attempts = attemptsOf(
   "(t.project_id, t.epoch, t.position) in (select queued_in, queued_epoch, queued_position from reviews)",
 )
 
-/** Of reviews and of candidates at most `limit` each, after the one with that id; null: from the first. */
+/** A page: at most `limit` reviews and `limit` candidates, each after the row with that id; null: from the first. */
 export interface ReviewPage {
   readonly limit: number
   readonly afterId: string | null

@@ -7,7 +7,7 @@ import { Audit } from "../../platform/observability/Audit.ts"
 import type { LoadedRow, ReviewRow } from "./Rows.ts"
 
 /** The revoker's id where the real one was lost in a restore: no person's id has a colon. */
-export const nobody = PersonId.make("system:recovery")
+export const recoveryActor = PersonId.make("system:recovery")
 
 /** Records a decision in the audit; returns the record's id. */
 export const recording = Effect.map(
@@ -16,7 +16,7 @@ export const recording = Effect.map(
     Effect.map(
       audit.append({
         action: `access-review.${action}`,
-        actor: personId === nobody ? "system" : `person:${personId}`,
+        actor: personId === recoveryActor ? "system" : `person:${personId}`,
         subject: `access-review:${row.id}`,
         outcome: "done",
         details: { institution: row.institution_id, access: row.access_id, version: row.access_version },

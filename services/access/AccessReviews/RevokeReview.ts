@@ -10,7 +10,7 @@ import { answerTo, fence, load, one, unchanged } from "../../platform/database/F
 import { addNotices } from "../../requests/PersonNotices.ts"
 import { mustBeSeen, type ReviewDecision } from "./ApproveReview.ts"
 import { entriesOf, evidence, wholeChain } from "./Evidence.ts"
-import { nobody, recording, telling } from "./Records.ts"
+import { recording, recoveryActor, telling } from "./Records.ts"
 import { type LoadedRow, receiptOf, reviewColumns, reviewedPerson } from "./Rows.ts"
 
 interface Loaded extends LoadedRow {
@@ -82,7 +82,7 @@ export const revoking = Effect.gen(function* () {
       where id = ${reviewId}::uuid and state <> 'revoked'`,
     )
     if (row.id === null) return false
-    yield* close(row, nobody, reason)
+    yield* close(row, recoveryActor, reason)
     return true
   })
 

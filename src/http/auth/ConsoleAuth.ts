@@ -48,11 +48,11 @@ export interface ConsoleAccess extends Holder {
   readonly mayWrite: (request: Request) => Effect.Effect<void, ConsoleReadOnly>
 }
 
-const nobody: Holder = {
+const noHolder: Holder = {
   authorization: () => Effect.fail(new InvalidToken()),
   credential: () => Effect.succeed(null),
 }
-const none: ConsoleAccess = { ...nobody, covers: () => false, later: nobody, mayWrite: () => Effect.void }
+const none: ConsoleAccess = { ...noHolder, covers: () => false, later: noHolder, mayWrite: () => Effect.void }
 
 const access = (publicUrl: URL, mode: "read" | "on") =>
   Effect.gen(function* () {

@@ -65,14 +65,14 @@ export type ProviderJobId = typeof ProviderJobId.Type
 export const AccountId = Id.pipe(Schema.brand("AccountId"))
 export type AccountId = typeof AccountId.Type
 
-/** The same in a message, which is refused where its account is no UUID. */
+/** The same id in a message; a message whose account is no UUID is refused. */
 export const AccountUuid = Uuid.pipe(Schema.brand("AccountId"))
 
 /** A webhook. */
 export const WebhookId = Id.pipe(Schema.brand("WebhookId"))
 export type WebhookId = typeof WebhookId.Type
 
-/** The same in a message, which is refused where its webhook is no UUID. */
+/** The same id in a message; a message whose webhook is no UUID is refused. */
 export const WebhookUuid = Uuid.pipe(Schema.brand("WebhookId"))
 
 /** An email event that is stored, made here when the event is accepted. */
@@ -87,14 +87,14 @@ export type SourceEventId = typeof SourceEventId.Type
 export const DeliveryId = Id.pipe(Schema.brand("DeliveryId"))
 export type DeliveryId = typeof DeliveryId.Type
 
-/** The same in a message, which is refused where its delivery is no UUID. */
+/** The same id in a message; a message whose delivery is no UUID is refused. */
 export const DeliveryUuid = Uuid.pipe(Schema.brand("DeliveryId"))
 
 /** A notification of an account. */
 export const NotificationId = Id.pipe(Schema.brand("NotificationId"))
 export type NotificationId = typeof NotificationId.Type
 
-/** The same in a message, which is refused where its notification is no UUID. */
+/** The same id in a message; a message whose notification is no UUID is refused. */
 export const NotificationUuid = Uuid.pipe(Schema.brand("NotificationId"))
 
 /** An API key. */
@@ -105,7 +105,7 @@ export type ApiKeyId = typeof ApiKeyId.Type
 export const WorkspaceId = Id.pipe(Schema.brand("WorkspaceId"))
 export type WorkspaceId = typeof WorkspaceId.Type
 
-/** The same in a message, which is refused where its workspace is no UUID. */
+/** The same id in a message; a message whose workspace is no UUID is refused. */
 export const WorkspaceUuid = Uuid.pipe(Schema.brand("WorkspaceId"))
 
 /** A domain, from the directory. */
@@ -116,7 +116,7 @@ export type DomainId = typeof DomainId.Type
 export const SmtpCredentialId = Id.pipe(Schema.brand("SmtpCredentialId"))
 export type SmtpCredentialId = typeof SmtpCredentialId.Type
 
-/** The same in a message, which is refused where its credential is no UUID. */
+/** The same id in a message; a message whose credential is no UUID is refused. */
 export const SmtpCredentialUuid = Uuid.pipe(Schema.brand("SmtpCredentialId"))
 
 /** A command on a transfer, which is carried out once however often it is sent. */

@@ -80,7 +80,7 @@ const entryBy = (
     return no("project_withdrawn")
   }
 
-  // A replaced name admits nobody, unless it was taken into use again later.
+  // A replaced name admits no person, unless it was taken into use again later.
   const takenIntoUse = entries.filter((entry) =>
     entry.about === "identities" && entry.issuer === issuer &&
     entry.subject === subject &&

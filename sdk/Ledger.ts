@@ -27,7 +27,7 @@ export interface Standing {
   readonly position: number
   readonly cursor: string
   readonly chainHead: string
-  /** Whether access is open; while it is closed, the gate admits nobody. */
+  /** Whether access is open; while it is closed, the gate admits no person. */
   readonly open: boolean
   readonly closedBecause: string | null
   readonly pins: ReadonlyArray<string>

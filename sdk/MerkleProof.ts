@@ -1,6 +1,6 @@
 /**
  * Verifies proofs of a Merkle tree log (RFC 9162, sections 2.1.3.2 and 2.1.4.2; the trees of RFC 6962 are the same).
- * Computes upwards from what the caller knows, so that it shares no code and no reasoning with what makes the proofs.
+ * Computes upwards from the values of the caller, so it shares no code and no reasoning with the maker of the proofs.
  */
 import { createHash } from "node:crypto"
 
@@ -22,11 +22,11 @@ const isSize = (value: number): boolean => Number.isSafeInteger(value) && value 
 
 const areHashes = (hashes: ReadonlyArray<Uint8Array>): boolean => hashes.every(({ length }) => length === hashBytes)
 
-/** Without its lowest bits. `>>` would cut off what is above 32 bits. */
+/** The value without its lowest bits. `>>` would keep 32 bits only. */
 const shifted = (value: number, bits = 1): number => Math.floor(value / 2 ** bits)
 const isOdd = (value: number): boolean => value % 2 === 1
 
-/** Whether the leaf stands at `index` in the tree of `size` leaves with this root. */
+/** Whether the leaf is at `index` in the tree of `size` leaves with this root. */
 export const isIncluded = (
   { index, leafHash, proof, root, size }: {
     readonly leafHash: Uint8Array

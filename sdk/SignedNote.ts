@@ -1,7 +1,7 @@
 /**
  * Opens signed notes (C2SP signed-note): a text, an empty line, and a line for each signature. Two signature types are
  * known, both Ed25519 (RFC 8032): that of a note's author, and the timestamped cosignature of a witness (C2SP
- * tlog-cosignature). Lines of other keys are passed over, as the specification demands.
+ * tlog-cosignature). Lines of other keys are ignored, as the specification demands.
  */
 import { createHash, createPublicKey, verify } from "node:crypto"
 import { Refusal } from "./Refusal.ts"
@@ -12,7 +12,10 @@ export interface NoteKey {
   /** Four bytes, in hexadecimal digits. */
   readonly id: string
   readonly isWitness: boolean
-  /** Checks the signature of a note's text. Gives when a witness signed, in seconds since 1970, otherwise 0; or null. */
+  /**
+   * Checks the signature of a note's text; null: it is wrong. Returns the time of a witness's signature, in seconds since
+   * 1970, and 0 for an author's.
+   */
   readonly check: (text: string, signature: Uint8Array) => number | null
 }
 
@@ -29,7 +32,7 @@ const maxSignatures = 100
 const types = { author: 0x01, witness: 0x04 } as const
 const signatureBytes = 64
 
-/** The bytes of a base64 text in its one spelling; null otherwise. */
+/** The bytes of a text in canonical base64; null for any other text. */
 export const bytesOf = (text: string): Buffer | null => {
   const bytes = Buffer.from(text, "base64")
   return bytes.toString("base64") === text ? bytes : null

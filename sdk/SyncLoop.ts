@@ -268,7 +268,7 @@ export const syncLoop = <Tx>(options: SyncOptions<Tx>) => {
   const failed = async (error: unknown): Promise<number> => {
     prefetched = null
     const before = snapshotNeeded
-    // If the store itself failed, closing fails as well; the gate cannot read from it either, and so admits nobody.
+    // If the store itself failed, closing fails as well; the gate cannot read from it either, and so admits no person.
     await recover(error).catch(() => {})
     // The transmitter answered that a snapshot is needed: earlier failures must not delay the snapshot.
     if (snapshotNeeded && !before) failures = 0

@@ -22,11 +22,11 @@ export interface LogPolicy {
 export interface TreeHead {
   readonly size: number
   readonly root: Uint8Array
-  /** The witnesses that cosigned it, and when, in seconds since 1970. */
+  /** The witnesses that cosigned it, with the times of their signatures in seconds since 1970. */
   readonly witnesses: ReadonlyArray<{ readonly name: string; readonly at: number }>
 }
 
-/** A number as the formats write it, which has one spelling. */
+/** A number in the one spelling that the formats allow; null for any other text. */
 const numberOf = (text: string): number | null => {
   const value = Number(text)
   return /^(0|[1-9]\d{0,15})$/.test(text) && Number.isSafeInteger(value) ? value : null
@@ -58,7 +58,7 @@ export const verifyCheckpoint = (checkpoint: string, policy: LogPolicy): TreeHea
   const witnesses = new Map(
     signers.filter(({ key }) => key.isWitness && !logKeys.has(key)).map(({ at, key }) => [key.name, at]),
   )
-  // So written, a quorum that is no number admits nothing.
+  // With `<` a quorum that is not a number would admit every checkpoint.
   if (!(witnesses.size >= quorum)) throw new Refusal("witnesses", `${witnesses.size} of ${quorum}`)
   return { size, root, witnesses: [...witnesses].map(([name, at]) => ({ name, at })) }
 }

@@ -348,7 +348,7 @@ const api = (config: AppConfig, places: BackingServices) => {
 const demo = (config: AppConfig, { home }: BackingServices, instance: string) =>
   config.demo ? Layer.effectDiscard(fillDemo(home, instance)) : Layer.effectDiscard(endDemo)
 
-/** The queues whose work each role does. */
+/** The queues that each role works on. */
 const queuesOf: { readonly [R in Role]?: ReadonlyArray<GaugedQueue> } = {
   delivery: ["deliveries"],
   relay: ["outbox", "outbox_ordered", "outbox_unordered"],

@@ -40,7 +40,7 @@ const logs = ({ logFormat, logLevel }: AppConfig) => {
 /** Loaded only where an exporter is configured: other starts do not wait for it. */
 const exporters = Effect.promise(() => import("./Exporters.ts"))
 
-/** Where exports go, or null. */
+/** The collector to which telemetry is exported; null: none. */
 const collectorOf = ({ otelDisabled, otlp }: AppConfig) => otelDisabled ? null : otlp
 
 const exported = (config: AppConfig) => {

@@ -2,7 +2,7 @@
 import { signal } from "@preact/signals"
 import type { JSX } from "preact"
 
-/** The time of the page, which moves on every few seconds while somebody looks. */
+/** The time of the page, which moves on every few seconds while the page is visible. */
 export const now = signal(Date.now())
 setInterval(() => {
   if (document.visibilityState === "visible") now.value = Date.now()

@@ -1,4 +1,4 @@
-/** Who did what, when and with which outcome: of everybody for operators, one's own for everyone else. */
+/** The audit: operators see all records, other people those of their own acts. */
 import type { JSX } from "preact"
 import { useAccountNames } from "../AccountNames.ts"
 import { ask } from "../contract/Ask.ts"

@@ -25,7 +25,7 @@ export const LifecycleLag = Schema.Struct({
 }).annotate({ identifier: "LifecycleLag" })
 export type LifecycleLag = typeof LifecycleLag.Type
 
-/** A place in the list of consumers: the consumer's `lag_events`, `project_id` and `consumer_id`, with a space between. */
+/** A cursor in the list of consumers: the consumer's `lag_events`, `project_id` and `consumer_id`, with a space between. */
 export const LagCursor = Schema.String.check(
   Schema.isPattern(/^[0-9]{1,15} [A-Za-z0-9_-]{1,128} [^\p{Cc}]{3,900}$/u),
 ).annotate({ identifier: "LagCursor" })

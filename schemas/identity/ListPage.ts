@@ -4,7 +4,7 @@ import { Effect, Schema } from "effect"
 /** A decimal integer from 1 to 100 without leading zeros. */
 const Limit = Schema.String.check(Schema.isPattern(/^([1-9][0-9]?|100)$/u))
 
-/** A `Limit`; this one by default. */
+/** A `Limit` with this default. */
 export const limitOr = (otherwise: number) =>
   Limit.annotate({ default: String(otherwise) }).pipe(
     Schema.withDecodingDefaultKey(Effect.succeed(String(otherwise))),
@@ -13,5 +13,5 @@ export const limitOr = (otherwise: number) =>
 /** The `Limit` of a list that is answered whole where no page is asked for. */
 export const limitOfPage = Schema.optionalKey(Limit)
 
-/** The limit of a page that was asked for by its cursor alone. */
+/** The limit of a page; 100 where the request has only a cursor. */
 export const pageLimit = (limit: string | undefined): number => Number(limit ?? 100)

@@ -38,8 +38,8 @@ const bytesOf = (text: string, hex?: boolean) => {
 }
 
 /**
- * Whether one of the signatures is the message's. `subtle.verify` compares in constant time. An empty key would be known
- * to everybody, so it verifies nothing.
+ * Whether one of the signatures is the message's. `subtle.verify` compares in constant time. An empty key is
+ * public, so it verifies nothing.
  */
 const isSigned = async (key: BufferSource, signatures: ReadonlyArray<BufferSource>, message: BufferSource) => {
   if (!key.byteLength) return false

@@ -35,7 +35,7 @@ export class BailiwickInbox extends Base {
   declare fetch: typeof globalThis.fetch | undefined
   /** Which cookies go with a request; "same-origin" by default. */
   declare credentials: RequestCredentials | undefined
-  /** An API key or access token, or a function that gives the current one. A page that shows it to a browser gives it away. */
+  /** An API key or access token, or a function that returns the current one. Every visitor of the page can read it. */
   declare token: string | (() => string | undefined | Promise<string | undefined>) | undefined
   /** Words that replace the English ones. */
   declare words: Partial<InboxWords> | undefined
@@ -134,7 +134,7 @@ export class BailiwickInbox extends Base {
     if (this.#feed?.ready) this.#counts = counts
   }
 
-  /** Dispatches an event; gives whether its default is wanted. */
+  /** Dispatches an event; returns whether its default is wanted. */
   #tell(name: string, detail: unknown): boolean {
     return this.dispatchEvent(new CustomEvent(name, { detail, bubbles: true, composed: true, cancelable: true }))
   }

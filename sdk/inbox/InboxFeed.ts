@@ -14,15 +14,15 @@ export interface FeedOptions {
 
 const pageSize = 20
 
-/** How long the list waits for the stream, whose first event it is read after. */
+/** How long the list waits for the stream's first event before it is read without it. */
 const patienceMillis = 1_000
 
-/** Between two streams of which the first failed in a way that passes. */
+/** The pause after a stream that failed for a passing reason. */
 const againMillis = 3_000
 
 const pause = (millis: number) => new Promise((done) => setTimeout(done, millis))
 
-/** Whether `a` stands before `b` in the list: newest first, by time and id. */
+/** Whether `a` comes before `b` in the list: newest first, by time and id. */
 const before = (a: Notification, b: Notification) =>
   a.created_at === b.created_at ? a.id > b.id : a.created_at > b.created_at
 
@@ -85,9 +85,9 @@ export class InboxFeed {
     }
   }
 
-  /** The list is read after the stream's first event, so no change falls between the two. */
+  /** Reads the list after the stream's first event, so that no change between the two is missed. */
   async #stream(signal: AbortSignal): Promise<void> {
-    // A stream that does not begin, because an account has too many, is no reason to show nothing.
+    // The list is shown even if no stream begins, as where the account has too many.
     const late = setTimeout(() => this.ready || this.#load(signal).catch(() => {}), patienceMillis)
     try {
       for await (const event of this.api.notifications({ signal, lastEventId: this.#position })) {
@@ -140,7 +140,7 @@ export class InboxFeed {
     this.items = [...known.values()].sort((a, b) => before(a, b) ? -1 : 1)
   }
 
-  /** Reads the next page; gives the id of its first notification. */
+  /** Reads the next page; returns the id of its first notification. */
   async loadMore(): Promise<string | undefined> {
     const after_id = this.items.at(-1)!.id
     const page = await this.api.get("/v1/notifications", { query: { limit: pageSize, after_id } })
@@ -156,7 +156,7 @@ export class InboxFeed {
     const position = this.#position
     const read = await this.api.post("/v1/notifications/{notification_id}/read", { params: { notification_id } })
     const known = this.items.find(({ id }) => id === notification_id)
-    // Where the stream was faster, it has told the count.
+    // If the stream was faster, its event already had the new count.
     if (position === this.#position && known?.read_at === null) this.unread--
     if (known?.created_at === read.created_at) this.#put([read])
     this.#options.changed()
@@ -166,7 +166,7 @@ export class InboxFeed {
     const position = this.#position
     const present = new Map(this.items.map((one) => [one.id, one]))
     await this.api.post("/v1/notifications/read-all")
-    // What came meanwhile may be unread; where the stream was faster, it has told all.
+    // Notifications that came meanwhile may be unread. If the stream was faster, its event already had the new count.
     if (position === this.#position) this.unread = 0
     const read_at = new Date().toISOString()
     this.items = this.items.map((one) =>

@@ -5,7 +5,10 @@ import type { InboxWords } from "./InboxWords.ts"
 
 export interface ListActions {
   readonly markRead: (notification: Notification) => void
-  /** The link was followed, `elsewhere` into another tab or window; true where the browser is not to go there. */
+  /**
+   * Called when a link is followed; `elsewhere`: into another tab or window. Returns true to keep the browser from
+   * following it.
+   */
   readonly open: (notification: Notification, elsewhere: boolean) => boolean
 }
 
@@ -76,7 +79,7 @@ export class InboxList {
     const body = element("p", "body")
     const severity = element("span", "severity")
     const read = button("read", this.#words.markRead, () => {
-      // The button goes away.
+      // Marking removes the button, and with it the focus.
       title.focus()
       this.#actions.markRead(notification!)
     })

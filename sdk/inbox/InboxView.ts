@@ -11,11 +11,11 @@ export interface ViewActions {
   readonly words: InboxWords
   readonly language: () => string
   readonly retry: () => void
-  /** A notification's link was followed; true where the page went there itself. */
+  /** Called when a notification's link is followed; returns whether the page went there itself. */
   readonly opened: (notification: Notification) => boolean
 }
 
-/** Arrivals within this time are said together. */
+/** Arrivals within this time are announced together. */
 const togetherMillis = 500
 
 /** The distance between the panel, the bell and the edges of the window. */
@@ -82,7 +82,7 @@ export class InboxView {
     const refused = refusal?.status === 401 ? words.signIn : refusal?.message
     const empty = items.length === 0 ? words.empty : ""
     const notice = refused ?? (offline ? words.offline : ready ? empty : words.loading)
-    // The same text again would be said again.
+    // A screen reader would read the same text again.
     if (this.#notice.textContent !== notice) this.#notice.textContent = notice
     this.#notice.classList.toggle("refused", refusal !== undefined)
     const settings = !this.#settings.section.hidden
@@ -93,7 +93,7 @@ export class InboxView {
     this.#list.show(items, language())
   }
 
-  /** Says that a notification came. */
+  /** Announces a new notification to screen readers. */
   announce({ title }: Notification): void {
     this.#arrived.push(title)
     if (this.#arrived.length > 1) return
@@ -128,12 +128,12 @@ export class InboxView {
       return
     }
     // Chromium does not give back a focus that was within a shadow tree, and takes it from what is hidden somewhat later.
-    // A focus that has gone elsewhere stays there.
+    // A focus outside of the element stays there.
     const within = this.#panel.contains((this.#panel.getRootNode() as ShadowRoot).activeElement)
     if (within || document.activeElement === document.body) this.#bell.focus()
   }
 
-  /** Does what a press asks for; shows the refusal. Gives whether it was done. */
+  /** Runs the action of a press and shows its refusal; returns whether it succeeded. */
   async #act(action: () => Promise<unknown>): Promise<boolean> {
     const refused = await action().then(() => undefined, (error: Problem) => error)
     this.#problem.textContent = refused?.message ?? ""

@@ -7,7 +7,7 @@ import { heldIn } from "../people/Roles.ts"
 import { idIn } from "../platform/database/IdIn.ts"
 import { expiredAt } from "./AccessReviews/ReviewExpiry.ts"
 
-/** Those of these reviews that have expired without an approval. */
+/** Selects the reviews that expired without an approval. */
 export const expiredReviews = Effect.fnUntraced(function* (
   sql: PgClient.PgClient,
   ids: ReadonlyArray<string>,
@@ -22,8 +22,8 @@ export const expiredReviews = Effect.fnUntraced(function* (
 })
 
 /**
- * Those of these reviews that the person's approval would be accepted for now: by the standing and the independence that
- * an approval is judged by.
+ * Selects the reviews that the person could approve now, by the rules of an approval: the person's standing and
+ * independence.
  */
 export const reviewsWaitingFor = Effect.fnUntraced(function* (
   sql: PgClient.PgClient,

@@ -79,7 +79,7 @@ export class AccountReads extends Context.Service<AccountReads, {
   readonly account: (accountId: AccountId) => Effect.Effect<AccountView, InvalidCredentials>
   /** The oldest first: the first is the one that is meant where none is named. */
   readonly workspaces: (accountId: AccountId, page: CursorPage) => Effect.Effect<WorkspacePage>
-  /** Those that the account may see, ascending by id; with a name those of that name alone, in any case of letters. */
+  /** The domains that the account may see, ascending by id; with `name`, only those of that name in any letter case. */
   readonly domains: (accountId: AccountId, page: CursorPage, name?: string | null) => Effect.Effect<DomainPage>
   /** The domains of this name in every account, as this one sees them. Checks nothing: for platform administrators. */
   readonly domainsNamed: (accountId: AccountId, page: CursorPage, name: string) => Effect.Effect<DomainPage>
@@ -171,7 +171,7 @@ const make = Effect.fnUntraced(function* (config: AccountReadsConfig) {
         accountId,
         page,
         name,
-        // Asked for by the index of names.
+        // Reads by the index of names.
         reads`select id, name from domains where lower(name collate "C") = lower(${name} collate "C") and not removed`,
       ),
   )

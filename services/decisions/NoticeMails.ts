@@ -29,15 +29,15 @@ interface Setting {
 const scanned = 1_000
 
 export class NoticeMails extends Context.Service<NoticeMails, {
-  /** Some reviews whose signers have to be looked for, those that wait longest first. */
+  /** Due calls, the longest due first. */
   readonly calls: (limit: number) => Effect.Effect<ReadonlyArray<SignatureCall>, SqlError.SqlError>
-  /** Adds notices for the people who may sign the review, and sets when to look again. */
+  /** Adds notices for the people who may sign the review, and sets when the call is due again. */
   readonly call: (call: SignatureCall) => Effect.Effect<void, SqlError.SqlError>
-  /** Some people with notices that are due, those that are due longest first. */
+  /** People with due notices, the longest due first. */
   readonly due: (limit: number) => Effect.Effect<ReadonlyArray<PersonId>, SqlError.SqlError>
   /** Mails the person's due notices, or puts them off to the end of the pause; does nothing where none is due. */
   readonly settle: (personId: PersonId) => Effect.Effect<void, SqlError.SqlError, InTransaction>
-  /** Puts off the person's due notices, whose mail could not be made: they hold up no other person's. */
+  /** Puts off the person's due notices after a failure to make their mail, so that they do not block other people's. */
   readonly putOff: (personId: PersonId) => Effect.Effect<void, SqlError.SqlError>
 }>()("bailiwick/services/decisions/NoticeMails") {
   static readonly layer = Layer.effect(
@@ -96,7 +96,7 @@ export class NoticeMails extends Context.Service<NoticeMails, {
         const untrue = notices.filter((one) => !told.includes(one))
         if (untrue.length > 0) yield* sql`delete from person_notices n using ${of(untrue)}`
         if (told.length === 0) return
-        // Who has no verified address yet is called again: the next call adds the notice anew.
+        // A person without a verified address is called again: the next call adds the notice anew.
         const asking = email === null && delivery !== "off" ? told.filter(isSignature) : []
         if (asking.length > 0) yield* sql`delete from person_notices n using ${of(asking)}`
         const wanted = email !== null && delivery !== "off"

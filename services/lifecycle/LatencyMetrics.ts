@@ -31,9 +31,9 @@ const ways = {
   poll: Metric.withAttributes(delivered, { way: "poll" }),
 } as const satisfies Record<Way, unknown>
 
-/** Shows what a process measures that signs events. */
+/** Shows the metrics of a process that signs events. */
 export const signerMetrics = shownFromStart([signed])
-/** Shows what a process measures whose consumers read and acknowledge events. */
+/** Shows the metrics of a process whose consumers read and acknowledge events. */
 export const consumerMetrics = shownFromStart([ways.cursor, ways.poll, acknowledged])
 
 /** Updates a histogram without an effect for each message, since a page has a thousand of them. */

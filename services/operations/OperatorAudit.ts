@@ -1,4 +1,4 @@
-/** The audit for people: all of it for operators, what one did oneself for everybody. */
+/** The audit for people: operators read all of it, other people their own acts. */
 import { Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
 import type { PersonId } from "../../schemas/BrandedIds.ts"

@@ -1,9 +1,9 @@
-/** Counts the rows of a queue that wait, each once and only so many, never the rows that are done. */
+/** Counts the waiting rows of a queue, each once and up to a bound; finished rows are not read. */
 import type { PgClient } from "@effect/sql-pg"
 import type { Statement } from "effect/sql"
 import type { QueueName } from "../../schemas/identity/QueueView.ts"
 
-/** Rows of a queue that are counted at most, of those that are claimed and of those that are not. */
+/** Maximum number of rows of a queue that are counted, of claimed rows and of the others each. */
 export const most = 100_000
 
 export interface CountRow {
@@ -15,7 +15,7 @@ export interface CountRow {
   readonly failing: number
 }
 
-/** The rows of each queue that wait, by the condition of its own index of them; claimed rows are found by another. */
+/** The waiting rows of each queue, by the condition of their index; claimed rows have another index. */
 export const waiting = {
   outbox_unordered: ["outbox", "published_at is null and aggregate_id is null"],
   outbox_ordered: ["outbox", "published_at is null and aggregate_id is not null"],

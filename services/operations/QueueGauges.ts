@@ -1,6 +1,6 @@
 /**
- * Gauges of the program's queues (docs/metrics.md), read at a scrape. Each statement reads rows that wait, by an index
- * of them, a bounded number of them, and ends on the server after half a second.
+ * Gauges of the program's queues (docs/metrics.md), read at a scrape. Each statement reads a bounded number of
+ * waiting rows by their index, and is cancelled by the server after half a second.
  */
 import type { PgClient } from "@effect/sql-pg"
 import { Clock, Effect, Metric, Semaphore } from "effect"
@@ -18,7 +18,7 @@ const failing = gauge("queue_failing", "Rows of a queue that failed before and a
 const ages = gauge("queue_oldest_due_seconds", "For how long the oldest row of a queue has been due, 0 where none is")
 const outboxAge = gauge("outbox_age_seconds", "Age of the oldest message that is not published, 0 where none is")
 
-/** Webhooks at which the oldest due delivery is looked for: those that have been due for the longest. */
+/** Maximum number of webhooks, the longest due first, among which the oldest due delivery is sought. */
 const mostWebhooks = 10_000
 const statementMillis = 500
 

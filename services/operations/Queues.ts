@@ -12,9 +12,9 @@ import { Database } from "../platform/database/Database.ts"
 import { mustOperate } from "./OperatorRole.ts"
 import { countOf, type CountRow, counts, most, waiting } from "./QueueCounts.ts"
 
-/** Waiting deliveries that are counted at most. */
+/** Maximum number of waiting deliveries that are counted. */
 const mostDeliveries = 1_000_000
-/** Webhooks that are listed. */
+/** Maximum number of webhooks that are listed. */
 const listed = 20
 
 interface BacklogRow {

@@ -1,6 +1,7 @@
 /**
- * Notices for people: that a request or a review of theirs was decided or has expired, in the unit of work that decides
- * it. A notice is told once, by mail (services/decisions/NoticeMails.ts gathers a person's notices into one).
+ * Notices for people: a request or a review of the person was decided or has expired, or a review waits for a signature
+ * of the person. A notice of a decision is added in the unit of work that decides. A notice is told once, by mail
+ * (services/decisions/NoticeMails.ts gathers a person's notices into one).
  */
 import type { PgClient } from "@effect/sql-pg"
 import { Clock, Effect } from "effect"
@@ -10,7 +11,7 @@ import { Database } from "../platform/database/Database.ts"
 import { prune } from "../platform/database/Prune.ts"
 import { type Kind, write } from "../platform/database/UnitOfWork.ts"
 
-/** What became of a request, for its author; `approved` where it goes on after its approval. */
+/** The outcome of a request, for its author; `approved` if the request continues after its approval. */
 export type RequestOutcome =
   | "approved"
   | "declined"
@@ -21,7 +22,7 @@ export type RequestOutcome =
   | "launched"
   | "linked"
 
-/** What became of a proposed review of an Access, for its proposer. */
+/** The outcome of a proposed review of an Access, for its proposer. */
 export type ReviewOutcome = "approved" | "revoked" | "expired"
 
 /** A review that waits for the person's signature; `closing` where it is about to expire. */

@@ -180,7 +180,7 @@ const changed = (row: RequestRow, to: RequestChange, now: Date): RequestRow => {
   }
 }
 
-/** What the transition of a request means for its author; null where it decides nothing. */
+/** The outcome that a transition has for the request's author; null if the transition decides nothing. */
 const outcomeOf = (row: RequestRow, next: RequestRow): RequestOutcome | null => {
   if (row.effective_at === null && next.effective_at !== null) return "approved"
   if (next.state === row.state) return null
@@ -249,7 +249,7 @@ export const requestRows = (sql: PgClient.PgClient) => {
         where r.project_id = ${projectId} and r.state in ('submitted', 'proposed', 'held') order by r.id for update`,
 
     /**
-     * Changes a row as it was loaded or locked, and tells its author what became of it: the fence is missed where the
+     * Changes a row as it was loaded or locked, and tells its author the outcome: the fence is missed where the
      * row was written since. In a fenced write a row can be changed only once.
      */
     change: Effect.fnUntraced(function* (

@@ -1,6 +1,6 @@
 /**
- * Calls to those who may sign a review: a row that is written with the review, and says when the program looks next for
- * people to tell (services/decisions/NoticeMails/CallSigners.ts). It goes when the review is over.
+ * Calls of a review's signers: a row that is written with the review, and holds the time at which the program next looks
+ * for people who may sign it (services/decisions/NoticeMails/CallSigners.ts). It is deleted when the review has ended.
  */
 import type { PgClient } from "@effect/sql-pg"
 import { Clock, Effect } from "effect"
@@ -25,8 +25,8 @@ export const addCall = (
   ])
 
 /**
- * Adds the calls, and the notices of expiry, of reviews that wait without: a program of an older version, which may run
- * beside this one, opened them. Any number of processes may run it.
+ * Adds the missing calls and notices of expiry of waiting reviews: a program of an older version, which may run beside
+ * this one, opens reviews without them. Any number of processes may run it.
  */
 export const addMissingCalls = Effect.gen(function* () {
   const { sql } = yield* Database

@@ -1,7 +1,7 @@
 /**
- * Tells accounts of webhooks that have failed for five days, once an episode, and pauses these where the installation
- * says so. An episode ends with a success, a resumption or another address. What counts are whole minutes of attempts
- * that ended (`webhook_health`); an attempt without an outcome, which a process here left behind, is no failure.
+ * Tells accounts of webhooks that have failed for five days, once an episode, and pauses these webhooks if the
+ * configuration says so. An episode ends with a success, a resumption or another address. Whole minutes of attempts that
+ * ended count (`webhook_health`); an attempt without an outcome, which a process here left behind, is no failure.
  *
  * One transaction a webhook: killed before its commit nothing is told, and the next turn tells it.
  */
@@ -95,7 +95,7 @@ const make = Effect.fnUntraced(function* ({ pause }: FailingWebhooksConfig) {
     let told = 0
     for (const { id } of rows) {
       told += yield* tellOf(id).pipe(
-        // A row that another transaction holds for long must not keep the others from being told of.
+        // A row that another transaction holds for long must not delay the other webhooks.
         Effect.catch((error) =>
           Effect.as(Effect.logWarning("a failing webhook was not told of, it is tried again", error), 0)
         ),

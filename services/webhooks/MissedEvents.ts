@@ -58,11 +58,11 @@ export const missedEvents = Effect.gen(function* () {
         select * from unnest(${arrayOf(eventIds)}::uuid[],
           ${arrayOf(eventIds.map((id, i) => deliveryIdOf(id, fresh[i]!)))}::uuid[]) w(event_id, delivery_id)
       ), noted as (
-        -- Deletes the notes; of two statements one finds each.
+        -- Deletes the notes; of two concurrent statements only one finds each.
         delete from missed_events m using wanted w where m.webhook_id = ${webhookId}::uuid and m.event_id = w.event_id
         returning w.event_id, w.delivery_id
       ), event as materialized (
-        -- The events, read by key, row by row; of a day that was dropped there is none.
+        -- The events, read by key, row by row; events of a dropped day are gone.
         select n.delivery_id, e.id, e.account_id, e.event, e.created_at from noted n
         cross join lateral (select id, account_id, event, created_at from events where id = n.event_id offset 0) e
       ), delivery as (

@@ -1,7 +1,7 @@
 /**
- * Adds notices for the people who may have to sign a review: all who hold one of its roles, or could stand in. Whether
- * the signature of each would count is judged when it is told (TrueNotices.ts). A review is called again while it
- * waits, since people and roles change, and once more before it expires.
+ * Adds notices for the people who may have to sign a review: every holder of one of its roles, and every possible
+ * stand-in. TrueNotices.ts judges, when a notice is told, whether the person's signature would count. The signers of a
+ * waiting review are called again, since people and roles change, and once more before it expires.
  */
 import type { PgClient } from "@effect/sql-pg"
 import { Clock, Effect } from "effect"
@@ -11,7 +11,7 @@ import type { SignatureCall } from "../../requests/SignatureCalls.ts"
 const hour = 3_600_000
 const day = 24 * hour
 
-/** How long before a review expires its signers are told again. */
+/** How long before its expiry a review's signers are told again. */
 export const closingMillis = 2 * day
 
 interface Review {
@@ -34,7 +34,7 @@ export const callingSigners = (sql: PgClient.PgClient) => {
         from access_reviews
         where id = ${review_id}::uuid and state = 'proposed' and proposed_at + interval '7 days' > ${now}`
 
-  /** When to look again: after an hour at first, at most a day later, and when the review is about to expire. */
+  /** When the call is due again: after an hour at first, at most a day later, and when the review is about to expire. */
   const nextOf = ({ created_at, expires_at }: Review, now: number) => {
     const later = now + Math.min(day, Math.max(hour, (now - created_at.getTime()) / 4))
     const closing = expires_at === null ? 0 : expires_at.getTime() - closingMillis
@@ -45,7 +45,7 @@ export const callingSigners = (sql: PgClient.PgClient) => {
     call: SignatureCall,
   ): Effect.fn.Return<void, SqlError.SqlError> {
     const now = new Date(yield* Clock.currentTimeMillis)
-    // Another process leaves it alone meanwhile, and one that fails holds up no other.
+    // Claims the call for a minute: no other process takes it, and a call that fails does not block the next ones.
     const taken = yield* sql`
       update signature_calls set due_at = ${new Date(now.getTime() + 60_000)}
       where review_id = ${call.review_id}::uuid and due_at <= ${now} returning 1`

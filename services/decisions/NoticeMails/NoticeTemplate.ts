@@ -1,7 +1,7 @@
 /**
- * The mail of a person's notices. It is rendered when it is sent, from the notices that it was made for, and names
- * no other person and repeats no other person's words: these stay behind the sign-in. A review that no longer waits for its
- * reader is left out.
+ * The mail of a person's notices. It is rendered when it is sent, from the notices that it was made for. It names no
+ * other person and repeats no other person's words: these are shown after a sign-in only. A review that no longer waits for
+ * its reader is left out.
  */
 import { Clock, Effect } from "effect"
 import { PersonId } from "../../../schemas/BrandedIds.ts"

@@ -1,4 +1,4 @@
-/** Which notices are true when they are told: some were made before it was known what would become of their subject. */
+/** Selects the notices that are true when they are told: some were made before the outcome of their subject was known. */
 import type { PgClient } from "@effect/sql-pg"
 import { Effect } from "effect"
 import type { SqlError } from "effect/sql"
@@ -13,10 +13,10 @@ export interface DueNotice {
   readonly subject_id: string
 }
 
-/** Reviews that are looked at by one statement. */
+/** Maximum number of reviews that one statement reads. */
 const most = 1_000
 
-/** Those of these reviews on which the person's signature would be accepted now, by the rules of the decisions. */
+/** Selects the reviews that the person could sign now, by the rules of the decisions. */
 export const waitingFor = (sql: PgClient.PgClient) => {
   const list = listing(sql)
   return Effect.fnUntraced(function* (
@@ -37,7 +37,7 @@ export const waitingFor = (sql: PgClient.PgClient) => {
 
 export const isSignature = ({ kind }: Pick<DueNotice, "kind">) => kind.startsWith("signature.")
 
-/** The true ones of the notices of a person. */
+/** Selects the person's notices that are true now. */
 export const trueNotices = (sql: PgClient.PgClient) => {
   const waits = waitingFor(sql)
   return Effect.fnUntraced(function* (

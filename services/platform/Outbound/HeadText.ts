@@ -33,7 +33,7 @@ export class HeadText {
   fields(): Readonly<Record<string, string>> | null {
     if (this.#bytes === null || this.#size === 0) return null
     const [_reason, ...lines] = this.#bytes.toString("latin1", 0, this.#size).split("\r\n")
-    // The last line is not whole, or what ends the head.
+    // The last line is cut off, or is the empty line that ends the head.
     lines.pop()
     const fields = new Map<string, string>()
     for (const line of lines) {

@@ -4,7 +4,7 @@ import { Context } from "effect"
 export class CurrentOperator extends Context.Reference<string>(
   "bailiwick/services/platform/observability/CurrentOperator",
   {
-    /** Where nobody says who it is. */
+    /** For commands that name no operator. */
     defaultValue: () => "operator",
   },
 ) {}

@@ -12,7 +12,7 @@ export const closings = Effect.gen(function* () {
   const timers = yield* Timers
   const requests = requestRows(sql)
 
-  /** Closes the launches, or all requests, of a locked project; `by` is the person who does, null for the system. */
+  /** Closes the launches, or all requests, of a locked project; `by`: the person who closes them; null: the system. */
   const close = Effect.fnUntraced(function* (projectId: ProjectId, which: "launches" | "all", by: PersonId | null) {
     const open = (yield* requests.lockOpen(projectId)).filter(({ kind }) => which === "all" || kind === "launch")
     if (open.length === 0) return

@@ -202,8 +202,8 @@ export class ConcurrencyLimiter<Task extends Slotted> {
   }
 
   /**
-   * What first tries leave free: while a webhook with a rate has a backlog, a claim of it. More first tries than the rate
-   * would otherwise take each slot that a send frees, and retries and replays would never be claimed.
+   * The slots that first tries leave free: one claim, while a webhook with a rate has a backlog. Otherwise more first
+   * tries than the rate would take each slot that a send frees, and retries and replays would never be claimed.
    */
   private keptFor(webhookId: WebhookId): number {
     const queue = this.queues.get(webhookId)

@@ -1,5 +1,5 @@
 /**
- * The rate of one webhook: in no second do more than `perSecond` sends begin, and none waits that may begin. Keeps the
+ * The rate of one webhook: at most `perSecond` sends begin in any second, and no send waits that may begin. Keeps the
  * starts of the last second, which are at most `perSecond`. Times are milliseconds of a clock that is never set back.
  */
 const second = 1_000
@@ -26,7 +26,7 @@ export class SendRate {
     this.starts.push(now)
   }
 
-  /** The time at which the last start that is remembered counts no more; null where none is. */
+  /** When the last remembered start stops counting; null if none is remembered. */
   get countsUntil(): number | null {
     const last = this.starts.at(-1)
     return last === undefined ? null : last + second

@@ -1,4 +1,4 @@
-/** The page that every address of the console gets: it holds nothing of anybody, the scripts ask the API. */
+/** The page that every address of the console gets: it holds no data of a person; its scripts ask the API. */
 import { brandStylePath } from "../pages/BrandedPages.ts"
 
 export const assetsPath = "/console/assets"

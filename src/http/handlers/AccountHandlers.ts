@@ -29,7 +29,7 @@ export const account = HttpApiBuilder.group(
       listDomains: Effect.fnUntraced(function* ({ query }) {
         const { accountId, platformAdmin, via } = yield* Principal
         const name = query.name ?? null
-        // As for moving it: an API key of an administrator finds what is its account's own.
+        // As in a forced move: with an API key, an administrator finds only the domains of the key's account.
         return yield* name !== null && platformAdmin && via === "cookie"
           ? service.domainsNamed(accountId, pageOf(query), name)
           : service.domains(accountId, pageOf(query), name)

@@ -191,7 +191,7 @@ const noSignIn = Effect.sync(() =>
   )
 )
 
-/** Where nobody can sign in, the links say so. */
+/** Without a console there is no sign-in for people, and the links answer that. */
 const withoutConsole = Layer.merge(
   HttpRouter.add("GET", appPaths.enrollment, noSignIn),
   HttpRouter.add("GET", appPaths.linkRequest, noSignIn),

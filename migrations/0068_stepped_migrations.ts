@@ -1,4 +1,4 @@
-/** The steps that are done of migrations that commit each of their statements by itself (src/Migrations/MigrationSteps.ts). */
+/** The steps that are done of migrations that commit each of their statements by itself (src/MigrationSteps.ts). */
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 

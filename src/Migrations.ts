@@ -75,7 +75,7 @@ import { isAway } from "../services/platform/database/Database/Awaited.ts"
 import { allowLonger } from "../services/platform/database/Database/StalledConnections.ts"
 import { ReadOnly, refusalOf, schemaVersion, TooNew } from "../services/platform/database/VersionFence.ts"
 import { inTurn } from "../services/platform/database/RetryOnLockTimeout.ts"
-import { runSteps } from "./Migrations/MigrationSteps.ts"
+import { runSteps } from "./MigrationSteps.ts"
 import { cliCommand } from "../services/platform/CommandSpelling.ts"
 
 /** A migration: an effect that runs in one transaction, or statements that are steps (MigrationSteps.ts). */

@@ -11,9 +11,9 @@ import { Clock, Context, Effect, Layer } from "effect"
 import type { PersonId } from "../../schemas/BrandedIds.ts"
 import { writeBehind } from "../platform/database/WriteBehind.ts"
 import { type AccessToken, signedInAt } from "./AccessTokens.ts"
-import { type Noted, type Origin, writingSessions } from "./SessionActivity/WriteSessions.ts"
+import { type Noted, type Origin, writingSessions } from "./WriteSessions.ts"
 
-export { type Origin, prefixOf } from "./SessionActivity/WriteSessions.ts"
+export { type Origin, prefixOf } from "./WriteSessions.ts"
 
 const longestAgent = 256
 

@@ -5,7 +5,7 @@ import { Reactivity } from "effect/reactivity"
 import { Database } from "../../services/platform/database/Database.ts"
 import { databaseChecks } from "../../src/doctor/DatabaseChecks.ts"
 import { lineOf } from "../../src/doctor/Finding.ts"
-import { runSteps } from "../../src/Migrations/MigrationSteps.ts"
+import { runSteps } from "../../src/MigrationSteps.ts"
 import { TestDatabase } from "../support/TestDatabase.ts"
 
 const statements = [

@@ -15,7 +15,7 @@ import { parse } from "./MailAddress.ts"
 import type { MessageOutcome } from "../messaging/Outgoing.ts"
 import { visible } from "../Visible.ts"
 import type { MailSender } from "./MailSender.ts"
-import { reasonOf, type SmtpFault, verdict } from "./Mails/MailVerdict.ts"
+import { reasonOf, type SmtpFault, verdict } from "./MailVerdict.ts"
 
 /** One message, whole. */
 export interface OutgoingMail {

@@ -5,12 +5,12 @@
 import type { PgClient } from "@effect/sql-pg"
 import { Effect } from "effect"
 import { isIP } from "node:net"
-import type { PersonId } from "../../../schemas/BrandedIds.ts"
-import { Database } from "../../platform/database/Database.ts"
-import { Ids } from "../../platform/Ids.ts"
-import { Jobs } from "../../platform/messaging/Jobs.ts"
-import type { AccessToken } from "../AccessTokens.ts"
-import { tellLater } from "../SecurityEventFanout.ts"
+import type { PersonId } from "../../schemas/BrandedIds.ts"
+import { Database } from "../platform/database/Database.ts"
+import { Ids } from "../platform/Ids.ts"
+import { Jobs } from "../platform/messaging/Jobs.ts"
+import type { AccessToken } from "./AccessTokens.ts"
+import { tellLater } from "./SecurityEventFanout.ts"
 
 /** The origin of a request, as the connection and trusted proxies tell it. */
 export interface Origin {

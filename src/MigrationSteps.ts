@@ -12,8 +12,8 @@
 import { PgClient } from "@effect/sql-pg"
 import { Clock, Effect, Option } from "effect"
 import { Reactivity } from "effect/reactivity"
-import { tryOnConnection } from "../../services/platform/database/AdvisoryLocks.ts"
-import { inTurn } from "../../services/platform/database/RetryOnLockTimeout.ts"
+import { tryOnConnection } from "../services/platform/database/AdvisoryLocks.ts"
+import { inTurn } from "../services/platform/database/RetryOnLockTimeout.ts"
 
 export interface SteppedMigration {
   readonly id: number

@@ -68,7 +68,10 @@ const entryBy = (
   session: SessionSigns,
 ): Entry => {
   const entries = rows.map(({ about, id, issuer, subject, value }) => ({
-    ...{ about, id, issuer, subject },
+    about,
+    id,
+    issuer,
+    subject,
     value: value === null ? null : JSON.parse(String(value)) as Json,
   }))
   const of = (group: string) => entries.filter(({ about }) => about === group).map(({ value }) => value!)

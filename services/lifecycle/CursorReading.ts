@@ -115,7 +115,8 @@ export const reading = Effect.gen(function* () {
     const first = yield* admitted(rows)
     const head = headOf(first)
     return {
-      ...{ head, before: hadOf(first, head.epoch) },
+      head,
+      before: hadOf(first, head.epoch),
       messages: rows.filter((row): row is typeof row & Message => row.at !== null),
     }
   })

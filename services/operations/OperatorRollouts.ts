@@ -1,7 +1,7 @@
 /** Rollouts for operators: which are held or have failed, and holding, failing and releasing one (docs/requests.md). */
 import { Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
-import { type PersonId, ProjectId } from "../../schemas/BrandedIds.ts"
+import type { PersonId, ProjectId } from "../../schemas/BrandedIds.ts"
 import type { HeldRollouts, RolloutStanding } from "../../schemas/identity/RolloutView.ts"
 import type { NotFound } from "../../schemas/problems/HttpProblems.ts"
 import type { InvalidState, RoleRequired } from "../../schemas/problems/IdentityProblems.ts"
@@ -54,7 +54,7 @@ export class OperatorRollouts extends Context.Service<OperatorRollouts, {
           )
           if (done !== null) {
             const { jobId, rollout, state, version } = done
-            return { ...{ project_id: projectId, rollout, state, version }, job_id: jobId, changed: true }
+            return { project_id: projectId, rollout, state, version, job_id: jobId, changed: true }
           }
           const [row] = yield* sql<Pick<RolloutStanding, "rollout" | "state" | "version">>`
             select rollout, state, revision::int as version from projects where id = ${projectId}`

@@ -118,7 +118,8 @@ export const lostTransfers = Effect.gen(function* () {
         revision,
         now,
       },
-      ...{ tokens: token, circumstances: { revoked: revokedFrom(revoked, state), key } },
+      tokens: token,
+      circumstances: { revoked: revokedFrom(revoked, state), key },
     })
     yield* move(moving, completed.map((state) => ({ state, key })), revoked, now)
     yield* changes.tell(notices)
@@ -142,7 +143,11 @@ export const lostTransfers = Effect.gen(function* () {
     const event = reasons[status]?.find((one) => one === reason) ?? endings[status]
     const key = completed && state.rotateDkim ? yield* keyOf(sql, state) : null
     const ended: TransferState = {
-      ...{ ...state, status, cooloffUntil: null, acceptUsed: true, stopUsed: event === "stopped" },
+      ...state,
+      status,
+      cooloffUntil: null,
+      acceptUsed: true,
+      stopUsed: event === "stopped",
       ...(completed
         ? {
           targetOrgId: organization,
@@ -171,12 +176,17 @@ export const lostTransfers = Effect.gen(function* () {
       update transfers set accept_kid = ${kid}, accept_nonce = ${nonce}, accept_hash = ${hash}
       where id = ${id}::uuid`
     yield* mails.add({
-      ...{ kind: "transfer.invitation", subjectId: id, recipient: state.targetEmail },
+      kind: "transfer.invitation",
+      subjectId: id,
+      recipient: state.targetEmail,
       args: { to: "recipient", event: "initiated" },
     })
     yield* audit.append({
-      ...{ action: "domain-transfer.link-renewed", actor: "system", subject: `account:${state.targetUserId}` },
-      ...{ outcome: "done", details: { transfer_id: id, domain_id: state.domainId } },
+      action: "domain-transfer.link-renewed",
+      actor: "system",
+      subject: `account:${state.targetUserId}`,
+      outcome: "done",
+      details: { transfer_id: id, domain_id: state.domainId },
     })
   })
 
@@ -184,7 +194,9 @@ export const lostTransfers = Effect.gen(function* () {
   const works = ({ hash, id, kid, nonce, status }: Linked) =>
     Buffer.from(hash).equals(tokens.hash(Redacted.value(tokens.derive({
       kind: status === "pending" ? "transfer-accept" : "transfer-stop",
-      ...{ id, kid, nonce },
+      id,
+      kid,
+      nonce,
     }))))
 
   /** Mails a new link for each live transfer whose link no longer works; returns their number. */

@@ -161,7 +161,9 @@ const make = Effect.fnUntraced(function* (config: TransfersConfig) {
     const key = state.rotateDkim ? yield* keyOf(reads, state).pipe(Effect.orDie) : null
     return {
       transfer: viewOf(state, yield* Clock.currentTimeMillis),
-      ...{ used, stopped: state.stopUsed, record: key && recordOf(state.domainName, key) },
+      used,
+      stopped: state.stopUsed,
+      record: key && recordOf(state.domainName, key),
     }
   })
   // A transfer's domain never changes, so the cache is never stale; it only selects the actor for a command.

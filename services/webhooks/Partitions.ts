@@ -44,24 +44,44 @@ const looked = 512
 
 export const webhookTables: ReadonlyArray<Parent> = [
   {
-    ...{ table: "events", key: "id", unit: days, ahead, storage: "", appendOnly: false },
+    table: "events",
+    key: "id",
+    unit: days,
+    ahead,
+    storage: "",
+    appendOnly: false,
     kept: "id in (select event_id from delivery_queue)",
   },
   {
     // A batch updates all rows of a page at once. With less free space most rows would move to another page, with two
     // new index entries each.
-    ...{ table: "deliveries", key: "id", unit: days, ahead, storage: "with (fillfactor = 40)", appendOnly: false },
+    table: "deliveries",
+    key: "id",
+    unit: days,
+    ahead,
+    storage: "with (fillfactor = 40)",
+    appendOnly: false,
     kept: "id in (select delivery_id from delivery_queue)",
   },
   {
-    ...{ table: "attempts", key: "delivery_id", unit: days, ahead, storage: "", appendOnly: false },
+    table: "attempts",
+    key: "delivery_id",
+    unit: days,
+    ahead,
+    storage: "",
+    appendOnly: false,
     kept: "delivery_id in (select delivery_id from delivery_queue)",
   },
 ]
 
 /** The stored ids of accepted events. */
 export const seenTable: Parent = {
-  ...{ table: "seen_ids", key: "key", unit: days, ahead, storage: "", appendOnly: false },
+  table: "seen_ids",
+  key: "key",
+  unit: days,
+  ahead,
+  storage: "",
+  appendOnly: false,
   kept: "false",
 }
 

@@ -40,7 +40,8 @@ const storable = (text: string) => text.replaceAll("\0", "").toWellFormed()
 export const mailsTopic = "mails"
 
 const announcement: Naming = {
-  ...{ stream: "MAIL_OUT", subject: "mailer.v1.send" },
+  stream: "MAIL_OUT",
+  subject: "mailer.v1.send",
   text: (ids) =>
     JSON.stringify((ids.length === 1 ? { mail_id: ids[0]! } : { mail_ids: ids }) satisfies MailAnnouncement),
 }

@@ -78,7 +78,8 @@ export const mailsOf = (
       const recipient = to === "recipient" ? state.targetEmail : addressOf(accountId)
       if (recipient === undefined || recipient === null || silent.has(accountId)) return []
       const args = {
-        ...{ to, event },
+        to,
+        event,
         ...((to === "recipient" ? revoked.size > 0 : revoked.has(accountId)) ? { revoked: "yes" } : {}),
         ...(ended.has(accountId) ? { ended: "yes" } : {}),
       }

@@ -139,8 +139,12 @@ const credentialMessage = (credential: Credential, now: number) => ({
 /** The messages to the mail platform about a domain that a fenced write moves. */
 export const messagesOf = ({ credentials, domain, to }: Moving, transitions: number, now: number) => [
   domainMessage(to, {
-    ...{ id: domain.id, name: domain.name, account_id: to.state.targetUserId, workspace_id: to.state.targetOrgId! },
-    ...{ dkim_selector: to.key?.selector ?? domain.selector, revision: domain.revision + BigInt(transitions) },
+    id: domain.id,
+    name: domain.name,
+    account_id: to.state.targetUserId,
+    workspace_id: to.state.targetOrgId!,
+    dkim_selector: to.key?.selector ?? domain.selector,
+    revision: domain.revision + BigInt(transitions),
   }),
   ...credentials.map((credential) => credentialMessage(credential, now)),
 ]

@@ -78,7 +78,13 @@ export const settling = Effect.fnUntraced(function* (algorithm: DkimAlgorithm) {
     const { domainId, id: transferId } = state
     const completed = state.status === "completed"
     const { fences, gather } = changes.fenced({
-      ...{ before, after, actor: "system", commandId, now, revision, reach },
+      before,
+      after,
+      actor: "system",
+      commandId,
+      now,
+      revision,
+      reach,
       circumstances: completed ? { key, revoked: revokedFrom(credentials, state) } : {},
       moving: completed ? { domain: domain!, to: { state, key }, credentials } : null,
     })

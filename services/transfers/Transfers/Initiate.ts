@@ -107,8 +107,13 @@ export const initiating = Effect.fnUntraced(function* (settle: Settling, config:
     const { accountId, commandId } = command
     const { sourceUserId, targetUserId } = after.state
     const { fences, gather } = changes.fenced({
-      ...{ before: null, after, actor: `account:${accountId}`, commandId, now },
-      ...{ revision: loaded.revision, reach: loaded.reach },
+      before: null,
+      after,
+      actor: `account:${accountId}`,
+      commandId,
+      now,
+      revision: loaded.revision,
+      reach: loaded.reach,
       tokens: { accept: tokens.issue("transfer-accept", after.state.id) },
     })
     const accounts = [accountId, sourceUserId, targetUserId].flatMap((id) => loaded.people.get(id) ?? [])

@@ -62,15 +62,20 @@ export const forcing = Effect.fnUntraced(function* (settle: Settling, config: Fo
     const { domainId, id: transferId, sourceUserId, targetUserId } = after.state
     const written = { actor: `account:${accountId}`, commandId, now, revision }
     const { fences, gather } = changes.fenced({
-      ...{ ...written, before: null, after, reach },
+      ...written,
+      before: null,
+      after,
+      reach,
       ended: live && {
-        ...{ ...written, before: live },
+        ...written,
+        before: live,
         after: Result.getOrThrow(transition(live.state, { _tag: "End", by: "force" }, now)),
         // The mails and notices of the forced transfer inform its parties of both.
         circumstances: { silent: parties(after.state) },
       },
       circumstances: {
-        ...{ key: pair, revoked: revokedFrom(credentials, after.state) },
+        key: pair,
+        revoked: revokedFrom(credentials, after.state),
         ...(live === null ? {} : { ended: parties(live.state) }),
       },
       moving: { domain, to: { state: after.state, key: pair }, credentials },
@@ -81,7 +86,9 @@ export const forcing = Effect.fnUntraced(function* (settle: Settling, config: Fo
         accounts: [caller, ...(people.get(sourceUserId) === undefined ? [] : [people.get(sourceUserId)!])],
         // Not limited by the recipient's plan, but counted: raises `arrivals`, so that a concurrent accept decides
         // again.
-        ...{ arrival: people.get(targetUserId)!, workspaces: [seat.workspace], seats: [seat] },
+        arrival: people.get(targetUserId)!,
+        workspaces: [seat.workspace],
+        seats: [seat],
       }),
       whileOpen(sql),
       ...fences,
@@ -106,7 +113,10 @@ export const forcing = Effect.fnUntraced(function* (settle: Settling, config: Fo
     const target = targetId === null ? null : people.get(targetId)!
     const after = decideForce({
       _tag: "Force",
-      ...{ id, domain, rotateDkim, callerId: accountId },
+      id,
+      domain,
+      rotateDkim,
+      callerId: accountId,
       workspaces: [...new Set(seats.map(({ workspace }) => workspace.id))],
       sourceLabel: people.get(domain.accountId)?.name ?? "",
       target: target && { id: target.id, email: target.email ?? "" },

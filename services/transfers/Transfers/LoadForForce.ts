@@ -30,7 +30,10 @@ export const loadForForce = (sql: PgClient.PgClient) => {
       from x left join t on true`
     const { credentials, seats, target_id: targetId, ...found } = row!
     return {
-      ...{ ...commonOf(found), credentials, targetId, seats: seats ?? [] },
+      ...commonOf(found),
+      credentials,
+      targetId,
+      seats: seats ?? [],
       live: found.id === null ? null : storedOf(found),
     }
   })

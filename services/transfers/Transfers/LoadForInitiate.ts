@@ -36,7 +36,9 @@ export const loadForInitiate = (sql: PgClient.PgClient) => {
     return {
       ...commonOf(found),
       live: found.id === null ? null : storedOf(found),
-      ...{ seat: strongest(seats ?? []), targetId, taken },
+      seat: strongest(seats ?? []),
+      targetId,
+      taken,
       blockers: { broadcasts: of("broadcast"), scheduledEmails: of("scheduled_email") },
     }
   })

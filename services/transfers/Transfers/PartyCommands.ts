@@ -71,8 +71,15 @@ export const handshake = Effect.fnUntraced(function* (settle: Settling, safetyWi
     const { actor, commandId, now, pair = null, step, tokens = {} } = how
     const { domainId, id: transferId } = after.state
     const { fences, gather } = changes.fenced({
-      ...{ before: loaded.stored, after, actor, commandId, now, tokens },
-      ...{ revision: loaded.revision, reach: loaded.reach, circumstances: { key: pair } },
+      before: loaded.stored,
+      after,
+      actor,
+      commandId,
+      now,
+      tokens,
+      revision: loaded.revision,
+      reach: loaded.reach,
+      circumstances: { key: pair },
     })
     const all = [...standing(sql, how), ...(how.while ?? []), ...fences]
     if (!Array.isArrayNonEmpty(all)) return
@@ -127,7 +134,11 @@ export const handshake = Effect.fnUntraced(function* (settle: Settling, safetyWi
     if (accepted && loaded.installationHeld) return yield* heldMeanwhile()
     const seat = accepted ? seats.find(({ workspace }) => workspace.id === after.state.targetOrgId)! : null
     yield* write(loaded, after, {
-      ...{ step: "accept", actor: `account:${accountId}`, commandId, now, pair: accepted ? pair : null },
+      step: "accept",
+      actor: `account:${accountId}`,
+      commandId,
+      now,
+      pair: accepted ? pair : null,
       tokens: { stop: oneShot.issue("transfer-stop", transferId) },
       // The limit is exact, because each write that counts against it raises the same fence.
       ...(accepted && limit >= 0 ? { accounts: [], arrival: caller } : { accounts: [caller] }),
@@ -179,7 +190,11 @@ export const handshake = Effect.fnUntraced(function* (settle: Settling, safetyWi
         if (after === null) return viewOf(state, now)
         const bySeat = party === "source" && accountId !== state.sourceUserId
         yield* write(loaded, after, {
-          ...{ step, actor: `account:${accountId}`, commandId, now, accounts: [caller] },
+          step,
+          actor: `account:${accountId}`,
+          commandId,
+          now,
+          accounts: [caller],
           ...(bySeat ? { seats: [seat!] } : {}),
         })
         return viewOf(after.state, now)

@@ -7,8 +7,12 @@ import { called } from "./CallerApi.ts"
 import { listFlags, printOne, printRows } from "../RowOutput.ts"
 
 const columns = ({ created_at, id, is_active, key_prefix, last_used_at, name }: ApiKey) => ({
-  ...{ id, name, begins: key_prefix },
-  ...{ state: is_active ? "active" : "revoked", created_at, last_used_at },
+  id,
+  name,
+  begins: key_prefix,
+  state: is_active ? "active" : "revoked",
+  created_at,
+  last_used_at,
 })
 
 const list = Command.make(

@@ -15,8 +15,13 @@ const text = (name: string, metavar: string, description: string) =>
   Flag.String(name).pipe(Flag.withMetavar(metavar), Flag.withDescription(description), Flag.optional)
 
 const columns = ({ attempt, created_at, event_type, id, response_status, status, webhook_id }: WebhookDelivery) => ({
-  ...{ id, created_at, event_type, status },
-  ...{ attempt, answer: response_status, webhook_id },
+  id,
+  created_at,
+  event_type,
+  status,
+  attempt,
+  answer: response_status,
+  webhook_id,
 })
 
 const list = Command.make(

@@ -95,8 +95,12 @@ const handed = Effect.fnUntraced(function* (one: Client, id: string, secret: str
   for (let told = false;; told = true) {
     const began = yield* Clock.currentTimeMillis
     const headers = headersFor({
-      ...{ deliveryId: id, eventType: event_type, attempt: Math.max(1, attempt) },
-      ...{ timestampSeconds: Math.floor(began / 1000), body, secrets: [secret] },
+      deliveryId: id,
+      eventType: event_type,
+      attempt: Math.max(1, attempt),
+      timestampSeconds: Math.floor(began / 1000),
+      body,
+      secrets: [secret],
     })
     const outcome = yield* postTo(port, path, headers, body).pipe(Effect.catch((error) => Effect.succeed(error)))
     if (outcome !== null) {

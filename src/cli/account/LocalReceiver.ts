@@ -10,7 +10,11 @@ const answerMillis = 10_000
 export const postTo = (port: number, path: string, headers: Readonly<Record<string, string>>, body: string) =>
   Effect.callback<number | null, string>((resume) => {
     const sending = request({
-      ...{ host: "127.0.0.1", port, path, method: "POST", timeout: answerMillis },
+      host: "127.0.0.1",
+      port,
+      path,
+      method: "POST",
+      timeout: answerMillis,
       headers: { ...headers, "content-length": String(Buffer.byteLength(body)) },
     }, (response) => {
       // The answer's body is of no interest; unread it would hold the connection.

@@ -10,8 +10,12 @@ import { listFlags, printOne, printRows } from "../RowOutput.ts"
 const id = Argument.String("ID").pipe(Argument.withDescription("The transfer's id"))
 
 const columns = ({ domain_name, expires_at, id, source_label, status, target_email }: DomainTransfer) => ({
-  ...{ id, domain: domain_name, status },
-  ...{ from: source_label, to: target_email, expires_at },
+  id,
+  domain: domain_name,
+  status,
+  from: source_label,
+  to: target_email,
+  expires_at,
 })
 
 const list = Command.make(

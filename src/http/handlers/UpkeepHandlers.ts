@@ -26,11 +26,19 @@ const installed = (row: InstallationRow): InstallationState => {
   const { epoch, held_reason, held_since, lost_since, missing, opened_at, state } = row
   const { remedy, says } = held_reason === null ? { says: null, remedy: null } : noteOf(held_reason)
   return {
-    ...{ epoch, state, held_reason, says, remedy },
+    epoch,
+    state,
+    held_reason,
+    says,
+    remedy,
     held_since: timeOf(held_since),
     lost_since: state === "held" ? timeOf(lost_since ?? held_since) : null,
     missing: missing.map(({ epoch = null, first, last, project_id = null, stream }) => ({
-      ...{ epoch, first, last, project_id, stream },
+      epoch,
+      first,
+      last,
+      project_id,
+      stream,
     })),
     opened_at: timeOf(opened_at),
   }

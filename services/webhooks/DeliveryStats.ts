@@ -10,6 +10,7 @@ import type { DeliveryStatistics } from "../../schemas/mail/DeliveryStatistics.t
 import { WebhookNotFound } from "../../schemas/problems/WebhookProblems.ts"
 import { isUuid } from "../../schemas/Wire.ts"
 import { Database } from "../platform/database/Database.ts"
+import { pruneByWebhook } from "./PruneByWebhook.ts"
 import { type Octave, octaveOf, withinOf } from "./Settlement/Octave.ts"
 
 const minuteMillis = 60_000
@@ -18,7 +19,6 @@ const dayMillis = 24 * 60 * minuteMillis
 const keptDays = 30
 /** A page reads so much of each webhook at most. */
 const pageMillis = dayMillis
-const batch = 10_000
 
 /** Milliseconds since the epoch; by default the last 24 hours. */
 export interface StatsSpan {
@@ -98,21 +98,8 @@ export class DeliveryStats extends Context.Service<DeliveryStats, {
 
       const prune = Effect.gen(function* () {
         const oldest = new Date((yield* Clock.currentTimeMillis) - keptDays * dayMillis)
-        let pruned = 0
-        for (;;) {
-          // By webhook, whose index finds old minutes: an index on the minute alone would cost each batch an entry.
-          const [row] = yield* sql<{ n: number }>`
-            with gone as (
-              delete from delivery_minutes where ctid = any(array(
-                select m.ctid from webhooks w cross join lateral (
-                  select ctid from delivery_minutes where webhook_id = w.id and minute < ${oldest} limit ${batch}
-                ) m limit ${batch}
-              )) returning 1
-            )
-            select count(*)::int as n from gone`
-          pruned += row!.n
-          if (row!.n < batch) return pruned
-        }
+        const where = sql`minute < ${oldest}`
+        return yield* pruneByWebhook(sql, { table: "delivery_minutes", where, order: "minute", batch: 10_000 })
       })
 
       return DeliveryStats.of({

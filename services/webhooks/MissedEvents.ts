@@ -13,6 +13,7 @@ import { dueTopic } from "./Deliveries/DeliveryClaims.ts"
 import { arrayOf } from "./Deliveries/PgArray.ts"
 import { makeQueueDue } from "./Deliveries/RowLocks.ts"
 import { dayOf } from "./Deliveries/UuidDay.ts"
+import { pruneByWebhook } from "./PruneByWebhook.ts"
 
 /** Bounds of event ids: `from` and `to` exclusive. */
 export interface MissedSpan {
@@ -85,27 +86,13 @@ export const missedEvents = Effect.gen(function* () {
   return { next, deliver }
 })
 
-const batch = 10_000
-
 /** Deletes the notes of events that are older than `oldest` (milliseconds), and those of deleted webhooks. */
-export const pruneMissed = Effect.fnUntraced(function* (sql: PgClient.PgClient, oldest: number) {
-  let pruned = batch
-  while (pruned === batch) {
-    // By webhook, whose index finds old events: an index on the event alone would cost each note an entry. One bound in
-    // both cases, since an alternative of two would read every note.
-    const [row] = yield* sql<{ n: number }>`
-      with gone as (
-        delete from missed_events where ctid = any(array(
-          select m.ctid from webhooks w cross join lateral (
-            select ctid from missed_events
-            where webhook_id = w.id and event_id < case when w.deleted_at is null then ${floorOf(oldest)}::uuid
-              else 'ffffffff-ffff-ffff-ffff-ffffffffffff'::uuid end
-            order by event_id
-            limit ${batch}
-          ) m limit ${batch}
-        )) returning 1
-      )
-      select count(*)::int as n from gone`
-    pruned = row!.n
-  }
-})
+export const pruneMissed = (sql: PgClient.PgClient, oldest: number) =>
+  pruneByWebhook(sql, {
+    table: "missed_events",
+    // One bound in both cases, since an alternative of two would read every note.
+    where: sql`event_id < case when w.deleted_at is null then ${floorOf(oldest)}::uuid
+      else 'ffffffff-ffff-ffff-ffff-ffffffffffff'::uuid end`,
+    order: "event_id",
+    batch: 10_000,
+  })

@@ -6,7 +6,7 @@ import { member } from "./Canonical.ts"
 import type { Json } from "./Canonical.ts"
 import { ask, type Row, type Store, type Work } from "./Store.ts"
 
-/** What the product knows about the person's session. */
+/** The person's session, as the product knows it. */
 export interface SessionSigns {
   /** The issuer's id of the session (`sid` of the ID token). */
   readonly sid?: string | undefined

@@ -24,7 +24,7 @@ export type Applied =
   | { readonly kind: "events"; readonly events: ReadonlyArray<VerifiedEvent> }
   | { readonly kind: "snapshot"; readonly facts: ReadonlyArray<StateEntry> }
 
-/** What happened, for logs. `closed` with a Refusal as `error` means a forged or damaged message. */
+/** An event of the loop, for logs. `closed` with a Refusal as `error` means a forged or damaged message. */
 export type Notice =
   | { readonly kind: "snapshot"; readonly epoch: number; readonly position: number }
   | { readonly kind: "applied"; readonly events: number; readonly position: number }

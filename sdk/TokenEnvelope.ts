@@ -15,7 +15,7 @@ import type { Json } from "./Canonical.ts"
 import type { PinnedKeys } from "./Keys.ts"
 import { Refusal, type RefusalStep } from "./Refusal.ts"
 
-/** What messages must match to be accepted. */
+/** The claims that a message must match to be accepted. */
 export interface Pins {
   readonly issuer: string
   readonly audience: string

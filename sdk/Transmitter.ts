@@ -32,7 +32,7 @@ export interface Page {
   readonly more: boolean
 }
 
-/** What a poll acknowledges of the messages before it (RFC 8936). */
+/** The acknowledgement in a poll of the messages before it (RFC 8936). */
 export interface PollAck {
   readonly ack: ReadonlyArray<string>
   readonly setErrs: Readonly<Record<string, { readonly err: string; readonly description: string }>>

@@ -7,7 +7,7 @@ import { isContinued, isIncluded, leafHashOf } from "./MerkleProof.ts"
 import { Refusal } from "./Refusal.ts"
 import { bytesOf, noteKey, openNote } from "./SignedNote.ts"
 
-/** What a verifier trusts. Keys as their owners publish them: `name+id+base64`. */
+/** The keys and the policy that a verifier trusts. Keys as their owners publish them: `name+id+base64`. */
 export interface LogPolicy {
   /** The first line of the log's checkpoints. */
   readonly origin: string

@@ -377,7 +377,7 @@ const newestIn = Effect.fnUntraced(function* (sql: PgClient.PgClient, table: str
 /** The program's newest applied migration, as the program's role sees it. */
 export const applied = Effect.flatMap(Database, ({ sql }) => newestIn(sql, "effect_sql_migrations"))
 
-/** What this program needs and the schema lacks, or null. */
+/** The part of the schema that this program needs and does not find; null: none. */
 const lacks = Effect.gen(function* () {
   const { sql } = yield* Database
   const id = yield* applied

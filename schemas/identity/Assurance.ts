@@ -11,7 +11,7 @@ export type Assurance = typeof Assurance.Type
 /** The `acr` of a level, as our challenges name it. */
 export const acrOf = (level: AssuranceLevel): `urn:service:${AssuranceLevel}` => `urn:service:${level}`
 
-/** What `acr` values mean where an issuer has no map of its own. */
+/** The meaning of `acr` values for an issuer without a map of its own. */
 export const defaultAcrMap: Readonly<Record<string, AssuranceLevel>> = Object.fromEntries(
   AssuranceLevel.literals.map((level) => [acrOf(level), level]),
 )

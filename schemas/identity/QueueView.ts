@@ -20,17 +20,17 @@ export const Queues = Schema.Struct({
   as_of: Timestamp,
   items: Schema.Array(Schema.Struct({
     queue: QueueName,
-    /** What waits or is under way. */
+    /** The number of messages that wait or are under way. */
     depth: Schema.Int,
     /** Whether there is more than was counted. */
     capped: Schema.Boolean,
-    /** What waits and is due. */
+    /** Those that wait and are due. */
     due: Schema.Int,
     /** Since when the oldest of that is due; null where nothing is. */
     oldest_due_at: Schema.NullOr(Timestamp),
-    /** What a process has claimed. */
+    /** Those that a process has claimed. */
     leased: Schema.Int,
-    /** What failed before and is tried again. */
+    /** Those that failed before and are tried again. */
     failing: Schema.Int,
   })),
 }).annotate({ identifier: "Queues" })

@@ -4,7 +4,7 @@ import { keyedPaths } from "./KeyedPaths.ts"
 
 export type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE"
 
-/** What one call may say beside the request. */
+/** The options of one call. */
 export interface CallOptions {
   readonly signal?: AbortSignal | undefined
   /** The key of a write: the same for every try of one intention. By default one is made for each call. */

@@ -3,7 +3,7 @@
 /** The headers of a request, as Fetch or Node has them. */
 export type RequestHeaders = Headers | Readonly<Record<string, string | ReadonlyArray<string> | undefined>>
 
-/** What `verifyWebhook` takes. */
+/** The arguments of `verifyWebhook`. */
 export interface WebhookRequest {
   readonly headers: RequestHeaders
   /** The body as it arrived: parsed and written again it has other bytes. */

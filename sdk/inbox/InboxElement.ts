@@ -33,7 +33,7 @@ export class BailiwickInbox extends Base {
   // Declared and not set: a page may have set them before the element was defined.
   /** Sends every request; by default the page's own. */
   declare fetch: typeof globalThis.fetch | undefined
-  /** Which cookies go with a request; "same-origin" by default. */
+  /** The cookies that go with a request; "same-origin" by default. */
   declare credentials: RequestCredentials | undefined
   /** An API key or access token, or a function that returns the current one. Every visitor of the page can read it. */
   declare token: string | (() => string | undefined | Promise<string | undefined>) | undefined

@@ -1,4 +1,4 @@
-/** What `<bailiwick-inbox>` shows: the bell with its badge, and the panel. */
+/** The visible parts of `<bailiwick-inbox>`: the bell with its badge, and the panel. */
 import type { Notification, Problem } from "../client/Client.ts"
 import type { InboxFeed } from "./InboxFeed.ts"
 import { InboxList } from "./InboxList.ts"

@@ -1,5 +1,5 @@
 /**
- * What an account reads of itself, its workspaces and the domains that it may see: its own, and those of workspaces
+ * The reads of an account: itself, its workspaces and the domains that it may see: its own, and those of workspaces
  * that it belongs to. Each read is one short statement that finds its rows by the account.
  */
 import { Clock, Context, Effect, Layer } from "effect"

@@ -17,7 +17,7 @@ export const ConfiguredConsoleIssuer = Schema.Struct({
 export interface ConsoleIssuer {
   /** As `iss` names it; its metadata lie below this URL (OpenID Connect Discovery 1.0, 4). */
   readonly issuer: string
-  /** What the sign-in page calls it; null: its host. */
+  /** Its name on the sign-in page; null: its host. */
   readonly name: string | null
   readonly clientId: string
   /** Null: a public client. */

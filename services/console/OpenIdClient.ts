@@ -117,7 +117,7 @@ const fetching = Effect.gen(function* () {
         headers,
         ...(body === null || body === undefined ? {} : { body: String(body) }),
       }).pipe(
-        // What the library asks for is JSON, which it then parses; `Outbound` gives no headers of answers.
+        // The library asks for JSON and parses it; `Outbound` returns no headers of answers.
         Effect.map(({ body, status }) =>
           new Response(status === 204 ? null : new Uint8Array(body), {
             status,

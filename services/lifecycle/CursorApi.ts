@@ -137,7 +137,7 @@ export class CursorApi extends Context.Service<CursorApi, {
             if (known.digest === null || isBelow(place, head)) return yield* new Problems.CursorExpired()
             if (known.digest !== chain_head) return yield* new Problems.ChainMismatch()
             const had = known.delivered_epoch === place.epoch && Number(known.delivered_position) >= place.position
-            // What a first snapshot held was not on its way to this consumer.
+            // The content of a first snapshot was not on its way to this consumer.
             const before = known.acknowledged_epoch === place.epoch
               ? Number(known.acknowledged_position)
               : had

@@ -1,6 +1,6 @@
 /**
- * What a consumer's question is answered from: its grant as it stands, the project's head and what lies after a place, in
- * one statement, so that all of it is of one moment.
+ * The facts from which a consumer's question is answered: its grant now, the project's head and the events after a
+ * position, in one statement, so that all of them are of one moment.
  */
 import { Clock, Effect } from "effect"
 import type { ProjectId } from "../../schemas/BrandedIds.ts"
@@ -121,7 +121,7 @@ export const reading = Effect.gen(function* () {
     }
   })
 
-  /** What an acknowledgement of a place is held to. */
+  /** The facts against which an acknowledgement of a position is checked. */
   const standing = Effect.fnUntraced(function* (asking: Asking, place: Place | null) {
     const now = new Date(yield* Clock.currentTimeMillis)
     const { epoch, position } = place ?? nowhere

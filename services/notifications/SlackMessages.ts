@@ -120,7 +120,7 @@ const make = Effect.fnUntraced(function* ({ hosts, publicUrl, timeoutMillis }: S
     const { url } = account
     if (!allowed.has(URL.parse(url)?.hostname ?? "")) return refused("not one of SLACK_HOSTS")
     return (giveUp: Effect.Effect<void>) =>
-      // What has no answer by then is due again at once.
+      // A message without an answer by then is due again at once.
       Effect.raceFirst(
         Effect.interruptible(Effect.map(post(row, url), outcomeOf)),
         Effect.interruptible(Effect.as(giveUp, null)),

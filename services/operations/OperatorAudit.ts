@@ -27,7 +27,7 @@ export class OperatorAudit extends Context.Service<OperatorAudit, {
     filter: AuditFilter,
     page: AskedPage,
   ) => Effect.Effect<AuditPage, RoleRequired | SqlError.SqlError>
-  /** What the person did and tried, newest first. */
+  /** The person's own acts and attempts, newest first. */
   readonly own: (
     personId: PersonId,
     filter: Omit<AuditFilter, "actor">,

@@ -110,7 +110,7 @@ const levelOf = (acr: string | undefined, issuer: TokenIssuer): Assurance => {
 }
 
 export interface AccessTokenOptions {
-  /** What `aud` must contain. */
+  /** The audience that `aud` must contain. */
   readonly audience: string
   readonly issuers: TokenIssuers
 }

@@ -47,7 +47,7 @@ export { ProofRejected } from "./CredentialActions/Effected.ts"
 type Fault = NotFound | InvalidToken | InsufficientUserAuthentication | InvalidState | SqlError.SqlError
 
 export class CredentialActions extends Context.Service<CredentialActions, {
-  /** Which actions the person could take now, and whether this sign-in is enough for each. */
+  /** The actions that the person could take now, and whether this sign-in is enough for each. */
   readonly capabilities: (me: Me) => Effect.Effect<typeof Capabilities.Type>
   /** How fresh the sign-in is. `approvalMaxAge` in seconds; null where approvals need no fresh sign-in. */
   readonly freshness: (me: Me, approvalMaxAge: number | null) => Effect.Effect<Freshness>

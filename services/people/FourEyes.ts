@@ -14,7 +14,7 @@ export const provenanceSince = (now: number) => new Date(now - provenanceMillis)
 
 const ownWork = "The caller wrote or signed it already, by this or another identity: another person has to do this."
 
-/** What the service Roles says of `independent` and `fourEyes`. */
+/** The answers of the service Roles to `independent` and `fourEyes`. */
 export const independence = (sql: PgClient.PgClient) => {
   const independent = Effect.fn("Roles.independent")(function* (
     one: PersonId,

@@ -1,5 +1,5 @@
 /**
- * Who may read what is decided in an institution: a Sponsor, an effective administrator, and an operator. Without
+ * The readers of an institution's decisions: a Sponsor, an effective administrator, and an operator. Without
  * locks: a role that ends at that moment may still read, and decides nothing.
  */
 import type { PgClient } from "@effect/sql-pg"
@@ -13,7 +13,7 @@ export const isOperator = (sql: PgClient.PgClient, personId: PersonId) =>
   sql`exists (select from people
     where id = ${personId} and operator and status = 'active' and not removed and merged_into is null)`
 
-/** What `Roles` says of a person in an institution, and whether the person is an operator. */
+/** A person's roles in an institution by `Roles`, and whether the person is an operator. */
 interface Reader {
   readonly operator: boolean
   readonly held: ReadonlyArray<Held> | null

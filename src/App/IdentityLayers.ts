@@ -84,7 +84,7 @@ const asking = ({ directoryWriterClients: writers }: AppConfig) =>
     Layer.provide(PolicyReviews.layer),
   )
 
-/** What only operators see and do. */
+/** The services for operators only. */
 const operating = ({ keyTransitionDeadline: deadlineMillis }: AppConfig) =>
   Layer.mergeAll(
     Queues.layer,

@@ -25,7 +25,7 @@ const deadlineMillis = 3_000
 /** The first version with `sync_interval: always`: older ones sync what they acknowledged every two minutes. */
 const syncsSince = "2.10"
 
-/** What a power failure of the broker costs. A client cannot see whether a server syncs each message. */
+/** The loss at a power failure of the broker. A client cannot see whether a server syncs each message. */
 export const replicasFound = (least: number, version: string) => {
   if (least > 1) return ok("replicas", `${least} servers keep each stream`)
   const lost =

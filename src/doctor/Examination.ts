@@ -14,7 +14,7 @@ import { signingKeyChecks } from "./SigningKeyChecks.ts"
 export const checked = <E, R>(what: string, checks: Effect.Effect<ReadonlyArray<Finding>, E, R>) =>
   Effect.catch(checks, (error) => Effect.succeed([fail(what, reasonOf(error))]))
 
-/** What the variables of this process say, which its configuration was read from. */
+/** The variables of this process, from which its configuration was read. */
 export const settingsFound = (config: AppConfig): ReadonlyArray<Finding> => [
   ok("configuration", "every variable is valid"),
   ...warningsOf(config, Object.keys(environment)).map((line) => warn("variables", line)),

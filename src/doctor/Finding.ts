@@ -1,9 +1,9 @@
 /** The result of a check: fine, a warning, or a failure; with what to do. */
 
 export interface Note {
-  /** What is the case, in words. */
+  /** The finding in words. */
   readonly says: string
-  /** What to do about it, where there is anything to do. */
+  /** The remedy, if there is one. */
   readonly remedy: string | null
 }
 
@@ -28,7 +28,7 @@ export const fail = one("FAIL")
 
 export const noteText = ({ remedy, says }: Note): string => remedy === null ? says : `${says}: ${remedy}`
 
-/** What a finding says and what to do, on one line. */
+/** A finding and its remedy on one line. */
 export const textOf = ({ notes }: Finding): string => notes.map(noteText).join("; ")
 
 export const lineOf = (finding: Finding): string =>

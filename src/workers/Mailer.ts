@@ -13,7 +13,7 @@ const decode = Schema.decodeUnknownResult(Schema.fromJsonString(MailAnnouncement
 
 const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
-/** What is no mail's id is no mail: the rows are the truth. */
+/** The mail ids in messages; a text that is no UUID is left out. */
 const idsOf = (messages: ReadonlyArray<BusMessage>) =>
   messages.flatMap((message) => {
     const decoded = decode(message.text)

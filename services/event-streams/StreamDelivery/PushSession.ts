@@ -50,7 +50,7 @@ const pushes = Metric.counter("bailiwick_stream_pushes_total", {
 const missOf = (verdict: Exclude<PushOutcome, { readonly _tag: "delivered" }>) =>
   verdict._tag === "refused" ? "refused" : verdict.unanswered ? "ambiguous" : "failed"
 
-/** What follows an item: the next item, another read of the stream, or the end of this claim. */
+/** The next step after an item: the next item, another read of the stream, or the end of this claim. */
 type Next = "next" | "again" | "over"
 type Step = Effect.fn.Return<Next, SqlError.SqlError>
 

@@ -11,7 +11,7 @@ import type { Missed, PushState } from "./PushState.ts"
 import type { StreamRecord } from "./StreamRecord.ts"
 import { together } from "./RequestBatcher.ts"
 
-/** What becomes of the claim: kept for so long, or released, with the stream due again after so long. */
+/** The fate of the claim: kept for a time, or released, with the stream due again after a time. */
 export type Ending = { readonly leaseMillis: number } | { readonly dueInMillis: number }
 
 /** The changes of one stream. */

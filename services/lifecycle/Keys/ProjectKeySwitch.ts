@@ -3,7 +3,7 @@
  * event's position is known before it is appended: from that position on the new key signs, beginning with the event
  * itself. So the first message that consumers get under a key names the two keys after it.
  *
- * What is to be done is read from the projects' rows: after a kill the next call goes on there, and of two calls at
+ * The remaining work is read from the projects' rows: after a kill the next call goes on there, and of two calls at
  * once one does it.
  */
 import { Clock, Effect } from "effect"

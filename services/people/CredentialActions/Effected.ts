@@ -1,4 +1,4 @@
-/** What a credential action did, and the fault of a proof that is not valid. */
+/** The result of a credential action, and the fault of an invalid proof. */
 import { type Redacted, Schema } from "effect"
 import { type AuthenticatorId, IntentId } from "../../../schemas/BrandedIds.ts"
 import { type Authenticator, type Authenticators, credentialTypeOf } from "../Authenticators.ts"

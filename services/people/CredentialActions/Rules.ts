@@ -1,4 +1,4 @@
-/** Which credential actions a person can take now, and how fresh and strong a sign-in these need. */
+/** The credential actions that a person can take now, and the age and strength of sign-in that they need. */
 import {
   type ActionKind,
   ActionKind as ActionKinds,

@@ -13,7 +13,7 @@ import { Database } from "./Database.ts"
 import { inTurn } from "./RetryOnLockTimeout.ts"
 import { cliCommand } from "../CommandSpelling.ts"
 
-/** What a schema says of itself. */
+/** The versions of a schema, and whether its server takes writes. */
 export interface SchemaVersion {
   /** Its newest applied migration; 0 where there is none. */
   readonly applied: number

@@ -64,7 +64,7 @@ export class Bus extends Context.Service<Bus, {
   /** The broker's version, or null without a connection. */
   readonly serverVersion: Effect.Effect<string | null>
   readonly mark: (stream: StreamName) => Effect.Effect<StreamMark, BusError>
-  /** What a stream holds, and how far each of its consumers is. */
+  /** The content of a stream, and the progress of each of its consumers. */
   readonly report: (stream: StreamName) => Effect.Effect<StreamReport, BusError>
   /** Gives `take` the stream's messages since then, in order and some at a time; returns how many there were. */
   readonly history: <E, R>(

@@ -62,7 +62,7 @@ export interface MessageRows {
   readonly due: Statement.Fragment
   /** Narrows the claimed rows to those of which nothing has left, in the same way. */
   readonly unsent: Statement.Fragment
-  /** What `not_before` is once no attempt will follow. */
+  /** The value of `not_before` once no attempt will follow. */
   readonly never: Statement.Fragment
   /** Assigns, each after a comma, the columns that only this table has. */
   readonly more: (outcome: MessageOutcome["_tag"], now: Date) => Statement.Fragment
@@ -92,7 +92,7 @@ export interface Channel<Message extends ClaimedMessage> {
   readonly noted: (message: Message, outcome: MessageOutcome) => Effect.Effect<void>
 }
 
-/** What the loops of a channel run. */
+/** The operations that the loops of a channel run. */
 export interface Outgoing {
   /**
    * Claims due messages, of `ids` where they are given, runs `onClaimed` and sends them; gives whether there may be more.
@@ -117,7 +117,7 @@ interface Next {
   readonly error: string | null
 }
 
-/** What follows an attempt. An `unknown` message stays `unknown` to its end, unless its repeat is sent. */
+/** The outcome of an attempt. An `unknown` message stays `unknown` to its end, unless its repeat is sent. */
 const nextOf = (
   retryMillis: ReadonlyArray<number>,
   { attempts, doubts, state }: ClaimedMessage,

@@ -14,7 +14,7 @@ const table = "audit_records"
 const definitions: Readonly<Record<string, string>> = {
   // Without the ids of refused requests: one record may list hundreds of them, and they have an index of their own.
   details: `using gin ((details - 'request_ids') jsonb_path_ops)`,
-  // What people did, for themselves and for who looks after them. Records of accounts and of the system do without: they
+  // The acts of people, for themselves and for the operators. Records of accounts and of the system do without: they
   // are the many, and an entry costs each of them.
   person: `(actor, id) where actor like 'person:%'`,
   object: `(split_part(subject, ':', 2), id) where subject is not null`,

@@ -72,7 +72,7 @@ export const newestRecords = (
     const [end] = yield* sql<{ id: string }>`
       select uid::text as id from (${all}) s order by uid desc offset ${looked - 1} limit 1`
     const bound = end?.id
-    // What was written meanwhile moves the end: records behind it are the next page's.
+    // Records written meanwhile move the end: records behind it belong to the next page.
     return bound === undefined
       ? { records, nextAfterId: null } satisfies AuditPage
       : { records: records.filter(({ id }) => id >= bound), nextAfterId: bound } satisfies AuditPage

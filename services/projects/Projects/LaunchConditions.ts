@@ -1,4 +1,4 @@
-/** What a project needs before it can be launched: a pure function of what the database says about it. */
+/** The conditions of a launch: a pure function of the project's facts in the database. */
 import { Effect } from "effect"
 import { isLocal, liesUnder } from "../../../schemas/identity/Addresses.ts"
 import type { RequestRow } from "../../requests/RequestRows.ts"
@@ -26,7 +26,7 @@ export const mayLaunchAt = (
   domains: ReadonlyArray<string>,
 ): boolean => isLocal(url) ? environment === "staging" : liesUnder(new URL(url).hostname, domains)
 
-/** What a project still needs before it can be launched; null: nothing. */
+/** The condition that still keeps a project from its launch; null: none. */
 export const missingOf = (project: ProjectRow, launchUrl: string, conditions: LaunchConditions): string | null => {
   const { approved, client, domains, institutionActive, reviewed } = conditions
   if (project.rollout !== null) return "rollout_held"

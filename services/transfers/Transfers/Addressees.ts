@@ -1,5 +1,5 @@
 /**
- * Which mails an event sends, and to whom. The stop mail goes to the owner and, if another account, to the initiator.
+ * The mails of an event, and their recipients. The stop mail goes to the owner and, if another account, to the initiator.
  */
 import type { AccountId } from "../../../schemas/BrandedIds.ts"
 import type { DkimKey } from "../DkimKeys.ts"

@@ -1,6 +1,7 @@
 /**
- * What the loads of the commands on transfers share: one statement each, outside a transaction and without locks, which
- * reads the facts of a decision with the versions that the write fences. Addresses are compared in ASCII lower case.
+ * The shared parts of the loads of commands on transfers. A load is one statement, outside a transaction and without
+ * locks, which reads the facts of a decision with the versions that the write fences. Addresses are compared in ASCII
+ * lower case.
  */
 import type { PgClient } from "@effect/sql-pg"
 import { Effect } from "effect"

@@ -2,7 +2,7 @@
 import { nextAttemptAt, type RetrySchedule } from "../RetrySchedule.ts"
 import type { Result } from "../Sender/Task.ts"
 
-/** What became of a claim. */
+/** The outcome of a claim. */
 export type Next = "delivered" | "retry" | "dead" | "released" | "interrupted"
 
 export interface Decision {

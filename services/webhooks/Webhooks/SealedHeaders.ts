@@ -1,4 +1,4 @@
-/** What the sealed columns of a webhook hold, once they are opened. */
+/** The headers and credentials in the sealed columns of a webhook. */
 import { Buffer } from "node:buffer"
 import type { BasicAuth, CustomHeader } from "../../../schemas/mail/WebhookHeaders.ts"
 

@@ -36,7 +36,7 @@ const origin = Effect.gen(function* () {
   })
 })
 
-/** What went wrong, in lines: the code, the sentence, and each fault of a request that did not decode. */
+/** A failure in lines: the code, the sentence, and each fault of a request that did not decode. */
 const linesOf = (problem: Problem): string => {
   const detail = problem.members["detail"]
   const faults = Array.isArray(detail)

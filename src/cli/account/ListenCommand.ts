@@ -61,7 +61,7 @@ const asked = <Answer>(one: Client, ask: (one: Client, signal: AbortSignal) => P
     }
   })
 
-/** What is new, the oldest first. Only ids and times are held of a long list. */
+/** The new deliveries, the oldest first. Only ids and times are held of a long list. */
 const newSince = Effect.fnUntraced(function* (
   one: Client,
   { seen, since }: ListenState,
@@ -164,7 +164,7 @@ const begun = Effect.fnUntraced(function* (
   const since = at - overlapMillis
   const before = yield* newSince(one, { ...fresh, since }, {})
   const times = before.map(({ created_at, id }) => [id, Date.parse(created_at)] as const)
-  // What was made meanwhile is new.
+  // Deliveries made meanwhile are new.
   const seen = Object.fromEntries(times.filter(([, time]) => time <= at))
   return { ...fresh, since, seen }
 })

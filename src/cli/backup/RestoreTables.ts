@@ -46,7 +46,7 @@ export const fill = async (
   backup: Backup,
   { now, otherwise = "restore into a new one", tables, tell }: {
     readonly now: Date
-    /** What to do where the database is not empty. */
+    /** The advice for a database that is not empty. */
     readonly otherwise?: string
     readonly tables: ReadonlyArray<string>
     readonly tell: (text: string) => void

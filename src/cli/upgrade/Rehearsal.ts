@@ -65,7 +65,7 @@ const digests = (db: BackupConnection, of: ReadonlyArray<Table>) =>
     catch: (error) => new CliFault({ message: `cannot compare the tables: ${reasonOf(error)}` }),
   })
 
-/** What differs of a table that was `before`; null where nothing does. */
+/** The difference of a table from `before`; null: none. */
 const difference = Effect.fnUntraced(function* (db: BackupConnection, before: ReadonlyArray<Table>) {
   const after = yield* Effect.promise(() => tablesOf(db, before.map(({ name }) => name)))
   const gone = before.filter(({ name }) => !after.some((table) => table.name === name))

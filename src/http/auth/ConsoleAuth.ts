@@ -28,7 +28,7 @@ export const consoleCookie = (publicUrl: URL) => ownCookie(publicUrl, "bailiwick
 /** Methods that change nothing. */
 const safe = new Set(["GET", "HEAD"])
 
-/** What a console session stands for; each effect holds no more of the request than the session's cookie. */
+/** The credentials behind a console session; each effect holds no more of the request than the session's cookie. */
 interface Holder {
   /** The value of an Authorization header that stands for the session. */
   readonly authorization: (

@@ -8,7 +8,7 @@ export const consoleStylePath = "/console/page.css"
 
 const page = framed(consoleStylePath)
 
-/** What a failed sign-in says, by its code; `status` of the page. */
+/** The texts of a failed sign-in, by its code; `status` of the page. */
 const words: Readonly<Record<string, readonly [status: number, title: string, text: string]>> = {
   access_denied: [403, "You were not signed in", "The sign-in was refused, or given up."],
   not_begun: [

@@ -6,7 +6,7 @@ export const assetsPath = "/console/assets"
 export interface ShellFiles {
   readonly script: string
   readonly style: string
-  /** What the script imports at once. */
+  /** The modules that the script imports at once. */
   readonly chunks: ReadonlyArray<string>
 }
 

@@ -71,7 +71,7 @@ const Asked = Schema.Struct({
 })
 type Asked = typeof Asked.Type
 
-/** What a code and a refresh token say of a sign-in. */
+/** The sign-in behind a code or a refresh token. */
 const SignedIn = Schema.Struct({
   jti: Schema.String,
   sub: Schema.String,

@@ -71,7 +71,7 @@ class Named {
 
 const pascal = (code: string) => code.replaceAll(/(?:^|_)([a-z])/g, (_, letter: string) => letter.toUpperCase())
 
-/** What an answer is about: its codes, or those that say something about the operation where it has any. */
+/** The codes of an answer: those that concern the operation alone, if it has any, otherwise all. */
 const ownCodes = (
   response: DocumentJson,
   problems: ProblemSchemas,

@@ -1,4 +1,4 @@
-/** What the document says of each operation beyond its summary, by the operation's id; docs/api has the reasons. */
+/** The description of each operation in the document, by the operation's id; docs/api has the reasons. */
 export const descriptions: Readonly<Record<string, string>> = {
   health: "Needs no credential. Says nothing about the database: use it to restart a process that hangs.",
   ready: "`degraded` is 200 as well: without the broker commands succeed, and their messages wait. `not_ready` is 503.",

@@ -27,7 +27,7 @@ const decoder = new TextDecoder("utf-8", { fatal: true })
 const tooLarge = (error: HttpServerError.HttpServerError) =>
   error.reason._tag === "RequestParseError" && error.reason.reason === "BodyTooLarge"
 
-/** Who waits for the rest of a body: the principal, or where none is known yet the client's address. */
+/** The caller whose body is read: the principal, or the client's address while no principal is known. */
 const callerOf = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServerRequest) {
   const { actor, charged } = yield* RequestActor
   const { addressOf } = yield* Clients

@@ -65,7 +65,7 @@ export class RejectionAudit extends Context.Service<RejectionAudit, {
           most: 3 * bounds.kinds,
           write: (noted: ReadonlyMap<string, Gathered>) => {
             const records = [...noted.values()]
-            // What is refused from now on joins the next record.
+            // Rejections from now on join the next record.
             for (const { id } of records) heap.close(id)
             const written = Effect.sync(() => records.forEach(({ id }) => heap.done(id)))
             return Array.isReadonlyArrayNonEmpty(records) ? Effect.andThen(insert(records), written) : Effect.void

@@ -5,7 +5,7 @@
 import { Option } from "effect"
 import type { HttpServerRequest } from "effect/http"
 
-/** What Deno's server knows of a request's connection. Deno computes the address only when it is read. */
+/** The connection of a request, as Deno's server describes it. Deno computes the address only when it is read. */
 export interface Connection {
   readonly remoteAddr: { readonly hostname?: string }
 }

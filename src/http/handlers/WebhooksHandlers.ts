@@ -60,7 +60,7 @@ const settingsOf = (
   ...(rate_limit == null ? {} : { rateLimit: rate_limit }),
 })
 
-/** What an update changes; a field that is null or absent stays as it is. */
+/** The changes of an update; a field that is null or absent stays as it is. */
 const changeOf = (update: WebhookUpdate) => ({
   ...settingsOf(update),
   ...(update.url == null ? {} : { url: update.url }),

@@ -1,4 +1,4 @@
-/** What both servers share: their input, their failures, and how they stop. */
+/** The shared parts of both servers: their input, their failures, and how they stop. */
 import { Data, Effect, Fiber, type Scope } from "effect"
 import type { HttpServerRequest, HttpServerResponse } from "effect/http"
 import type { Flows } from "../edge/StreamingResponse.ts"

@@ -12,7 +12,7 @@ export interface AppLinksOptions {
   /** Whether this installation has the console. */
   readonly console: boolean
   readonly transfers: boolean
-  /** What this installation calls itself. */
+  /** The name of this installation. */
   readonly name: string
 }
 

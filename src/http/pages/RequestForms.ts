@@ -54,7 +54,7 @@ export const objectionForm = ({ createdAt, effectiveAt, reason }: LinkPreview) =
 <p class="note">If you asked for it yourself, close the page: the request goes on.</p>`,
   })
 
-/** What became of a link that can no longer be objected to. */
+/** The state of a link that can no longer be objected to. */
 export const linkEnded = ({ state }: LinkPreview, status: number) =>
   state === "linked"
     ? message("These identities are linked", "The link has taken effect: ask an operator if it was not you.", status)

@@ -1,4 +1,4 @@
-/** What a fenced write gathers beside rows: the conditions under which it is written, and the checks of its caller. */
+/** The fences of a fenced write (the conditions under which it is written) and the checks of its caller. */
 import type { Effect } from "effect"
 import type { Statement } from "effect/sql"
 

@@ -1,4 +1,4 @@
-/** What the broker says of a stream and its consumers. */
+/** The status of a stream and its consumers, as the broker reports it. */
 import type { NatsConnection } from "@nats-io/transport-node"
 import type { StreamName } from "../../../../schemas/bus/BusStreams.ts"
 import { managerOf } from "./StreamProvisioning.ts"
@@ -26,7 +26,7 @@ export const subscribersOf = async (nc: NatsConnection, stream: StreamName) => {
   return found.map(({ name, num_pending }) => ({ name, pending: num_pending }))
 }
 
-/** What a stream holds, and how far each of its consumers is. */
+/** The content of a stream, and the progress of each of its consumers. */
 export interface StreamReport {
   readonly stream: StreamName
   readonly messages: number

@@ -2,8 +2,10 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { NotificationId } from "../BrandedIds.ts"
+import { optionallyKeyed } from "../identity/IdempotencyKey.ts"
 import { Category, NotificationList, NotificationView, Preferences } from "../mail/Notification.ts"
 import { InvalidCredentials } from "../problems/HttpProblems.ts"
+import { receiptProblems } from "../problems/IdempotencyProblems.ts"
 import { NotificationNotFound, PreferencesInvalid, StreamLimit } from "../problems/NotificationProblems.ts"
 import { ListFilter, QueryBooleanOr, QueryInt, QueryUuid } from "../Validation/Scalars.ts"
 import { HTTPValidationError } from "../Validation.ts"
@@ -18,7 +20,7 @@ const query = {
   after_id: Schema.optionalKey(QueryUuid),
 }
 
-const ReadAll = Schema.Struct({ updated: Schema.Int, unread: Schema.Int })
+export const ReadAll = Schema.Struct({ updated: Schema.Int, unread: Schema.Int })
 
 const Answer = Schema.Struct({ preferences: Preferences })
 
@@ -65,11 +67,14 @@ export class NotificationsApi extends HttpApiGroup.make("notifications")
       error: StreamLimit,
     }).middleware(RequestValidation).middleware(Authenticated)
       .annotate(OpenApi.Summary, "Follow notifications live, from Last-Event-ID on"),
-    HttpApiEndpoint.post("readAllNotifications", "/v1/notifications/read-all", { success: ReadAll })
-      .middleware(RequestValidation).middleware(Authenticated).annotate(
-        OpenApi.Summary,
-        "Mark all notifications as read",
-      ),
+    HttpApiEndpoint.post("readAllNotifications", "/v1/notifications/read-all", {
+      headers: optionallyKeyed,
+      success: ReadAll,
+      error: receiptProblems,
+    }).middleware(RequestValidation).middleware(Authenticated).annotate(
+      OpenApi.Summary,
+      "Mark all notifications as read",
+    ),
     HttpApiEndpoint.get("getNotificationPreferences", "/v1/notifications/preferences", {
       success: Answer,
       error: InvalidCredentials,
@@ -87,8 +92,9 @@ export class NotificationsApi extends HttpApiGroup.make("notifications")
     ),
     HttpApiEndpoint.post("readNotification", "/v1/notifications/:notification_id/read", {
       params: { notification_id: NotificationId },
+      headers: optionallyKeyed,
       success: NotificationView,
-      error: NotificationNotFound,
+      error: [NotificationNotFound, ...receiptProblems],
     }).middleware(RequestValidation).middleware(Authenticated).annotate(
       OpenApi.Summary,
       "Mark one notification as read",

@@ -2,9 +2,11 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import { DomainId, TransferId } from "../BrandedIds.ts"
+import { optionallyKeyed } from "../identity/IdempotencyKey.ts"
 import { Accept, Cancel, Decline, Force, Initiate, Stop } from "../mail/DomainCommands.ts"
 import { AcceptEligibility, DomainDkim, DomainTransfer } from "../mail/Transfer.ts"
 import { DependencyUnavailable, Forbidden, InvalidCredentials } from "../problems/HttpProblems.ts"
+import { receiptProblems } from "../problems/IdempotencyProblems.ts"
 import { InsufficientUserAuthentication } from "../problems/IdentityProblems.ts"
 import { TransferNotFound } from "../problems/TransferProblems.ts"
 import { Authenticated, Presented } from "./CredentialsApi.ts"
@@ -18,8 +20,9 @@ export class TransfersApi extends HttpApiGroup.make("transfers")
     HttpApiEndpoint.post("initiateTransfer", "/v1/domains/:domain_id/transfer", {
       params: domainId,
       payload: Initiate.body.schema,
+      headers: optionallyKeyed,
       success: DomainTransfer,
-      error: Initiate.errors,
+      error: [...Initiate.errors, ...receiptProblems],
     }).middleware(RequestValidation).middleware(Authenticated)
       .annotate(OpenApi.Summary, "Offer a domain to another account; it is mailed an accept link"),
     HttpApiEndpoint.get("getDomainDkim", "/v1/domains/:domain_id/dkim", {
@@ -52,41 +55,47 @@ export class TransfersApi extends HttpApiGroup.make("transfers")
     HttpApiEndpoint.post("acceptTransfer", "/v1/domain-transfers/:token/accept", {
       params: { token: Schema.String },
       payload: Accept.body.schema,
+      headers: optionallyKeyed,
       success: DomainTransfer,
-      error: Accept.errors,
+      error: [...Accept.errors, ...receiptProblems],
     }).middleware(RequestValidation).middleware(Authenticated)
       .annotate(OpenApi.Summary, "Accept by the token of the invitation; the safety window begins"),
     HttpApiEndpoint.post("acceptTransferById", "/v1/domain-transfers/by-id/:transfer_id/accept", {
       params: transferId,
       payload: Accept.body.schema,
+      headers: optionallyKeyed,
       success: DomainTransfer,
-      error: Accept.errors,
+      error: [...Accept.errors, ...receiptProblems],
     }).middleware(RequestValidation).middleware(Authenticated)
       .annotate(OpenApi.Summary, "Accept a transfer that is addressed to your account's email"),
     HttpApiEndpoint.post("declineTransfer", "/v1/domain-transfers/:transfer_id/decline", {
       params: transferId,
+      headers: optionallyKeyed,
       success: DomainTransfer,
-      error: Decline.errors,
+      error: [...Decline.errors, ...receiptProblems],
     }).middleware(RequestValidation).middleware(Authenticated).annotate(
       OpenApi.Summary,
       "Decline a transfer as its recipient",
     ),
     HttpApiEndpoint.delete("cancelTransfer", "/v1/domain-transfers/:transfer_id", {
       params: transferId,
+      headers: optionallyKeyed,
       success: DomainTransfer,
-      error: Cancel.errors,
+      error: [...Cancel.errors, ...receiptProblems],
     }).middleware(RequestValidation).middleware(Authenticated).annotate(OpenApi.Summary, "Take a pending offer back"),
     HttpApiEndpoint.post("stopTransfer", "/v1/domain-transfers/stop/:stop_token", {
       params: { stop_token: Schema.String },
+      headers: optionallyKeyed,
       success: DomainTransfer,
-      error: Stop.errors,
+      error: [...Stop.errors, ...receiptProblems],
     }).middleware(RequestValidation)
       .annotate(OpenApi.Summary, "Stop an accepted transfer within its safety window; the token alone authorizes"),
     HttpApiEndpoint.post("forceTransfer", "/v1/admin/domain-transfers/:domain_id", {
       params: domainId,
       payload: Force.body.schema,
+      headers: optionallyKeyed,
       success: DomainTransfer,
-      error: [Forbidden, InsufficientUserAuthentication, ...Force.errors],
+      error: [Forbidden, InsufficientUserAuthentication, ...Force.errors, ...receiptProblems],
     }).middleware(RequestValidation).middleware(Authenticated)
       .annotate(OpenApi.Summary, "Move a domain at once, as a platform administrator who has just signed in"),
   )

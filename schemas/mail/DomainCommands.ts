@@ -9,6 +9,7 @@
  */
 import { Schema } from "effect"
 import { AccountId, CommandId, type DomainId, TransferId, WorkspaceId } from "../BrandedIds.ts"
+import { PendingReceipt } from "../identity/PendingReceipt.ts"
 import { DependencyUnavailable, Forbidden, InvalidCredentials, RateLimited } from "../problems/HttpProblems.ts"
 import { Held } from "../problems/IdentityProblems.ts"
 import * as Problems from "../problems/TransferProblems.ts"
@@ -64,8 +65,11 @@ const bodyOf = <F extends Fields>(identifier: string, fields: F) => {
   }
 }
 
-/** A command that is sent twice, to the actor and to the service, has one effect and the same answer. */
-const identified = { commandId: CommandId }
+/**
+ * A command that is sent twice, to the actor and to the service, has one effect and the same answer. A request with an
+ * idempotency key brings the receipt, which is written with what the command does.
+ */
+const identified = { commandId: CommandId, receipt: Schema.optionalKey(PendingReceipt) }
 const byAccount = { ...identified, accountId: AccountId }
 const onTransfer = { transferId: TransferId }
 

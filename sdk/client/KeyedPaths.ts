@@ -4,4 +4,4 @@
  */
 // deno-fmt-ignore-file
 
-export const keyedPaths = /^(api-keys_.*|console_embed-links|enrollments_.*|institutions_.*|jobs_.*|link-requests(_.*)?|me_.*|operations_.*|people|policies_.*|projects_(_(launch-proposals|lifecycle-service-grants(_.*)?|owners))|webhook-deliveries_.*|webhooks_.*)$/
+export const keyedPaths = /^(admin_.*|api-keys_.*|console_embed-links|domain-transfers_.*|domains_.*|enrollments_.*|institutions_.*|jobs_.*|link-requests(_.*)?|me_.*|notifications_.*|operations_.*|people|policies_.*|projects_(_(launch-proposals|lifecycle-service-grants(_.*)?|owners))|webhook-deliveries_.*|webhooks_.*)$/

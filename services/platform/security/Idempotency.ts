@@ -10,15 +10,18 @@
  */
 import { Clock, Context, Effect, Layer, Redacted, Semaphore } from "effect"
 import { SqlError } from "effect/sql"
+import { Buffer } from "node:buffer"
 import { createHmac, timingSafeEqual } from "node:crypto"
+import type { PendingReceipt } from "../../../schemas/identity/PendingReceipt.ts"
 import { IdempotencyInProgress, IdempotencyKeyReused } from "../../../schemas/problems/IdempotencyProblems.ts"
 import { canonical } from "./CanonicalJson.ts"
 import { Database } from "../database/Database.ts"
 import { faultPoint } from "../Failpoints.ts"
-import { type Admission, fence, type Fenced, fenced, NotAdmitted, one } from "../database/FencedCommand.ts"
+import { type Admission, fence, type Fenced, fenced, NotAdmitted } from "../database/FencedCommand.ts"
 import { counted } from "../MapSizes.ts"
 import { waitedFor } from "../database/SqlErrors.ts"
 import { type InTransaction, type Kind, type Repeatedly, run, type UnitOfWork, write } from "../database/UnitOfWork.ts"
+import { receiptFence } from "./ReceiptFence.ts"
 import { Vault } from "./Vault.ts"
 
 const purpose = "idempotency"
@@ -135,6 +138,16 @@ export class Idempotency extends Context.Service<Idempotency, {
     Repeatedly<E> | Exclude<E2, SqlError.SqlError> | IdempotencyKeyReused | IdempotencyInProgress,
     Exclude<R, InTransaction> | R2
   >
+  /**
+   * The same for a command that an actor runs, maybe in another process: `command` hands the receipt on to the statement
+   * that writes its result (ReceiptFence.ts); null where there is no key. A command that fails because another one with
+   * its key was done meanwhile is answered as a repetition.
+   */
+  readonly handedOn: <A, E, R>(
+    asked: Asked,
+    form: AnswerForm<A> & { readonly status: number },
+    command: (receipt: PendingReceipt | null) => Effect.Effect<A, E, R>,
+  ) => Effect.Effect<Answer, E | IdempotencyKeyReused | IdempotencyInProgress, R>
 }>()("bailiwick/services/platform/security/Idempotency") {
   static readonly layer = Layer.effect(
     Idempotency,
@@ -270,16 +283,10 @@ export class Idempotency extends Context.Service<Idempotency, {
           ? committed(asked, form, command)
           : alone(asked, (waited) => committed(asked, form, command, waited))
 
-      /** A fence that inserts the receipt; of two requests with one key the second misses it, and begins anew. */
-      const received = (asked: Asked, { status }: Answer, body: string, now: Date) => {
+      const pendingOf = (asked: Asked, key: string, status: number): PendingReceipt => {
         const { hash, kid } = fingerprint(asked)
-        return one((earlier) =>
-          sql`
-          insert into idempotency_receipts (principal, method, path, key, fingerprint, kid, status, body, created_at)
-          select ${asked.principal}::text, ${asked.method}::text, ${asked.path}::text, ${asked.key}::text,
-            ${hash}::bytea, ${kid}::text, ${status}::int, ${body}::text, ${now}::timestamptz
-          where ${earlier} on conflict do nothing returning 1`
-        )
+        const { method, path, principal } = asked
+        return { principal, method, path, key, fingerprint: Buffer.from(hash).toString("hex"), kid, status }
       }
 
       const fencedOnce = Effect.fnUntraced(function* <A, E, R>(
@@ -289,7 +296,8 @@ export class Idempotency extends Context.Service<Idempotency, {
       ) {
         const { answer, kept } = done(form, yield* command)
         if (asked.key === null) return answer
-        yield* fence(sql, received(asked, answer, kept, new Date(yield* Clock.currentTimeMillis)))
+        const now = new Date(yield* Clock.currentTimeMillis)
+        yield* fence(sql, receiptFence(sql, pendingOf(asked, asked.key, answer.status), kept, now))
         return answer
       })
 
@@ -345,7 +353,33 @@ export class Idempotency extends Context.Service<Idempotency, {
             (known): ReturnType<typeof answer> => known === undefined ? answer(waited) : Effect.succeed(known),
           ))
       }
-      return Idempotency.of({ run: runKeyed, fenced: runFenced, runAfter })
+
+      const handedOn: Idempotency["Service"]["handedOn"] = <A, E, R>(
+        asked: Asked,
+        form: AnswerForm<A> & { readonly status: number },
+        command: (receipt: PendingReceipt | null) => Effect.Effect<A, E, R>,
+      ) => {
+        const answered = (receipt: PendingReceipt | null): Effect.Effect<Answer, E, R> =>
+          Effect.map(command(receipt), (result) => done(form, result).answer)
+        const { key } = asked
+        if (key === null) return answered(null)
+        const known = sqlDies(receipt(asked))
+        const once = Effect.catch(
+          answered(pendingOf(asked, key, form.status)),
+          (error): Effect.Effect<Answer, E | IdempotencyKeyReused> =>
+            Effect.flatMap(known, (since) => since === undefined ? Effect.fail(error) : Effect.succeed(since)),
+        )
+        return alone(
+          asked,
+          () =>
+            Effect.flatMap(
+              known,
+              (before): Effect.Effect<Answer, E | IdempotencyKeyReused, R> =>
+                before === undefined ? once : Effect.succeed(before),
+            ),
+        )
+      }
+      return Idempotency.of({ run: runKeyed, fenced: runFenced, runAfter, handedOn })
     }),
   )
 }

@@ -18,6 +18,7 @@ import { loadForInitiate } from "./LoadForInitiate.ts"
 import { rows } from "./Rows.ts"
 import { Overdue, settledFirst, type Settling } from "./DueTransition.ts"
 import { isDue, viewOf } from "./TransferState.ts"
+import { receiptOf } from "./TransferReceipt.ts"
 import { initiate as decideInitiate } from "./TransferTransition.ts"
 
 export interface InitiateConfig {
@@ -124,6 +125,7 @@ export const initiating = Effect.fnUntraced(function* (settle: Settling, config:
       whileOpen(sql),
       ...fences,
       taking(sql, limitOf(accountId), now),
+      ...receiptOf(sql, command.receipt, after, now),
     ]
     if (!Array.isArrayNonEmpty(all)) return
     yield* writeFenced(sql, all, Effect.andThen(gather, faultPoint("transfer.initiate.written")))

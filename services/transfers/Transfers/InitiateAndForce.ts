@@ -23,6 +23,7 @@ import { loadForForce } from "./LoadForForce.ts"
 import { rows } from "./Rows.ts"
 import { Overdue, settledFirst, type Settling } from "./DueTransition.ts"
 import { isDue, viewOf } from "./TransferState.ts"
+import { receiptOf } from "./TransferReceipt.ts"
 import { force as decideForce, transition } from "./TransferTransition.ts"
 
 export interface ForceConfig {
@@ -54,7 +55,7 @@ export const forcing = Effect.fnUntraced(function* (settle: Settling, config: Fo
   /** Ends the live transfer and moves the domain, in one fenced write. */
   const write = Effect.fnUntraced(function* (
     loaded: Loaded,
-    { accountId, commandId }: ForceCommand,
+    { accountId, commandId, receipt }: ForceCommand,
     after: Transition,
     pair: DkimPair | null,
   ) {
@@ -92,6 +93,7 @@ export const forcing = Effect.fnUntraced(function* (settle: Settling, config: Fo
       }),
       whileOpen(sql),
       ...fences,
+      ...receiptOf(sql, receipt, after, now),
     ]
     if (!Array.isArrayNonEmpty(all)) return
     const kept = pair === null ? Effect.void : keepPair(sql, vault, pair, { domainId, transferId, now })

@@ -5,6 +5,7 @@
 import { Array, Clock, Effect, Result } from "effect"
 import type { AccountId, CommandId } from "../../../schemas/BrandedIds.ts"
 import type { AcceptCommand, CancelCommand, DeclineCommand, StopCommand } from "../../../schemas/mail/DomainCommands.ts"
+import type { PendingReceipt } from "../../../schemas/identity/PendingReceipt.ts"
 import { InvalidCredentials } from "../../../schemas/problems/HttpProblems.ts"
 import { DomainLimit, NotPending, TransferNotFound } from "../../../schemas/problems/TransferProblems.ts"
 import { Database } from "../../platform/database/Database.ts"
@@ -23,6 +24,7 @@ import { rows, type Tokens } from "./Rows.ts"
 import { Overdue, settledFirst, type Settling } from "./DueTransition.ts"
 import { isDue, type TransferState, viewOf } from "./TransferState.ts"
 import type { Party, TransferCommand, Transition } from "./TransferCommands.ts"
+import { receiptOf } from "./TransferReceipt.ts"
 import { transition } from "./TransferTransition.ts"
 
 /** The details of a transition's write. */
@@ -36,6 +38,8 @@ interface Writing extends Standing {
   readonly pair?: DkimPair | null
   /** Further fences. */
   readonly while?: ReadonlyArray<Fence>
+  /** The receipt of the request's idempotency key. */
+  readonly receipt?: PendingReceipt | undefined
 }
 
 export const handshake = Effect.fnUntraced(function* (settle: Settling, safetyWindow: number, dkim: DkimAlgorithm) {
@@ -81,7 +85,7 @@ export const handshake = Effect.fnUntraced(function* (settle: Settling, safetyWi
       reach: loaded.reach,
       circumstances: { key: pair },
     })
-    const all = [...standing(sql, how), ...(how.while ?? []), ...fences]
+    const all = [...standing(sql, how), ...(how.while ?? []), ...fences, ...receiptOf(sql, how.receipt, after, now)]
     if (!Array.isArrayNonEmpty(all)) return
     yield* writeFenced(
       sql,
@@ -144,6 +148,8 @@ export const handshake = Effect.fnUntraced(function* (settle: Settling, safetyWi
       ...(accepted && limit >= 0 ? { accounts: [], arrival: caller } : { accounts: [caller] }),
       ...(seat === null ? {} : { workspaces: [seat.workspace], seats: [seat] }),
       while: accepted ? [whileOpen(sql)] : [],
+      // An acceptance that finds the domain gone is refused: it keeps no receipt.
+      receipt: accepted ? command.receipt : undefined,
     })
     return viewOf(after.state, now)
   })
@@ -179,7 +185,7 @@ export const handshake = Effect.fnUntraced(function* (settle: Settling, safetyWi
   const byParty = <Tag extends "Decline" | "Cancel">(_tag: Tag) => {
     const [step, asked] = _tag === "Decline" ? ["decline", "recipient"] as const : ["cancel", "source"] as const
     const once = Effect.fnUntraced(
-      function* ({ accountId, commandId, transferId }: DeclineCommand | CancelCommand, settled: boolean) {
+      function* ({ accountId, commandId, receipt, transferId }: DeclineCommand | CancelCommand, settled: boolean) {
         const loaded = (yield* forParty(transferId, accountId)) ?? (yield* new TransferNotFound())
         const caller = yield* callerOf(loaded, accountId)
         const now = yield* Clock.currentTimeMillis
@@ -195,6 +201,7 @@ export const handshake = Effect.fnUntraced(function* (settle: Settling, safetyWi
           commandId,
           now,
           accounts: [caller],
+          receipt,
           ...(bySeat ? { seats: [seat!] } : {}),
         })
         return viewOf(after.state, now)
@@ -208,12 +215,12 @@ export const handshake = Effect.fnUntraced(function* (settle: Settling, safetyWi
     )
   }
 
-  const stopOnce = Effect.fnUntraced(function* ({ commandId, transferId }: StopCommand, settled: boolean) {
+  const stopOnce = Effect.fnUntraced(function* ({ commandId, receipt, transferId }: StopCommand, settled: boolean) {
     const loaded = (yield* forStop(transferId)) ?? (yield* new TransferNotFound())
     const now = yield* Clock.currentTimeMillis
     const after = yield* decide(loaded, { _tag: "Stop" }, { commandId, now, settled })
     if (after === null) return viewOf(loaded.stored.state, now)
-    yield* write(loaded, after, { step: "stop", actor: "stop-token", commandId, now, accounts: [] })
+    yield* write(loaded, after, { step: "stop", actor: "stop-token", commandId, now, accounts: [], receipt })
     return viewOf(after.state, now)
   })
 

@@ -27,8 +27,8 @@ export const sections: ReadonlyArray<Section> = [
   {
     title: "Idempotency",
     paragraphs: [
-      "Every POST of the identity API takes an `Idempotency-Key`, most require one: 1 to 255 visible ASCII characters that the client makes anew for each intention. The same request with the same key is answered as before, with `Idempotency-Replayed: true`; another request with it is 409 `idempotency_key_reused`; one that comes while the first is under way is 409 `idempotency_in_progress`. So a request whose answer was lost is sent again as it was.",
-      "On the mail API those POSTs take it that name it; a secret that an answer shows once is null in a repetition.",
+      "Every POST takes an `Idempotency-Key`, and most of the identity API require one: 1 to 255 visible ASCII characters that the client makes anew for each intention. The same request with the same key is answered as before, with `Idempotency-Replayed: true`; another request with it is 409 `idempotency_key_reused`; one that comes while the first is under way is 409 `idempotency_in_progress`. So a request whose answer was lost is sent again as it was.",
+      "A secret that an answer shows once is null in a repetition.",
     ],
   },
   {

@@ -7,6 +7,7 @@
  */
 import { Effect, Schema } from "effect"
 import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
+import type { PendingReceipt } from "../../../schemas/identity/PendingReceipt.ts"
 import { type Fenced, NotAdmitted } from "../../../services/platform/database/FencedCommand.ts"
 import {
   type Answer,
@@ -24,6 +25,8 @@ export interface IdempotentResponse<A, I> {
   readonly payload: unknown
   readonly status: number | ((result: A) => number)
   readonly success: Schema.Codec<A, I>
+  /** What stands in the receipt's path in place of parameters that are secret: tokens. */
+  readonly named?: Readonly<Record<string, string>>
   /** The result as the receipt keeps it, without secrets, which are shown only once. */
   readonly keep?: (result: A) => A
   /** Whether the command is only decided (services/platform/security/Idempotency.ts): the answer is 204. */
@@ -42,7 +45,7 @@ const asked = Effect.fnUntraced(function* <A, I>(how: IdempotentResponse<A, I>) 
   return {
     principal: how.principal,
     method: request.method,
-    path: Routes.pathOf(route.path, params),
+    path: Routes.pathOf(route.path, { ...params, ...how.named }),
     key: request.headers["idempotency-key"] ?? null,
     body: how.payload === undefined ? undefined : yield* bodyOf(request),
     ifMatch: request.headers["if-match"],
@@ -118,4 +121,16 @@ export const keyedAfter = Effect.fnUntraced(function* <A, I, E, R, E2, R2>(
   asking: Effect.Effect<Effect.Effect<A, E, R>, E2, R2>,
 ) {
   return responseOf(how, yield* (yield* Idempotency).runAfter(yield* asked(how), formOf(how), asking))
+})
+
+/**
+ * `keyed` for a command that an actor runs: `command` gets the receipt to send with it. A request that was answered before
+ * does not run it.
+ */
+export const keyedByActor = Effect.fnUntraced(function* <A, I, E, R>(
+  how: IdempotentResponse<A, I> & { readonly status: number },
+  command: (receipt: PendingReceipt | null) => Effect.Effect<A, E, R>,
+) {
+  const form = { ...formOf(how), status: how.status }
+  return responseOf(how, yield* (yield* Idempotency).handedOn(yield* asked(how), form, command))
 })

@@ -3,16 +3,20 @@ import { Clock, Effect } from "effect"
 import { HttpServerResponse } from "effect/http"
 import { HttpApi, HttpApiBuilder } from "effect/http-api"
 import { Credential, Principal } from "../../../schemas/api/CredentialsApi.ts"
-import { CommandId, type TransferId } from "../../../schemas/BrandedIds.ts"
+import { type AccountId, CommandId, type TransferId } from "../../../schemas/BrandedIds.ts"
 import { TransfersApi } from "../../../schemas/api/TransfersApi.ts"
+import type { PendingReceipt } from "../../../schemas/identity/PendingReceipt.ts"
 import { Accept, Force, Initiate } from "../../../schemas/mail/DomainCommands.ts"
+import { DomainTransfer } from "../../../schemas/mail/Transfer.ts"
 import { Forbidden } from "../../../schemas/problems/HttpProblems.ts"
 import { InsufficientUserAuthentication } from "../../../schemas/problems/IdentityProblems.ts"
 import { TransferNotFound } from "../../../schemas/problems/TransferProblems.ts"
 import { isUuid, lowerCased } from "../../../schemas/Wire.ts"
 import { Ids } from "../../../services/platform/Ids.ts"
 import { type Located, type Named, Transfers } from "../../../services/transfers/Transfers.ts"
+import { stopPrincipal } from "../../../services/platform/security/ReceiptRetention.ts"
 import { domainMailbox } from "../../actors/DomainMailbox.ts"
+import { keyedByActor } from "./IdempotentResponse.ts"
 
 const Api = HttpApi.make("bailiwick").add(TransfersApi)
 
@@ -21,16 +25,40 @@ const json = (body: string) => HttpServerResponse.text(body, { contentType: "app
 /** How old an administrator's sign-in may be, in seconds (docs/api/mail.md). */
 const maxAge = 300
 
+interface Own {
+  readonly commandId: CommandId
+  readonly receipt?: PendingReceipt
+  readonly accountId: AccountId
+}
+
 const idOf = <Id extends string>(id: Id) =>
   isUuid(id) ? Effect.succeed(lowerCased(id)) : Effect.fail(new TransferNotFound())
 
-const command = Effect.gen(function* () {
-  return { commandId: CommandId.make(yield* (yield* Ids).next) }
+/** How a command is answered under its idempotency key. */
+const answering = (principal: string, payload?: unknown) => ({
+  principal,
+  payload,
+  status: 200,
+  success: DomainTransfer,
 })
 
-const byCaller = Effect.gen(function* () {
-  return { ...(yield* command), accountId: (yield* Principal).accountId }
-})
+const commandOf = (receipt: PendingReceipt | null) =>
+  Effect.map(Effect.flatMap(Ids, ({ next }) => next), (id) => ({
+    commandId: CommandId.make(id),
+    ...(receipt === null ? {} : { receipt }),
+  }))
+
+/** Sends a command of the caller, once for its idempotency key. `named`: the transfer, in place of a token in the path. */
+const byCaller = <E, R>(
+  send: (command: Own) => Effect.Effect<DomainTransfer, E, R>,
+  payload?: unknown,
+  named?: Readonly<Record<string, string>>,
+) =>
+  Effect.flatMap(Principal, ({ accountId }) =>
+    keyedByActor(
+      { ...answering(`account:${accountId}`, payload), ...(named === undefined ? {} : { named }) },
+      (receipt) => Effect.flatMap(commandOf(receipt), (command) => send({ ...command, accountId })),
+    ))
 
 const administrator = Effect.gen(function* () {
   const { authTime, platformAdmin, via } = yield* Principal
@@ -55,17 +83,20 @@ export const transfers = HttpApiBuilder.group(
     })
     const locateById = (id: TransferId) => Effect.flatMap(idOf(id), (own) => locate("id", own))
 
-    const accept = Effect.fnUntraced(
-      function* ({ domainId, transferId }: Located, byToken: boolean, payload: typeof Accept.body.schema.Type) {
-        const asked = { byToken, ...Accept.body.read(payload) }
-        return yield* mailbox.accept(domainId, { ...(yield* byCaller), transferId, ...asked })
-      },
-    )
+    const accept = (
+      { domainId, transferId }: Located,
+      payload: typeof Accept.body.schema.Type,
+      named?: Readonly<Record<string, string>>,
+    ) => {
+      const asked = { transferId, byToken: named !== undefined, ...Accept.body.read(payload) }
+      return byCaller((own) => mailbox.accept(domainId, { ...own, ...asked }), payload, named)
+    }
 
     return handlers.handleAll({
       initiateTransfer: Effect.fnUntraced(function* ({ params, payload }) {
         const domainId = yield* idOf(params.domain_id)
-        return yield* mailbox.initiate({ ...(yield* byCaller), ...Initiate.body.read(payload), domainId })
+        const offer = { ...Initiate.body.read(payload), domainId }
+        return yield* byCaller((own) => mailbox.initiate({ ...own, ...offer }), payload)
       }),
       listIncomingTransfers: Effect.fnUntraced(function* () {
         return json(yield* service.incoming(yield* Credential))
@@ -83,25 +114,35 @@ export const transfers = HttpApiBuilder.group(
         return yield* service.read((yield* Principal).accountId, yield* idOf(params.transfer_id))
       }),
       acceptTransfer: ({ params, payload }) =>
-        Effect.flatMap(locate("accept", params.token), (located) => accept(located, true, payload)),
+        Effect.flatMap(
+          locate("accept", params.token),
+          (located) => accept(located, payload, { token: located.transferId }),
+        ),
       acceptTransferById: ({ params, payload }) =>
-        Effect.flatMap(locateById(params.transfer_id), (located) => accept(located, false, payload)),
+        Effect.flatMap(locateById(params.transfer_id), (located) => accept(located, payload)),
       declineTransfer: Effect.fnUntraced(function* ({ params }) {
         const { domainId, transferId } = yield* locateById(params.transfer_id)
-        return yield* mailbox.decline(domainId, { ...(yield* byCaller), transferId })
+        return yield* byCaller((own) => mailbox.decline(domainId, { ...own, transferId }))
       }),
       cancelTransfer: Effect.fnUntraced(function* ({ params }) {
         const { domainId, transferId } = yield* locateById(params.transfer_id)
-        return yield* mailbox.cancel(domainId, { ...(yield* byCaller), transferId })
+        return yield* byCaller((own) => mailbox.cancel(domainId, { ...own, transferId }))
       }),
       stopTransfer: Effect.fnUntraced(function* ({ params }) {
         const { domainId, transferId } = yield* locate("stop", params.stop_token)
-        return yield* mailbox.stop(domainId, { ...(yield* command), transferId })
+        return yield* keyedByActor(
+          { ...answering(stopPrincipal), named: { stop_token: transferId } },
+          (receipt) =>
+            Effect.flatMap(commandOf(receipt), (command) => mailbox.stop(domainId, { ...command, transferId })),
+        )
       }),
       forceTransfer: Effect.fnUntraced(function* ({ params, payload }) {
-        yield* administrator
         const domainId = yield* idOf(params.domain_id)
-        return yield* mailbox.force({ ...(yield* byCaller), ...Force.body.read(payload), domainId })
+        const forced = { ...Force.body.read(payload), domainId }
+        return yield* byCaller(
+          (own) => Effect.andThen(administrator, mailbox.force({ ...own, ...forced })),
+          payload,
+        )
       }),
     })
   }),

@@ -82,7 +82,7 @@ describe("the client", () => {
       yield* Effect.promise(() => kept.api.post(reviews, { ...review, idempotencyKey: "mine" }))
       assert.strictEqual(kept.requests[3]!.headers["idempotency-key"], "mine")
       const lost = yield* answering(null)
-      const error = yield* failure(lost.api.post("/v1/notifications/read-all"))
+      const error = yield* failure(lost.api.delete("/v1/webhooks/{webhook_id}", { params: { webhook_id: "w" } }))
       assert.instanceOf(error, problems.unreachable)
       assert.instanceOf((error as Error).cause, Error)
       assert.strictEqual(lost.requests.length, 1)

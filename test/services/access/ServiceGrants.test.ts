@@ -293,7 +293,7 @@ layer(services, { excludeTestServices: true })("ServiceGrants", (it) => {
           Effect.provide(ServiceGrants.layer(of).pipe(Layer.provide(Roles.layer))),
         )
       assert.strictEqual(yield* effective({ issuers: [lifecycleIssuer, stranger] }), "effective")
-      assert.strictEqual(yield* effective({ issuers: [lifecycleIssuer], everybody: true }), "effective")
+      assert.strictEqual(yield* effective({ issuers: [lifecycleIssuer], anyIssuer: true }), "effective")
       // A stream that was made while the issuer was known goes on.
       const { sql } = yield* Database
       yield* sql`

@@ -4,10 +4,13 @@ import { Context, Deferred, Effect, Fiber, Layer } from "effect"
 import { Reactivity } from "effect/reactivity"
 import { TestClock } from "effect/testing"
 import { randomUUID } from "node:crypto"
+import type { PendingReceipt } from "../../../../schemas/identity/PendingReceipt.ts"
 import { NotFound } from "../../../../schemas/problems/HttpProblems.ts"
 import { Audit } from "../../../../services/platform/observability/Audit.ts"
 import { type AnswerForm, type Asked, Idempotency } from "../../../../services/platform/security/Idempotency.ts"
+import { receiptFence } from "../../../../services/platform/security/ReceiptFence.ts"
 import { Database } from "../../../../services/platform/database/Database.ts"
+import { writeFenced } from "../../../../services/platform/database/FencedWrite.ts"
 import { tagOf } from "../../../support/Fixtures.ts"
 import { counting as statementsOf } from "../../../support/Statements.ts"
 import { sizeOf } from "../../../support/SizeOf.ts"
@@ -103,6 +106,47 @@ layer(services, { excludeTestServices: true })("Idempotency", (it) => {
       assert.strictEqual(yield* tagOf(runAfter(other, form, asking(false))), "IdempotencyKeyReused")
       assert.isFalse((yield* runAfter({ ...request, key: null }, form, asking(false))).replayed)
       assert.deepStrictEqual([seen.asked, yield* committed], [3, 2])
+    }))
+
+  it.effect("a command that is handed on brings its receipt, and one that lost to another is answered as a repetition", () =>
+    Effect.gen(function* () {
+      const { handedOn } = yield* Idempotency
+      const { sql } = yield* Database
+      const handed = { status: 201, encode: (result: { readonly n: number }) => JSON.stringify(result) }
+      const runs = { tried: 0 }
+      const command = (receipt: PendingReceipt | null, n: number) =>
+        Effect.gen(function* () {
+          runs.tried++
+          if (receipt === null) return { n }
+          yield* writeFenced(sql, [receiptFence(sql, receipt, JSON.stringify({ n }), new Date(0))], Effect.void)
+          return { n }
+        }).pipe(Effect.orDie)
+      const request = asked()
+      const all = yield* Effect.all(
+        Array.from({ length: 5 }, (_, n) => handedOn(request, handed, (receipt) => command(receipt, n))),
+        { concurrency: "unbounded" },
+      )
+      assert.lengthOf(all.filter(({ replayed }) => !replayed), 1)
+      assert.deepStrictEqual(new Set(all.map(({ body, status }) => `${status} ${body}`)).size, 1)
+      assert.strictEqual(runs.tried, 1)
+      const other = { ...request, body: { name: "two" } }
+      assert.strictEqual(
+        yield* tagOf(handedOn(other, handed, (receipt) => command(receipt, 7))),
+        "IdempotencyKeyReused",
+      )
+      assert.deepStrictEqual(
+        yield* handedOn({ ...request, key: null }, handed, (receipt) => command(receipt, 8)),
+        { status: 201, body: `{"n":8}`, replayed: false },
+      )
+
+      // Another process is done between this one's look for a receipt and its command.
+      const refused = new NotFound({})
+      const lost = (first: Asked, n: number) =>
+        handedOn(first, handed, (receipt) => Effect.andThen(command(receipt, n), Effect.fail(refused)))
+      const raced = asked()
+      assert.deepStrictEqual(yield* lost(raced, 9), { status: 201, body: `{"n":9}`, replayed: true })
+      const refusedWithout = handedOn(asked(), handed, () => Effect.fail(refused))
+      assert.strictEqual(yield* tagOf(refusedWithout), "NotFound")
     }))
 
   it.effect("a request differs by method, path, body, If-Match and portal binding", () =>

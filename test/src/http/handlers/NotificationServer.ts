@@ -8,12 +8,14 @@ import { KeyUses } from "../../../../services/authentication/KeyUses.ts"
 import { Principals } from "../../../../services/authentication/Principals.ts"
 import { Inbox } from "../../../../services/notifications/Inbox.ts"
 import { Live } from "../../../../services/notifications/Live.ts"
+import { Idempotency } from "../../../../services/platform/security/Idempotency.ts"
 import { Preferences } from "../../../../services/notifications/Preferences.ts"
 import { authenticated, presented } from "../../../../src/http/auth/AccountAuth.ts"
 import { RejectionAudit } from "../../../../src/http/edge/RejectionAudit.ts"
 import { notifications } from "../../../../src/http/handlers/NotificationsHandlers.ts"
 import { Server } from "../../../../src/http/Server.ts"
 import { ground, sessions } from "../../../support/TestAccounts.ts"
+import { vault } from "../../../support/TestVault.ts"
 
 const publicUrl = new URL("https://mail.example")
 
@@ -27,6 +29,7 @@ export const servedBy = (nodeHttp: boolean) =>
   Server.layer(app, { host: "127.0.0.1", port: 0, publicUrl: publicUrl.href, nodeHttp }).pipe(
     Layer.provide(RejectionAudit.layer),
     Layer.provideMerge(Layer.mergeAll(Inbox.layer, Live.layer, Preferences.layer)),
+    Layer.provide(Layer.provide(Idempotency.layer, vault)),
     Layer.provideMerge(Principals.layer),
     Layer.provide(KeyUses.layer),
     Layer.provideMerge(sessions),

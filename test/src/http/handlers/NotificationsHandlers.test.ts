@@ -52,6 +52,33 @@ layer(served, { excludeTestServices: true })("/v1/notifications", (it) => {
       assert.deepStrictEqual(audited.map(({ action }) => action), ["notification.read", "notifications.read-all"])
     }))
 
+  it.effect("under a key a mark is answered as at first, though others have come since", () =>
+    Effect.gen(function* () {
+      const { id, session } = yield* newcomer
+      yield* announce(notice(id), notice(id))
+      const keyed = { ...session, "idempotency-key": "a" }
+      const { items } = (yield* call("GET", "/v1/notifications", session)).body
+      const one = `/v1/notifications/${items[0].id}/read`
+      for (
+        const [path, body] of [[one, undefined], ["/v1/notifications/read-all", { updated: 1, unread: 0 }]] as const
+      ) {
+        const first = yield* call("POST", path, keyed)
+        assert.strictEqual(first.status, 200)
+        assert.isNull(first.headers.get("idempotency-replayed"))
+        if (body !== undefined) assert.deepStrictEqual(first.body, body)
+        yield* announce(notice(id))
+        const again = yield* call("POST", path, keyed)
+        assert.deepStrictEqual([again.status, again.body], [200, first.body])
+        assert.strictEqual(again.headers.get("idempotency-replayed"), "true")
+        yield* call("POST", "/v1/notifications/read-all", session)
+        yield* announce(notice(id))
+      }
+      const faulty = yield* call("POST", one, { ...session, "idempotency-key": "two words" })
+      assert.deepStrictEqual(faultsOf(faulty), [[["header", "idempotency-key"], "string_pattern_mismatch"]])
+      const left = yield* call("GET", "/v1/notifications?unread=true", session)
+      assert.strictEqual(left.body.unread, 1)
+    }))
+
   it.effect("the client's iterator goes through all pages, with a limit and without", () =>
     Effect.gen(function* () {
       const { id, session } = yield* newcomer

@@ -7,6 +7,8 @@ import { TransfersApi } from "../../../../schemas/api/TransfersApi.ts"
 import { AcceptEligibility, DomainDkim, DomainTransfer } from "../../../../schemas/mail/Transfer.ts"
 import { ApiKeys } from "../../../../services/accounts/ApiKeys.ts"
 import { Database } from "../../../../services/platform/database/Database.ts"
+import { Idempotency } from "../../../../services/platform/security/Idempotency.ts"
+import { pruneAccountReceipts } from "../../../../services/platform/security/ReceiptRetention.ts"
 import { domainActor } from "../../../../src/actors/DomainEntity.ts"
 import { singleProcess } from "../../../../src/actors/Cluster.ts"
 import { EmbeddedIssuer } from "../../../../src/embedded/EmbeddedIssuer.ts"
@@ -38,6 +40,7 @@ const app = HttpApiBuilder.layer(Api).pipe(
 
 const served = Server.layer(app, { host: "127.0.0.1", port: 0, publicUrl: publicUrl.href }).pipe(
   Layer.provide(RejectionAudit.layer),
+  Layer.provide(Idempotency.layer),
   Layer.provideMerge(ApiKeys.layer),
   Layer.provideMerge(service({ initiateLimit: 5 })),
   Layer.provideMerge(sessions),
@@ -329,5 +332,91 @@ layer(served, { excludeTestServices: true, timeout: "2 minutes" })("/v1/domain-t
       for (const [method, path] of [["POST", by(randomUUID())], ["DELETE", `/v1/domain-transfers/${randomUUID()}`]]) {
         assert.deepStrictEqual(codeOf(yield* call(method!, path!, headers)), [403, "csrf_rejected"])
       }
+    }))
+
+  it.effect("under a key each command is done once, and answered the same whatever happens since", () =>
+    Effect.gen(function* () {
+      const [alice, bob, carol] = [
+        yield* someone({ plan: "pro" }),
+        yield* someone({ plan: "pro" }),
+        yield* someone({ platform_admin: true }),
+      ]
+      const { sql } = yield* Database
+      const key = randomUUID()
+      const sent: Array<() => Effect.Effect<void, never, Server>> = []
+      /** Sends a command five times at once, and remembers to send it again. */
+      const once = Effect.fnUntraced(
+        function* (method: string, path: string, headers: Headers, body?: unknown, other: unknown = { other: true }) {
+          const keyed = { ...headers, "idempotency-key": key }
+          const all = yield* Effect.all(Array.from({ length: 5 }, () => call(method, path, keyed, body)), {
+            concurrency: "unbounded",
+          })
+          const shown = transferOf(all[0]!)
+          for (const answer of all) assert.deepStrictEqual(transferOf(answer), shown)
+          assert.lengthOf(all.filter((answer) => !answer.headers.has("idempotency-replayed")), 1)
+          sent.push(Effect.fnUntraced(function* () {
+            const again = yield* call(method, path, keyed, body)
+            assert.deepStrictEqual(again.body, all[0]!.body, path)
+            assert.strictEqual(again.headers.get("idempotency-replayed"), "true")
+            const reused = yield* call(method, path, keyed, other)
+            if (other !== null) assert.deepStrictEqual(codeOf(reused), [409, "idempotency_key_reused"], path)
+          }))
+          return shown
+        },
+      )
+      const offered = Effect.gen(function* () {
+        const domainId = yield* domain(alice)
+        const body = { target_email: bob.email }
+        const other = { target_email: carol.email }
+        return yield* once("POST", `/v1/domains/${domainId}/transfer`, alice.session, body, other)
+      })
+      const [first, second, third, fourth] = [yield* offered, yield* offered, yield* offered, yield* offered]
+      const token = yield* tokenOf("accept", first.id)
+      const byToken = yield* once(
+        "POST",
+        `/v1/domain-transfers/${token}/accept`,
+        bob.session,
+        { rotate_dkim: true },
+        {},
+      )
+      assert.strictEqual(byToken.status, "accepted")
+      const stop = yield* tokenOf("stop", first.id)
+      assert.strictEqual(
+        (yield* once("POST", `/v1/domain-transfers/stop/${stop}`, {}, undefined, null)).status,
+        "reversed",
+      )
+      assert.strictEqual((yield* once("POST", by(second.id), bob.session)).status, "accepted")
+      const declined = yield* once("POST", `/v1/domain-transfers/${third.id}/decline`, bob.session, undefined, null)
+      assert.strictEqual(declined.status, "declined")
+      const path = `/v1/domain-transfers/${fourth.id}`
+      // A refusal leaves no receipt.
+      const refused = yield* call("DELETE", path, { ...bob.session, "idempotency-key": key })
+      assert.deepStrictEqual(codeOf(refused), [403, "forbidden"])
+      assert.strictEqual((yield* once("DELETE", path, alice.session, undefined, null)).status, "cancelled")
+      const forcing = [`/v1/admin/domain-transfers/${fourth.domain_id}`, { target_email: bob.email }] as const
+      const forced = yield* once("POST", forcing[0], carol.session, forcing[1], { target_email: alice.email })
+      assert.strictEqual(forced.status, "completed")
+      // A repetition asks neither for rights nor for a fresh sign-in, unlike another key.
+      const stale = yield* signedIn(carol.id, Math.floor(Date.now() / 1_000) - 310)
+      const again = yield* call("POST", forcing[0], { ...stale, "idempotency-key": key }, forcing[1])
+      assert.deepStrictEqual(again.body, forced)
+      const unsigned = yield* call("POST", forcing[0], { ...stale, "idempotency-key": randomUUID() }, forcing[1])
+      assert.deepStrictEqual(codeOf(unsigned), [401, "insufficient_user_authentication"])
+
+      for (const repeat of sent) yield* repeat()
+      const receipts = yield* sql<{ path: string }>`select path from idempotency_receipts where key = ${key}`
+      assert.lengthOf(receipts, 10)
+      for (const secret of [token, stop]) assert.notInclude(JSON.stringify(receipts), secret)
+      const [counted] = yield* sql`
+        select count(*)::int as n from audit_records where details ->> 'transfer_id' = ${first.id}`
+      assert.deepStrictEqual(counted, { n: 6 }, "offered, accepted and stopped, once for each side")
+      const used = yield* call("POST", path, { ...bob.session, "idempotency-key": "two words" })
+      assert.strictEqual(used.status, 405)
+      const faulty = yield* call("POST", `${path}/decline`, { ...bob.session, "idempotency-key": "two words" })
+      assert.strictEqual(faulty.status, 422)
+
+      yield* sql`update idempotency_receipts set created_at = created_at - interval '8 days' where key = ${key}`
+      yield* pruneAccountReceipts
+      assert.deepStrictEqual(yield* sql`select from idempotency_receipts where key = ${key}`, [])
     }))
 })

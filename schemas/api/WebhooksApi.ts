@@ -6,7 +6,7 @@ import { optionallyKeyed } from "../identity/IdempotencyKey.ts"
 import { DeliveryPage, DeliveryStatus, FullDeliveryRecord, SentDelivery } from "../mail/Delivery.ts"
 import { EventType } from "../mail/MailEvent.ts"
 import { BasicAuth, CustomHeaders } from "../mail/WebhookHeaders.ts"
-import { WebhookDetails, WebhookView, WebhookWithSecret } from "../mail/Webhook.ts"
+import { BroughtSecret, WebhookDetails, WebhookView, WebhookWithSecret } from "../mail/Webhook.ts"
 import { InvalidCredentials, RateLimited } from "../problems/HttpProblems.ts"
 import { receiptProblems } from "../problems/IdempotencyProblems.ts"
 import {
@@ -68,8 +68,15 @@ const settings = {
   }),
 }
 
-export const NewWebhook = Schema.Struct({ url: WebhookUrl, events: Events, ...settings })
-  .annotate({ identifier: "NewWebhook" })
+export const NewWebhook = Schema.Struct({
+  url: WebhookUrl,
+  events: Events,
+  ...settings,
+  is_active: orNull(BodyBoolean).annotate({ description: "By default true" }),
+  secret: orNull(BroughtSecret).annotate({
+    description: "The secret of an endpoint that was served elsewhere; by default a new one",
+  }),
+}).annotate({ identifier: "NewWebhook" })
 export type NewWebhook = typeof NewWebhook.Type
 
 export const WebhookUpdate = Schema.Struct({

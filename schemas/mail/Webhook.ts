@@ -1,6 +1,7 @@
 /** Webhooks as the API shows them. */
 import { Schema } from "effect"
 import { WebhookId } from "../BrandedIds.ts"
+import { complains, secretInput, valueError } from "../Validation/Fault.ts"
 import { Timestamp } from "../Wire.ts"
 import { EventType } from "./MailEvent.ts"
 
@@ -50,11 +51,35 @@ export const WebhookDetails = Schema.Struct({
 }).annotate({ identifier: "WebhookDetails" })
 export type WebhookDetails = typeof WebhookDetails.Type
 
+/** `whsec_` and the base64 of 24 to 64 bytes, as Standard Webhooks has it. */
+const isSecret =
+  /^whsec_(?:(?:[A-Za-z0-9+/]{4}){8,21}(?:[A-Za-z0-9+/][AQgw]==)?|(?:[A-Za-z0-9+/]{4}){8,20}[A-Za-z0-9+/]{2}[AEIMQUYcgkosw048]=)$/
+
+/** Random bytes have far more; a repeated character or word has fewer. */
+const leastDistinctBytes = 12
+
+const distinctBytes = (secret: string): number => new Set(atob(secret.slice("whsec_".length))).size
+
+/** A secret that its owner brings, from where the endpoint was served before. */
+export const BroughtSecret = Schema.String.check(
+  Schema.makeFilter<string>((text) => isSecret.test(text), {
+    expected: "a signing secret",
+    toJsonSchema: () => [{ pattern: "^whsec_[A-Za-z0-9+/]{32,86}={0,2}$" }, true],
+    ...complains(valueError("Secret should be whsec_ and the base64 of 24 to 64 bytes.")),
+  }),
+  Schema.makeFilter<string>((text) => !isSecret.test(text) || distinctBytes(text) >= leastDistinctBytes, {
+    expected: "random bytes",
+    toJsonSchema: () => [{}, true],
+    ...complains(valueError("Secret should be of random bytes.")),
+  }),
+).annotate({ ...secretInput, writeOnly: true })
+
 /** The form that creation and rotation answer with: the only two moments at which the secret is shown. */
 export const WebhookWithSecret = Schema.Struct({
   ...WebhookView.fields,
   secret: Schema.NullOr(Schema.String.check(Schema.isPattern(/^whsec_[A-Za-z0-9+/]{43}=$/u))).annotate({
-    description: "Null where the answer repeats an earlier one of the same `Idempotency-Key`: it is shown once",
+    description:
+      "Shown once: null where the request brought it, or repeats an earlier one of the same `Idempotency-Key`",
   }),
 }).annotate({ identifier: "WebhookWithSecret" })
 export type WebhookWithSecret = typeof WebhookWithSecret.Type

@@ -37,7 +37,7 @@ export interface WebhooksConfig {
   readonly perAccount: number
 }
 
-/** A webhook whose secret was just made. */
+/** A webhook whose secret was just made, or brought. */
 type NewSecret = WebhookWithSecret & { readonly secret: string }
 
 interface ReadRow {
@@ -108,6 +108,10 @@ export class Webhooks extends Context.Service<Webhooks, {
       readonly honorRetryAfter?: boolean | undefined
       /** Deliveries a second; zero: any number. */
       readonly rateLimit?: number | undefined
+      /** False: it begins paused. */
+      readonly isActive?: boolean | undefined
+      /** The secret that the account brings; without it one is made. */
+      readonly secret?: string | undefined
     },
   ) => Effect.Effect<NewSecret, WebhookLimit | HTTPValidationError>
   /** JSON text of an array of `WebhookView`, newest first. */
@@ -188,7 +192,7 @@ const make = Effect.fnUntraced(function* (config: WebhooksConfig) {
 
   const create: Webhooks["Service"]["create"] = Effect.fn("Webhooks.create")(
     function* (accountId, webhook) {
-      const { basicAuth, headers, honorRetryAfter = false, url } = webhook
+      const { basicAuth, headers, honorRetryAfter = false, isActive = true, secret = generateSecret(), url } = webhook
       const nothing = { url, headerNames: [], basicAuth: false }
       yield* refuse([...urlFaults(url), ...headerFaults(nothing, webhook)])
       yield* sql`select from accounts where id = ${accountId}::uuid for no key update`
@@ -199,7 +203,6 @@ const make = Effect.fnUntraced(function* (config: WebhooksConfig) {
       }
       const now = new Date(yield* Clock.currentTimeMillis)
       const id = WebhookId.make(yield* (yield* Ids).next)
-      const secret = generateSecret()
       const sealed = seal(id, "secret", secret)
       const events = [...new Set(webhook.events)]
       const [description, rateLimit] = [webhook.description || null, webhook.rateLimit || null]
@@ -209,13 +212,14 @@ const make = Effect.fnUntraced(function* (config: WebhooksConfig) {
         insert into webhooks (id, account_id, url, description, events, is_active, version, secret_kid, secret,
           header_names, headers_kid, headers, basic_auth_kid, basic_auth, honor_retry_after, rate_limit, created_at,
           updated_at)
-        values (${id}::uuid, ${accountId}::uuid, ${url}, ${description}, ${events}::text[], true, 1, ${sealed.kid},
+        values (${id}::uuid, ${accountId}::uuid, ${url}, ${description}, ${events}::text[], ${isActive}, 1, ${sealed.kid},
           ${sealed.bytes}, ${[...after.headerNames]}::text[], ${sealedHeaders.kid}, ${sealedHeaders.bytes},
           ${sealedAuth.kid}, ${sealedAuth.bytes}, ${honorRetryAfter}, ${rateLimit}, ${now}, ${now})`
-      yield* sql`insert into webhook_lanes (webhook_id, account_id) values (${id}::uuid, ${accountId}::uuid)`
-      yield* record(accountId, id, ["created"])
+      yield* sql`
+        insert into webhook_lanes (webhook_id, account_id, paused) values (${id}::uuid, ${accountId}::uuid, ${!isActive})`
+      yield* record(accountId, id, isActive ? ["created"] : ["created", "paused"])
       const kept = { header_names: after.headerNames, basic_auth: after.basicAuth, honor_retry_after: honorRetryAfter }
-      const shown = { id, url, description, events, is_active: true, rate_limit: rateLimit, created_at: now }
+      const shown = { id, url, description, events, is_active: isActive, rate_limit: rateLimit, created_at: now }
       const row = { ...shown, ...kept, ...noAttempts }
       return { ...viewOf(row), secret }
     },

@@ -103,6 +103,67 @@ layer(Around.layer, { excludeTestServices: true, timeout: "2 minutes" })("comman
       yield* done(api_key, "webhooks", "delete", made.id)
     }))
 
+  it.effect("webhooks of another product: told of, imported once with their secrets, and refused with every fault", () =>
+    Effect.gen(function* () {
+      const { demo, done, home, typed } = yield* Around
+      const { api_key } = demo.accounts.bob
+      const secret = generateSecret()
+      const endpoint = yield* receiver(() => [secret])
+      const at = (path: string) => `http://127.0.0.1:${endpoint.port}/${path}`
+      const file = join(home, "svix.json")
+      const ours = { id: "ep_1", url: at("one"), filterTypes: ["email.delivered"], secret, disabled: false }
+      const paused = { id: "ep_2", url: at("two"), secret: { key: generateSecret() }, disabled: true }
+      const write = (...data: ReadonlyArray<object>) => writeFileSync(file, JSON.stringify({ data, done: true }))
+      const importing = ["webhooks", "import", file, "--from", "svix"]
+      const outcomes = Effect.fnUntraced(function* (...args: ReadonlyArray<string>) {
+        const output = yield* done(api_key, ...importing, "--json", ...args)
+        assert.notInclude(output, secret)
+        return output.trim().split("\n").map((line) => JSON.parse(line))
+      })
+      write(ours, paused)
+      const told = yield* outcomes("--dry-run")
+      assert.deepStrictEqual(told.map(({ result, source_id, webhook_id }) => [source_id, result, webhook_id]), [
+        ["ep_1", "absent", null],
+        ["ep_2", "absent", null],
+      ])
+      assert.strictEqual(yield* done(api_key, "webhooks", "list", "--paused", "--json"), "")
+      const made = yield* outcomes()
+      assert.deepStrictEqual(made.map(({ paused, result }) => [result, paused]), [["made", false], ["made", true]])
+      const again = yield* outcomes()
+      assert.deepStrictEqual(
+        again.map(({ result, webhook_id }) => [result, webhook_id]),
+        made.map(({ webhook_id }) => ["exists", webhook_id]),
+      )
+      yield* done(api_key, "webhooks", "test", made[0].webhook_id)
+      yield* until("a sample", Effect.sync(() => endpoint.arrivals), (all) => all.length === 1)
+      assert.isNull(endpoint.arrivals[0]!.fault, "signed with the secret that was brought")
+      assert.match(yield* done(api_key, ...importing), /^endpoint +result +webhook +url +notes\nep_1 +exists/)
+
+      // What only the installation knows is refused one by one, and the others are made.
+      write({ ...ours, id: "ep_3", url: "http://10.0.0.1/" }, { ...ours, id: "ep_4", url: at("four") })
+      const refused = yield* typed(api_key, ...importing)
+      assert.strictEqual(refused.code, 1, refused.output)
+      assert.match(refused.output, /^ep_3 +refused +- /m)
+      assert.match(refused.output, /^ep_3: url: .+/m)
+      assert.match(refused.output, /^ep_4 +made /m)
+
+      write({ ...ours, id: "ep_5", url: "none", secret: "whsec_dGlueQ==" }, { ...ours, id: "ep_6", channels: ["a"] })
+      const faulty = yield* typed(api_key, ...importing)
+      assert.strictEqual(faulty.code, 1)
+      assert.match(
+        faulty.output,
+        /endpoint 1 \(ep_5\): url: .+\nendpoint 1 \(ep_5\): secret: .+\nendpoint 2 \(ep_6\): channels: /,
+      )
+      assert.notInclude(faulty.output, "dGlueQ")
+      for (
+        const { id } of (yield* done(api_key, "webhooks", "list", "--paused", "--json")).trim().split("\n").map((l) =>
+          JSON.parse(l)
+        )
+      ) {
+        yield* done(api_key, "webhooks", "delete", id)
+      }
+    }))
+
   it.effect("API keys and transfers: made, used up, and refused in words", () =>
     Effect.gen(function* () {
       const { demo, done, json, typed } = yield* Around
@@ -238,6 +299,32 @@ layer(Around.layer, { excludeTestServices: true, timeout: "2 minutes" })("comman
       yield* program.line(/nothing listens on 127\.0\.0\.1:9: waiting for it/)
       yield* program.kill("SIGINT")
       assert.strictEqual(yield* program.exited, 0)
+    }))
+
+  it.effect("the import of docs/webhooks.md works as it stands", () =>
+    Effect.gen(function* () {
+      const { demo, done, home, instance } = yield* Around
+      const [, section] = readFileSync("docs/webhooks.md", "utf8").split("## Coming from Svix or Convoy\n")
+      const [lines, file] = ["sh", "json"].map((language) =>
+        section!.split("```" + language + "\n")[1]!.split("```")[0]!
+      )
+      const module = join(home, `${randomUUID()}.sh`)
+      writeFileSync(join(home, "endpoints.json"), file!)
+      const command = `${Processes.runtime().map((word) => `'${word}'`).join(" ")} src/cli/main.ts "$@"`
+      writeFileSync(
+        module,
+        `set -e\ncli() { ${command}; }\n${lines!.replaceAll("endpoints.json", join(home, "endpoints.json"))}`,
+      )
+      const { api_key } = demo.accounts.bob
+      const env = { BAILIWICK_HOME: home, BAILIWICK_KEY: api_key, BAILIWICK_URL: instance.origin() }
+      const once = yield* Processes.start({ command: ["bash"], module, env })
+      assert.strictEqual(yield* once.exited, 0, once.output())
+      const [, , made] = once.output().split(/^endpoint +result +webhook +url +notes$/m)
+      assert.match(made!, /^\nep_1 +made, paused +[0-9a-f-]{36} +https:\/\/shop.example\/hook +-\s*$/)
+      const shown = JSON.parse(yield* done(api_key, "webhooks", "list", "--paused", "--json"))
+      assert.deepInclude(shown, {
+        ...{ events: ["email.bounced"], rate_limit: 50, header_names: ["X-Tenant"], is_active: false },
+      })
     }))
 
   it.effect("the lines of docs/commands.md work as they stand", () =>

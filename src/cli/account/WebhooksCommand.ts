@@ -6,17 +6,12 @@ import type { EventType, Webhook } from "../../../sdk/client/Client.ts"
 import { durationFlag } from "../Times.ts"
 import { jsonFlag } from "../JsonFlag.ts"
 import { called } from "./CallerApi.ts"
+import { events } from "./EventsFlag.ts"
 import { listFlags, printOne, printRows } from "../RowOutput.ts"
+import { importWebhooks } from "./WebhookImport.ts"
 import { cliCommand } from "../../../services/platform/CommandSpelling.ts"
 
 const id = Argument.String("ID").pipe(Argument.withDescription("The webhook's id"))
-
-const events = Flag.String("events").pipe(
-  Flag.withMetavar("a,b"),
-  Flag.withDescription(`The event types, separated by commas: ${eventTypes.join(", ")}`),
-  Flag.filter((text) => text.split(",").every((one) => eventTypes.includes(one as EventType)), () => "event types"),
-  Flag.map((text) => text.split(",") as ReadonlyArray<EventType>),
-)
 
 const url = Flag.String("url").pipe(Flag.withMetavar("URL"), Flag.withDescription("Where events are POSTed to"))
 
@@ -177,5 +172,5 @@ const rotateSecret = Command.make(
 
 export const webhooks = Command.make("webhooks").pipe(
   Command.withDescription("Webhooks of your account (BAILIWICK_KEY)"),
-  Command.withSubcommands([list, show, create, update, pause, resume, remove, test, rotateSecret]),
+  Command.withSubcommands([list, show, create, update, pause, resume, remove, test, rotateSecret, importWebhooks]),
 )

@@ -102,8 +102,11 @@ export const webhooks = HttpApiBuilder.group(
       }),
       createWebhook: Effect.fnUntraced(function* ({ payload }) {
         const { accountId } = yield* Principal
-        const { events, url } = payload
-        const command = service.create(accountId, { ...settingsOf(payload), events, url })
+        const { events, is_active: isActive, secret, url } = payload
+        const asked = { ...settingsOf(payload), events, url, isActive: isActive ?? true }
+        const command = secret == null
+          ? service.create(accountId, asked)
+          : Effect.map(service.create(accountId, { ...asked, secret }), withoutSecret)
         return yield* keyedAround(yield* secretAnswer(201, payload), command)
       }),
       getWebhook: Effect.fnUntraced(function* ({ params }) {

@@ -181,3 +181,19 @@ layer(Layer.fresh(fixture()))("events that a paused webhook missed", (it) => {
       }).pipe(on((yield* now) + 40 * dayMillis))
     }))
 })
+
+layer(Layer.fresh(fixture()))("events that a webhook missed", (it) => {
+  it.effect("are noted from the first one on where it began paused", () =>
+    Effect.gen(function* () {
+      const { count: counts, many } = yield* replays
+      const hook = yield* webhook({ isActive: false })
+      const { tasks } = yield* take([event(hook.accountId, { sourceId: "first" })])
+      assert.deepStrictEqual([tasks, yield* bodies(hook)], [[], []])
+      yield* pause(hook, true)
+      yield* TestClock.adjust("1 second")
+      assert.strictEqual(yield* counts(hook.accountId, hook.id, missed), 1)
+      yield* many(hook.accountId, hook.id, missed)
+      yield* work
+      assert.deepStrictEqual((yield* bodies(hook)).map(({ source_id }) => source_id), ["first"])
+    }))
+})

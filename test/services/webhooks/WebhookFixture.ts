@@ -143,12 +143,12 @@ export const webhook = Effect.fnUntraced(
       readonly headers?: ReadonlyArray<CustomHeader>
       readonly basicAuth?: BasicAuth
       readonly rateLimit?: number
+      readonly isActive?: boolean
     } = {},
   ) {
     const accountId = options.of ?? (yield* account({ plan: "business" }))
-    const { basicAuth, rateLimit, events = ["email.delivered"] as const, headers, url = "http://127.0.0.1:20999/" } =
-      options
-    const made = yield* (yield* Webhooks).create(accountId, { url, events, headers, basicAuth, rateLimit })
+    const { of: _, url = "http://127.0.0.1:20999/", events = ["email.delivered"] as const, ...more } = options
+    const made = yield* (yield* Webhooks).create(accountId, { url, events, ...more })
     return { accountId, ...made }
   },
 )

@@ -1,8 +1,8 @@
 /** What an account reads of its webhooks and their deliveries, over HTTP. */
 import { assert, layer } from "@effect/vitest"
-import { Effect, Layer, Schema } from "effect"
+import { Effect, Layer, Redacted, Schema } from "effect"
 import { HttpApi, HttpApiBuilder } from "effect/http-api"
-import { randomUUID } from "node:crypto"
+import { randomBytes, randomUUID } from "node:crypto"
 import type { AccountId } from "../../../../schemas/BrandedIds.ts"
 import { DeliveriesApi } from "../../../../schemas/api/DeliveriesApi.ts"
 import { WebhooksApi } from "../../../../schemas/api/WebhooksApi.ts"
@@ -13,6 +13,7 @@ import { eventTypes, metadataFields, WebhookBody } from "../../../../schemas/mai
 import { WebhookDetails, WebhookWithSecret } from "../../../../schemas/mail/Webhook.ts"
 import { ApiKeys } from "../../../../services/accounts/ApiKeys.ts"
 import { Database } from "../../../../services/platform/database/Database.ts"
+import { Vault } from "../../../../services/platform/security/Vault.ts"
 import { pruneAccountReceipts } from "../../../../services/platform/security/ReceiptRetention.ts"
 import { AccountDeliveries } from "../../../../services/webhooks/AccountDeliveries.ts"
 import { headersFor } from "../../../../services/webhooks/Signer.ts"
@@ -221,6 +222,46 @@ layer(served, { excludeTestServices: true, timeout: "2 minutes" })("reads of web
       yield* clock.set((yield* now) + 8 * 86_400_000)
       yield* pruneAccountReceipts
       assert.deepStrictEqual(yield* sql`select from idempotency_receipts`, [])
+    }))
+
+  it.effect("a webhook takes a secret that its owner brings, shows it never, and may begin paused", () =>
+    Effect.gen(function* () {
+      const { headers } = yield* hooked
+      const { sql } = yield* Database
+      const post = (more: object) =>
+        call("POST", "/v1/webhooks/", headers, {
+          url: "https://shop.example/hook",
+          events: ["email.delivered"],
+          ...more,
+        })
+      const secretOf = (bytes: number) => `whsec_${randomBytes(bytes).toString("base64")}`
+      for (const bytes of [24, 25, 26, 32, 62, 63, 64]) {
+        const secret = secretOf(bytes)
+        const made = yield* post({ secret, is_active: false })
+        assert.strictEqual(made.status, 201, JSON.stringify(made.body))
+        const shown = Schema.decodeUnknownSync(WebhookWithSecret)(made.body)
+        assert.deepStrictEqual([shown.secret, shown.is_active, shown.health], [null, false, "paused"])
+        const [row] = yield* sql<{ paused: boolean; secret: Uint8Array; secret_kid: string }>`
+          select l.paused, w.secret, w.secret_kid from webhooks w join webhook_lanes l on l.webhook_id = w.id
+          where w.id = ${shown.id}::uuid`
+        assert.isTrue(row!.paused)
+        const sealed = { kid: row!.secret_kid, bytes: row!.secret }
+        const opened = (yield* Vault).open(sealed, { table: "webhooks", column: "secret", row: shown.id })
+        assert.strictEqual(Redacted.value(opened), secret)
+      }
+      const first = yield* post({ secret: null, is_active: null })
+      assert.match(String(Object(first.body).secret), /^whsec_/)
+      const whole = randomBytes(64).toString("base64").slice(0, -1)
+      const wrong = [
+        ...[secretOf(23), secretOf(65), `whsec_${whole}`, `whsec_${randomBytes(32).toString("hex")}!`],
+        ...[randomBytes(32).toString("base64"), `whsec_${"A".repeat(31)}B`, "", 7],
+      ]
+      for (const secret of wrong) {
+        const refused = yield* post({ secret })
+        assert.strictEqual(refused.status, 422, String(secret))
+        assert.deepStrictEqual(faultsOf(refused).map(([loc]) => loc), [["body", "secret"]])
+        if (typeof secret === "string" && secret !== "") assert.notInclude(JSON.stringify(refused.body), secret)
+      }
     }))
 
   it.effect("a repeated key makes one webhook and one secret, which the repetition does not show", () =>

@@ -103,7 +103,13 @@ export type DecisionFault =
 /** Points of maintenance. */
 export type MaintenanceFault =
   /** A batch of old rows is deleted; others are left. */
-  "prune.committed"
+  | "prune.committed"
+  /** A failing webhook is paused and its notice is added; nothing is committed. */
+  | "failing.written"
+  | "failing.committed"
+  /** Missed events have deliveries and their job goes on after them; nothing is committed. */
+  | "missed.written"
+  | "missed.committed"
 
 export type FaultPoint =
   | DeliveryFault

@@ -12,6 +12,7 @@ import { Notifications } from "../notifications/Notifications.ts"
 import { appPath } from "../platform/AppPaths.ts"
 import { tryLock } from "../platform/database/AdvisoryLocks.ts"
 import { Database } from "../platform/database/Database.ts"
+import { faultPoint } from "../platform/Failpoints.ts"
 import { Audit } from "../platform/observability/Audit.ts"
 import { shownUrl } from "./Webhooks/ShownUrl.ts"
 
@@ -85,6 +86,8 @@ const make = Effect.fnUntraced(function* ({ pause }: FailingWebhooksConfig) {
     if (pause) yield* pauseWebhook(row, now)
     yield* sql`update webhook_health set failing_told_at = ${now} where webhook_id = ${row.id}::uuid`
     yield* notifications.announce(noticeOf(row))
+    yield* sql.afterCommit(faultPoint("failing.committed"))
+    yield* faultPoint("failing.written")
     return 1
   }, sql.withTransaction)
 

@@ -2,6 +2,7 @@
 import { Clock, Context, Effect, Layer } from "effect"
 import type { DeliveryId } from "../../schemas/BrandedIds.ts"
 import { Database } from "../platform/database/Database.ts"
+import { faultPoint } from "../platform/Failpoints.ts"
 import { type JobWorker, worker } from "../platform/messaging/Jobs.ts"
 import { arrayOf } from "./Deliveries/PgArray.ts"
 import { dayOf } from "./Deliveries/UuidDay.ts"
@@ -78,6 +79,8 @@ export class WebhookJobs extends Context.Service<WebhookJobs, {
       const replayMissed = Effect.fnUntraced(function* ({ from, to, webhook_id }: ReplayMissedArgs, cursor: unknown) {
         const ids = yield* missed.next(webhook_id, { from: typeof cursor === "string" ? cursor : from, to }, chunk)
         const done = yield* missed.deliver(webhook_id, ids)
+        yield* sql.afterCommit(faultPoint("missed.committed"))
+        yield* faultPoint("missed.written")
         const last = ids.at(-1)
         return { done, next: ids.length < chunk || last === undefined ? null : { cursor: last } }
       })

@@ -127,7 +127,7 @@ const noteFor = (config: AppConfig) =>
   })
 
 /** The platform services, on the migrated PostgreSQL, its clock and the broker. */
-const ground = (config: AppConfig, places: BackingServices) =>
+const ground = (config: AppConfig, backing: BackingServices) =>
   Layer.mergeAll(
     Audit.layer,
     RejectedMessages.layer,
@@ -141,7 +141,7 @@ const ground = (config: AppConfig, places: BackingServices) =>
     Layer.provideMerge(WakeUps.layer),
     Layer.provideMerge(Layer.mergeAll(
       Bus.layer({
-        url: places.natsUrl,
+        url: backing.natsUrl,
         ...(config.natsCreds === null ? {} : { credsFile: config.natsCreds }),
         ...(config.natsReplicas === null ? {} : { replicas: config.natsReplicas }),
       }),
@@ -151,7 +151,7 @@ const ground = (config: AppConfig, places: BackingServices) =>
         certificateAuthorities: config.webhooksCa === null ? [] : [config.webhooksCa],
         timeoutMillis: config.webhooksTimeout,
         ownPorts: [
-          ...portsOf(places),
+          ...portsOf(backing),
           config.port,
           config.clusterPort,
           ...(config.metricsPort === null ? [] : [config.metricsPort]),
@@ -163,8 +163,8 @@ const ground = (config: AppConfig, places: BackingServices) =>
     Layer.provideMerge(DatabaseClock.layer()),
     Layer.provideMerge(Layer.effectDiscard(migrated)),
     Layer.provideMerge(Database.layer({
-      url: places.database.url,
-      ownerUrl: places.database.ownerUrl,
+      url: backing.database.url,
+      ownerUrl: backing.database.ownerUrl,
       maxConnections: 16,
     })),
   )
@@ -178,10 +178,10 @@ const demoIssuer = (config: AppConfig, { home }: BackingServices) =>
   EmbeddedIssuer.layer({ home, issuer: issuerOf(config) })
 
 /** Verifies session cookies. With DEMO the embedded issuer, which signs with the home's key, is the only issuer. */
-const cookies = (config: AppConfig, places: BackingServices) =>
+const cookies = (config: AppConfig, backing: BackingServices) =>
   config.demo
     ? Layer.unwrap(Effect.map(EmbeddedIssuer, ({ cookieIssuer }) => Cookies.layer([cookieIssuer]))).pipe(
-      Layer.provide(demoIssuer(config, places)),
+      Layer.provide(demoIssuer(config, backing)),
     )
     : Layer.unwrap(Effect.map(configuredIssuers(config.mailIssuers), Cookies.layer))
 
@@ -189,18 +189,18 @@ const cookies = (config: AppConfig, places: BackingServices) =>
  * Verifies people's access tokens. With DEMO the embedded issuer's key is accepted for every issuer; the directory
  * decides which person a token names.
  */
-const accessTokens = (config: AppConfig, places: BackingServices) =>
+const accessTokens = (config: AppConfig, backing: BackingServices) =>
   config.demo
     ? Layer.unwrap(Effect.map(EmbeddedIssuer, ({ tokenIssuer }) => AccessTokens.layer(() => tokenIssuer))).pipe(
-      Layer.provide(demoIssuer(config, places)),
+      Layer.provide(demoIssuer(config, backing)),
     )
     : Layer.unwrap(Effect.map(configuredTokenIssuers(config.managementIssuers), AccessTokens.layer))
 
 /** Authenticates callers of the identity API. */
-const callers = (config: AppConfig, places: BackingServices) =>
-  CallerAuthentication.layer.pipe(Layer.provideMerge(Layer.merge(SessionActivity.layer, accessTokens(config, places))))
+const callers = (config: AppConfig, backing: BackingServices) =>
+  CallerAuthentication.layer.pipe(Layer.provideMerge(Layer.merge(SessionActivity.layer, accessTokens(config, backing))))
 
-const services = (config: AppConfig, places: BackingServices) =>
+const services = (config: AppConfig, backing: BackingServices) =>
   Layer.mergeAll(
     DeliveryRecords.layer({ deliveredDays: config.deliveredDays }),
     AccountDeliveries.layer({ deliveredDays: config.deliveredDays }),
@@ -230,9 +230,9 @@ const services = (config: AppConfig, places: BackingServices) =>
     }),
   ).pipe(
     Layer.provideMerge(identityServices(config, issuerOf(config))),
-    Layer.provideMerge(Layer.mergeAll(Principals.layer, callers(config, places))),
-    Layer.provideMerge(Layer.mergeAll(KeyUses.layer, Notifications.layer, cookies(config, places))),
-    Layer.provideMerge(ground(config, places)),
+    Layer.provideMerge(Layer.mergeAll(Principals.layer, callers(config, backing))),
+    Layer.provideMerge(Layer.mergeAll(KeyUses.layer, Notifications.layer, cookies(config, backing))),
+    Layer.provideMerge(ground(config, backing)),
   )
 
 const delivery = (config: AppConfig) => {
@@ -302,7 +302,7 @@ const identityApi = (config: AppConfig, { natsUrl }: BackingServices) =>
     Layer.provide(Replays.layer),
   )
 
-const api = (config: AppConfig, places: BackingServices) => {
+const api = (config: AppConfig, backing: BackingServices) => {
   const publicUrl = publicUrlOf(config)
   const rates = { reads: config.managementReadRate, writes: config.managementWriteRate }
   const routes = Layer.mergeAll(
@@ -312,22 +312,22 @@ const api = (config: AppConfig, places: BackingServices) => {
       : HttpApiBuilder.layer(ApiWithoutTransfers)).pipe(
         Layer.provide([system, account, apiKeys, webhooks, deliveries, notifications]),
         Layer.provide(consoleHandlersOf(config, publicUrl)),
-        Layer.provide(identityApi(config, places)),
-        Layer.provide(lifecycleHandlers(config, publicUrl, demoIssuer(config, places), rates)),
+        Layer.provide(identityApi(config, backing)),
+        Layer.provide(lifecycleHandlers(config, publicUrl, demoIssuer(config, backing), rates)),
         Layer.provide([Inbox.layer, Live.layer, Preferences.layer]),
       ),
     config.transfersEnabled ? Docs.layer(Api, publicUrl.origin) : Docs.layer(ApiWithoutTransfers, publicUrl.origin),
     transferPages(config, publicUrl),
     consoleRoutes(config, publicUrl),
     pages(config, publicUrl),
-    config.demo ? Layer.provide(devRoutes(places.home, publicUrl), demoIssuer(config, places)) : Layer.empty,
+    config.demo ? Layer.provide(devRoutes(backing.home, publicUrl), demoIssuer(config, backing)) : Layer.empty,
   ).pipe(
     Layer.provide([authenticated(publicUrl), presented(publicUrl)]),
     Layer.provide(managed(rates)),
     Layer.provide(consoleAuth(config, publicUrl)),
     Layer.provide(consoleServices(config, publicUrl, issuerOf(config))),
     Layer.provide(AccountLimits.layer({ reads: config.mailReadRate, writes: config.mailWriteRate })),
-    Layer.provide(actors(config, places)),
+    Layer.provide(actors(config, backing)),
   )
   return Server.layer(routes, {
     host: config.host,
@@ -357,12 +357,12 @@ const queuesOf: { readonly [R in Role]?: ReadonlyArray<GaugedQueue> } = {
 }
 
 /** All that this process does, by its roles. Provides `Server` where the process has the role `api`. */
-export const app = (config: AppConfig, places: BackingServices) => {
+export const app = (config: AppConfig, backing: BackingServices) => {
   const instance = crypto.randomUUID()
   const has = (role: Role) => config.roles.has(role)
   return Layer.mergeAll(
-    has("api") ? api(config, places) : Layer.empty,
-    has("actors") && !has("api") && config.cluster === "on" ? actors(config, places) : Layer.empty,
+    has("api") ? api(config, backing) : Layer.empty,
+    has("actors") && !has("api") && config.cluster === "on" ? actors(config, backing) : Layer.empty,
     has("relay") ? Relay.layer : Layer.empty,
     has("timers")
       ? Layer.mergeAll(
@@ -377,17 +377,17 @@ export const app = (config: AppConfig, places: BackingServices) => {
     has("lifecycle") ? lifecycleWorkers(config, publicUrlOf(config)) : Layer.empty,
     Layer.effectDiscard(gaugedQueues([...config.roles].flatMap((role) => queuesOf[role] ?? []))),
   ).pipe(
-    Layer.provideMerge(Layer.mergeAll(demo(config, places, instance), gaugedMaps, WorkerHeartbeats.layer(instance))),
+    Layer.provideMerge(Layer.mergeAll(demo(config, backing, instance), gaugedMaps, WorkerHeartbeats.layer(instance))),
     Layer.provideMerge(DevKey.layer(publicUrlOf(config))),
-    Layer.provideMerge(services(config, places)),
+    Layer.provideMerge(services(config, backing)),
   )
 }
 
 /**
  * Addresses of the database and the broker for runtime.json: they hold passwords, and are for this user's own tools.
  */
-export const addresses = (places: BackingServices) => ({
-  database_url: Redacted.value(places.database.url),
-  database_owner_url: places.database.ownerUrl === null ? null : Redacted.value(places.database.ownerUrl),
-  nats_url: Redacted.value(places.natsUrl),
+export const addresses = (backing: BackingServices) => ({
+  database_url: Redacted.value(backing.database.url),
+  database_owner_url: backing.database.ownerUrl === null ? null : Redacted.value(backing.database.ownerUrl),
+  nats_url: Redacted.value(backing.natsUrl),
 })

@@ -23,8 +23,8 @@ const portsIn = (urls: Redacted.Redacted) =>
   Redacted.value(urls).split(",").map((url) => Number(URL.parse(url.trim())?.port || 0))
 
 /** Ports of these servers; URLs that users supply may never lead there. */
-export const portsOf = (places: BackingServices): ReadonlyArray<number> =>
-  [places.database.url, places.natsUrl].flatMap(portsIn).filter((port) => port > 0)
+export const portsOf = (backing: BackingServices): ReadonlyArray<number> =>
+  [backing.database.url, backing.natsUrl].flatMap(portsIn).filter((port) => port > 0)
 
 const on = (port: number | undefined) => port === undefined ? {} : { port }
 

@@ -3,15 +3,16 @@ import { Option, Schema } from "effect"
 import { complains, valueError } from "../Validation/Fault.ts"
 import { Text } from "../Validation/Scalars.ts"
 
-export interface Place {
+export interface EventPosition {
   readonly epoch: number
   readonly position: number
 }
 
-export const encodeCursor = ({ epoch, position }: Place): string => btoa(`${epoch}.${position}`).replaceAll("=", "")
+export const encodeCursor = ({ epoch, position }: EventPosition): string =>
+  btoa(`${epoch}.${position}`).replaceAll("=", "")
 
 /** None for a text that this program never made. */
-export const decodeCursor = (text: string): Option.Option<Place> => {
+export const decodeCursor = (text: string): Option.Option<EventPosition> => {
   // No base64 has such a length: `atob` would throw.
   if (!/^[A-Za-z0-9+/]{1,44}$/.test(text) || text.length % 4 === 1) return Option.none()
   const match = /^([1-9]\d{0,8})\.(0|[1-9]\d{0,15})$/.exec(atob(text))

@@ -8,7 +8,7 @@
 import { Clock, Context, Effect, Layer, Option } from "effect"
 import type { SqlError } from "effect/sql"
 import type * as Wire from "../../schemas/identity/ConsumptionBodies.ts"
-import { decodeCursor, encodeCursor, type Place } from "../../schemas/identity/Cursor.ts"
+import { decodeCursor, encodeCursor, type EventPosition } from "../../schemas/identity/Cursor.ts"
 import type { NotFound } from "../../schemas/problems/HttpProblems.ts"
 import * as Problems from "../../schemas/problems/IdentityProblems.ts"
 import { WakeUps } from "../platform/messaging/WakeUps.ts"
@@ -24,12 +24,12 @@ type Refused = NotFound | Problems.RoleRequired | SqlError.SqlError
 type Misplaced = Problems.CursorEpochChanged | Problems.CursorAhead
 
 /** A snapshot's cursor may be where nothing is signed yet. */
-const placeIn = (place: Place | null, head: Place): Effect.Effect<Place, Misplaced> => {
-  if (place === null || place.epoch !== head.epoch) return Effect.fail(new Problems.CursorEpochChanged())
-  return place.position > head.position ? Effect.fail(new Problems.CursorAhead()) : Effect.succeed(place)
+const positionIn = (at: EventPosition | null, head: EventPosition): Effect.Effect<EventPosition, Misplaced> => {
+  if (at === null || at.epoch !== head.epoch) return Effect.fail(new Problems.CursorEpochChanged())
+  return at.position > head.position ? Effect.fail(new Problems.CursorAhead()) : Effect.succeed(at)
 }
 
-const placeOf = (cursor: string): Place | null => Option.getOrNull(decodeCursor(cursor))
+const positionOf = (cursor: string): EventPosition | null => Option.getOrNull(decodeCursor(cursor))
 
 export class CursorApi extends Context.Service<CursorApi, {
   /** At most `limit` events after a cursor, waiting at most `waitMillis` for the first. */
@@ -61,12 +61,12 @@ export class CursorApi extends Context.Service<CursorApi, {
         const snapshot = yield* snapshots(publicUrl)
 
         /**
-         * Moves the consumer on to a place that it had not come to when it was read, and measures what it did not have:
+         * Moves the consumer on to a position that it had not come to when it was read, and measures what it did not have:
          * each position once, however often it is asked for. Who moved it meanwhile, from another connection, measured.
          */
         const delivered = Effect.fnUntraced(function* (
           asking: Asking,
-          { epoch, position }: Place,
+          { epoch, position }: EventPosition,
           messages: ReadonlyArray<Message>,
           before: { readonly delivered: number; readonly had: number },
         ) {
@@ -92,12 +92,12 @@ export class CursorApi extends Context.Service<CursorApi, {
           function* ({ after, limit, waitMillis, ...asking }) {
             const until = (yield* Clock.currentTimeMillis) + waitMillis
             const waiter = yield* wakeUps.waiter(lifecycleTopic, asking.projectId)
-            const asked = after === undefined ? undefined : placeOf(after)
+            const asked = after === undefined ? undefined : positionOf(after)
             for (;;) {
               const { before, head, messages } = yield* read.page(asking, asked, limit)
               // A later epoch begins from what was before it, which its events do not tell: only a snapshot does.
               if (asked === undefined && head.epoch > 1) return yield* new Problems.CursorExpired()
-              const start = asked === undefined ? { epoch: head.epoch, position: 0 } : yield* placeIn(asked, head)
+              const start = asked === undefined ? { epoch: head.epoch, position: 0 } : yield* positionIn(asked, head)
               const follows = start.position >= head.signed || Number(messages[0]?.at) === start.position + 1
               if (!follows || isBelow(start, head)) {
                 return yield* new Problems.CursorExpired()
@@ -108,13 +108,13 @@ export class CursorApi extends Context.Service<CursorApi, {
                 yield* waiter.wait(Math.min(left, lifecycleNetMillis))
                 continue
               }
-              const place = last === undefined ? start : { epoch: head.epoch, position: Number(last.at) }
-              if (last !== undefined) yield* delivered(asking, place, messages, before)
+              const at = last === undefined ? start : { epoch: head.epoch, position: Number(last.at) }
+              if (last !== undefined) yield* delivered(asking, at, messages, before)
               return {
                 items: messages.map(({ at, jti, set }) => ({ position: Number(at), jti, set })),
-                cursor: encodeCursor(place),
-                head: Math.max(head.signed, place.position),
-                more: place.position < head.signed,
+                cursor: encodeCursor(at),
+                head: Math.max(head.signed, at.position),
+                more: at.position < head.signed,
               }
             }
           },
@@ -123,9 +123,9 @@ export class CursorApi extends Context.Service<CursorApi, {
 
         const acknowledge: CursorApi["Service"]["acknowledge"] = Effect.fn("Consumption.acknowledge")(
           function* ({ chain_head, cursor, installed_version, ...asking }) {
-            const known = yield* read.standing(asking, placeOf(cursor))
+            const known = yield* read.standing(asking, positionOf(cursor))
             const { head } = known
-            const place = yield* placeIn(placeOf(cursor), head)
+            const at = yield* positionIn(positionOf(cursor), head)
             if (known.installed_version !== installed_version) {
               return yield* new Problems.InstalledVersionMismatch({
                 detail: known.installed_version === null
@@ -134,22 +134,22 @@ export class CursorApi extends Context.Service<CursorApi, {
                     "the directory apply its project_link.",
               })
             }
-            if (known.digest === null || isBelow(place, head)) return yield* new Problems.CursorExpired()
+            if (known.digest === null || isBelow(at, head)) return yield* new Problems.CursorExpired()
             if (known.digest !== chain_head) return yield* new Problems.ChainMismatch()
-            const had = known.delivered_epoch === place.epoch && Number(known.delivered_position) >= place.position
+            const had = known.delivered_epoch === at.epoch && Number(known.delivered_position) >= at.position
             // The content of a first snapshot was not on its way to this consumer.
-            const before = known.acknowledged_epoch === place.epoch
+            const before = known.acknowledged_epoch === at.epoch
               ? Number(known.acknowledged_position)
               : had
               ? 0
-              : place.position
-            const fresh = before < place.position ? yield* read.between(asking.projectId, place, before) : []
+              : at.position
+            const fresh = before < at.position ? yield* read.between(asking.projectId, at, before) : []
             const now = yield* Clock.currentTimeMillis
             const took = fresh.length > 0 && had ? [now - known.delivered_at!.getTime()] : []
             const [row] = yield* sql<{ acknowledged_epoch: number; acknowledged_position: bigint }>`
               insert into lifecycle_consumers as t (project_id, consumer, acknowledged_epoch, acknowledged_position,
                 acknowledged_at, installed_version, to_acknowledgement)
-              values (${asking.projectId}, ${consumerOf(asking)}, ${place.epoch}, ${place.position}, ${new Date(now)},
+              values (${asking.projectId}, ${consumerOf(asking)}, ${at.epoch}, ${at.position}, ${new Date(now)},
                 ${installed_version}, ${[...countsOf(took)]})
               on conflict (project_id, consumer) do update
               set acknowledged_at = case when t.acknowledged_epoch is null

@@ -4,7 +4,7 @@
  */
 import { Clock, Effect } from "effect"
 import type { ProjectId } from "../../schemas/BrandedIds.ts"
-import type { Place } from "../../schemas/identity/Cursor.ts"
+import type { EventPosition } from "../../schemas/identity/Cursor.ts"
 import type { Capability } from "../../schemas/identity/ServiceGrant.ts"
 import { genesis } from "../platform/security/CanonicalJson.ts"
 import { Database } from "../platform/database/Database.ts"
@@ -13,12 +13,12 @@ import { floorOf } from "./Keys/MinimumCursor.ts"
 import type { Travelled } from "./LatencyMetrics.ts"
 
 /**
- * A project's last place, and up to where it is signed: what is not signed yet is not there to be read yet. Before
+ * A project's last position, and up to where it is signed: what is not signed yet is not there to be read yet. Before
  * `floor` this consumer is not served: what came there was signed by a key that it cannot believe any more.
  */
-export interface Head extends Place {
+export interface Head extends EventPosition {
   readonly signed: number
-  readonly floor: Place | null
+  readonly floor: EventPosition | null
 }
 
 interface Had {
@@ -51,13 +51,13 @@ interface HeadRow {
 
 interface StandingRow extends HeadRow, Had {
   readonly installed_version: string | null
-  /** The chain's digest at the place; null where that is kept no longer. */
+  /** The chain's digest at the position; null where that is kept no longer. */
   readonly digest: string | null
   readonly delivered_at: Date | null
 }
 
-/** A place that no project has: what is asked after it is only whether one may ask. */
-const nowhere: Place = { epoch: -1, position: 0 }
+/** A position that no project has, for a read that asks only for the permission. */
+const nowhere: EventPosition = { epoch: -1, position: 0 }
 
 /** Fresh acknowledgements are measured up to so many at once. */
 const measured = 1_000
@@ -71,8 +71,8 @@ const headOf = ({ epoch, floor_epoch, floor_position, position, signed }: HeadRo
 
 export const consumerOf = ({ clientId, issuer }: Asking): string => `${issuer} ${clientId}`
 
-/** Whether a consumer must take a snapshot before it goes on from a place. */
-export const isBelow = ({ epoch, position }: Place, { floor }: Head): boolean =>
+/** Whether a consumer must take a snapshot before it goes on from a position. */
+export const isBelow = ({ epoch, position }: EventPosition, { floor }: Head): boolean =>
   floor !== null && (epoch < floor.epoch || epoch === floor.epoch && position < floor.position)
 
 export const reading = Effect.gen(function* () {
@@ -98,7 +98,7 @@ export const reading = Effect.gen(function* () {
   )
 
   /** The head, what the consumer has, and at most `limit` messages after `after`: from the beginning of the epoch where that is undefined. */
-  const page = Effect.fnUntraced(function* (asking: Asking, after: Place | null | undefined, limit: number) {
+  const page = Effect.fnUntraced(function* (asking: Asking, after: EventPosition | null | undefined, limit: number) {
     const now = new Date(yield* Clock.currentTimeMillis)
     const { epoch, position } = after === undefined ? { epoch: 0, position: 0 } : after ?? nowhere
     const rows = yield* sql<HeadRow & Had & { readonly [K in keyof Message]: Message[K] | null }>`
@@ -122,9 +122,9 @@ export const reading = Effect.gen(function* () {
   })
 
   /** The facts against which an acknowledgement of a position is checked. */
-  const standing = Effect.fnUntraced(function* (asking: Asking, place: Place | null) {
+  const standing = Effect.fnUntraced(function* (asking: Asking, at: EventPosition | null) {
     const now = new Date(yield* Clock.currentTimeMillis)
-    const { epoch, position } = place ?? nowhere
+    const { epoch, position } = at ?? nowhere
     const row = yield* admitted(
       yield* sql<StandingRow>`
         select ${headColumns}, p.installed_version,
@@ -139,8 +139,8 @@ export const reading = Effect.gen(function* () {
     return { ...row, head: headOf(row) }
   })
 
-  /** The messages after one place up to another, the newest first. */
-  const between = (projectId: ProjectId, { epoch, position }: Place, after: number) =>
+  /** The messages after one position up to another, the newest first. */
+  const between = (projectId: ProjectId, { epoch, position }: EventPosition, after: number) =>
     sql<Travelled>`
       select event_id::text as jti, decided_at, signed_at, traceparent from lifecycle_messages
       where project_id = ${projectId} and epoch = ${epoch} and position > ${after} and position <= ${position}

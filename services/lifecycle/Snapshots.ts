@@ -92,15 +92,15 @@ export const snapshots = Effect.fnUntraced(function* (publicUrl: URL) {
   const make = Effect.fn("Snapshots.make")(function* (projectId: ProjectId) {
     const { digest, head: { epoch, position, digest: chainHead }, inline, parts } = yield* read(projectId)
     const signer = yield* keys.signerOf(projectId)
-    const place = { epoch, position: Number(position) }
+    const at = { epoch, position: Number(position) }
     const claims = JSON.stringify({
       iss: issuer,
       aud: audienceOf(projectId),
       iat: Math.floor((yield* Clock.currentTimeMillis) / 1000),
       jti: yield* ids.next,
       project_id: projectId,
-      ...place,
-      cursor: encodeCursor(place),
+      ...at,
+      cursor: encodeCursor(at),
       chain_head: chainHead,
       state_digest: digest,
       key_set: yield* keys.keySet,

@@ -8,7 +8,7 @@ import { floorOf } from "../../../services/platform/Ids.ts"
 import { DeadLetters } from "../../../services/webhooks/DeadLetters.ts"
 import { Replays } from "../../../services/webhooks/Replays.ts"
 import { uuid } from "../../support/DirectoryLines.ts"
-import { codeOf, reason } from "../../support/Fixtures.ts"
+import { codeOf, day, reason } from "../../support/Fixtures.ts"
 import { rowsRead } from "../../support/RowsRead.ts"
 import { deadLetter, webhook } from "../../support/TestDeadLetters.ts"
 import { person } from "../../support/TestIdentity.ts"
@@ -18,7 +18,6 @@ import { key, send } from "../../src/http/identity/IdentityClient.ts"
 
 const path = "/v1/operations/dead-letters"
 const pageOf = Schema.decodeUnknownSync(DeadLetterPage)
-const day = 86_400_000
 
 const hook = Effect.fnUntraced(function* (deleted = false) {
   const id = WebhookId.make(randomUUID())

@@ -69,6 +69,7 @@ import missedEvents from "../migrations/0086_missed_events.ts"
 import personNotices from "../migrations/0100_person_notices.ts"
 import signatureCalls from "../migrations/0101_signature_calls.ts"
 import operators from "../migrations/0102_operators.ts"
+import pendingLeaves from "../migrations/0103_pending_leaves.ts"
 import { lock } from "../services/platform/database/AdvisoryLocks.ts"
 import { Database } from "../services/platform/database/Database.ts"
 import { isAway } from "../services/platform/database/Database/Awaited.ts"
@@ -144,6 +145,7 @@ export const migrations: ReadonlyArray<Migration> = [
   [100, "person_notices", Effect.succeed(personNotices)],
   [101, "signature_calls", Effect.succeed(signatureCalls)],
   [102, "operators", operators],
+  [103, "pending_leaves", pendingLeaves],
 ]
 
 /** The number of the newest migration. */
@@ -250,6 +252,7 @@ export const tables: ReadonlyArray<string> = [
   "notice_settings",
   "signature_calls",
   "installation",
+  "log_pending",
 ]
 
 /** Tables whose rows the program may add but never change: partitions and prunes are the owner's work. */

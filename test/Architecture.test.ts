@@ -25,7 +25,8 @@ const floors: ReadonlyArray<ReadonlyArray<string>> = [
 const platformRooms: ReadonlyArray<ReadonlyArray<string>> = [
   ["mail"],
   ["messaging"],
-  ["observability", "security"],
+  ["observability"],
+  ["security"],
   ["database"],
 ]
 

@@ -94,6 +94,7 @@ export class KeyRotation extends Context.Service<KeyRotation, {
               actor: actor === "operator" ? operator : actor,
               subject: `signing-key:${kid}`,
               outcome: "done",
+              decision: true,
               ...(reason === undefined ? {} : { details: { reason } }),
             }))
 

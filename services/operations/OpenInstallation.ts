@@ -21,6 +21,7 @@ export const openInstallation = Effect.gen(function* () {
       actor: yield* CurrentOperator,
       subject: `installation:${row.epoch}`,
       outcome: "done",
+      decision: true,
       details: { reason, held_reason: row.held_reason },
     })
     return row.epoch

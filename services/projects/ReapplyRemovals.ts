@@ -25,6 +25,7 @@ export const removals = Effect.gen(function* () {
       actor: "system",
       subject: `project:${projectId}`,
       outcome: "done",
+      decision: true,
       details: { version },
     })
 

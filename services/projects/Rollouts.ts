@@ -110,6 +110,7 @@ export class Rollouts extends Context.Service<Rollouts, {
           actor: yield* CurrentOperator,
           subject: `project:${projectId}`,
           outcome: "done",
+          decision: true,
           details: { institution: project.institution_id, reason, version: changed.revision },
         })
         return { projectId, state: changed.state, rollout: changed.rollout, version: changed.revision, jobId }

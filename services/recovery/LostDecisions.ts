@@ -83,6 +83,7 @@ export const lostDecisions = Effect.gen(function* () {
         action: "recovery.reapplied",
         actor: "system",
         outcome: "done",
+        decision: true,
         details: { kind: decision.kind },
         subject: `${decision.kind.replaceAll("_", "-")}:${decision.id}`,
       })

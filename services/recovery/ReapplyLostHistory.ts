@@ -156,7 +156,7 @@ export const reapplying = Effect.gen(function* () {
   })
 
   const recorded = (subject: string, details: Readonly<Record<string, string>>) =>
-    audit.append({ action: "recovery.reapplied", actor: "system", subject, outcome: "done", details })
+    audit.append({ action: "recovery.reapplied", actor: "system", subject, outcome: "done", details, decision: true })
 
   /** Revokes again what a change of the lost history had revoked; returns whether it was there. */
   const reapply = Effect.fn("Reapplied.reapply")((change: LostChange) =>

@@ -92,6 +92,7 @@ export class Recovery extends Context.Service<Recovery, {
           actor: "system",
           subject: `installation:${epoch}`,
           outcome: "done",
+          decision: true,
           details,
         })
 

@@ -19,6 +19,7 @@ export const recording = Effect.map(
         actor: personId === recoveryActor ? "system" : `person:${personId}`,
         subject: `access-review:${row.id}`,
         outcome: "done",
+        decision: true,
         details: { institution: row.institution_id, access: row.access_id, version: row.access_version },
       }),
       ([id]) => id!,
@@ -33,6 +34,7 @@ export const recordingExpiry = Effect.map(
       actor: "system",
       subject: `access-review:${id}`,
       outcome: "done",
+      decision: true,
     }),
 )
 

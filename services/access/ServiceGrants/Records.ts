@@ -14,6 +14,7 @@ export const recording = Effect.map(
       actor: personId === null ? "system" : `person:${personId}`,
       subject: `service-grant:${grant.id}`,
       outcome: "done",
+      decision: true,
       details: { project: grant.project_id },
     }),
 )

@@ -22,6 +22,7 @@ export const recording = Effect.gen(function* () {
         actor: `person:${personId}`,
         subject: `request:${row.id}`,
         outcome: "done",
+        decision: true,
         details: { institution: row.institution_id, ...more },
       })
     },

@@ -19,6 +19,7 @@ export const recording = Effect.map(
       actor: `person:${personId}`,
       subject: `policy-review:${review.id}`,
       outcome: "done",
+      decision: true,
       details: { kind: review.kind, role, institution: review.institution_id, project: review.project_id },
     }),
 )

@@ -61,6 +61,7 @@ export const filing = Effect.gen(function* () {
       actor: `person:${row.author}`,
       subject: `request:${row.id}`,
       outcome: "done",
+      decision: true,
       details: { institution: row.institution_id, project: row.project_id },
     })
     return review

@@ -33,6 +33,7 @@ export const expiry = Effect.gen(function* () {
       actor: "system",
       subject: `request:${row.id}`,
       outcome: "done",
+      decision: true,
     })
   })
 })

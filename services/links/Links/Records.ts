@@ -16,6 +16,7 @@ export const recording = Effect.gen(function* () {
       actor,
       subject: `request:${row.id}`,
       outcome: "done",
+      decision: true,
       details: { other: row.person_id, ...more },
     })
   })

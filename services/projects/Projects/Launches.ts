@@ -67,6 +67,7 @@ export const launches = Effect.gen(function* () {
       actor: "system",
       subject: `project:${project.id}`,
       outcome: "done",
+      decision: true,
       details: { institution: project.institution_id, version: launched.revision },
     })
   })

@@ -17,6 +17,7 @@ export const projectRecords = Effect.map(
       actor: `person:${personId}`,
       subject: `project:${id}`,
       outcome: "done",
+      decision: true,
       details: { institution: institution_id, ...more },
     }),
 )

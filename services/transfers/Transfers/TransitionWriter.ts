@@ -71,6 +71,8 @@ const recordsOf = ({ actor, event, state }: Made): ReadonlyArray<AuditEntry> =>
     actor,
     subject: `account:${accountId}`,
     outcome: "done",
+    // One leaf for the decision, whose record names the transfer.
+    decision: side === "source",
     details: { transfer_id: state.id, domain_id: state.domainId, side, status: state.status },
   }))
 

@@ -71,6 +71,7 @@ import { pages } from "./App/PageLayers.ts"
 import { type AppConfig, originAt, type Role } from "./AppConfig.ts"
 import { signInWarning } from "./AppConfig/Warnings.ts"
 import { allKinds, trustInBus } from "./DirectoryKinds.ts"
+import { heldLog } from "./doctor/DecisionLogCheck.ts"
 import { Findings } from "./doctor/Findings.ts"
 import { endDemo, fillDemo } from "./embedded/DemoDirectory.ts"
 import { EmbeddedIssuer } from "./embedded/EmbeddedIssuer.ts"
@@ -113,16 +114,22 @@ import { TransferTimers as TimersWorker } from "./workers/TransferTimers.ts"
 import { Maintenance } from "./workers/Maintenance.ts"
 
 /**
- * The note in `/ready`: that the schema refuses this program, the sign-in warning, and the partitions that are late.
+ * The note in `/ready`: that the schema refuses this program, the sign-in warning, the partitions that are late, and
+ * that the transparency log is held.
  * Probes are frequent, so the look at the partitions is cached for a minute.
  */
 const noteFor = (config: AppConfig) =>
   Effect.gen(function* () {
     const { refusal } = yield* VersionFence
     const partitions = yield* Effect.cachedWithTTL(Effect.orElseSucceed(latePartitions, () => null), "1 minute")
+    const log = yield* Effect.cachedWithTTL(
+      Effect.orElseSucceed(Effect.timeout(heldLog, "1 second"), () => null),
+      "5 seconds",
+    )
     return Effect.map(
-      Effect.all([refusal, partitions]),
-      ([behind, late]) => [behind, signInWarning(config), late].filter((note) => note !== null).join("; ") || null,
+      Effect.all([refusal, partitions, log]),
+      ([behind, late, held]) =>
+        [behind, signInWarning(config), late, held].filter((note) => note !== null).join("; ") || null,
     )
   })
 

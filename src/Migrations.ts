@@ -70,6 +70,7 @@ import personNotices from "../migrations/0100_person_notices.ts"
 import signatureCalls from "../migrations/0101_signature_calls.ts"
 import operators from "../migrations/0102_operators.ts"
 import pendingLeaves from "../migrations/0103_pending_leaves.ts"
+import transparencyLog from "../migrations/0104_transparency_log.ts"
 import { lock } from "../services/platform/database/AdvisoryLocks.ts"
 import { Database } from "../services/platform/database/Database.ts"
 import { isAway } from "../services/platform/database/Database/Awaited.ts"
@@ -146,6 +147,7 @@ export const migrations: ReadonlyArray<Migration> = [
   [101, "signature_calls", Effect.succeed(signatureCalls)],
   [102, "operators", operators],
   [103, "pending_leaves", pendingLeaves],
+  [104, "transparency_log", transparencyLog],
 ]
 
 /** The number of the newest migration. */
@@ -253,6 +255,10 @@ export const tables: ReadonlyArray<string> = [
   "signature_calls",
   "installation",
   "log_pending",
+  "log_entries",
+  "log_tiles",
+  "log_head",
+  "log_keys",
 ]
 
 /** Tables whose rows the program may add but never change: partitions and prunes are the owner's work. */
@@ -264,6 +270,7 @@ const appendOnly = [
   "lifecycle_places",
   "access_review_evidence",
   "policy_approvals",
+  "log_entries",
 ]
 
 /** Tables that a migration writes and the program only reads. */

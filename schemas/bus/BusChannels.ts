@@ -12,6 +12,7 @@ import type { StreamName } from "./BusStreams.ts"
 import { AuthenticatorRemoved, DomainMoved, KeyRevoked, MembershipDecided, SmtpCredentialRevoked } from "./Decisions.ts"
 import { DirectoryEnvelope, type IdentityKindName, type MailKindName } from "./DirectoryMessages.ts"
 import { claimsOf } from "./LifecycleClaims.ts"
+import { CheckpointMessage } from "./LogMessage.ts"
 import { MailAnnouncement } from "./MailAnnouncement.ts"
 import { NotificationAnnounced, NotificationMessage } from "./NotificationMessage.ts"
 import { TransferMessage } from "./TransferMessage.ts"
@@ -202,5 +203,16 @@ export const busChannels: Readonly<Record<string, ChannelSpec>> = {
       institution_membership: { title: "A membership has a new state", schema: MembershipDecided },
       smtp_credential: { title: "An SMTP credential was revoked", schema: SmtpCredentialRevoked },
     },
+  },
+  decisionLog: {
+    stream: "DECISION_LOG",
+    address: "log.v1.checkpoint",
+    title: "Checkpoints of the transparency log",
+    description:
+      "A signed checkpoint before it is served, with the entries since the one before, which say nothing of " +
+      "what was decided.",
+    by: "internal",
+    parameters: {},
+    messages: { checkpoint: { title: "A checkpoint and its entries", schema: CheckpointMessage } },
   },
 }

@@ -30,6 +30,8 @@ export const BusStreams = {
   MAIL_OUT: { subjects: ["mailer.v1.send"], maxAgeMillis: day },
   /** Decisions of this program, for the mail platform: `directory.v1.<kind>.<id>`. */
   DIRECTORY: { subjects: ["directory.v1.*.*"], maxAgeMillis: 30 * day },
+  /** Checkpoints of the transparency log, each before it is served, with the entries since the one before. */
+  DECISION_LOG: { subjects: ["log.v1.checkpoint"], maxAgeMillis: 90 * day },
 } as const satisfies Record<string, StreamSpec>
 
 export type StreamName = keyof typeof BusStreams

@@ -100,6 +100,15 @@ export type DecisionFault =
   /** The command is committed; the client has no answer yet. */
   | "decision.committed"
 
+/** Points of the transparency log. */
+export type LogFault =
+  /** Leaves are numbered, tiles and head are written; nothing is committed. */
+  | "log.written"
+  /** The log has grown; its checkpoint is not published. */
+  | "log.integrated"
+  /** The broker has the checkpoint; no row says so. */
+  | "log.published"
+
 /** Points of maintenance. */
 export type MaintenanceFault =
   /** A batch of old rows is deleted; others are left. */
@@ -119,6 +128,7 @@ export type FaultPoint =
   | PushFault
   | NoticeFault
   | DecisionFault
+  | LogFault
   | MaintenanceFault
 
 export class Failpoints extends Context.Reference<{

@@ -22,7 +22,7 @@ export interface Tile {
 const maxLevel = 6
 
 /** The number of hashes that a level of tiles has in a tree of `size` leaves. */
-const hashesAt = (level: number, size: number): number => Math.floor(size / tileWidth ** level)
+export const hashesAt = (level: number, size: number): number => Math.floor(size / tileWidth ** level)
 
 /** A tile's path below the log's prefix: `tile/0/x001/234`, `tile/entries/000.p/7`. */
 export const tilePath = ({ index, level, width }: Tile): string => {
@@ -59,6 +59,14 @@ export const newTiles = (before: number, size: number): ReadonlyArray<Tile & { r
   }
   return tiles
 }
+
+/** The tiles of hashes that are not full in a tree of `size` leaves: one a level, at its right edge. */
+export const edgeTiles = (size: number): ReadonlyArray<Tile & { readonly level: number }> =>
+  Array.from({ length: maxLevel + 1 }, (_, level) => ({
+    level,
+    index: Math.floor(hashesAt(level, size) / tileWidth),
+    width: hashesAt(level, size) % tileWidth,
+  })).filter(({ width }) => width > 0)
 
 /** The tile of a tree of `size` leaves that has a complete subtree's hash, or the hashes that it is made of. */
 export const tileOf = ({ index, level }: Subtree, size: number): Tile & { readonly level: number } => {

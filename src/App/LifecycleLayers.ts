@@ -5,6 +5,8 @@ import { KeyRotation } from "../../services/lifecycle/KeyRotation.ts"
 import { EventSigner } from "../../services/lifecycle/EventSigner.ts"
 import { Recovery } from "../../services/recovery/Recovery.ts"
 import type { Consuming } from "../../schemas/api/LifecycleApi.ts"
+import { DecisionLog } from "../../services/transparency/DecisionLog.ts"
+import { gaugedLog } from "../../services/transparency/LogGauges.ts"
 import { SigningKeys } from "../../services/lifecycle/SigningKeys.ts"
 import { StreamDelivery } from "../../services/event-streams/StreamDelivery.ts"
 import { StreamPush } from "../../services/event-streams/StreamPush.ts"
@@ -20,6 +22,8 @@ import { consuming, lifecycle } from "../http/handlers/LifecycleHandlers.ts"
 import type { Rates } from "../http/auth/Limits.ts"
 import { streamPoll } from "../http/handlers/StreamPollHandlers.ts"
 import { streams } from "../http/handlers/StreamsHandlers.ts"
+import { logPath } from "../http/pages/LogRoutes.ts"
+import { DecisionLogWorker } from "../workers/DecisionLogWorker.ts"
 import { LifecycleKeys } from "../workers/LifecycleKeys.ts"
 import { LifecyclePush } from "../workers/LifecyclePush.ts"
 import { LifecycleSigner } from "../workers/LifecycleSigner.ts"
@@ -65,9 +69,18 @@ const recovery = RecoveryWorker.layer.pipe(
   Layer.provide(PolicyReviews.layer),
 )
 
+/** Writes the transparency log, which names itself by the place where it is served. */
+const decisionLog = (publicUrl: URL) =>
+  Layer.merge(DecisionLogWorker.layer, Layer.effectDiscard(gaugedLog)).pipe(
+    Layer.provide(DecisionLog.layer(`${publicUrl.host}${logPath}`)),
+  )
+
 /** The workers of the role `lifecycle`. */
 export const lifecycleWorkers = (config: AppConfig, publicUrl: URL) =>
-  Layer.mergeAll(LifecycleSigner.layer, LifecyclePush.layer, LifecycleKeys.layer, recovery).pipe(
+  Layer.mergeAll(
+    ...[LifecycleSigner.layer, LifecyclePush.layer, LifecycleKeys.layer],
+    ...[recovery, decisionLog(publicUrl)],
+  ).pipe(
     Layer.provide(EventSigner.layer(publicUrl)),
     Layer.provide(StreamPush.layer(publicUrl)),
     Layer.provide(KeyRotation.layer({ deadlineMillis: config.keyTransitionDeadline })),

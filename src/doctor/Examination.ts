@@ -7,6 +7,7 @@ import { reasonOf } from "../cli/Reason.ts"
 import { auditCheck } from "./AuditCheck.ts"
 import { databaseChecks } from "./DatabaseChecks.ts"
 import { fail, type Finding, ok, warn } from "./Finding.ts"
+import { decisionLogCheck } from "./DecisionLogCheck.ts"
 import { keyCheck } from "./KeyChecks.ts"
 import { signingKeyChecks } from "./SigningKeyChecks.ts"
 
@@ -24,5 +25,11 @@ export const settingsFound = (config: AppConfig): ReadonlyArray<Finding> => [
 export const databaseFound = Effect.fnUntraced(function* (config: AppConfig) {
   const findings = yield* databaseChecks
   if (findings.some(({ level, what }) => what === "schema" && level === "FAIL")) return findings
-  return [...findings, yield* auditCheck(config), ...(yield* keyCheck(config)), ...(yield* signingKeyChecks)]
+  return [
+    ...findings,
+    yield* auditCheck(config),
+    ...(yield* keyCheck(config)),
+    ...(yield* signingKeyChecks),
+    yield* decisionLogCheck,
+  ]
 })

@@ -24,6 +24,7 @@ export const keyColumns: ReadonlyArray<readonly [table: string, column: string, 
   ["console_sessions", "kid", "true"],
   ["signing_keys", "vault_kid", "true"],
   ["lifecycle_streams", "vault_kid", "true"],
+  ["log_keys", "vault_kid", "true"],
 ]
 
 /** The tables that still need a key, each named once. */

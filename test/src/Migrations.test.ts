@@ -118,6 +118,7 @@ layer(Layer.fresh(TestDatabase.layer), { excludeTestServices: true })("Migration
           "events",
           "lifecycle_events",
           "lifecycle_places",
+          "log_entries",
           "policy_approvals",
         ],
         // The migrators write these as the owner; `doctor`, readiness and `backup` read the schema's version there.

@@ -20,6 +20,8 @@ const keys = {
   vault: (sql: PgClient.PgClient) => sql`hashtext('bailiwick vault')`,
   grants: (sql: PgClient.PgClient) => sql`hashtext('bailiwick grants')`,
   clusterTables: (sql: PgClient.PgClient) => sql`hashtext('bailiwick cluster')`,
+  /** The transparency log's entries are numbered by one process at a time. */
+  transparencyLog: (sql: PgClient.PgClient) => sql`hashtext('bailiwick transparency log')`,
   /** One index is made at a time, outside of transactions. */
   indexes: (sql: PgClient.PgClient) => sql`hashtext('bailiwick indexes')`,
 }

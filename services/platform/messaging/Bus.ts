@@ -16,7 +16,7 @@ import { type BusConsumer, consume } from "./Bus/BusConsumer.ts"
 import { publishCore, subscribeCore } from "./Bus/CoreSubjects.ts"
 import type { BusAck, BusOutcome, BusPublication } from "./Bus/Publisher.ts"
 import { publishingAll } from "./Bus/PublishAll.ts"
-import { type PastMessage, readHistory, rewind, unanswered } from "./Bus/StreamHistory.ts"
+import { newest, type PastMessage, readHistory, rewind, unanswered } from "./Bus/StreamHistory.ts"
 import { type MissingRange, missingRanges } from "./Bus/MissingRanges.ts"
 import { streamRepair } from "./Bus/StreamRepair.ts"
 import { markOf, reportOf, type StreamMark, type StreamReport, subscribersOf } from "./Bus/StreamStatus.ts"
@@ -72,6 +72,8 @@ export class Bus extends Context.Service<Bus, {
     sinceMillis: number,
     take: (messages: ReadonlyArray<PastMessage>) => Effect.Effect<void, E, R>,
   ) => Effect.Effect<number, BusError | E, R>
+  /** The last message of a subject; null where there is none, or no such stream. */
+  readonly newest: (stream: StreamName, subject: string) => Effect.Effect<PastMessage | null, BusError>
   /** Sequences after `after` (null: from the first) that should hold a message stored since then, and do not. */
   readonly missing: (
     stream: StreamName,
@@ -113,6 +115,7 @@ const make = Effect.fnUntraced(function* (config: BusConfig) {
     serverVersion: Effect.sync(() => connection.live()?.info?.version ?? null),
     mark: (stream) => request(connection, (nc) => markOf(nc, stream)),
     history: (stream, sinceMillis, take) => readHistory(connection, stream, sinceMillis, take),
+    newest: (stream, subject) => request(connection, (nc) => newest(nc, stream, subject)),
     missing: Effect.fnUntraced(function* (stream, after, since) {
       const [nc, now] = [yield* awaited(connection), yield* Clock.currentTimeMillis]
       return yield* asked(() => missingRanges(nc, stream, after, { now, since }))

@@ -13,7 +13,7 @@ import type { StreamName } from "../../../../schemas/bus/BusStreams.ts"
 import { asked, awaited, unavailable } from "./BrokerRequest.ts"
 import type { BusConnection } from "./BusConnection.ts"
 import type { BusError } from "./BusError.ts"
-import { consumerExists, managerOf } from "./StreamProvisioning.ts"
+import { consumerExists, isMissing, managerOf } from "./StreamProvisioning.ts"
 
 /** A message as its stream stores it. */
 export interface PastMessage {
@@ -91,6 +91,16 @@ export const readHistory = <E, R>(
     }
     return length
   }).pipe(Effect.scoped)
+
+/** The last message of a subject; null where there is none, or no such stream. */
+export const newest = async (nc: NatsConnection, stream: StreamName, subject: string): Promise<PastMessage | null> => {
+  const manager = await managerOf(nc)
+  const found = await manager.streams.getMessage(stream, { last_by_subj: subject }).catch((error) => {
+    if (isMissing(error)) return null
+    throw error
+  })
+  return found === null ? null : { subject, data: found.data, seq: found.seq }
+}
 
 const durablesOf = async (nc: NatsConnection, stream: StreamName) => {
   const manager = await managerOf(nc)

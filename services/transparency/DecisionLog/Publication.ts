@@ -1,0 +1,129 @@
+/**
+ * Publishes checkpoints on the stream DECISION_LOG, each with the entries since the one before, and serves what the
+ * broker has. The broker takes a checkpoint only as the successor of the message that this database knows as the last
+ * one. Where it has another one, or where the installation's epoch is new, that message is compared with the log: a
+ * larger log, or one with another root, was published by a history that this database has lost or never had, and the
+ * log is held: it gives no second answer about what it has published.
+ *
+ * Killed before the broker's answer is stored: the broker refuses the checkpoint, the comparison finds it equal, and it
+ * is published once more.
+ */
+import type { PgClient } from "@effect/sql-pg"
+import { Clock, Effect, Schema } from "effect"
+import type { SqlError } from "effect/sql"
+import { CheckpointMessage, logSubject } from "../../../schemas/bus/LogMessage.ts"
+import { readInstallation } from "../../platform/database/Installation.ts"
+import { faultPoint } from "../../platform/Failpoints.ts"
+import type { Bus, BusError } from "../../platform/messaging/Bus.ts"
+import { signedCheckpoint } from "../LogCheckpoint.ts"
+import type { logKeys } from "./LogKeys.ts"
+import { type HeldLogReason, type LogHead, readEntries, readHead, readRoot } from "./StoredLog.ts"
+
+/** Entries of one message, whose size the broker bounds. */
+const mostEntries = 4_096
+
+/** Published again after so long, since the stream keeps messages for 90 days. */
+export const againMillis = 30 * 24 * 60 * 60_000
+
+/** The broker's error: the last message of the subject is not the expected one. */
+const wrongLast = "10071 "
+
+const read = Schema.decodeUnknownOption(Schema.fromJsonString(CheckpointMessage))
+
+const base64 = (bytes: Uint8Array) => Buffer.from(bytes).toString("base64")
+
+export interface Finding {
+  readonly reason: HeldLogReason
+  readonly details: Readonly<Record<string, number | string>>
+}
+
+export const publication = (
+  { bus, hold, keys, sql }: {
+    readonly sql: PgClient.PgClient
+    readonly bus: Bus["Service"]
+    readonly keys: ReturnType<typeof logKeys>
+    readonly hold: (finding: Finding) => Effect.Effect<void, SqlError.SqlError>
+  },
+) => {
+  /** Why what is published does not fit the log, or null. */
+  const faultOf = Effect.fnUntraced(function* ({ origin, size }: LogHead, data: Uint8Array) {
+    const text = new TextDecoder().decode(data)
+    const found = read(text)
+    if (found._tag === "None" || found.value.origin !== origin) {
+      return { reason: "unreadable", details: { size } } as const
+    }
+    const { root, size: published } = found.value
+    if (published > size) return { reason: "behind", details: { size, published } } as const
+    return base64(yield* readRoot(sql, published)) === root
+      ? null
+      : { reason: "different", details: { size, published } } as const
+  })
+
+  /** Compares the log with what the broker has; holds the log, or confirms it for the epoch. */
+  const compare = Effect.fnUntraced(function* (head: LogHead, epoch: number) {
+    const found = yield* bus.newest("DECISION_LOG", logSubject)
+    const fault = found === null ? null : yield* faultOf(head, found.data)
+    if (fault !== null) return yield* hold(fault)
+    yield* sql`
+      update log_head set confirmed_epoch = ${epoch}, published_seq = ${found?.seq ?? 0}
+      where size >= ${head.size} and held_reason is null and exists (select from installation where epoch = ${epoch})`
+  })
+
+  /** The next checkpoint to publish, with its entries. */
+  const next = Effect.fnUntraced(function* (head: LogHead) {
+    const first = head.published_size ?? 0
+    const size = Math.min(head.size, first + mostEntries)
+    const root = size === head.size ? head.root : yield* readRoot(sql, size)
+    const entries = yield* readEntries(sql, first, size)
+    const checkpoint = signedCheckpoint({ origin: head.origin, size, root }, yield* keys.current)
+    const message: CheckpointMessage = {
+      origin: head.origin,
+      size,
+      root: base64(root),
+      checkpoint,
+      first,
+      entries: entries.map(base64),
+    }
+    return message
+  })
+
+  const send = (message: CheckpointMessage, after: number) =>
+    Effect.map(
+      bus.publish(logSubject, JSON.stringify(message), {
+        headers: { "Nats-Expected-Last-Subject-Sequence": String(after) },
+      }),
+      ({ seq }): number | null => seq,
+    ).pipe(Effect.catchIf(
+      (error: BusError) => error.reason === "refused" && error.detail.startsWith(wrongLast),
+      () => Effect.succeed(null),
+    ))
+
+  /** Publishes the next checkpoint where one is due; returns whether there may be more to do at once. */
+  const publish = Effect.gen(function* () {
+    const head = yield* readHead(sql)
+    if (head === null || head.held_reason !== null) return false
+    const { epoch } = yield* readInstallation(sql)
+    if (head.confirmed_epoch !== epoch) {
+      yield* compare(head, epoch)
+      return true
+    }
+    const now = new Date(yield* Clock.currentTimeMillis)
+    const old = head.published_at === null || now.getTime() - head.published_at.getTime() > againMillis
+    if (head.published_size === head.size && !old) return false
+    const message = yield* next(head)
+    const seq = yield* send(message, head.published_seq)
+    if (seq === null) {
+      yield* compare(head, epoch)
+      return true
+    }
+    yield* faultPoint("log.published")
+    yield* sql`
+      update log_head set published_size = ${message.size}, published_seq = ${seq}, published_at = ${now},
+        checkpoint = ${message.checkpoint}
+      where size >= ${message.size} and coalesce(published_size, 0) <= ${message.size} and held_reason is null
+        and published_seq < ${seq} and exists (select from installation where epoch = ${epoch})`
+    return message.size < head.size
+  }).pipe(Effect.withSpan("DecisionLog.publish"))
+
+  return { publish }
+}

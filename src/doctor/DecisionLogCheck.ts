@@ -1,0 +1,31 @@
+/** Checks whether the transparency log goes on, and how old the oldest decision is that it has yet to integrate. */
+import { Clock, Effect } from "effect"
+import { type HeldLogReason, logStatus } from "../../services/transparency/DecisionLog.ts"
+import { fail, ok, warn } from "./Finding.ts"
+
+const what = "decision log"
+/** Decisions are in a checkpoint within a second; this long shows that nobody integrates them. */
+const lateMillis = 60_000
+
+const meanings: Readonly<Record<HeldLogReason, string>> = {
+  behind: "the broker has a larger log than this database, which was put back to an earlier state",
+  different: "the broker has a log with other entries than this database",
+  unreadable: "the broker has no checkpoint of this log as its last one",
+}
+
+const meaningOf = (reason: HeldLogReason): string => `the transparency log is held: ${meanings[reason]}`
+
+/** Why the log gets no new checkpoint, in words; null where it gets one. */
+export const heldLog = Effect.map(logStatus, (status) => status?.held ? meaningOf(status.held) : null)
+
+export const decisionLogCheck = Effect.gen(function* () {
+  const status = yield* logStatus
+  if (status === null) return ok(what, "has not begun", "a process with the role lifecycle begins it")
+  const { held, published, size, waitingSince } = status
+  if (held !== null) return fail(what, meaningOf(held), "read docs/transparency.md, on restored databases")
+  const now = yield* Clock.currentTimeMillis
+  const entries = `${size} entries, ${published ?? 0} of them published`
+  return waitingSince !== null && now - waitingSince.getTime() > lateMillis
+    ? warn(what, `${entries}; a decision waits for over a minute`, "does a process with the role lifecycle run?")
+    : ok(what, entries)
+})

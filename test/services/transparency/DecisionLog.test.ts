@@ -1,0 +1,143 @@
+/**
+ * The log over random histories: decisions, sequencers of several processes at once, and a broker. Whatever is served
+ * continues what was served before, is what the naive tree of all entries has, and no decision is missing or twice.
+ */
+import { assert, layer } from "@effect/vitest"
+import { Effect, Layer } from "effect"
+import fc from "fast-check"
+import { verifyConsistency } from "../../../sdk/TransparencyLog.ts"
+import { DecisionLog, logStatus } from "../../../services/transparency/DecisionLog.ts"
+import { Bus, BusError } from "../../../services/platform/messaging/Bus.ts"
+import { Database } from "../../../services/platform/database/Database.ts"
+import {
+  decide,
+  decisionLog,
+  entries,
+  head,
+  origin,
+  published,
+  served,
+  settled,
+  waiting,
+} from "./DecisionLogFixture.ts"
+import { proofOf, rootOf } from "./NaiveTree.ts"
+
+const hex = (bytes: Uint8Array) => Buffer.from(bytes).toString("hex")
+
+type Step = { readonly do: "decide"; readonly count: number } | { readonly do: "advance"; readonly processes: number }
+
+const step: fc.Arbitrary<Step> = fc.oneof(
+  fc.record({ do: fc.constant("decide" as const), count: fc.integer({ min: 1, max: 60 }) }),
+  fc.record({ do: fc.constant("advance" as const), processes: fc.integer({ min: 1, max: 3 }) }),
+)
+
+layer(decisionLog, { excludeTestServices: true, timeout: "1 minute" })("DecisionLog", (it) => {
+  it.effect("begins empty, and says so on the broker before anything is integrated", () =>
+    Effect.gen(function* () {
+      const ids = yield* decide(3)
+      const { advance } = yield* DecisionLog
+      yield* advance
+      assert.deepStrictEqual(yield* entries, [])
+      yield* settled
+      assert.deepStrictEqual((yield* entries).map(({ record_id }) => record_id), [...ids].sort())
+      assert.strictEqual(yield* waiting, 0)
+      assert.deepStrictEqual(yield* logStatus, { size: 3, published: 3, held: null, waitingSince: null })
+    }))
+
+  it.effect(
+    "every decision is an entry once, and every checkpoint continues the one before",
+    () =>
+      Effect.gen(function* () {
+        const { advance } = yield* DecisionLog
+        const histories = fc.sample(fc.array(step, { minLength: 4, maxLength: 14 }), { numRuns: 8, seed: 18 })
+        let before = yield* served
+        let decided = before.size
+        for (const each of histories.flat()) {
+          if (each.do === "decide") decided += (yield* decide(each.count)).length
+          else {
+            yield* Effect.all(Array.from({ length: each.processes }, () => advance), { concurrency: "unbounded" })
+            const after = yield* served
+            const all = (yield* entries).map(({ digest }) => digest)
+            verifyConsistency(before, after, proofOf(before.size, all.slice(0, after.size)))
+            assert.strictEqual(hex(after.root), hex(rootOf(all.slice(0, after.size))))
+            before = after
+          }
+        }
+        yield* settled
+        const all = yield* entries
+        assert.isAbove(decided, 800)
+        assert.deepStrictEqual(all.map(({ index }) => index), all.map((_, i) => i))
+        assert.strictEqual(all.length, decided)
+        assert.strictEqual(new Set(all.map(({ record_id }) => record_id)).size, decided)
+        const { sql } = yield* Database
+        assert.lengthOf(
+          yield* sql`select id from audit_records where action = 'service-grant.approved'
+          and not exists (select from log_entries e where e.record_id = audit_records.id)`,
+          0,
+        )
+        assert.strictEqual((yield* served).size, decided)
+      }),
+    120_000,
+  )
+
+  it.effect("the broker has every checkpoint, with all entries in their order", () =>
+    Effect.gen(function* () {
+      const messages = yield* published
+      const told = messages.flatMap(({ entries, first, size }) => {
+        assert.strictEqual(first + entries.length, size)
+        return entries.map((entry, i) => [first + i, entry] as const)
+      })
+      const all = yield* entries
+      assert.deepStrictEqual(
+        [...new Map(told)],
+        all.map(({ digest, index }) => [index, Buffer.from(digest).toString("base64")] as const),
+      )
+      assert.strictEqual(messages.at(-1)!.checkpoint, (yield* head).checkpoint)
+    }))
+
+  it.effect("a checkpoint whose answer was lost is published once more, and nothing is held", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* Database
+      yield* decide(5)
+      yield* settled
+      const before = yield* served
+      // As a process that died after the broker's answer leaves it.
+      yield* sql`
+        update log_head set published_size = size - 5, published_seq = published_seq - 1, published_at = null`
+      yield* settled
+      assert.deepStrictEqual(yield* served, before)
+      assert.isNull((yield* head).held_reason)
+    }))
+
+  it.effect("a broker that lost the log gets its checkpoint again", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* Database
+      yield* decide(2)
+      yield* settled
+      const before = yield* served
+      // As if the broker's last message had another sequence, for instance of a stream that was made anew.
+      yield* sql`update log_head set published_seq = published_seq + 1000`
+      yield* decide(1)
+      yield* settled
+      assert.strictEqual((yield* served).size, before.size + 1)
+      assert.isNull((yield* head).held_reason)
+    }))
+
+  it.effect("is served no further than the broker has it", () =>
+    Effect.gen(function* () {
+      const bus = yield* Bus
+      const before = yield* served
+      const ids = yield* decide(1)
+      const gone = new BusError({ reason: "unavailable", detail: "gone" })
+      const without = Layer.succeed(Bus, { ...bus, publish: () => Effect.fail(gone) })
+      const failed = yield* Effect.flatMap(DecisionLog, ({ advance }) => advance).pipe(
+        Effect.provide(Layer.fresh(DecisionLog.layer(origin)).pipe(Layer.provide(without))),
+        Effect.flip,
+      )
+      assert.strictEqual(failed, gone)
+      assert.strictEqual((yield* entries).at(-1)!.record_id, ids[0])
+      assert.deepStrictEqual(yield* served, before)
+      yield* settled
+      assert.strictEqual((yield* served).size, before.size + 1)
+    }))
+})

@@ -110,6 +110,7 @@ export const routes: RouteTable = {
   proposeAccessGrantReview: ["POST", "/v1/institutions/:institution_id/access-grant-reviews"],
   proposeLaunch: ["POST", "/v1/projects/:project_id/launch-proposals"],
   proposeLifecycleServiceGrant: ["POST", "/v1/projects/:project_id/lifecycle-service-grants"],
+  proveDecision: ["GET", "/v1/operations/audit/:record_id/proof"],
   publishSigningKey: ["POST", "/v1/operations/signing-keys/publish"],
   putNotificationPreferences: ["PUT", "/v1/notifications/preferences"],
   queues: ["GET", "/v1/operations/queues"],

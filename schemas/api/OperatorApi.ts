@@ -3,7 +3,7 @@ import { Schema } from "effect"
 import { HttpApi, HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { DeliveryId } from "../BrandedIds.ts"
 import { AccountNames, askedAccounts } from "../identity/AccountName.ts"
-import { AuditPage, auditQuery, OwnAuditPage, ownAuditQuery } from "../identity/AuditView.ts"
+import { AuditPage, auditQuery, DecisionProofView, OwnAuditPage, ownAuditQuery } from "../identity/AuditView.ts"
 import {
   countQuery,
   DeadLetterPage,
@@ -16,6 +16,7 @@ import { DoctorReport } from "../identity/DoctorReport.ts"
 import { optionallyKeyed } from "../identity/IdempotencyKey.ts"
 import { Queues, WebhookBacklogs } from "../identity/QueueView.ts"
 import { BusReport } from "../identity/StreamReportView.ts"
+import { Id } from "../Wire.ts"
 import { NotFound, RateLimited } from "../problems/HttpProblems.ts"
 import { receiptProblems } from "../problems/IdempotencyProblems.ts"
 import { InvalidState, RoleRequired } from "../problems/IdentityProblems.ts"
@@ -36,6 +37,11 @@ export class OperatorApi extends HttpApiGroup.make("operator")
       success: AuditPage,
       error: RoleRequired,
     }).annotate(OpenApi.Summary, "The audit of all accounts and people, newest first, for operators"),
+    HttpApiEndpoint.get("proveDecision", "/v1/operations/audit/:record_id/proof", {
+      params: { record_id: Id },
+      success: DecisionProofView,
+      error: [NotFound, RoleRequired],
+    }).annotate(OpenApi.Summary, "The proof that a decision is in the transparency log, for operators"),
     HttpApiEndpoint.get("listOwnAudit", "/v1/me/audit", {
       query: ownAuditQuery,
       success: OwnAuditPage,

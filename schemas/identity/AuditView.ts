@@ -38,6 +38,21 @@ export const AuditRecordView = Schema.Struct({
   details: Schema.Record(Schema.String, Schema.Unknown),
 }).annotate({ identifier: "AuditRecord" })
 
+/** What proves that a decision is in the transparency log (docs/transparency.md). */
+export const DecisionProofView = Schema.Struct({
+  /** The record that the entry commits to; null where the audit keeps it no more. */
+  record: orNull(AuditRecordView),
+  /** The 16 bytes that the entry was made with, in base64. */
+  salt: Schema.String,
+  /** The entry: the SHA-256 of the canonical JSON of `record` and `salt`, in base64. */
+  entry: Schema.String,
+  /** The entry's place in the log; null until a checkpoint has it, within a second. */
+  index: orNull(Schema.Int),
+  /** The proof by C2SP tlog-proof, with the checkpoint; null until then. */
+  proof: orNull(Schema.String),
+}).annotate({ identifier: "DecisionProof" })
+export type DecisionProofView = typeof DecisionProofView.Type
+
 export const AuditPage = Schema.Struct({ items: Schema.Array(AuditRecordView), next_after_id: nextAfterId })
   .annotate({ identifier: "AuditPage" })
 export type AuditPage = typeof AuditPage.Type

@@ -33,6 +33,7 @@ export type CustomHeader = { /** Not `User-Agent`, `Content-*`, `Webhook-*`, `X-
 export type CustomHeaders = ReadonlyArray<CustomHeader>
 export type DeadLetterPage = { readonly items: ReadonlyArray<OperatorDeadLetter>; readonly next_after_id: NextAfterId }
 export type DeadLetterReplay = { readonly webhook_id: string; readonly since: string; readonly until?: string | null; readonly reason: string }
+export type DecisionProof = { readonly record: AuditRecord | null; readonly salt: string; readonly entry: string; readonly index: number | null; readonly proof: string | null }
 export type DeliveryMinute = { readonly minute: Timestamp_1; readonly delivered: number; /** Attempts that failed and are followed by another one */ readonly failed: number; /** Attempts that failed and were the last one */ readonly dead_letter: number; /** How long an attempt took, on average */ readonly ms_average: number; readonly ms_max: number }
 export type DeliveryStatistics = { /** Oldest first; minutes without an attempt are left out. A page spans a day at most */ readonly items: ReadonlyArray<DeliveryMinute>; /** Half of the page's attempts took at most so many milliseconds, to within a factor of two */ readonly ms_p50: number | null; /** The same of 99 of 100 attempts */ readonly ms_p99: number | null; /** The `since` of the next page; null on the last page */ readonly next_since: Timestamp | null }
 export type DeliveryStatus = "pending" | "retrying" | "delivered" | "dead_letter" | "cancelled"
@@ -462,6 +463,8 @@ export interface Operations {
   readonly "GET /v1/notifications": { readonly request: { readonly query?: { readonly unread?: boolean | undefined; readonly category?: "alerts" | "sends" | "team" | "domains" | undefined; readonly limit?: number | undefined; readonly after_id?: string | undefined } }; readonly answer: NotificationList }
   /** Names of mail accounts, for operators; unknown ids are left out */
   readonly "GET /v1/operations/accounts": { readonly request: { readonly query: { readonly ids: string } }; readonly answer: AccountNames }
+  /** The proof that a decision is in the transparency log, for operators */
+  readonly "GET /v1/operations/audit/{record_id}/proof": { readonly request: { readonly params: { readonly record_id: string } }; readonly answer: DecisionProof }
   /** The audit of all accounts and people, newest first, for operators */
   readonly "GET /v1/operations/audit": { readonly request: { readonly query?: { readonly action?: string | undefined; readonly outcome?: "done" | "refused" | "failed" | undefined; readonly code?: string | undefined; readonly request_id?: string | undefined; readonly since?: string | undefined; readonly until?: string | undefined; readonly limit?: string | undefined; readonly after_id?: string | undefined; readonly actor?: string | undefined; readonly subject?: string | undefined } }; readonly answer: AuditPage }
   /** Count the dead letters that a replay of this span would send again, and send none */

@@ -2,11 +2,14 @@
 import { Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
 import type { PersonId } from "../../schemas/BrandedIds.ts"
-import type { AuditPage, OwnAuditPage } from "../../schemas/identity/AuditView.ts"
+import type { AuditPage, DecisionProofView, OwnAuditPage } from "../../schemas/identity/AuditView.ts"
+import { NotFound } from "../../schemas/problems/HttpProblems.ts"
 import type { RoleRequired } from "../../schemas/problems/IdentityProblems.ts"
+import { isUuid } from "../../schemas/Wire.ts"
 import type { Database } from "../platform/database/Database.ts"
 import { AuditLog } from "../platform/observability/AuditLog.ts"
 import type { AuditFilter, AuditRecord } from "../platform/observability/AuditRecord.ts"
+import { type DecisionProof, DecisionProofs } from "../transparency/DecisionProofs.ts"
 import { auditSubject } from "./AuditSubject.ts"
 import { mustOperate } from "./OperatorRole.ts"
 
@@ -20,6 +23,16 @@ const viewOf = (record: AuditRecord) => ({ ...record, at: record.at.toISOString(
 /** Without `details`: they may name others who had a part in it. */
 const ownViewOf = ({ actor: _, at, details: __, ...record }: AuditRecord) => ({ ...record, at: at.toISOString() })
 
+const base64 = (bytes: Uint8Array) => Buffer.from(bytes).toString("base64")
+
+const proofViewOf = ({ entry, proved, record, salt }: DecisionProof): DecisionProofView => ({
+  record: record === null ? null : viewOf(record),
+  salt: base64(salt),
+  entry: base64(entry),
+  index: proved?.index ?? null,
+  proof: proved?.proof ?? null,
+})
+
 export class OperatorAudit extends Context.Service<OperatorAudit, {
   /** Records of all accounts and people, newest first; RoleRequired unless the person is an active operator. */
   readonly list: (
@@ -27,6 +40,14 @@ export class OperatorAudit extends Context.Service<OperatorAudit, {
     filter: AuditFilter,
     page: AskedPage,
   ) => Effect.Effect<AuditPage, RoleRequired | SqlError.SqlError>
+  /**
+   * The proof that the decision with this audit record is in the transparency log; RoleRequired unless the person is an
+   * active operator, NotFound where the log has no such decision.
+   */
+  readonly prove: (
+    personId: PersonId,
+    recordId: string,
+  ) => Effect.Effect<DecisionProofView, NotFound | RoleRequired | SqlError.SqlError>
   /** The person's own acts and attempts, newest first. */
   readonly own: (
     personId: PersonId,
@@ -39,6 +60,7 @@ export class OperatorAudit extends Context.Service<OperatorAudit, {
     Effect.gen(function* () {
       const operating = yield* mustOperate
       const log = yield* AuditLog
+      const proofs = yield* DecisionProofs
       const context = yield* Effect.context<Database>()
 
       const list = Effect.fn("OperatorAudit.list")(
@@ -53,6 +75,15 @@ export class OperatorAudit extends Context.Service<OperatorAudit, {
         },
       )
 
+      const prove = Effect.fn("OperatorAudit.prove")(function* (personId: PersonId, recordId: string) {
+        yield* operating(personId)
+        const found = isUuid(recordId) ? yield* proofs.of(recordId) : null
+        if (found === null) {
+          return yield* new NotFound({ detail: "The transparency log has no decision with this audit record" })
+        }
+        return proofViewOf(found)
+      })
+
       const own = Effect.fn("OperatorAudit.own")(
         function* (personId: PersonId, filter: Omit<AuditFilter, "actor">, { afterId, limit }: AskedPage) {
           const actor = `person:${personId}`
@@ -61,7 +92,7 @@ export class OperatorAudit extends Context.Service<OperatorAudit, {
         },
       )
 
-      return OperatorAudit.of({ list, own })
+      return OperatorAudit.of({ list, own, prove })
     }),
-  )
+  ).pipe(Layer.provide(DecisionProofs.layer))
 }

@@ -87,6 +87,8 @@ export const descriptions: Readonly<Record<string, string>> = {
     "What is wrong comes first, each with its remedy. Changes nothing but streams that are missing on the broker.",
   listAudit:
     "All conditions have to hold. A page may be short, or empty, before the last: `next_after_id` is null on the last alone.",
+  proveDecision:
+    "`record` and `salt` make the entry, and the proof verifies without this program: docs/transparency.md.",
   listOwnAudit: "Without `details`, which may name others.",
   listDeadLetters: "All conditions have to hold.",
   countDeadLetters: "With the values that the POST would have.",

@@ -72,6 +72,11 @@ export const operator = HttpApiBuilder.group(
         const filter = { ...conditionsOf(query), actor: query.actor, subject: query.subject }
         return yield* audit.list(personId, filter, pageOf(query)).pipe(Effect.catchTag("SqlError", Effect.die))
       }),
+      proveDecision: Effect.fnUntraced(function* ({ params }) {
+        return yield* audit.prove((yield* personOf).personId, params.record_id).pipe(
+          Effect.catchTag("SqlError", Effect.die),
+        )
+      }),
       listOwnAudit: Effect.fnUntraced(function* ({ query }) {
         return yield* Effect.orDie(audit.own((yield* personOf).personId, conditionsOf(query), pageOf(query)))
       }),

@@ -156,6 +156,7 @@ const table: Readonly<Record<string, Row>> = {
   "operations.listJobs": operating,
   "operator.doctor": operating,
   "operator.listAudit": operating,
+  "operator.proveDecision": operating,
   "operator.queues": operating,
   "operator.busStreams": operating,
   "operator.listBacklogs": operating,

@@ -21,6 +21,15 @@ export const proposedGrant = Effect.fnUntraced(function* (stage: IdentityStage) 
   return { ...onProject(stage), grant_id: id as string }
 })
 
+/** The audit record of a proposed grant. */
+const recordedGrant = Effect.fnUntraced(function* (stage: IdentityStage) {
+  const { sql } = yield* Database
+  const { grant_id } = yield* proposedGrant(stage)
+  const [row] = yield* sql<{ id: string }>`
+    select id::text as id from audit_records where subject = ${`service-grant:${grant_id}`}`
+  return row!.id
+}, Effect.orDie)
+
 /** A job of a project of its own, in this state. */
 const jobIn = Effect.fnUntraced(function* (stage: IdentityStage, state: "ambiguous" | "failed") {
   const { sql } = yield* Database
@@ -168,6 +177,11 @@ export const projects: ReadonlyArray<Case> = [
     operation: "operator.listAccountNames",
     ...operates,
     asked: () => Effect.succeed({ query: "?ids=0199c0de-0000-7000-8000-000000000001" }),
+  },
+  {
+    operation: "operator.proveDecision",
+    ...operates,
+    asked: (stage) => Effect.map(recordedGrant(stage), (record_id) => ({ params: { record_id } })),
   },
   { operation: "operator.listAudit", ...operates, asked: () => Effect.succeed({ query: "?limit=2&outcome=done" }) },
   {

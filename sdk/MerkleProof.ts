@@ -13,8 +13,13 @@ const emptyRoot = createHash("sha256").digest()
 export const leafHashOf = (entry: Uint8Array): Uint8Array =>
   createHash("sha256").update(Uint8Array.of(0)).update(entry).digest()
 
-const nodeHash = (left: Uint8Array, right: Uint8Array): Uint8Array =>
+/** The hash of a node by the hashes below it. */
+export const nodeHash = (left: Uint8Array, right: Uint8Array): Uint8Array =>
   createHash("sha256").update(Uint8Array.of(1)).update(left).update(right).digest()
+
+/** The root of a tree by those of its complete subtrees, from left to right. */
+export const treeOf = (subtrees: ReadonlyArray<Uint8Array>): Uint8Array =>
+  subtrees.length === 0 ? emptyRoot : subtrees.reduceRight((right, left) => nodeHash(left, right))
 
 const equal = (a: Uint8Array, b: Uint8Array): boolean => a.length === b.length && a.every((byte, i) => byte === b[i])
 

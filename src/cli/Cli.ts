@@ -13,6 +13,7 @@ import { directory } from "./DirectoryApply.ts"
 import { doctor } from "./Doctor.ts"
 import { keys } from "./KeyCommand.ts"
 import { installation } from "./InstallationCommand.ts"
+import { log } from "./LogCommand.ts"
 import { migrateCommand } from "./Migrate.ts"
 import { nats } from "./Nats.ts"
 import { publish } from "./Publish.ts"
@@ -54,6 +55,7 @@ export const cli = Command.make(isBundle ? "bailiwick" : "cli").pipe(
     installation,
     keys,
     audit,
+    log,
     doctor,
     queues,
     bus,

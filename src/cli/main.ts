@@ -9,7 +9,7 @@ import { Cause, Console, Effect, Exit, Layer, References } from "effect"
 import { CliConfig, CliOutput, Command, GlobalFlag } from "effect/cli"
 import process from "node:process"
 import { endOnHangUp } from "../process/Sighup.ts"
-import { cli } from "./Cli.ts"
+import { cliFor } from "./Cli.ts"
 import { printable } from "./EscapeControls.ts"
 import { linesOf, logger } from "./CommandReport.ts"
 import * as StandardOutput from "./StandardOutput.ts"
@@ -42,9 +42,14 @@ const report = (cause: Cause.Cause<unknown>) =>
     for (const line of linesOf(cause)) process.stderr.write(`${line}\n`)
   })
 
+const words = process.argv.slice(2)
+
 endOnHangUp()
 NodeRuntime.runMain(
-  Effect.raceFirst(StandardOutput.unread, Command.run(cli, { version })).pipe(
+  Effect.raceFirst(
+    StandardOutput.unread,
+    Effect.flatMap(cliFor(words), (cli) => Command.runWith(cli, { version })(words)),
+  ).pipe(
     Effect.tapCause(report),
     Effect.provide(settings),
   ),

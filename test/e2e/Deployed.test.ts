@@ -130,6 +130,7 @@ const image = (folder: string, secrets: string, hosts: { readonly postgres: stri
     start: (by: "weak" | "owner", env: Readonly<Record<string, string>>, ...args: ReadonlyArray<string>) =>
       start({
         command: ["/bin/sh", by === "weak" ? weak : owner],
+        sources: true,
         module: args[0]!,
         args: args.slice(1),
         env: {

@@ -39,7 +39,7 @@ describe("an empty home", () => {
         const authority = makeAuthority("Own")
         const ca = join(home, "ca.pem")
         writeFileSync(ca, authority.certificate)
-        const program = yield* instance({ BAILIWICK_HOME: home, PORT: "0", WEBHOOKS_CA_FILE: ca })
+        const program = yield* instance({ BAILIWICK_HOME: home, PORT: "0", WEBHOOKS_CA_FILE: ca }, { sources: true })
         yield* program.start()
         // A first start says what it is busy with; a later one, below, has nothing to say of it.
         assert.match(program.output(), /making the database in [^]*migrations to apply: \d+[^]*bailiwick ready on http/)

@@ -25,7 +25,7 @@ const takenPort = Effect.map(
 
 const said = (env: Record<string, string>) =>
   Effect.gen(function* () {
-    const program = yield* start({ env })
+    const program = yield* start({ env, sources: true })
     const code = yield* program.exited
     return { code, lines: program.output().trim().split("\n") }
   })

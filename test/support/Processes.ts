@@ -14,6 +14,7 @@ import { inject } from "vitest"
 import * as EmbeddedNats from "../../src/embedded/EmbeddedNats.ts"
 import * as EmbeddedPostgres from "../../src/embedded/EmbeddedPostgres.ts"
 import { startOf } from "../../src/embedded/ProcessTable.ts"
+import { bundled } from "./ProgramBundle.ts"
 
 export class ProcessError extends Schema.TaggedError<ProcessError>()("ProcessError", { message: Schema.String }) {}
 
@@ -31,6 +32,8 @@ export interface Program {
 export interface ProgramOptions {
   /** The module to run, from the repository's root; `src/main.ts` by default. */
   readonly module?: string
+  /** Whether the program's own modules run as they stand, as in a checkout and in the image, and not from a bundle. */
+  readonly sources?: boolean
   readonly args?: ReadonlyArray<string>
   /** The whole environment but PATH, HOME and the caches. */
   readonly env: Record<string, string>
@@ -80,7 +83,10 @@ export const homeOnDisk = empty(() => join(tmpdir(), "bailiwick-home-"))
 
 const launch = Effect.fnUntraced(function* (options: ProgramOptions) {
   const [file, ...args] = options.command ?? runtime()
-  const child = spawn(file!, [...args, options.module ?? "src/main.ts", ...options.args ?? []], {
+  const asked = options.module ?? "src/main.ts"
+  // Another folder is that of another version.
+  const module = options.sources === true || options.cwd !== undefined ? asked : yield* bundled(asked)
+  const child = spawn(file!, [...args, module, ...options.args ?? []], {
     cwd: options.cwd ?? root,
     env: { ...inherited(), ...options.env },
     stdio: ["ignore", "pipe", "pipe"],

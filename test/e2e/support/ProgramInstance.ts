@@ -18,7 +18,7 @@ export interface ProgramInstance {
 /** Not started yet; ended when the scope closes. `how`: the module instead of `src/main.ts`, and its command. */
 export const instance = Effect.fnUntraced(function* (
   environment: Readonly<Record<string, string>>,
-  how: Pick<ProgramOptions, "module" | "command"> = {},
+  how: Pick<ProgramOptions, "module" | "command" | "sources"> = {},
 ) {
   let running: { readonly scope: Scope.Closeable; readonly program: Program; readonly origin: string } | null = null
   let env = environment

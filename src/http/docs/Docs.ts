@@ -78,7 +78,10 @@ export const prepare = <Id extends string, Groups extends HttpApiGroup.Constrain
   base: string,
 ) => Effect.sync(() => void ahead.set(api, { base, answers: answersOf(api, base) }))
 
-/** `base` is the origin that the page's examples call (PUBLIC_URL). */
+/**
+ * `base` is the origin that the page's examples call (PUBLIC_URL). Documents that were not prepared are made for the first
+ * request: most apps of tests are never asked for them.
+ */
 export const layer = <Id extends string, Groups extends HttpApiGroup.Constraint>(
   api: HttpApi.HttpApi<Id, Groups>,
   base: string,
@@ -86,11 +89,13 @@ export const layer = <Id extends string, Groups extends HttpApiGroup.Constraint>
   Layer.unwrap(Effect.sync(() => {
     const made = ahead.get(api)
     ahead.delete(api)
-    const { bus, json, page, style } = made?.base === base ? made.answers : answersOf(api, base)
+    let answers = made?.base === base ? made.answers : null
+    const answer = (name: keyof ReturnType<typeof answersOf>) =>
+      Effect.suspend(() => (answers ??= answersOf(api, base))[name])
     return Layer.mergeAll(
-      HttpRouter.add("GET", "/v1/openapi.json", json),
-      HttpRouter.add("GET", "/v1/asyncapi.json", bus),
-      HttpRouter.add("GET", "/v1/docs", page),
-      HttpRouter.add("GET", "/v1/docs/style.css", style),
+      HttpRouter.add("GET", "/v1/openapi.json", answer("json")),
+      HttpRouter.add("GET", "/v1/asyncapi.json", answer("bus")),
+      HttpRouter.add("GET", "/v1/docs", answer("page")),
+      HttpRouter.add("GET", "/v1/docs/style.css", answer("style")),
     )
   }))

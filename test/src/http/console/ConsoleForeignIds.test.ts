@@ -13,7 +13,7 @@ import { routes } from "../../../../console/contract/RouteTable.ts"
 import { Directory } from "../../../../services/directory/Directory.ts"
 import { demoIds } from "../../../../src/embedded/DemoDirectory.ts"
 import { access, institution, member, owner, person, project } from "../../../support/TestIdentity.ts"
-import { Chromium, heading, inConsole, quiet } from "./ConsoleBrowser.ts"
+import { Chromium, follow, heading, inConsole, quiet } from "./ConsoleBrowser.ts"
 import { type Browser, browser, ownPage, signedIn, staged } from "./ConsoleStage.ts"
 
 /** A word of every name that the visitor must not learn. */
@@ -78,35 +78,26 @@ const leaks = (page: Page) => {
   return Effect.promise(async () => (await Promise.all(found)).flat())
 }
 
-/** Loads a page of the console; gives its title and its text, without the id. */
-const visited = (page: Page, calm: () => Promise<void>, origin: string, path: string, id: string) =>
+/** What the page shows once it asks for nothing any more: its title and its text, without the id. */
+const shown = (page: Page, calm: () => Promise<void>, what: string) =>
   Effect.promise(async () => {
-    await page.goto(new URL(filled(path, id), origin).href, { waitUntil: "load" })
     await page.waitForSelector("h1")
     await calm()
     const [title, text, source] = await page.evaluate(() =>
       [document.title, document.body.innerText, document.documentElement.outerHTML] as const
     )
-    assert.isFalse(tells(title + source), `${path} of ${id}: ${title} ${text}`)
+    assert.isFalse(tells(title + source), `${what}: ${title} ${text}`)
     return [title, text].map(blank)
   })
 
-/** Asks the API within the page, with the visitor's session. */
-const ask = (page: Page, path: string, method = "GET", body: object | null = null) =>
-  Effect.promise(() =>
-    page.evaluate(
-      async (path, method, body) => {
-        const sent = body === null
-          ? { method }
-          : { method, headers: { "content-type": "application/json" }, body: JSON.stringify(body) }
-        const response = await fetch(path, sent)
-        return `${response.status} ${response.headers.get("etag")} ${await response.text()}`
-      },
-      path,
-      method,
-      body,
-    )
-  ).pipe(Effect.map((text) => blank(text)))
+/** Asks the server in the visitor's session, as the page does. */
+const asking = (visitor: Browser) => (path: string, method = "GET", body: object | null = null) =>
+  visitor.ask(method, path, { headers: ownPage, ...(body === null ? {} : { json: body }) }).pipe(
+    Effect.map(({ headers, status, text }) => {
+      assert.isFalse(tells(text), `${method} ${path}: ${text}`)
+      return blank(`${status} ${headers.get("etag")} ${text}`)
+    }),
+  )
 
 const made = (reply: Effect.Success<ReturnType<Browser["ask"]>>) => {
   assert.oneOf(reply.status, [200, 201], reply.text)
@@ -176,8 +167,9 @@ layer(stage, { excludeTestServices: true, timeout: "10 minutes" })("foreign ids 
         const alice = yield* aliceHas
         const foreign = Object.entries({ ...alice.ids, ...(yield* mossHas) })
         const before = yield* alice.state
-        const { origin, page } = yield* inConsole(who, {}, home)
+        const { open, page } = yield* inConsole(who, {}, home)
         yield* heading(page, title)
+        const ask = asking(yield* signedIn(who))
         const told = leaks(page)
         const calm = quiet(page)
         assert.isAtLeast(screens.length, 6)
@@ -186,24 +178,28 @@ layer(stage, { excludeTestServices: true, timeout: "10 minutes" })("foreign ids 
 
         const unknown = randomUUID()
         for (const path of screens) {
-          const expected = yield* visited(page, calm, origin, path, unknown)
+          const shell = yield* ask(filled(path, unknown))
+          yield* open(filled(path, unknown))
+          const expected = yield* shown(page, calm, `${path} of nothing`)
           for (const [what, id] of foreign) {
-            assert.deepStrictEqual(yield* visited(page, calm, origin, path, id), expected, `${path} of ${what}`)
+            assert.strictEqual(yield* ask(filled(path, id)), shell, `${path} of ${what}`)
+            yield* follow(page, filled(path, id))
+            assert.deepStrictEqual(yield* shown(page, calm, `${path} of ${what}`), expected, `${path} of ${what}`)
           }
         }
         let answered = 0
         for (const path of reads) {
-          const expected = yield* ask(page, filled(path, unknown))
+          const expected = yield* ask(filled(path, unknown))
           // The route refuses this kind of visitor before it looks at the id.
           if (expected.startsWith("401 ")) continue
           answered++
           for (const [what, id] of foreign) {
-            assert.strictEqual(yield* ask(page, filled(path, id)), expected, `${path} of ${what}`)
+            assert.strictEqual(yield* ask(filled(path, id)), expected, `${path} of ${what}`)
           }
         }
         assert.isAtLeast(answered, 8)
         for (const [method, path] of writes) {
-          const write = (id: string) => ask(page, filled(path, id), method, bodyOf(method, path))
+          const write = (id: string) => ask(filled(path, id), method, bodyOf(method, path))
           const expected = yield* write(unknown)
           assert.match(expected, who === "Bob" ? /^404 / : /^40[14] /, `${method} ${path}`)
           for (const [what, id] of foreign) {

@@ -3,14 +3,17 @@ import { BaseSequencer, type TestSpecification } from "vitest/node"
 
 const abandoned = new Set(["ECONNRESET", "EPIPE", "ERR_STREAM_WRITE_AFTER_END"])
 
+/** Files that start whole programs or look at pages in a browser, and take longest. */
+const whole = /\/test\/(e2e|src\/cli|src\/http\/console)\//
+
 /**
- * Runs one e2e file, which mostly waits for whole programs, after every three others: no e2e file is left for the end,
- * where it would run alone, and few run at a time.
+ * Runs one such file after every three others: none is left for the end, where it would run alone, and few run at a time.
+ * A checkout that has run before takes the longest of each kind first, a fresh one the largest.
  */
 class Interleaved extends BaseSequencer {
   override async sort(files: Array<TestSpecification>) {
     const sorted = await super.sort(files)
-    const long = sorted.filter(({ moduleId }) => moduleId.includes("/test/e2e/"))
+    const long = sorted.filter(({ moduleId }) => whole.test(moduleId))
     const short = sorted.filter((file) => !long.includes(file))
     return [...long, ...short].map((_, n) => (n % 4 === 0 ? long.shift() : undefined) ?? short.shift() ?? long.shift()!)
   }

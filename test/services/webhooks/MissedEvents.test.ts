@@ -193,7 +193,7 @@ layer(Layer.fresh(fixture()))("events that a webhook missed", (it) => {
       yield* TestClock.adjust("1 second")
       assert.strictEqual(yield* counts(hook.accountId, hook.id, missed), 1)
       yield* many(hook.accountId, hook.id, missed)
-      yield* work
+      yield* workJobs
       assert.deepStrictEqual((yield* bodies(hook)).map(({ source_id }) => source_id), ["first"])
     }))
 })

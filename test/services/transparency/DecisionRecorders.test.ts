@@ -9,6 +9,7 @@ const others = [
   "services/console/ConsoleSessions.ts",
   "services/console/EmbedLinks.ts",
   "services/decisions/Invitations.ts",
+  "services/decisions/NoticeSettings.ts",
   "services/directory/Directory.ts",
   "services/event-streams/StreamDelivery.ts",
   "services/event-streams/Streams/Configuration.ts",

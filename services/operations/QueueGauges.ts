@@ -87,7 +87,7 @@ export const gaugedQueues = Effect.fnUntraced(function* (queues: ReadonlyArray<G
       Effect.andThen(read(sql, queue)),
       sql.withTransaction,
       two.withPermits(1),
-      gaugedAtScrape,
+      (reading) => gaugedAtScrape(queue, reading),
     )
   }
 })

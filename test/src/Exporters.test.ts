@@ -27,25 +27,34 @@ it.live("a scrape is answered beside more half-open connections than the port ta
   }).pipe(Effect.scoped), 60_000)
 
 it.live(
-  "a scrape has the gauges that could be read, and is answered beside a reading that does not end",
+  "a scrape keeps the last value of a reading that fails or does not end, and shows how old it is",
   () =>
     Effect.gen(function* () {
       const port = yield* freePort()
       const gauge = (name: string) => Metric.gauge(name)
-      let ends = true
-      yield* gaugedAtScrape(Effect.succeed([[gauge("read_of_a_test"), 2]]))
-      yield* gaugedAtScrape(Effect.fail("away").pipe(Effect.as([[gauge("failed_of_a_test"), 3]])))
-      yield* gaugedAtScrape(Effect.suspend(() => ends ? Effect.succeed([[gauge("stuck_of_a_test"), 4]]) : Effect.never))
+      let value = 4
+      yield* gaugedAtScrape("read", Effect.succeed([[gauge("read_of_a_test"), 2]]))
+      yield* gaugedAtScrape("failed", Effect.fail("away").pipe(Effect.as([[gauge("failed_of_a_test"), 3]])))
+      yield* gaugedAtScrape(
+        "stuck",
+        Effect.suspend(() => value === 4 ? Effect.succeed([[gauge("stuck_of_a_test"), value]]) : Effect.never),
+      )
       yield* Layer.build(metrics("127.0.0.1", port))
       const scrape = Effect.promise(() => fetch(`http://127.0.0.1:${port}/metrics`).then((answer) => answer.text()))
+      const age = (text: string, reading: string) =>
+        Number(new RegExp(`^bailiwick_reading_age_seconds\\{reading="${reading}"\\} (\\S+)$`, "m").exec(text)?.[1])
       const first = yield* scrape
       assert.match(first, /^read_of_a_test 2$/m)
       assert.match(first, /^stuck_of_a_test 4$/m)
       assert.notInclude(first, "failed_of_a_test")
-      ends = false
+      assert.isBelow(age(first, "stuck"), 0.9)
+      value = 5
       const second = yield* scrape
       assert.match(second, /^read_of_a_test 2$/m)
-      assert.notInclude(second, "stuck_of_a_test")
+      assert.match(second, /^stuck_of_a_test 4$/m)
+      assert.isBelow(age(second, "read"), 0.9)
+      assert.isAtLeast(age(second, "stuck"), 0.9)
+      assert.isAtLeast(age(second, "failed"), 0.9)
     }).pipe(Effect.scoped),
   60_000,
 )
@@ -68,7 +77,7 @@ it.live(
         () => Effect.promise(() => new Promise<void>((resolve) => server.close(() => resolve()))),
       )
       const baseUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
-      yield* gaugedAtScrape(Effect.succeed([[Metric.gauge("exported_of_a_test"), 7]]))
+      yield* gaugedAtScrape("exported", Effect.succeed([[Metric.gauge("exported_of_a_test"), 7]]))
       const headers = Redacted.make({ "x-tenant": "ours" })
       for (const protocol of ["http/json", "http/protobuf"] as const) {
         exports.length = 0

@@ -17,6 +17,7 @@ import { Context, Effect, Layer, Redacted } from "effect"
 import { Reactivity } from "effect/reactivity"
 import type { SqlError } from "effect/sql"
 import { lossFails } from "./Database/ConnectionLoss.ts"
+import { poolMetrics } from "./Database/PoolMetrics.ts"
 import { grace, watched } from "./Database/StalledConnections.ts"
 
 export interface DatabaseConfig {
@@ -68,31 +69,36 @@ export class Database extends Context.Service<Database, {
       Database,
       Effect.gen(function* () {
         const { patience = 1 } = config
-        const pool = Effect.fnUntraced(function* (seconds: number, options: Partial<PgClient.PgPoolConfig>) {
+        const pool = Effect.fnUntraced(function* (
+          name: string,
+          seconds: number,
+          options: Partial<PgClient.PgPoolConfig>,
+        ) {
           const { url = config.url, startupParameters } = options
+          const metrics = yield* poolMetrics(name)
           const client = yield* PgClient.make({
             url,
             applicationName: "bailiwick",
             connectTimeout: "5 seconds",
             preparedStatementCacheSize: preparedStatements,
-            stream: watched(Redacted.value(url), seconds * patience + grace),
+            stream: metrics.counted(watched(Redacted.value(url), seconds * patience + grace)),
             ...options,
             startupParameters: { ...limits(seconds, patience), ...startupParameters },
           })
-          const { withTransaction } = client
+          const withTransaction = metrics.measured(client)
           return Object.assign(client, {
             withTransaction: <R, E, A>(effect: Effect.Effect<A, E, R>) => lossFails(withTransaction(effect)),
           })
         })
-        const owner = yield* pool(60, { url: config.ownerUrl ?? config.url, maxConnections: 1 })
+        const owner = yield* pool("owner", 60, { url: config.ownerUrl ?? config.url, maxConnections: 1 })
         return Database.of({
-          sql: yield* pool(10, { maxConnections: config.maxConnections }),
+          sql: yield* pool("sql", 10, { maxConnections: config.maxConnections }),
           // One connection to accept events, one to settle deliveries.
-          quick: yield* pool(10, {
+          quick: yield* pool("quick", 10, {
             maxConnections: 2,
             startupParameters: { plan_cache_mode: "force_generic_plan" },
           }),
-          reads: yield* pool(2, {
+          reads: yield* pool("reads", 2, {
             maxConnections: 4,
             multiplex: true,
             multiplexConcurrency: 4,
@@ -100,7 +106,7 @@ export class Database extends Context.Service<Database, {
             // them.
             startupParameters: { plan_cache_mode: "force_generic_plan" },
           }),
-          wide: yield* pool(60, { maxConnections: 2 }),
+          wide: yield* pool("wide", 60, { maxConnections: 2 }),
           owner,
           owns: config.ownerUrl === null ? ownsTables(owner) : Effect.succeed(true),
         })

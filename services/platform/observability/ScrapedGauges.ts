@@ -1,15 +1,19 @@
 /**
- * Gauges whose values are read when metrics are read: at a scrape, and before an export. A reading that fails or takes
- * longer than its bound leaves its gauges out, since an old value would look like a current one; the other metrics are
- * answered all the same.
+ * Gauges whose values are read when metrics are read: at a scrape, and before an export. Where a reading fails or takes
+ * longer than its bound, its gauges keep their last values, and `bailiwick_reading_age_seconds` says how old these are:
+ * an alert on an old reading names the reading, and no gauge disappears because the database is slow.
  */
-import { Context, Effect, Fiber, Metric, Option, type Scope } from "effect"
+import { Clock, Context, Effect, Fiber, Metric, type Scope } from "effect"
 
 /** A gauge, with its labels, and its value. */
 export type Reading = readonly [gauge: Metric.Gauge<number>, value: number]
 
 /** A scrape waits no longer than this for readings, in milliseconds. */
 const boundMillis = 900
+
+const ages = Metric.gauge("bailiwick_reading_age_seconds", {
+  description: "How old a reading of gauges is; where none has succeeded yet, for how long it has been asked for",
+})
 
 /** The readings of this process. */
 export class ScrapedGauges
@@ -22,25 +26,32 @@ export class ScrapedGauges
  * begins while an earlier one, which outlived its scrape, is still under way.
  */
 export const gaugedAtScrape = <E>(
+  name: string,
   read: Effect.Effect<ReadonlyArray<Reading>, E>,
 ): Effect.Effect<void, never, Scope.Scope> =>
   Effect.gen(function* () {
     const sources = yield* ScrapedGauges
     const context = yield* Effect.context<never>()
     const fork = Effect.runForkWith(context)
+    const age = Metric.withAttributes(ages, { reading: name })
     let shown: ReadonlyArray<Reading> = []
     let running: Fiber.Fiber<void> | null = null
-    const show = (readings: ReadonlyArray<Reading>) => {
+    let since = yield* Clock.currentTimeMillis
+    const remove = () => {
       for (const [gauge] of shown) Metric.removeUnsafe(gauge, context)
+    }
+    const reading = Effect.gen(function* () {
+      const began = yield* Clock.currentTimeMillis
+      const readings = yield* read
+      remove()
       for (const [gauge, value] of readings) gauge.updateUnsafe(value, context)
       shown = readings
-    }
-    const reading = Effect.matchCause(read, { onSuccess: show, onFailure: () => show([]) })
-    const source = Effect.suspend(() => {
+      since = began
+    }).pipe(Effect.catchCause((cause) => Effect.logDebug("a reading of gauges failed", name, cause)))
+    const source = Effect.gen(function* () {
       if (running === null || running.pollUnsafe() !== undefined) running = fork(reading)
-      return Effect.map(Effect.timeoutOption(Fiber.await(running), boundMillis), (ended) => {
-        if (Option.isNone(ended)) show([])
-      })
+      yield* Effect.timeoutOption(Fiber.await(running), boundMillis)
+      age.updateUnsafe(((yield* Clock.currentTimeMillis) - since) / 1_000, context)
     })
     yield* Effect.acquireRelease(
       Effect.sync(() => sources.add(source)),
@@ -48,7 +59,10 @@ export const gaugedAtScrape = <E>(
         Effect.suspend(() => {
           sources.delete(source)
           return running === null ? Effect.void : Fiber.interrupt(running)
-        }).pipe(Effect.ensuring(Effect.sync(() => show([])))),
+        }).pipe(Effect.ensuring(Effect.sync(() => {
+          remove()
+          Metric.removeUnsafe(age, context)
+        }))),
     )
   })
 

@@ -1,4 +1,4 @@
-/** Gauges of queues: what they count, and what is left of them where the database does not answer. */
+/** Gauges of queues: what they count, and what they show where the database does not answer. */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Fiber, Metric } from "effect"
 import { randomUUID } from "node:crypto"
@@ -21,6 +21,15 @@ const gauges = Effect.map(
       ),
     ),
 )
+
+/** How old the reading of a queue is. */
+const ageOf = (queue: GaugedQueue) =>
+  Effect.map(Metric.snapshot, (all) => {
+    const found = all.find(({ attributes, id }) =>
+      id === "bailiwick_reading_age_seconds" && attributes?.["reading"] === queue
+    )
+    return found?.type === "Gauge" ? Number(found.state.value) : assert.fail(`no age of ${queue}`)
+  })
 
 const seconds = (n: number) => new Date(Date.now() - n * 1_000)
 
@@ -85,12 +94,13 @@ layer(TestDatabase.layer, { excludeTestServices: true, timeout: "2 minutes" })("
       assert.strictEqual(read.get("queue_depth mails"), 0)
     })))
 
-  it.effect("leave out, within a second, what the database does not answer, and ask it once for all scrapes", () =>
+  it.effect("keep, within a second, what the database does not answer, say its age, and ask once for all scrapes", () =>
     isolated(Effect.gen(function* () {
       const { owner, wide } = yield* Database
       yield* gaugedQueues(queues)
       yield* readGauges
-      assert.isTrue((yield* gauges).has("queue_depth deliveries"))
+      const before = yield* gauges
+      assert.isBelow(yield* ageOf("deliveries"), 1)
       const waiting = wide<{ n: number }>`
         select count(*)::int as n from pg_locks where not granted and relation = 'delivery_queue'::regclass`
       yield* Effect.gen(function* () {
@@ -106,12 +116,18 @@ layer(TestDatabase.layer, { excludeTestServices: true, timeout: "2 minutes" })("
         yield* Fiber.join(scrapes)
         assert.isBelow(performance.now() - began, 5_000)
         const read = yield* gauges
-        assert.isFalse([...read.keys()].some((name) => name.endsWith(" deliveries")))
-        assert.isTrue(read.has("queue_depth slack"))
+        assert.strictEqual(read.get("queue_depth deliveries"), before.get("queue_depth deliveries"))
+        assert.isAtLeast(yield* ageOf("deliveries"), 0.4)
+        assert.isBelow(yield* ageOf("slack"), yield* ageOf("deliveries"))
       }).pipe(owner.withTransaction)
+      yield* queued(1, seconds(1))
       yield* readGauges.pipe(
         Effect.andThen(gauges),
-        Effect.repeat({ until: (read) => read.has("queue_depth deliveries") }),
+        Effect.repeat({
+          until: (read) => read.get("queue_depth deliveries") === Number(before.get("queue_depth deliveries")) + 1,
+        }),
       )
+      const age = yield* ageOf("deliveries")
+      assert.isBelow(age, 0.9)
     })))
 })

@@ -40,18 +40,29 @@ const logs = ({ logFormat, logLevel }: AppConfig) => {
 /** Loaded only where an exporter is configured: other starts do not wait for it. */
 const exporters = Effect.promise(() => import("./Exporters.ts"))
 
-/** The collector to which telemetry is exported; null: none. */
-const collectorOf = ({ otelDisabled, otlp }: AppConfig) => otelDisabled ? null : otlp
+/** Where a signal is exported, or null. Its own variables outweigh the general ones. */
+const signalOf = (config: AppConfig, name: "Traces" | "Metrics" | "Logs") => {
+  const own = config[`otlp${name}Endpoint`]
+  const below = config.otlp === null ? null : `${config.otlp.replace(/\/+$/, "")}/v1/${name.toLowerCase()}`
+  const url = own ?? below
+  return url === null || config.otelDisabled || config[`otlp${name}Exporter`] === "none" ? null : {
+    url,
+    headers: config[`otlp${name}Headers`] ?? config.otlpHeaders,
+    protocol: config[`otlp${name}Protocol`] ?? config.otlpProtocol,
+  }
+}
 
 const exported = (config: AppConfig) => {
-  const baseUrl = collectorOf(config)
-  return baseUrl === null
+  const [traces, metrics, logs] = [signalOf(config, "Traces"), signalOf(config, "Metrics"), signalOf(config, "Logs")]
+  return traces === null && metrics === null && logs === null
     ? Layer.succeed(References.TracerEnabled, false)
     : Layer.unwrap(Effect.map(exporters, ({ otlp }) =>
       otlp({
-        baseUrl,
-        headers: config.otlpHeaders,
-        protocol: config.otlpProtocol,
+        traces,
+        metrics,
+        logs,
+        sampler: config.otlpSampler,
+        samplerRatio: config.otlpSamplerArg,
         serviceName: config.otlpServiceName,
         metricMillis: config.otlpMetricMillis,
       })))
@@ -61,7 +72,7 @@ const scraped = ({ host, metricsPort }: AppConfig) =>
   metricsPort === null ? Layer.empty : Layer.unwrap(Effect.map(exporters, ({ metrics }) => metrics(host, metricsPort)))
 
 const measured = (config: AppConfig) =>
-  config.metricsPort === null && collectorOf(config) === null
+  config.metricsPort === null && signalOf(config, "Metrics") === null
     ? Layer.empty
     : Layer.merge(measuredRequests, measuredEventLoop)
 

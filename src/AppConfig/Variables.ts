@@ -3,6 +3,7 @@ import { Result } from "effect"
 import { defaultName } from "../../services/platform/Brand.ts"
 import { leastAuditDays } from "../../services/platform/observability/AuditDays.ts"
 import { specified } from "../../services/webhooks/RetrySchedule.ts"
+import { otlpVariables } from "./OtlpVariables.ts"
 import {
   any,
   boolean,
@@ -262,6 +263,7 @@ export const variables = {
     fallback: "http/json" as const,
     example: "http/protobuf",
   },
+  ...otlpVariables,
   otlpServiceName: { name: "OTEL_SERVICE_NAME", parse: any, fallback: "bailiwick", example: "bailiwick" },
   otlpMetricMillis: {
     name: "OTEL_METRIC_EXPORT_INTERVAL",

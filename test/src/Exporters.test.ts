@@ -81,10 +81,19 @@ it.live(
       const headers = Redacted.make({ "x-tenant": "ours" })
       for (const protocol of ["http/json", "http/protobuf"] as const) {
         exports.length = 0
+        const to = (signal: string) => ({ url: `${baseUrl}/v1/${signal}`, headers, protocol })
         yield* Effect.void.pipe(
           Effect.withSpan("span of a test"),
           Effect.andThen(Effect.sleep(50)),
-          Effect.provide(otlp({ baseUrl, headers, protocol, serviceName: "named", metricMillis: 60_000 })),
+          Effect.provide(otlp({
+            traces: to("traces"),
+            metrics: to("metrics"),
+            logs: null,
+            sampler: "parentbased_always_on",
+            samplerRatio: 1,
+            serviceName: "named",
+            metricMillis: 60_000,
+          })),
         )
         const type = protocol === "http/json" ? "application/json" : "application/x-protobuf"
         const [traces, sent] = ["/v1/traces", "/v1/metrics"].map((path) => exports.find(({ url }) => url === path)!)

@@ -1,7 +1,7 @@
 /** Properties of deploy/ that can be read from its files, without an engine for containers. */
 import { assert, describe, it } from "@effect/vitest"
 import { execFileSync, spawnSync } from "node:child_process"
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
@@ -174,6 +174,31 @@ describe("deploy", () => {
     }
   })
 
+  it("Prometheus and Grafana are hardened, see the processes of compose.yaml, and have files that are there", () => {
+    const observing = read("compose.observe.yaml")
+    const own = blocksOf(observing, "")
+    const parts = blocksOf(own.get("services")!, "  ")
+    assert.deepStrictEqual([...parts.keys()], ["keeper", "one", "two", "prometheus", "grafana"])
+    const [, port] = /METRICS_PORT: "(\d+)"/.exec(own.get("x-measured")!)!
+    const targets = JSON.parse(/targets: (\[.*\])/.exec(read("prometheus/prometheus.yml"))![1]!)
+    const measured = [...parts].filter(([, text]) => text.includes(": *measured")).map(([name]) => `${name}:${port}`)
+    assert.sameMembers(targets, measured)
+    for (const name of ["keeper", "one", "two"]) assert.match(services.get(name)!, /\binside\b/, name)
+    for (const name of ["prometheus", "grafana"]) {
+      assert.match(parts.get(name)!, /<<: \*hardened\n/, name)
+      assert.match(parts.get(name)!, /healthcheck:\n {6}test:/, name)
+    }
+    for (
+      const line of ["read_only: true", "cap_drop: [ALL]", `["no-new-privileges:true"]`, "mem_limit:", "pids_limit:"]
+    ) {
+      assert.include(own.get("x-hardened")!, line)
+    }
+    assert.deepStrictEqual(observing.match(/ports: .*/g), [`ports: ["127.0.0.1:3000:3000"]`])
+    const mounted = [...observing.matchAll(/- \.\/(\S+?):\//g)].map(([, path]) => path!)
+    assert.lengthOf(mounted, 4)
+    for (const path of mounted) assert.isTrue(existsSync(new URL(`../deploy/${path}`, import.meta.url)), path)
+  })
+
   it("promtool takes the rules, their tests, and the dashboard's expressions", ({ skip }) => {
     if (spawnSync("promtool", ["--version"]).error !== undefined) {
       return skip("promtool (Debian's package prometheus) is not installed: no rule was checked")
@@ -184,6 +209,7 @@ describe("deploy", () => {
       assert.strictEqual(status, 0, stdout + stderr)
     }
     promtool("check", "rules", file("prometheus/alerts.yml"))
+    promtool("check", "config", file("prometheus/prometheus.yml"))
     promtool("test", "rules", file("prometheus/alerts.test.yml"))
     const expressions = [...read("grafana/bailiwick.json").matchAll(/"expr": (".*"),?\n/g)].map(([, text]) =>
       JSON.parse(text!).replaceAll("$__rate_interval", "5m").replaceAll("$instance", ".*")

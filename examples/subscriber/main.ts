@@ -3,18 +3,10 @@
  * docs/subscribing.md.
  */
 import { jetstream } from "@nats-io/jetstream"
-import { connect } from "@nats-io/transport-node"
 import process from "node:process"
+import { connected, CONSUMER, STREAM } from "./Connection.ts"
 
-const { CONSUMER = "transfers", NATS_PASSWORD, NATS_TOKEN, NATS_URL, STREAM = "TRANSFERS" } = process.env
-// As `cli nats permissions` makes them, a user has the name of its consumer.
-const user = process.env["NATS_USER"] ?? CONSUMER
-const nc = await connect({
-  servers: NATS_URL ?? "nats://127.0.0.1:4222",
-  ...(NATS_TOKEN === undefined ? { user, pass: NATS_PASSWORD ?? "" } : { token: NATS_TOKEN }),
-  inboxPrefix: `_INBOX_${user}`,
-  maxReconnectAttempts: -1,
-})
+const nc = await connected()
 
 // An operator has made the consumer: it keeps the subscriber's place, also while the subscriber is away.
 const consumer = await jetstream(nc).consumers.get(STREAM, CONSUMER)

@@ -7,6 +7,7 @@ import { everyLook, sound } from "../src/http/console/ConsoleBrowser.ts"
 import { browser, visitor } from "../support/Browser.ts"
 import { api } from "./support/ApiClient.ts"
 import { accountLine, fixture, type ProgramFixture } from "./support/ProgramFixture.ts"
+import { inboxSnippets } from "../support/InboxPackage.ts"
 import { inboxSite } from "./support/InboxSite.ts"
 import { until } from "./support/Until.ts"
 
@@ -73,6 +74,26 @@ const visiting = Effect.gen(function* () {
 })
 
 layer(Around.layer, { excludeTestServices: true, timeout: "4 minutes" })("<bailiwick-inbox>", (it) => {
+  it.effect("takes the looks that the README's stylesheet gives it", () =>
+    Effect.gen(function* () {
+      const { open, page } = yield* visiting
+      const of = (selector: string, property: string) =>
+        `getComputedStyle(root.querySelector("${selector}")).${property}`
+      yield* open("/")
+      yield* wait(page, `root?.querySelector(".badge") != null && root.querySelector(".panel") != null`)
+      const before = yield* look(page, `[${of(".badge", "fontWeight")}, ${of(".panel", "borderTopLeftRadius")}]`)
+      yield* Effect.promise(() =>
+        page.evaluate((css) => {
+          const sheet = new CSSStyleSheet()
+          sheet.replaceSync(css)
+          document.adoptedStyleSheets = [sheet]
+        }, inboxSnippets("css")[0]!)
+      )
+      const after = yield* look(page, `[${of(".badge", "fontWeight")}, ${of(".panel", "borderTopLeftRadius")}]`)
+      assert.notDeepEqual(before, ["400", "4px"])
+      assert.deepStrictEqual(after, ["400", "4px"])
+    }))
+
   it.effect("shows all pages, marks one and all, under a strict policy, by keyboard, in every look", () =>
     Effect.gen(function* () {
       const at = yield* visiting

@@ -5,15 +5,18 @@
 import { Effect } from "effect"
 import { request, type ServerResponse } from "node:http"
 import { serve } from "../../services/platform/Outbound/LoopbackServers.ts"
-import { inboxScript } from "../../support/InboxPackage.ts"
+import { inboxScript, inboxSnippets } from "../../support/InboxPackage.ts"
 
 const policy = "default-src 'none'; script-src 'self'; style-src 'none'; connect-src 'self'; " +
   "require-trusted-types-for 'script'; trusted-types 'none'; base-uri 'none'; form-action 'none'"
 
+/** The lines that the README puts into a page. */
+const [script, element] = inboxSnippets("html")[0]!.trim().split("\n") as [string, string]
+
 const page = (element: string) =>
   `<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
 <meta name="color-scheme" content="light dark"><title>A product</title>
-<script type="module" src="/inbox.js"></script></head>
+${script}</head>
 <body><main><h1>A product</h1><p>Its text.</p>${element}</main></body></html>`
 
 export interface Passed {
@@ -23,7 +26,7 @@ export interface Passed {
 }
 
 export const inboxSite = Effect.fnUntraced(function* (program: () => string) {
-  const script = yield* Effect.promise(inboxScript)
+  const code = yield* Effect.promise(inboxScript)
   const state = { credential: {} as Readonly<Record<string, string>>, way: "open" as "open" | "held" | "gone" }
   const passed: Array<Passed> = []
   const open = new Set<ServerResponse>()
@@ -32,10 +35,9 @@ export const inboxSite = Effect.fnUntraced(function* (program: () => string) {
     const { headers, method = "GET", url = "/" } = asked
     const said = (type: string, body: string | Uint8Array) =>
       answer.writeHead(200, { "content-type": type, "content-security-policy": policy }).end(body)
-    if (url === "/inbox.js") return void said("text/javascript", script)
+    if (url === "/inbox.js") return void said("text/javascript", code)
     if (!url.startsWith("/api/v1/notifications")) {
-      const element = url.startsWith("/bare") ? "" : `<bailiwick-inbox base="/api"></bailiwick-inbox>`
-      return void said("text/html", page(element))
+      return void said("text/html", page(url.startsWith("/bare") ? "" : element))
     }
     if (state.way === "gone") return void asked.socket.destroy()
     passed.push({ method, path: url.slice(4), lastEventId: headers["last-event-id"] as string | undefined })

@@ -28,6 +28,8 @@ const runBy: Readonly<Record<string, string>> = {
   "docs/recovery.md sh": "test/e2e/PageCommands.test.ts",
   "docs/streams.md sh": "test/e2e/PageCommands.test.ts",
   "docs/subscribing.md sh": "test/e2e/PageCommands.test.ts",
+  "docs/transparency.md json": "test/Snippets.test.ts",
+  "docs/transparency.md ts": "test/Snippets.test.ts",
   "docs/webhooks.md go": "test/ReceivingWebhooks.test.ts",
   "docs/webhooks.md http": "test/ReceivingWebhooks.test.ts",
   "docs/webhooks.md json": "test/ReceivingWebhooks.test.ts",
@@ -48,6 +50,11 @@ const runBy: Readonly<Record<string, string>> = {
 
 /** Drawings and texts, which nothing runs. */
 const shown = new Set(["mermaid", "text", ""])
+
+/** Snippets that no test can run as they stand, and why. */
+const notRun: Readonly<Record<string, string>> = {
+  "docs/transparency.md sh": "a witness has a public name and a folder of its own: test/sdk/Witness.test.ts tries one",
+}
 
 const pages = globSync(["*.md", "{docs,sdk,examples,deploy}/**/*.md"], { cwd: root })
   .filter((path) => !path.includes("node_modules") && path !== "CHANGELOG.md")
@@ -71,6 +78,7 @@ declare global {
   const stop: AbortController
   const [issuer, subject, sid, proof, checkpoint]: [string, string, string, string, string]
   const authTime: number
+  const answer: { readonly proof: string; readonly record: unknown; readonly salt: string }
   const options: Omit<ReceiveOptions<unknown>, "streamId" | "authorization">
   const server: { readonly post: (path: string, answer: (request: Request) => Promise<Response>) => void }
   const [entry, hashes, witnessKeys, earlier]: [Uint8Array, ReadonlyArray<Uint8Array>, ReadonlyArray<string>, TreeHead]
@@ -102,7 +110,7 @@ describe("snippets", () => {
       pages.flatMap((page) => snippetsOf(page).map(({ language }) => `${page} ${language}`))
         .filter((name) => !shown.has(name.split(" ")[1]!)),
     )
-    assert.deepStrictEqual([...found].sort(), Object.keys(runBy).sort())
+    assert.deepStrictEqual([...found].sort(), [...Object.keys(runBy), ...Object.keys(notRun)].sort())
     // Tests of packages read their README by the package's folder.
     const readers: Readonly<Record<string, RegExp>> = {
       "sdk/client/README.md": /clientSnippets\(/,
@@ -116,15 +124,16 @@ describe("snippets", () => {
     }
   })
 
-  it("of the kit's README have right types", () => {
+  it("of the kit's README and of docs/transparency.md have right types", () => {
     const { exports } = JSON.parse(read("sdk/deno.json")) as { readonly exports: Readonly<Record<string, string>> }
     const paths = Object.fromEntries(
       Object.entries(exports).map((
         [name, file],
       ) => [`@bailiwick/lifecycle/${name.slice(2)}`, [join(root, "sdk", file)]]),
     )
-    const files = texts("sdk/README.md", "ts").map((text, n) => [`snippet-${n}.ts`, text])
-    assert.isAtLeast(files.length, 3)
+    const all = [...texts("sdk/README.md", "ts"), ...texts("docs/transparency.md", "ts")]
+    const files = all.map((text, n) => [`snippet-${n}.ts`, text])
+    assert.isAtLeast(files.length, 4)
     assert.strictEqual(typeChecked("test", { ...Object.fromEntries(files), "product.ts": ofTheProduct }, { paths }), "")
   }, 120_000)
 
@@ -132,6 +141,7 @@ describe("snippets", () => {
     const [screen, ...more] = texts("docs/console.md", "tsx")
     assert.lengthOf(more, 0)
     assert.strictEqual(typeChecked("console", { "Snippet.tsx": screen! }, {}), "")
+    for (const text of texts("docs/transparency.md", "json")) assert.isObject(JSON.parse(text))
     const folder = mkdtempSync(join(tmpdir(), "snippets-"))
     try {
       writeFileSync(join(folder, "console"), "secret")

@@ -9,8 +9,13 @@ import { at, type DocumentJson, isObject, type JsonObject } from "./DocumentJson
 import { commonHeaders, headersOf, retryAfter } from "./Headers.ts"
 import { namesIn, type ProblemSchemas } from "./ProblemSchemas.ts"
 
-/** The problems that any operation may answer with; the HTTP edge makes them before or after its handler. */
+/**
+ * The problems that any operation may answer with; the HTTP edge makes them before or after its handler. Its `security`
+ * says which of the two refusals of a credential an operation has.
+ */
 export const commonProblems: ReadonlyArray<string> = [
+  "InvalidCredentials",
+  "InvalidToken",
   "MalformedRequest",
   "CsrfRejected",
   "ConsoleReadOnly",
@@ -81,16 +86,18 @@ const ownCodes = (
   return own.length > 0 ? own : all
 }
 
-/** `NotFound`, `InvalidStateOrVersionConflict`, or the schema of a success. */
+/** `NotFound`, `InvalidStateOrVersionConflict`, `RoleRequiredOrOthers`, or the schema of a success. */
 const answerName = (response: DocumentJson, problems: ProblemSchemas): string => {
   const content = at(response, "content")
   if (!isObject(content)) return "NoContent"
-  const [first, second, third, ...more] = ownCodes(response, problems).map(([code]) => pascal(code))
+  const [first, second, ...more] = ownCodes(response, problems).map(([code]) => pascal(code))
   if (first === undefined) {
     return Object.values(content).flatMap((media) => namesIn(at(media, "schema")))[0] ?? "Success"
   }
-  return [first, second, ...(more.length > 0 ? ["Others"] : [third])].filter((name) => name !== undefined).join("Or")
+  return [first, more.length > 0 ? "Others" : second].filter((name) => name !== undefined).join("Or")
 }
+
+const headersIn = (headers: JsonObject): JsonObject => Object.keys(headers).length > 0 ? { headers } : {}
 
 /** The answer with the schema of its problems, and a description of those that are the operation's. */
 const narrowed = (response: DocumentJson, problems: ProblemSchemas): DocumentJson => {
@@ -101,7 +108,7 @@ const narrowed = (response: DocumentJson, problems: ProblemSchemas): DocumentJso
   return {
     ...rest,
     description: ownCodes(response, problems).map(([, title]) => title).toSorted().join("; "),
-    headers: { ...headers as JsonObject, ...(problems.pass(names) ? retryAfter : {}) },
+    ...headersIn({ ...headers as JsonObject, ...(problems.pass(names) ? retryAfter : {}) }),
     content: { ...at(response, "content") as JsonObject, [problemType]: { schema: problems.anyOf(names) } },
   }
 }

@@ -17,6 +17,7 @@ const list = (value: DocumentJson | undefined): ReadonlyArray<DocumentJson> => A
 
 /** An operation without references to parameters and answers. */
 const whole = (value: JsonObject, spec: JsonObject): JsonObject => ({
+  security: spec["security"]!,
   ...value,
   parameters: list(value["parameters"]).map((parameter) => resolved(parameter, spec)!),
   responses: Object.fromEntries(

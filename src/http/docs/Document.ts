@@ -134,6 +134,24 @@ const renamed = (text: string, names: ReadonlyArray<string>): string =>
       text,
     )
 
+/** The document with the most frequent `security` said once, for the operations that say none of their own. */
+const withSecurity = (spec: JsonObject): JsonObject => {
+  const operations = Object.values(spec["paths"] as JsonObject)
+    .flatMap((methods) => Object.values(methods as JsonObject) as ReadonlyArray<JsonObject>)
+  const counts = Map.groupBy(operations, ({ security }) => JSON.stringify(security))
+  const [most] = [...counts].sort(([, a], [, b]) => b.length - a.length)
+  if (most === undefined || most[0] === "[]") return spec
+  const without = ({ security, ...operation }: JsonObject): JsonObject =>
+    JSON.stringify(security) === most[0] ? operation : { ...operation, ...security === undefined ? {} : { security } }
+  const paths = Object.entries(spec["paths"] as JsonObject).map(([path, methods]) => [
+    path,
+    Object.fromEntries(
+      Object.entries(methods as JsonObject).map(([method, value]) => [method, without(value as JsonObject)]),
+    ),
+  ])
+  return { ...spec, security: JSON.parse(most[0]!), paths: Object.fromEntries(paths) }
+}
+
 /** The document of an api, as plain JSON. */
 export const document = <Id extends string, Groups extends HttpApiGroup.Constraint>(
   api: HttpApi.HttpApi<Id, Groups>,
@@ -165,7 +183,7 @@ export const document = <Id extends string, Groups extends HttpApiGroup.Constrai
       ),
     ] as const
   )
-  return withWebhooks(withComponents({
+  return withSecurity(withWebhooks(withComponents({
     ...plain,
     info: {
       ...plain["info"] as JsonObject,
@@ -182,5 +200,5 @@ export const document = <Id extends string, Groups extends HttpApiGroup.Constrai
         ...fastApiSchemas,
       },
     },
-  }, problems))
+  }, problems)))
 }

@@ -26,29 +26,47 @@ export const headersOf: JsonObject = {
 const named = (...names: ReadonlyArray<string>): JsonObject =>
   Object.fromEntries(names.map((name) => [name, { "$ref": `#/components/headers/${name}` }]))
 
-const always = named("X-Request-ID")
-
 const ofStatus: Readonly<Record<string, JsonObject>> = { "401": named("WWW-Authenticate") }
 
 export const retryAfter: JsonObject = named("Retry-After")
 
 /** The headers of the answer that all operations share. */
-export const commonHeaders: JsonObject = named("X-Request-ID", "Retry-After", "RateLimit", "RateLimit-Policy")
+export const commonHeaders: JsonObject = named(
+  "X-Request-ID",
+  "WWW-Authenticate",
+  "Retry-After",
+  "RateLimit",
+  "RateLimit-Policy",
+)
+
+/** `OK` instead of the name of the schema, which stands beside it. */
+const phrases: Readonly<Record<string, string>> = {
+  "200": "OK",
+  "201": "Created",
+  "202": "Accepted",
+  "204": "No content",
+}
 
 /**
- * Adds to each answer the headers that it may carry; the introduction says which every answer carries, and successes do
- * not repeat it. `parameters` are the operation's. */
+ * Adds to each answer the headers that it may carry beside `X-Request-ID`, which every answer carries: the answer that
+ * all operations share names it, and the introduction. `parameters` are the operation's.
+ */
 export const withHeaders = (responses: JsonObject, parameters: DocumentJson): JsonObject => {
   const keyed = Array.isArray(parameters) && parameters.some((one) => at(one, "name") === "idempotency-key")
   return Object.fromEntries(
     Object.entries(responses).map(([status, response]) => {
       const headers = {
-        ...(status.startsWith("2") ? {} : always),
         ...ofStatus[status],
         ...(keyed && status.startsWith("2") ? named("Idempotency-Replayed") : {}),
         ...at(response, "headers") as JsonObject | undefined,
       }
-      return [status, { ...response as JsonObject, ...(Object.keys(headers).length > 0 ? { headers } : {}) }]
+      const described = /\s/.test(String(at(response, "description")))
+      const phrase = described ? undefined : phrases[status]
+      return [status, {
+        ...response as JsonObject,
+        ...(phrase === undefined ? {} : { description: phrase }),
+        ...(Object.keys(headers).length > 0 ? { headers } : {}),
+      }]
     }),
   )
 }

@@ -64,7 +64,9 @@ const streams = (operation: Operation) => "text/event-stream" in (operation.resp
 export const operations: ReadonlyArray<Operation> = Object.entries<Record<string, Schema>>(spec.paths).flatMap((
   [template, methods],
 ) =>
-  Object.entries(methods).filter(([, { security }]) => JSON.stringify(security) === `[{"management":[]}]`).map((
+  Object.entries(methods).filter(([, { security = spec.security }]) =>
+    JSON.stringify(security) === `[{"management":[]}]`
+  ).map((
     [method, operation],
   ): Operation => ({
     ...operation,

@@ -72,7 +72,6 @@ describe("the document of the identity API", () => {
     for (const { operationId, parameters, requestBody, responses } of operations) {
       const has = (...statuses: ReadonlyArray<number>) =>
         assert.containsAllKeys(responses, [...statuses.map(String), "default"], operationId)
-      has(401)
       if (requestBody !== undefined || parameters.length > 0) {
         has(422)
         assert.deepStrictEqual(responses["422"]!.content, {
@@ -81,24 +80,27 @@ describe("the document of the identity API", () => {
       }
       if (parameters.some(({ in: place }) => place === "path")) has(404)
       if (parameters.some(({ name }) => name === "idempotency-key")) has(409)
+      assert.isTrue(responses["default"]!.headers!["X-Request-ID"]!.required, operationId)
       for (const [status, { content, headers }] of Object.entries(responses)) {
         if (status === "204") {
           assert.isUndefined(content, operationId)
           continue
         }
         const success = status.startsWith("2")
-        if (!success) assert.isTrue(headers!["X-Request-ID"]!.required, operationId)
+        if (status === "401") assert.property(headers, "WWW-Authenticate", operationId)
         const type = status === "422" || success ? "application/json" : "application/problem+json"
         assert.deepStrictEqual(Object.keys(content!), [type], `${operationId} ${status}`)
       }
-      assert.property(responses["401"]!.headers, "WWW-Authenticate")
-      assert.containsAllKeys(responses["default"]!.headers, ["Retry-After", "RateLimit", "RateLimit-Policy"])
+      const common = ["WWW-Authenticate", "Retry-After", "RateLimit", "RateLimit-Policy"]
+      assert.containsAllKeys(responses["default"]!.headers, common)
     }
     const { schema } = spec.components.responses.CommonProblem.content["application/problem+json"]
     const codes = schema.anyOf.flatMap((one: Schema) => resolved(one, spec)).flatMap((one: Schema) =>
       one.properties.code.enum
     )
     assert.sameMembers(codes, [
+      "invalid_credentials",
+      "invalid_token",
       "malformed_request",
       "csrf_rejected",
       "console_read_only",

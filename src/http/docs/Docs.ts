@@ -1,16 +1,19 @@
 /**
- * `GET /v1/openapi.json`, `GET /v1/asyncapi.json` and the reference page `GET /v1/docs`: public, made once, without content from other hosts.
- * The page works without scripts and its policy admits none.
+ * `GET /v1/openapi.json`, its parts `GET /v1/openapi/{part}.json`, `GET /v1/asyncapi.json` and the reference page
+ * `GET /v1/docs`: public, made once, without content from other hosts. The page works without scripts and its policy
+ * admits none.
  */
 import { Effect, Layer } from "effect"
 import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import type { HttpApi, HttpApiGroup } from "effect/http-api"
 import { createHash } from "node:crypto"
 import { brotliCompressSync, constants, gzipSync } from "node:zlib"
+import { type Part, partNames, partPath } from "./ApiParts.ts"
 import { asyncApiDocument } from "./AsyncApiDocument.ts"
 import { document } from "./Document.ts"
 import { page } from "./DocsPage.ts"
 import { style } from "./DocsStyle.ts"
+import { partDocument } from "./PartDocuments.ts"
 
 const policy = "default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
@@ -25,17 +28,26 @@ type Packing = keyof typeof packings
 const packingFor = (accepted = ""): Packing | null =>
   /\bbr\b/.test(accepted) ? "br" : /\bgzip\b/.test(accepted) ? "gzip" : null
 
-/** An answer with fixed bytes, compressed once for each encoding, or 304 for a client that has them already. */
-const fixed = (text: string, contentType: string) => {
+const bytesOf = (text: string) => {
   const bytes = new TextEncoder().encode(text)
-  const digest = createHash("sha256").update(bytes).digest("base64url").slice(0, 22)
+  return { bytes, digest: createHash("sha256").update(bytes).digest("base64url").slice(0, 22) }
+}
+
+/**
+ * An answer with fixed bytes, made at its first request and compressed once for each encoding, or 304 for a client that
+ * has them already.
+ */
+const fixed = (text: () => string, contentType: string) => {
+  let made: ReturnType<typeof bytesOf> | undefined
   const packed = new Map<Packing, Uint8Array>()
-  const pack = (packing: Packing): Uint8Array => {
+  const pack = (packing: Packing, bytes: Uint8Array): Uint8Array => {
     const known = packed.get(packing) ?? packings[packing](bytes)
     packed.set(packing, known)
     return known
   }
   return Effect.map(HttpServerRequest.HttpServerRequest, (request) => {
+    made ??= bytesOf(text())
+    const { bytes, digest } = made
     const packing = packingFor(request.headers["accept-encoding"])
     const headers = {
       etag: packing === null ? `"${digest}"` : `"${digest}-${packing}"`,
@@ -46,7 +58,7 @@ const fixed = (text: string, contentType: string) => {
     if (request.headers["if-none-match"]?.includes(digest)) return HttpServerResponse.empty({ status: 304, headers })
     return packing === null
       ? HttpServerResponse.uint8Array(bytes, { contentType, headers })
-      : HttpServerResponse.uint8Array(pack(packing), {
+      : HttpServerResponse.uint8Array(pack(packing, bytes), {
         contentType,
         headers: { ...headers, "content-encoding": packing },
       })
@@ -58,11 +70,15 @@ const answersOf = <Id extends string, Groups extends HttpApiGroup.Constraint>(
   base: string,
 ) => {
   const spec = document(api)
+  const [json, written] = [JSON.stringify(spec), page(spec, base).text]
   return {
-    json: fixed(JSON.stringify(spec), "application/json"),
-    bus: fixed(JSON.stringify(asyncApiDocument()), "application/json"),
-    page: fixed(page(spec, base).text, "text/html; charset=utf-8"),
-    style: fixed(style, "text/css; charset=utf-8"),
+    json: fixed(() => json, "application/json"),
+    bus: fixed(() => JSON.stringify(asyncApiDocument()), "application/json"),
+    page: fixed(() => written, "text/html; charset=utf-8"),
+    style: fixed(() => style, "text/css; charset=utf-8"),
+    parts: Object.fromEntries(
+      partNames.map((part) => [part, fixed(() => JSON.stringify(partDocument(spec, part)), "application/json")]),
+    ) as Readonly<Record<Part, ReturnType<typeof fixed>>>,
   }
 }
 
@@ -90,10 +106,11 @@ export const layer = <Id extends string, Groups extends HttpApiGroup.Constraint>
     const made = ahead.get(api)
     ahead.delete(api)
     let answers = made?.base === base ? made.answers : null
-    const answer = (name: keyof ReturnType<typeof answersOf>) =>
-      Effect.suspend(() => (answers ??= answersOf(api, base))[name])
+    const all = () => answers ??= answersOf(api, base)
+    const answer = (name: "json" | "bus" | "page" | "style") => Effect.suspend(() => all()[name])
     return Layer.mergeAll(
       HttpRouter.add("GET", "/v1/openapi.json", answer("json")),
+      ...partNames.map((part) => HttpRouter.add("GET", partPath(part), Effect.suspend(() => all().parts[part]))),
       HttpRouter.add("GET", "/v1/asyncapi.json", answer("bus")),
       HttpRouter.add("GET", "/v1/docs", answer("page")),
       HttpRouter.add("GET", "/v1/docs/style.css", answer("style")),

@@ -1,4 +1,5 @@
 /** The reference page, made from the OpenAPI document alone: no scripts, no content from other hosts. */
+import { partNames, partPath } from "./ApiParts.ts"
 import { at, type DocumentJson, isObject, type JsonObject, resolved } from "./DocumentJson.ts"
 import { Html, html } from "../../../services/platform/mail/Html.ts"
 import { fieldTable, phrase, sample } from "./Schemas.ts"
@@ -197,7 +198,11 @@ export const page = (spec: JsonObject, base: string): Html => {
           <h1>${title}</h1>
           <p>Version ${text(
             at(spec, "info", "version"),
-          )} · <a href="/v1/openapi.json">OpenAPI document</a> · <a href="/v1/asyncapi.json">AsyncAPI document of the bus</a></p>
+          )} · <a href="/v1/openapi.json">OpenAPI document</a>, by parts: ${partNames.map((part) =>
+            html`
+              <a href="${partPath(part)}">${part}</a>
+            `
+          )} · <a href="/v1/asyncapi.json">AsyncAPI document of the bus</a></p>
         </header>
         <nav aria-label="Endpoints">${tags.map((tag) =>
           html`

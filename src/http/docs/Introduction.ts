@@ -1,5 +1,7 @@
 /** The document's introduction: what every operation has in common. Paragraphs are CommonMark with code and no lists. */
 
+import { partNames, partPath } from "./ApiParts.ts"
+
 interface Section {
   readonly title: string
   readonly paragraphs: ReadonlyArray<string>
@@ -64,8 +66,22 @@ export const sections: ReadonlyArray<Section> = [
   },
 ]
 
-/** `info.description`. */
-export const introduction: string = [
-  summary,
-  ...sections.flatMap(({ paragraphs, title }) => [`## ${title}`, ...paragraphs]),
-].join("\n\n")
+/** What the whole document says of its parts. */
+const partsSection: Section = {
+  title: "Parts",
+  paragraphs: [
+    `A client generator needs no more than what its client calls: ${
+      partNames.map((part) => `\`${partPath(part)}\``).join(", ")
+    } are parts of this document, each whole by itself.`,
+  ],
+}
+
+const textOf = (all: ReadonlyArray<Section>): string =>
+  [
+    summary,
+    ...all.flatMap(({ paragraphs, title }) => [`## ${title}`, ...paragraphs]),
+  ].join("\n\n")
+
+/** `info.description`, of the whole document and of a part. */
+export const introduction = textOf([...sections, partsSection])
+export const partIntroduction = textOf(sections)

@@ -1,0 +1,61 @@
+/** The document of one part of the API, whole by itself. */
+import { type Part, parts, titles } from "./ApiParts.ts"
+import { type DocumentJson, isObject, type JsonObject } from "./DocumentJson.ts"
+import { partIntroduction } from "./Introduction.ts"
+
+const referencesIn = (value: DocumentJson): ReadonlyArray<string> =>
+  Array.isArray(value)
+    ? value.flatMap(referencesIn)
+    : isObject(value)
+    ? Object.entries(value).flatMap(([key, item]) =>
+      key === "$ref" && typeof item === "string" ? [item] : referencesIn(item)
+    )
+    : []
+
+/** The components that these parts of the document refer to, and those that these refer to. */
+const reached = (from: ReadonlyArray<DocumentJson>, components: JsonObject): JsonObject => {
+  const found = new Set<string>()
+  const follow = (value: DocumentJson) => {
+    for (const reference of referencesIn(value)) {
+      if (found.has(reference)) continue
+      found.add(reference)
+      const [section, name] = reference.slice("#/components/".length).split("/")
+      follow((components[section!] as JsonObject)[name!]!)
+    }
+  }
+  from.forEach(follow)
+  return Object.fromEntries(
+    Object.entries(components).map(([section, all]) => [
+      section,
+      section === "securitySchemes" ? all : Object.fromEntries(
+        Object.entries(all as JsonObject).filter(([name]) => found.has(`#/components/${section}/${name}`)),
+      ),
+    ]),
+  )
+}
+
+const isIn = (part: Part, operation: DocumentJson): boolean => {
+  const tags: ReadonlyArray<string> = parts[part]
+  const own = isObject(operation) ? operation["tags"] : undefined
+  return Array.isArray(own) && tags.includes(String(own[0]))
+}
+
+/** The operations of a part, and what these refer to. */
+export const partDocument = (spec: JsonObject, part: Part): JsonObject => {
+  const paths = Object.entries(spec["paths"] as JsonObject).flatMap(([path, methods]) => {
+    const own = Object.entries(methods as JsonObject).filter(([, operation]) => isIn(part, operation))
+    return own.length === 0 ? [] : [[path, Object.fromEntries(own)] as const]
+  })
+  const { components, info, tags, webhooks, ...rest } = spec
+  const events = part === "mail" && webhooks !== undefined ? { webhooks } : {}
+  const operations = Object.fromEntries(paths)
+  const { title, ...more } = info as JsonObject
+  return {
+    ...rest,
+    info: { title: `${String(title)}: ${titles[part]}`, ...more, description: partIntroduction },
+    paths: operations,
+    tags: (tags as ReadonlyArray<DocumentJson>).filter((tag) => isObject(tag) && isIn(part, { tags: [tag["name"]!] })),
+    ...events,
+    components: reached([operations, events], components as JsonObject),
+  }
+}

@@ -22,7 +22,7 @@ class Interleaved extends BaseSequencer {
 export default defineConfig({
   test: {
     include: ["test/**/*.test.ts"],
-    exclude: ["test/long/**"],
+    exclude: ["test/long/**", "**/node_modules/**"],
     // Worker threads do not run on Deno.
     pool: "forks",
     // Files wait for real time, for servers and for programs during half of their time: four keep two cores busy.

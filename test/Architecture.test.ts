@@ -233,6 +233,23 @@ describe("Architecture", () => {
     assert.isAbove(under("console").length, 15)
   })
 
+  it("the program imports the packages that its start fetches; tests and benches also those of their own manifest", () => {
+    const manifest = (name: string) => JSON.parse(readFileSync(join(name, "package.json"), "utf8"))
+    const { dependencies, devDependencies } = manifest(".")
+    const named = (of: ReadonlyArray<object>) => new Set(of.flatMap((one) => Object.keys(one)))
+    const strange = (allowed: ReadonlySet<string>) => (to: string) => {
+      const [name] = /^(@[^/]+\/)?[^/]+/.exec(to)!
+      return !isFile(to) && !/^(node|npm|data):/.test(to) && !allowed.has(name)
+    }
+    assert.deepStrictEqual(breaches([...product, ...under("console")], strange(named([dependencies]))), [])
+    // Its example of import lines names no package.
+    const self = "test/Architecture.test.ts"
+    for (const tree of ["test", "bench"]) {
+      const own = named([dependencies, devDependencies, manifest(tree).devDependencies])
+      assert.deepStrictEqual(breaches(under(tree).filter(({ path }) => path !== self), strange(own)), [], tree)
+    }
+  })
+
   it("requests to the outside go through platform/Outbound", () => {
     const inside = /^services\/platform\/Outbound(\.ts$|\/)/
     const outside = product.filter(({ path }) => !inside.test(path))

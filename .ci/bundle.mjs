@@ -25,9 +25,9 @@ const { metafile } = await build({
   format: "esm",
   platform: "node",
   target: "node22.19",
-  // Names stay, for stack traces.
-  minifySyntax: true,
-  minifyWhitespace: true,
+  minify: true,
+  // Names of functions and classes stay, for stack traces: 0.2 of 4.8 MB. A source map would take 6 MB.
+  keepNames: true,
   legalComments: "none",
   // What is never loaded here: the builder of a checkout's console, an addon that pg does without, and 5 MB of pages of
   // Effect's that this program does not serve.

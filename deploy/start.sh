@@ -1,5 +1,6 @@
 #!/bin/sh
-# Secrets are files, so that no inspection of a container shows them; the program reads its environment.
+# `bailiwick start` and every other command of the program. Secrets are files, so that no inspection of a container shows
+# them; the program reads its environment.
 set -eu
 
 secret() { tr -d '\n' < "/run/secrets/$1"; }
@@ -23,4 +24,4 @@ fi
 memory=--v8-flags=--max-semi-space-size=16
 
 # Allows the network, the environment, facts of the system and reading; writing only in the volumes, and no other program.
-exec deno run --no-prompt --allow-net --allow-env --allow-sys --allow-read --allow-write=/data,/keys,/tmp --node-modules-dir=manual --no-lock "$memory" "$@"
+exec deno run --no-prompt --allow-net --allow-env --allow-sys --allow-read --allow-write=/data,/keys,/tmp --no-config --no-lock "$memory" /app/bailiwick.js "$@"

@@ -1,5 +1,6 @@
 /** Properties of deploy/ that can be read from its files, without an engine for containers. */
 import { assert, describe, it } from "@effect/vitest"
+import { validate } from "dockerfile-utils"
 import { execFileSync, spawnSync } from "node:child_process"
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
@@ -130,6 +131,9 @@ describe("deploy", () => {
     assert.deepStrictEqual(trial.match(/ports: .*/g), [`ports: ["127.0.0.1:8080:8000"]`])
     assert.notMatch(trial, /secrets|\$\{/)
     const program = parts.get("bailiwick")!
+    // The program's stands in the image.
+    const unchecked = [...parts].filter(([, part]) => !/healthcheck:\n {6}test:/.test(part)).map(([name]) => name)
+    assert.deepStrictEqual(unchecked, ["bailiwick"])
     for (const line of [`network_mode: "service:entry"`, `DEMO: "true"`, "HOST: 127.0.0.1"]) {
       assert.include(program, line)
     }
@@ -273,14 +277,31 @@ describe("deploy", () => {
     const { tasks } = JSON.parse(readFileSync(new URL("../deno.json", import.meta.url), "utf8"))
     assert.include(tasks.start, ` ${memory} `)
     assert.include(read("start.sh"), `memory=${memory}\n`)
-    assert.match(read("start.sh"), /exec deno run .* "\$memory" "\$@"/)
+    assert.match(read("start.sh"), /exec deno run .* "\$memory" \/app\/bailiwick\.js "\$@"/)
     assert.deepStrictEqual(denoRun("src/main.ts").slice(-1), [memory])
+  })
+
+  it("the Dockerfile is clean by its linter, and copies what the build's folder has", () => {
+    const text = read("Dockerfile")
+    assert.deepStrictEqual(validate(text).map(({ message, range }) => `${range.start.line + 1}: ${message}`), [])
+    const copied = [...text.matchAll(/^COPY (?!--from)(.*)$/gm)].flatMap(([, words]) =>
+      words!.split(" ").slice(0, -1).filter((word) => !word.startsWith("--"))
+    )
+    assert.isAbove(copied.length, 15)
+    for (const name of copied) assert.isTrue(existsSync(new URL(`../${name}`, import.meta.url)), name)
+    const ignored = read("Dockerfile.dockerignore").split("\n")
+    assert.deepStrictEqual(
+      ignored.filter((line) => line.startsWith("!")).map((line) => line.slice(1)).sort(),
+      copied.sort(),
+    )
+    assert.strictEqual(ignored[0], "*")
   })
 
   it("the program has named permissions only, and the locked packages", () => {
     for (const name of ["start.sh", "Dockerfile"]) assert.notMatch(read(name), / -A\b|--allow-all|deno", "eval"/, name)
     assert.match(read("start.sh"), /--no-prompt --allow-net .*--allow-write=\/data,\/keys,\/tmp /)
-    assert.include(read("Dockerfile"), "RUN deno install --frozen")
+    // Packages come by .ci/packages.mjs, frozen.
+    assert.include(read("Dockerfile"), "RUN deno task bundle /app\n")
     assert.notMatch(read("start.sh"), /--allow-(run|ffi)/)
   })
 })

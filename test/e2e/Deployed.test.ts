@@ -7,14 +7,14 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
 import { Reactivity } from "effect/reactivity"
 import { spawnSync } from "node:child_process"
-import { mkdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from "node:fs"
+import { mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import process from "node:process"
 import { natsBinary, syncsAlways } from "../../src/embedded/NatsBinary.ts"
 import { freePort } from "../../src/embedded/FreePorts.ts"
 import { makeAuthority } from "../services/platform/Outbound/Certificates.ts"
 import { ownPostgres } from "../support/OwnPostgres.ts"
-import { homeOnDisk, root, start } from "../support/Processes.ts"
+import { homeOnDisk, root, runtime, start } from "../support/Processes.ts"
 import { api } from "./support/ApiClient.ts"
 import { feed, mailEvent } from "./support/EventFeed.ts"
 import { receiver } from "./support/Receiver.ts"
@@ -97,8 +97,22 @@ const broker = Effect.fnUntraced(function* (folder: string, secrets: string) {
   return port
 })
 
+/** The program as the image has it. */
+const bundle = (folder: string) => {
+  const to = join(folder, "app")
+  const [command, ...args] = runtime()
+  const { status, stderr } = spawnSync(command!, [...args, ".ci/bundle.mjs", to], { cwd: root, encoding: "utf8" })
+  assert.strictEqual(status, 0, stderr)
+  // All that the image adds to its base, which has Deno (96 MB), Alpine and glibc: 180 MB at most together.
+  const files = readdirSync(to, { withFileTypes: true, recursive: true }).filter((entry) => entry.isFile())
+  const size = files.reduce((total, { name, parentPath }) => total + statSync(join(parentPath, name)).size, 0)
+  assert.isBelow(size, 8_000_000)
+  return to
+}
+
 /** Runs start.sh with the secrets of a service; returns the command that starts its programs. */
 const image = (folder: string, secrets: string, hosts: { readonly postgres: string; readonly nats: string }) => {
+  const app = bundle(folder)
   const bin = join(folder, "bin")
   symlinkSync(process.execPath, join(bin, "deno"))
   const paths = Object.fromEntries(["data", "keys", "tmp"].map((name) => [name, join(folder, name)]))
@@ -112,6 +126,7 @@ const image = (folder: string, secrets: string, hosts: { readonly postgres: stri
         "@postgres:5432/bailiwick": `@${hosts.postgres}/deployed`,
         "@nats:4222": `@${hosts.nats}`,
         "/run/secrets": join(folder, `secrets-${given}`),
+        "/app/": `${app}/`,
         "/data,/keys,/tmp": `${paths["data"]},${paths["keys"]},${paths["tmp"]}`,
       }),
     )
@@ -180,20 +195,20 @@ describe("deploy", () => {
         }
         const said: Array<() => string> = []
         const typed = Effect.fnUntraced(function* (by: "weak" | "owner", ...args: ReadonlyArray<string>) {
-          const program = yield* start(by, env, "src/cli/main.ts", ...args)
+          const program = yield* start(by, env, ...args)
           said.push(program.output)
           return { code: yield* program.exited, output: program.output() }
         })
 
         const migrated = yield* typed("owner", "migrate")
         assert.strictEqual(migrated.code, 0, migrated.output)
-        const program = yield* start("weak", env, "src/main.ts")
+        const program = yield* start("weak", env, "start")
         said.push(program.output)
         const [, origin] = yield* program.line(/bailiwick ready on (http:\S+)/)
         const keeper = yield* start(
           "owner",
           { ...env, BAILIWICK_HOME: join(paths["data"]!, "keeper"), ROLES: "timers" },
-          "src/main.ts",
+          "start",
         )
         said.push(keeper.output)
         yield* keeper.line(/bailiwick ready: timers\n/)

@@ -112,8 +112,8 @@ describe("the package bailiwick", () => {
       Effect.gen(function* () {
         const cwd = yield* installed("bare", yield* packed, "--omit=optional")
         const module = join(cwd, "node_modules/.bin/bailiwick")
-        const started = Effect.fnUntraced(function* (version: string) {
-          const env = { BAILIWICK_HOME: yield* Processes.home, PORT: "0" }
+        const started = Effect.fnUntraced(function* (version: string, own: Readonly<Record<string, string>> = {}) {
+          const env = { BAILIWICK_HOME: yield* Processes.home, PORT: "0", ...own }
           const command = [yield* nodeOf(version)]
           const program = yield* Processes.start({ command, module, args: ["start"], cwd, env })
           return { code: yield* program.exited, output: program.output() }
@@ -122,6 +122,18 @@ describe("the package bailiwick", () => {
         assert.strictEqual(without.code, 1)
         assert.match(without.output, /PostgreSQL's programs are not installed.*--include=optional, or start PostgreSQL/)
         assert.notMatch(without.output, /\n {4}at /)
+        // Minified, it still names the functions of a stack trace.
+        const traced = join(cwd, "traced.mjs")
+        writeFileSync(
+          traced,
+          `const { on } = process
+          process.on = function (name, ...rest) {
+            if (name === "SIGHUP") process.stderr.write(new Error("traced").stack + "\\n")
+            return on.call(this, name, ...rest)
+          }`,
+        )
+        const trace = yield* started("24.21.0", { NODE_OPTIONS: `--import=${traced}` })
+        assert.match(trace.output, /Error: traced\n(?: {4}at .*\n)* {4}at endOnHangUp \(.*\.js:\d+:\d+\)\n/)
         const env = { BAILIWICK_HOME: yield* Processes.home, npm_command: "exec" }
         const by = yield* Processes.start({ command: [yield* nodeOf("24.21.0")], module, args: ["migrate"], cwd, env })
         assert.strictEqual(yield* by.exited, 1)

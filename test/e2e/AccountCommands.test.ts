@@ -164,6 +164,56 @@ layer(Around.layer, { excludeTestServices: true, timeout: "2 minutes" })("comman
       }
     }))
 
+  it.effect("a webhook's headers and basic authentication come from files, and are shown by nothing", () =>
+    Effect.gen(function* () {
+      const { demo, home, json, typed } = yield* Around
+      const { api_key } = demo.accounts.alice
+      const heard: Array<readonly [tenant: unknown, authorization: unknown]> = []
+      const { port } = yield* serve((request, response) => {
+        heard.push([request.headers["x-tenant"], request.headers.authorization])
+        response.end()
+      })
+      const file = (text: string) => {
+        const path = join(home, randomUUID())
+        writeFileSync(path, text)
+        return path
+      }
+      const [tenant, password] = [randomUUID(), `${randomUUID()}:pass wörd`]
+      const [headers, basic] = [file(`X-Tenant:  ${tenant}\r\n\nX-Other: b:c\n`), file(`hook:${password}\n`)]
+      const url = ["--url", `http://127.0.0.1:${port}/`, "--events", "email.sent"]
+      const files = ["--headers-file", headers, "--basic-auth-file", basic]
+      const made = yield* json(api_key, "webhooks", "create", ...url, ...files)
+      assert.deepInclude(made, { header_names: ["X-Tenant", "X-Other"], basic_auth: true })
+      assert.notMatch(JSON.stringify(made), new RegExp(`${tenant}|${password}`))
+      yield* typed(api_key, "webhooks", "test", made.id, "--event", "email.sent")
+      const expected = [tenant, `Basic ${Buffer.from(`hook:${password}`).toString("base64")}`]
+      yield* until("the sample", Effect.sync(() => heard), (all) => all.length === 1)
+      assert.deepStrictEqual(heard, [expected] as unknown as typeof heard)
+
+      const without = yield* json(api_key, "webhooks", "update", made.id, "--headers-file", file(""))
+      assert.deepInclude(without, { header_names: [], basic_auth: true })
+      const bare = yield* json(api_key, "webhooks", "update", made.id, "--basic-auth-file", file("\n"))
+      assert.isFalse(bare.basic_auth)
+
+      const refused = Effect.fnUntraced(function* (...args: ReadonlyArray<string>) {
+        const { code, output } = yield* typed(api_key, "webhooks", "update", made.id, ...args)
+        assert.strictEqual(code, 1, output)
+        assert.notInclude(output, tenant)
+        return output
+      })
+      const wrong = file(`X-Ok: 1\n${tenant}\n`)
+      assert.strictEqual(yield* refused("--headers-file", wrong), `${wrong}: line 2 is not "Name: value"\n`)
+      const two = file(`a:b\nc:d\n`)
+      assert.strictEqual(yield* refused("--basic-auth-file", two), `${two}: has more than one line\n`)
+      const long = file("X-A: 1\n".repeat(101))
+      assert.strictEqual(yield* refused("--headers-file", long), `${long}: has more than 100 lines\n`)
+      assert.match(yield* refused("--headers-file", join(home, "none")), /there is no such file\n$/)
+      const both = yield* refused("--headers-file", "-", "--basic-auth-file", "-")
+      assert.strictEqual(both, "standard input is one file: only one flag can be -\n")
+      const invalid = yield* refused("--headers-file", file(`Host: ${tenant}\n`))
+      assert.match(invalid, /headers\.0\.name: Value error, Header should not be one that the delivery/)
+    }))
+
   it.effect("API keys and transfers: made, used up, and refused in words", () =>
     Effect.gen(function* () {
       const { demo, done, json, typed } = yield* Around

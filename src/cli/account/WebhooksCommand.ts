@@ -9,6 +9,7 @@ import { called } from "./CallerApi.ts"
 import { events } from "./EventsFlag.ts"
 import { listFlags, printOne, printRows } from "../RowOutput.ts"
 import { importWebhooks } from "./WebhookImport.ts"
+import { secretFlags, secretSettings } from "./WebhookSecrets.ts"
 import { cliCommand } from "../../../services/platform/CommandSpelling.ts"
 
 const id = Argument.String("ID").pipe(Argument.withDescription("The webhook's id"))
@@ -58,12 +59,15 @@ const show = Command.make(
 
 const create = Command.make(
   "create",
-  { url, events, description, honorRetryAfter, rateLimit, json: jsonFlag },
-  Effect.fn("cli.webhooks.create")(function* ({ description, events, honorRetryAfter, json, rateLimit, url }) {
-    const [honor_retry_after, rate_limit] = [Option.getOrNull(honorRetryAfter), Option.getOrNull(rateLimit)]
-    const body = { url, events, description: Option.getOrNull(description), honor_retry_after, rate_limit }
-    yield* printOne(yield* called((api, signal) => api.post("/v1/webhooks/", { body, signal })), json)
-  }),
+  { url, events, description, honorRetryAfter, rateLimit, ...secretFlags, json: jsonFlag },
+  Effect.fn("cli.webhooks.create")(
+    function* ({ description, events, honorRetryAfter, json, rateLimit, url, ...files }) {
+      const [honor_retry_after, rate_limit] = [Option.getOrNull(honorRetryAfter), Option.getOrNull(rateLimit)]
+      const own = yield* secretSettings(files)
+      const body = { url, events, description: Option.getOrNull(description), honor_retry_after, rate_limit, ...own }
+      yield* printOne(yield* called((api, signal) => api.post("/v1/webhooks/", { body, signal })), json)
+    },
+  ),
 ).pipe(
   Command.withDescription("Creates a webhook and prints it with its secret, which is shown once"),
   Command.withExamples([{
@@ -72,7 +76,7 @@ const create = Command.make(
   }]),
 )
 
-interface Change {
+interface Change extends Effect.Success<ReturnType<typeof secretSettings>> {
   readonly url?: string
   readonly events?: ReadonlyArray<EventType>
   readonly description?: string
@@ -95,17 +99,21 @@ const update = Command.make(
     description,
     honorRetryAfter,
     rateLimit,
+    ...secretFlags,
     json: jsonFlag,
   },
-  Effect.fn("cli.webhooks.update")(({ description, events, honorRetryAfter, id, json, rateLimit, url }) =>
-    changed(id, json, {
+  Effect.fn("cli.webhooks.update")(function* (
+    { description, events, honorRetryAfter, id, json, rateLimit, url, ...files },
+  ) {
+    yield* changed(id, json, {
+      ...(yield* secretSettings(files)),
       ...Option.match(url, { onNone: () => ({}), onSome: (url) => ({ url }) }),
       ...Option.match(events, { onNone: () => ({}), onSome: (events) => ({ events }) }),
       ...Option.match(description, { onNone: () => ({}), onSome: (description) => ({ description }) }),
       ...Option.match(honorRetryAfter, { onNone: () => ({}), onSome: (honor_retry_after) => ({ honor_retry_after }) }),
       ...Option.match(rateLimit, { onNone: () => ({}), onSome: (rate_limit) => ({ rate_limit }) }),
     })
-  ),
+  }),
 ).pipe(Command.withDescription("Changes what is given, and nothing else"))
 
 const pause = Command.make(

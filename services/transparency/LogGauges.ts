@@ -13,7 +13,7 @@ const held = gauge("held", "1 where the log gets no new checkpoint, otherwise 0"
 /** Gauges the log until the scope ends. */
 export const gaugedLog = Effect.gen(function* () {
   const database = yield* Database
-  yield* Effect.gen(function* () {
+  const read = Effect.gen(function* () {
     const status = yield* logStatus
     if (status === null) return []
     const since = status.waitingSince?.getTime() ?? null
@@ -25,5 +25,6 @@ export const gaugedLog = Effect.gen(function* () {
       [held, status.held === null ? 0 : 1],
     ]
     return readings
-  }).pipe(Effect.provideService(Database, database), gaugedAtScrape)
+  })
+  yield* gaugedAtScrape("decision-log", Effect.provideService(read, Database, database))
 })

@@ -34,7 +34,7 @@ export type Part = keyof typeof parts
 export const partNames = Object.keys(parts) as ReadonlyArray<Part>
 
 /** The path of a part's document. */
-export const partPath = (part: Part) => `/v1/openapi/${part}.json`
+export const partPath = (part: Part): `/${string}` => `/v1/openapi/${part}.json`
 
 /** What the title of a part's document adds to that of the whole. */
 export const titles: Readonly<Record<Part, string>> = {

@@ -58,7 +58,13 @@ const seeded = Effect.gen(function* () {
   } as Readonly<Record<string, ReadonlyArray<string>>>
 })
 
-layer(Layer.merge(staged(), Chromium.layer), { excludeTestServices: true, timeout: "8 minutes" })(
+/** The key ring of the program and of the commands, which run with another home. */
+const ring = JSON.stringify({ active: "k1", keys: { k1: Buffer.alloc(32, 7).toString("base64") } })
+
+layer(Layer.merge(staged({ BAILIWICK_KEYS: ring }), Chromium.layer), {
+  excludeTestServices: true,
+  timeout: "8 minutes",
+})(
   "an operator's pages",
   (it) => {
     it.effect("have each a command that prints the same in a shell", () =>
@@ -67,7 +73,7 @@ layer(Layer.merge(staged(), Chromium.layer), { excludeTestServices: true, timeou
         const at = yield* inConsole("Oz")
         yield* heading(at.page, "Findings")
         const calm = quiet(at.page)
-        const env = yield* servers
+        const env = { ...(yield* servers), BAILIWICK_KEYS: ring }
         const home = yield* Processes.home
         assert.sameMembers(pages.map((path) => path.split("/").at(-1)!), Object.keys(shows))
         for (const path of pages) {

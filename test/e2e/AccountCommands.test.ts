@@ -212,6 +212,7 @@ layer(Around.layer, { excludeTestServices: true, timeout: "2 minutes" })("comman
       assert.strictEqual(both, "standard input is one file: only one flag can be -\n")
       const invalid = yield* refused("--headers-file", file(`Host: ${tenant}\n`))
       assert.match(invalid, /headers\.0\.name: Value error, Header should not be one that the delivery/)
+      yield* typed(api_key, "webhooks", "delete", made.id)
     }))
 
   it.effect("API keys and transfers: made, used up, and refused in words", () =>

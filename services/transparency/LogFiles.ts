@@ -16,7 +16,7 @@ const sizeOf = ({ index, level, width }: Tile) =>
   (index * tileWidth + width) * tileWidth ** (level === "entries" ? 0 : level)
 
 export class LogFiles extends Context.Service<LogFiles, {
-  /** The newest checkpoint that the broker has, with the lines of witnesses; null before the first. */
+  /** The newest checkpoint that the broker has; null before the first. */
   readonly checkpoint: Effect.Effect<string | null, SqlError.SqlError>
   /** The tile of a path below the log's prefix; null where the checkpoint's tree has none. */
   readonly tile: (path: string) => Effect.Effect<Uint8Array | null, SqlError.SqlError>

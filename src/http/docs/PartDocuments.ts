@@ -12,8 +12,20 @@ const referencesIn = (value: DocumentJson): ReadonlyArray<string> =>
     )
     : []
 
+/** The schemes of credentials that these operations name, or take from the whole. */
+const schemesOf = (paths: JsonObject, shared: DocumentJson): ReadonlySet<string> =>
+  new Set(
+    Object.values(paths).flatMap((methods) => Object.values(methods as JsonObject))
+      .flatMap((operation) => ((operation as JsonObject)["security"] ?? shared) as ReadonlyArray<JsonObject>)
+      .flatMap((one) => Object.keys(one)),
+  )
+
 /** The components that these parts of the document refer to, and those that these refer to. */
-const reached = (from: ReadonlyArray<DocumentJson>, components: JsonObject): JsonObject => {
+const reached = (
+  from: ReadonlyArray<DocumentJson>,
+  components: JsonObject,
+  schemes: ReadonlySet<string>,
+): JsonObject => {
   const found = new Set<string>()
   const follow = (value: DocumentJson) => {
     for (const reference of referencesIn(value)) {
@@ -27,8 +39,10 @@ const reached = (from: ReadonlyArray<DocumentJson>, components: JsonObject): Jso
   return Object.fromEntries(
     Object.entries(components).map(([section, all]) => [
       section,
-      section === "securitySchemes" ? all : Object.fromEntries(
-        Object.entries(all as JsonObject).filter(([name]) => found.has(`#/components/${section}/${name}`)),
+      Object.fromEntries(
+        Object.entries(all as JsonObject).filter(([name]) =>
+          section === "securitySchemes" ? schemes.has(name) : found.has(`#/components/${section}/${name}`)
+        ),
       ),
     ]),
   )
@@ -46,16 +60,20 @@ export const partDocument = (spec: JsonObject, part: Part): JsonObject => {
     const own = Object.entries(methods as JsonObject).filter(([, operation]) => isIn(part, operation))
     return own.length === 0 ? [] : [[path, Object.fromEntries(own)] as const]
   })
-  const { components, info, tags, webhooks, ...rest } = spec
+  const { components, info, security, tags, webhooks, ...rest } = spec
   const events = part === "mail" && webhooks !== undefined ? { webhooks } : {}
   const operations = Object.fromEntries(paths)
   const { title, ...more } = info as JsonObject
+  const schemes = schemesOf(operations, security ?? [])
+  const isShared = JSON.stringify(security ?? []) !== "[]" &&
+    (security as ReadonlyArray<JsonObject>).every((one) => Object.keys(one).every((name) => schemes.has(name)))
   return {
     ...rest,
     info: { title: `${String(title)}: ${titles[part]}`, ...more, description: partIntroduction },
+    ...isShared ? { security: security! } : {},
     paths: operations,
     tags: (tags as ReadonlyArray<DocumentJson>).filter((tag) => isObject(tag) && isIn(part, { tags: [tag["name"]!] })),
     ...events,
-    components: reached([operations, events], components as JsonObject),
+    components: reached([operations, events], components as JsonObject, schemes),
   }
 }

@@ -54,7 +54,7 @@ it.live(
       assert.match(second, /^stuck_of_a_test 4$/m)
       assert.isBelow(age(second, "read"), 0.9)
       assert.isAtLeast(age(second, "stuck"), 0.9)
-      assert.isAtLeast(age(second, "failed"), 0.9)
+      assert.isAbove(age(second, "failed"), age(first, "failed"))
     }).pipe(Effect.scoped),
   60_000,
 )

@@ -67,7 +67,13 @@ const written = async (folder: string) => {
   // Its service is a process of its own.
   await stop()
   writeFileSync(join(fresh, "package.json"), `{ "type": "module" }\n`)
-  renameSync(fresh, folder)
+  try {
+    renameSync(fresh, folder)
+  } catch (error) {
+    // Another builder was first: its files are the same.
+    rmSync(fresh, { recursive: true, force: true })
+    if (!existsSync(folder)) throw error
+  }
 }
 
 const prune = (now: number) => {
@@ -88,7 +94,7 @@ const built = async (): Promise<string> => {
     } catch {
       // A builder that was killed left this behind.
       const age = Date.now() - (statSync(building, { throwIfNoEntry: false })?.mtimeMs ?? Date.now())
-      if (age > 60_000) rmSync(building, { recursive: true, force: true })
+      if (age > 300_000) rmSync(building, { recursive: true, force: true })
       await new Promise((resolve) => setTimeout(resolve, 100))
       continue
     }

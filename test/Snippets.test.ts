@@ -53,7 +53,8 @@ const shown = new Set(["mermaid", "text", ""])
 
 /** Snippets that no test can run as they stand, and why. */
 const notRun: Readonly<Record<string, string>> = {
-  "docs/transparency.md sh": "a witness has a public name and a folder: test/sdk/Witness.test.ts tries the kit's witness",
+  "docs/transparency.md sh":
+    "a witness has a public name and a folder: test/sdk/Witness.test.ts tries the kit's witness",
 }
 
 const pages = globSync(["*.md", "{docs,sdk,examples,deploy}/**/*.md"], { cwd: root })

@@ -61,7 +61,7 @@ const standing = (sql: PgClient.PgClient, now: Date) =>
  */
 const bound = (sql: PgClient.PgClient, now: number, { only, personId }: Page) => {
   const among = only === undefined ? sql`true` : idIn(sql, "v.id", "uuid", only)
-  return   sql`concerned as not materialized (
+  return sql`concerned as not materialized (
       select ${personId} as id
       union select person_id from standing where role = 'administrator'
       union select canonical_person(author) from policy_reviews v where state = 'open' and ${among}

@@ -10,7 +10,9 @@ import { Database } from "../../../services/platform/database/Database.ts"
 import { run } from "../../../services/platform/database/UnitOfWork.ts"
 import { services } from "./RequestFixture.ts"
 
-export const noticeServices = Layer.mergeAll(NoticeMails.layer, NoticeSettings.layer, AccessReviews.layer).pipe(Layer.provideMerge(services))
+export const noticeServices = Layer.mergeAll(NoticeMails.layer, NoticeSettings.layer, AccessReviews.layer).pipe(
+  Layer.provideMerge(services),
+)
 
 /** Calls signers, as the worker does. */
 export const callSigners = Effect.gen(function* () {

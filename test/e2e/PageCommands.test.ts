@@ -24,6 +24,12 @@ class Around extends Context.Service<Around, ProgramFixture>()("bailiwick/test/e
 const shellOf = (page: string): ReadonlyArray<string> =>
   [...readFileSync(page, "utf8").matchAll(/^```sh\n([\s\S]*?)^```$/gm)].map(([, text]) => text!)
 
+/** The lines with a command that stays in the shell's own place, so that it ends when the test ends the shell. */
+const staying = (text: string, command: string) => {
+  assert.include(text, command)
+  return text.replace(command, `exec ${command}`)
+}
+
 const word = (text: string) => `'${text}'`
 const run = runtime().map(word).join(" ")
 
@@ -63,12 +69,18 @@ layer(Around.layer, { excludeTestServices: true, timeout: "2 minutes" })("the sh
   it.effect("README.md bring a webhook, an event and a review", () =>
     Effect.gen(function* () {
       const { ports, typed, types } = yield* reader
-      const [, receiver, hook, event, review, ...more] = shellOf("README.md")
+      const [, receiver, hook, listen, event, review, ...more] = shellOf("README.md")
       assert.lengthOf(more, 0)
-      const receiving = yield* types(receiver!)
+      const receiving = yield* types(staying(receiver!, "node -e"))
       const answers = `until curl -s -o /dev/null -X POST http://127.0.0.1:${ports["9000"]}/; do sleep 0.1; done`
       yield* typed(answers, hook!)
       yield* receiving.line(/t=\d+,v1=[0-9a-f]{64}\S* \{.*"event":"email\.delivered"/)
+      const [key] = hook!.match(/^KEY=.*$/m)!
+      const listening = yield* types(
+        key,
+        `export BAILIWICK_KEY=$KEY\n${staying(listen!.replace("BAILIWICK_KEY=$KEY ", ""), "npx")}`,
+      )
+      yield* listening.line(/listening for 127\.0\.0\.1/)
       assert.match(yield* typed(event!), /published 1, duplicates 0, failed 0/)
       yield* receiving.line(/t=\d+,v1=[0-9a-f]{64}\S* \{.*"event":"email\.bounced"/)
       const said = yield* typed(review!)
@@ -172,7 +184,7 @@ TOKEN=$(npx -y deno@2.9.6 task -q cli token --service page-reader --audience ser
       const { typed, types } = yield* reader
       const [, follow, notice, ...more] = shellOf("docs/subscribing.md")
       assert.lengthOf(more, 0)
-      const subscriber = yield* types(follow!)
+      const subscriber = yield* types(staying(follow!, "npx -y deno@2.9.6 run -A examples/subscriber/main.ts"))
       yield* subscriber.line(/following NOTIFICATIONS/)
       yield* typed(notice!)
       yield* subscriber.line(/^notifications\.v1\.0199c0de-0000-7000-8000-000000000001\.alerts \{/m)

@@ -40,10 +40,12 @@ const logs = ({ logFormat, logLevel }: AppConfig) => {
 /** Loaded only where an exporter is configured: other starts do not wait for it. */
 const exporters = Effect.promise(() => import("./Exporters.ts"))
 
+const withoutSlash = (url: string) => url.endsWith("/") ? url.slice(0, -1) : url
+
 /** Where a signal is exported, or null. Its own variables outweigh the general ones. */
 const signalOf = (config: AppConfig, name: "Traces" | "Metrics" | "Logs") => {
   const own = config[`otlp${name}Endpoint`]
-  const below = config.otlp === null ? null : `${config.otlp.replace(/\/+$/, "")}/v1/${name.toLowerCase()}`
+  const below = config.otlp === null ? null : `${withoutSlash(config.otlp)}/v1/${name.toLowerCase()}`
   const url = own ?? below
   return url === null || config.otelDisabled || config[`otlp${name}Exporter`] === "none" ? null : {
     url,

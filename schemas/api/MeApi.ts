@@ -11,7 +11,7 @@ import {
   StartAction,
   StartedAction,
 } from "../identity/CredentialAction.ts"
-import { NoticeSettings, NoticeSettingsChange } from "../identity/NoticeSettings.ts"
+import { NoticeSettings, NoticeSettingsChange } from "../identity/NoticeDelivery.ts"
 import { optionallyKeyed } from "../identity/IdempotencyKey.ts"
 import { NotFound } from "../problems/HttpProblems.ts"
 import { receiptProblems } from "../problems/IdempotencyProblems.ts"

@@ -6,7 +6,7 @@
 import { Clock, Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
 import type { PersonId } from "../../schemas/BrandedIds.ts"
-import type { NoticeDelivery } from "../../schemas/identity/NoticeSettings.ts"
+import type { NoticeDelivery } from "../../schemas/identity/NoticeDelivery.ts"
 import { Database } from "../platform/database/Database.ts"
 import type { InTransaction } from "../platform/database/UnitOfWork.ts"
 import { Mails } from "../platform/mail/Mails.ts"

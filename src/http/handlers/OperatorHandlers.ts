@@ -2,6 +2,7 @@
 import { Effect } from "effect"
 import { HttpServerRequest } from "effect/http"
 import { HttpApi, HttpApiBuilder } from "effect/http-api"
+import { SqlError } from "effect/sql"
 import { OperatorApi } from "../../../schemas/api/OperatorApi.ts"
 import { LettersReplayed } from "../../../schemas/identity/DeadLetterView.ts"
 import { BusStatus } from "../../../services/operations/BusStatus.ts"
@@ -51,6 +52,14 @@ const conditionsOf = ({ action, code, outcome, request_id, since, until }: Audit
   until: millisOf(until),
 })
 
+/** Lets a statement's failure end the request as a fault of ours. */
+const sqlDies = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+  Effect.catchIf(
+    effect,
+    (error): error is Extract<E, SqlError.SqlError> => error instanceof SqlError.SqlError,
+    Effect.die,
+  )
+
 export const operator = HttpApiBuilder.group(
   Api,
   "operator",
@@ -65,23 +74,21 @@ export const operator = HttpApiBuilder.group(
     const standingOf = yield* callerStanding
     return handlers.handleAll({
       doctor: Effect.fnUntraced(function* () {
-        return yield* findings.examine((yield* personOf).personId).pipe(Effect.catchTag("SqlError", Effect.die))
+        return yield* findings.examine((yield* personOf).personId).pipe(sqlDies)
       }),
       listAudit: Effect.fnUntraced(function* ({ query }) {
         const { personId } = yield* personOf
         const filter = { ...conditionsOf(query), actor: query.actor, subject: query.subject }
-        return yield* audit.list(personId, filter, pageOf(query)).pipe(Effect.catchTag("SqlError", Effect.die))
+        return yield* audit.list(personId, filter, pageOf(query)).pipe(sqlDies)
       }),
       proveDecision: Effect.fnUntraced(function* ({ params }) {
-        return yield* audit.prove((yield* personOf).personId, params.record_id).pipe(
-          Effect.catchTag("SqlError", Effect.die),
-        )
+        return yield* audit.prove((yield* personOf).personId, params.record_id).pipe(sqlDies)
       }),
       listOwnAudit: Effect.fnUntraced(function* ({ query }) {
         return yield* Effect.orDie(audit.own((yield* personOf).personId, conditionsOf(query), pageOf(query)))
       }),
       queues: Effect.fnUntraced(function* () {
-        return yield* waiting.read((yield* personOf).personId).pipe(Effect.catchTag("SqlError", Effect.die))
+        return yield* waiting.read((yield* personOf).personId).pipe(sqlDies)
       }),
       streamOperations: Effect.fnUntraced(function* () {
         const { personId, principal } = yield* personOf
@@ -89,28 +96,22 @@ export const operator = HttpApiBuilder.group(
         return eventStream(yield* stream.open({ personId, standing }))
       }),
       busStreams: Effect.fnUntraced(function* () {
-        return yield* streams.read((yield* personOf).personId).pipe(Effect.catchTag("SqlError", Effect.die))
+        return yield* streams.read((yield* personOf).personId).pipe(sqlDies)
       }),
       listBacklogs: Effect.fnUntraced(function* () {
-        return yield* waiting.webhooks((yield* personOf).personId).pipe(Effect.catchTag("SqlError", Effect.die))
+        return yield* waiting.webhooks((yield* personOf).personId).pipe(sqlDies)
       }),
       listAccountNames: Effect.fnUntraced(function* ({ query }) {
-        return yield* names.of((yield* personOf).personId, query.ids.split(",")).pipe(
-          Effect.catchTag("SqlError", Effect.die),
-        )
+        return yield* names.of((yield* personOf).personId, query.ids.split(",")).pipe(sqlDies)
       }),
       listDeadLetters: Effect.fnUntraced(function* ({ query }) {
         const { account_id, event_type, since, until, webhook_id } = query
         const span = { since: millisOf(since), until: millisOf(until) }
         const filter = { ...span, accountId: account_id, webhookId: webhook_id, eventType: event_type }
-        return yield* letters.list((yield* personOf).personId, filter, pageOf(query)).pipe(
-          Effect.catchTag("SqlError", Effect.die),
-        )
+        return yield* letters.list((yield* personOf).personId, filter, pageOf(query)).pipe(sqlDies)
       }),
       countDeadLetters: Effect.fnUntraced(function* ({ query }) {
-        return yield* letters.count((yield* personOf).personId, query.webhook_id, spanOf(query)).pipe(
-          Effect.catchTag("SqlError", Effect.die),
-        )
+        return yield* letters.count((yield* personOf).personId, query.webhook_id, spanOf(query)).pipe(sqlDies)
       }),
       replayDeadLetters: Effect.fnUntraced(function* ({ payload }) {
         const { personId, principal } = yield* personOf

@@ -1,7 +1,7 @@
 /** Fixture of tests of people's notices: the services of requests and of reviews, and what mails say when they are sent. */
 import { Effect, Layer } from "effect"
 import type { PersonId } from "../../../schemas/BrandedIds.ts"
-import type { NoticeDelivery } from "../../../schemas/identity/NoticeSettings.ts"
+import type { NoticeDelivery } from "../../../schemas/identity/NoticeDelivery.ts"
 import { AccessReviews } from "../../../services/access/AccessReviews.ts"
 import { NoticeMails } from "../../../services/decisions/NoticeMails.ts"
 import { noticesKind, noticeTemplate } from "../../../services/decisions/NoticeMails/NoticeTemplate.ts"

@@ -76,7 +76,7 @@ import type { ReceiveOptions } from "@bailiwick/lifecycle/receive"
 import type { TreeHead } from "@bailiwick/lifecycle/transparency"
 declare global {
   const accessTokenFor: (audience: string) => Promise<string>
-  const stop: AbortController
+  const stopping: AbortController
   const [issuer, subject, sid, proof, checkpoint]: [string, string, string, string, string]
   const authTime: number
   const answer: { readonly proof: string; readonly record: unknown; readonly salt: string }

@@ -14,7 +14,7 @@ import { issuer, person, tell } from "../../../support/TestIdentity.ts"
 import { bearer, serviceTokenFor, tokenFor } from "../../../support/TestTokens.ts"
 import { bodyOf, call, fixture } from "../handlers/MeFixture.ts"
 
-const gets = ["/v1/me", "/v1/me/freshness", "/v1/me/sessions", "/v1/me/authenticators", "/v1/me/credential-actions"]
+const gets = ["/v1/me", "/v1/me/freshness", "/v1/me/sessions", "/v1/me/authenticators", "/v1/me/credential-actions", "/v1/me/notice-settings"]
 const as = (token: string) => ({ authorization: `Bearer ${token}` })
 
 layer(fixture(), { excludeTestServices: true })("Management", (it) => {
@@ -96,7 +96,9 @@ layer(fixture(), { excludeTestServices: true })("Management", (it) => {
       for (const path of posts) {
         assert.deepStrictEqual(codeOf(yield* call("POST", path, {}, "{")), [401, "invalid_token"], path)
       }
-      assert.lengthOf(Object.keys(MeApi.endpoints), gets.length + posts.length)
+      const put = yield* call("PUT", "/v1/me/notice-settings", {}, "{")
+      assert.deepStrictEqual(codeOf(put), [401, "invalid_token"])
+      assert.lengthOf(Object.keys(MeApi.endpoints), gets.length + posts.length + 1)
     }))
 
   it.effect("a service has no account of its own", () =>

@@ -7,7 +7,7 @@ const { NATS_PASSWORD, NATS_TOKEN, NATS_URL = "nats://127.0.0.1:4222" } = proces
 export const { CONSUMER = "transfers", STREAM = "TRANSFERS" } = process.env
 
 // A token or a user may stand in the address, as a running program's `runtime.json` has it; the library ignores it there.
-const { host, password, username } = new URL(NATS_URL)
+const { host, password, username } = new URL(NATS_URL.includes("://") ? NATS_URL : `nats://${NATS_URL}`)
 const token = NATS_TOKEN ?? (password === "" && username !== "" ? username : undefined)
 // As `cli nats permissions` makes them, a user has the name of its consumer.
 const user = process.env["NATS_USER"] ?? (password === "" ? CONSUMER : decodeURIComponent(username))

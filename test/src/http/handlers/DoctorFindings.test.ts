@@ -30,7 +30,7 @@ layer(management(), { excludeTestServices: true })("The doctor over HTTP", (it) 
       ])
       assert.match(of("instance", report)[0]!.says, new RegExp(`^process ${process.pid} on http`))
       assert.match(of("outbox", report)[0]!.says, /^\d+ wait/)
-      assert.match(of("streams", report)[0]!.says, /^10 streams took \d+ messages so far$/)
+      assert.match(of("streams", report)[0]!.says, /^11 streams took \d+ messages so far$/)
     }))
 
   it.effect("the worst come first, each with what to do about it", () =>

@@ -52,7 +52,7 @@ const reader = Effect.gen(function* () {
   const types = (...blocks: ReadonlyArray<string>) => {
     const module = join(folder, `${randomUUID()}.sh`)
     writeFileSync(module, `set -e -o pipefail\n${here(blocks.join("\n"))}`)
-    const env = { BAILIWICK_HOME: home, PORT: ports["9100"], PRODUCT_DB: join(folder, "product.db") }
+    const env = { BAILIWICK_HOME: home, PRODUCT_PORT: ports["9100"], PRODUCT_DB: join(folder, "product.db") }
     return start({ command: ["bash"], module, env, cwd: root })
   }
   /** Runs these lines to their end; gives what they print. */
@@ -74,7 +74,7 @@ layer(Around.layer, { excludeTestServices: true, timeout: "2 minutes" })("the sh
       const receiving = yield* types(staying(receiver!, "node -e"))
       const answers = `until curl -s -o /dev/null -X POST http://127.0.0.1:${ports["9000"]}/; do sleep 0.1; done`
       yield* typed(answers, hook!)
-      yield* receiving.line(/t=\d+,v1=[0-9a-f]{64}\S* \{.*"event":"email\.delivered"/)
+      yield* receiving.line(/^[0-9a-f]{64} \{.*"event":"email\.delivered"/m)
       const [key] = hook!.match(/^KEY=.*$/m)!
       const listening = yield* types(
         key,
@@ -82,7 +82,7 @@ layer(Around.layer, { excludeTestServices: true, timeout: "2 minutes" })("the sh
       )
       yield* listening.line(/listening for 127\.0\.0\.1/)
       assert.match(yield* typed(event!), /published 1, duplicates 0, failed 0/)
-      yield* receiving.line(/t=\d+,v1=[0-9a-f]{64}\S* \{.*"event":"email\.bounced"/)
+      yield* receiving.line(/^[0-9a-f]{64} \{.*"event":"email\.bounced"/m)
       const said = yield* typed(review!)
       assert.match(said, /"sponsor_reason":"quarterly review"/)
       assert.match(said, /"approved"/)
@@ -121,7 +121,7 @@ layer(Around.layer, { excludeTestServices: true, timeout: "2 minutes" })("the sh
       const { typed } = yield* reader
       const said = yield* typed(...shellOf("docs/identity.md"))
       assert.match(said, /"name":"Moss"/)
-      assert.match(said, /nina@moss\.example/)
+      assert.match(said, /"recipient":"n[^"]*@moss\.example"/)
     }), 400_000)
 
   it.effect("examples/product/README.md let pat in and out", () =>
@@ -131,15 +131,23 @@ layer(Around.layer, { excludeTestServices: true, timeout: "2 minutes" })("the sh
       assert.lengthOf(more, 0)
       // The product runs in another terminal: here it goes on beside the lines that follow.
       const beside = follow!.replace(
-        /^(npx .*main\.ts).*$/m,
+        /^(npx .*?main\.ts).*$/m,
         `$1 > $PRODUCT_DB.log 2>&1 & trap "kill $!" EXIT
 until grep -q opened "$PRODUCT_DB.log"; do kill -0 $!; sleep 0.2; done`,
       )
       assert.notStrictEqual(beside, follow)
-      const again = suspend!.replace("; enter pat", "; sleep 3; enter pat")
-      const entries = (yield* typed(names!, grant!, beside, ask!, again, revoke!)).match(/^\{"may":.*$/gm)!
+      // A reader looks again until the product has heard.
+      const once = (may: boolean) => `until enter pat | grep -q '"may":${may}'; do sleep 0.2; done; enter pat`
+      const heard = [
+        ask!.replace("enter pat;", `${once(true)};`),
+        suspend!.replace("; enter pat", `; ${once(false)}`),
+        revoke!.replace("sleep 1; enter pat", once(false)),
+      ]
+      for (const text of heard) assert.include(text, "until enter pat")
+      // An answer of Bailiwick ends without a new line.
+      const entries = (yield* typed(names!, grant!, beside, ...heard)).match(/\{"may":[^{}]*\}/g)!
       assert.deepStrictEqual(entries.map((entry) => JSON.parse(entry).may), [true, false, false, false])
-      assert.deepStrictEqual(JSON.parse(entries[2]!).because, ["account_disabled"])
+      assert.strictEqual(JSON.parse(entries[2]!).because, "account_disabled")
     }), 240_000)
 
   it.effect("docs/lifecycle.md and docs/streams.md read, acknowledge and make a stream", () =>

@@ -14,7 +14,14 @@ import { issuer, person, tell } from "../../../support/TestIdentity.ts"
 import { bearer, serviceTokenFor, tokenFor } from "../../../support/TestTokens.ts"
 import { bodyOf, call, fixture } from "../handlers/MeFixture.ts"
 
-const gets = ["/v1/me", "/v1/me/freshness", "/v1/me/sessions", "/v1/me/authenticators", "/v1/me/credential-actions", "/v1/me/notice-settings"]
+const gets = [
+  "/v1/me",
+  "/v1/me/freshness",
+  "/v1/me/sessions",
+  "/v1/me/authenticators",
+  "/v1/me/credential-actions",
+  "/v1/me/notice-settings",
+]
 const as = (token: string) => ({ authorization: `Bearer ${token}` })
 
 layer(fixture(), { excludeTestServices: true })("Management", (it) => {

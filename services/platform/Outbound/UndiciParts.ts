@@ -8,5 +8,6 @@ import connect from "undici/lib/core/connect.js"
 // @ts-ignore: as above
 import agent from "undici/lib/dispatcher/agent.js"
 
-export const Agent: typeof Undici.Agent = agent
-export const buildConnector: typeof Undici.buildConnector = connect
+// tsc knows nothing of these files, and Deno what it reads from their JavaScript: neither is undici's own declaration.
+export const Agent = agent as unknown as typeof Undici.Agent
+export const buildConnector = connect as unknown as typeof Undici.buildConnector

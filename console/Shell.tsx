@@ -150,7 +150,7 @@ const Notes = ({ one }: { readonly one: Session }): JSX.Element => (
   </>
 )
 
-/** Says that an answer takes long, on whatever screen. */
+/** Says on any screen that an answer takes long. */
 const Slow = (): JSX.Element => (
   <div role="status">
     {slow.value.size === 0 ? null : (

@@ -13,8 +13,8 @@ import { floorOf } from "./Keys/MinimumCursor.ts"
 import type { Travelled } from "./LatencyMetrics.ts"
 
 /**
- * A project's last position, and up to where it is signed: what is not signed yet is not there to be read yet. Before
- * `floor` this consumer is not served: what came there was signed by a key that it cannot believe any more.
+ * A project's last position, and the last one that is signed: consumers read signed events only. This consumer gets no
+ * event before `floor`: those were signed by a key that it no longer believes.
  */
 export interface Head extends EventPosition {
   readonly signed: number

@@ -4,7 +4,7 @@ import { type HeldLogReason, logStatus } from "../../services/transparency/Decis
 import { fail, ok, warn } from "./Finding.ts"
 
 const what = "decision log"
-/** Decisions are in a checkpoint within a second; this long shows that nobody integrates them. */
+/** A checkpoint has a decision within a second. A decision that waits for so long shows that no process integrates it. */
 const lateMillis = 60_000
 
 const meanings: Readonly<Record<HeldLogReason, string>> = {

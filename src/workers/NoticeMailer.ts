@@ -1,5 +1,6 @@
 /**
- * Makes the mails of people's notices, one person at a time: a failure puts off that person's notices only. Pauses while this machine's clock is far from the database's, and while the installation is held.
+ * Makes the mails of people's notices, one person at a time: a failure puts off that person's notices only. Pauses while
+ * this machine's clock is far from the database's, and while the installation is held.
  */
 import { Effect, Layer } from "effect"
 import type { PersonId } from "../../schemas/BrandedIds.ts"

@@ -1,4 +1,4 @@
-/** A witness by C2SP tlog-witness: it cosigns what continues, whatever it is asked, and the kit counts it. */
+/** A witness by C2SP tlog-witness cosigns only checkpoints that continue the last one, and the kit counts its line. */
 import { assert, describe, it } from "@effect/vitest"
 import fc from "fast-check"
 import { generateKeyPairSync } from "node:crypto"

@@ -25,7 +25,7 @@ const collector = Effect.gen(function* () {
   return { requests, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` }
 })
 
-/** A span, a log and a metric under these settings; what is not sent yet is sent when the program stops. */
+/** Makes a span, a log and a metric under these settings; the exporters send the rest when the program stops. */
 const exporting = (settings: Record<string, string>) =>
   Effect.gen(function* () {
     const provider = ConfigProvider.fromUnknown({ LOG_FORMAT: "json", ...settings })

@@ -11,7 +11,7 @@ export type HeldLogReason =
   | "behind"
   /** A log with other entries is published. */
   | "different"
-  /** What is published is no checkpoint of this log. */
+  /** The newest published message is no checkpoint of this log. */
   | "unreadable"
 
 export interface LogHead {

@@ -1,6 +1,6 @@
 /**
- * The log over random histories: decisions, sequencers of several processes at once, and a broker. Whatever is served
- * continues what was served before, is what the naive tree of all entries has, and no decision is missing or twice.
+ * The log over random histories: decisions, sequencers of several processes at once, and a broker. Each served
+ * checkpoint continues the one before and equals the naive tree of all entries, with each decision once.
  */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"

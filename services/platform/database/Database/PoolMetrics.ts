@@ -1,7 +1,7 @@
 /**
  * Metrics of a pool (docs/metrics.md). The library's pool shows no state, so connections are counted where their
- * sockets are made, and waiting is measured around transactions: what is lacking where a pool is too small is a
- * connection for the next transaction.
+ * sockets are made, and waiting is measured around transactions: a pool that is too small has no connection for the next
+ * transaction.
  */
 import type { PgClient } from "@effect/sql-pg"
 import { Clock, Effect, Metric, Option } from "effect"

@@ -2,8 +2,8 @@
  * Endpoints as Convoy's API lists them (`GET /api/v1/projects/{project_id}/endpoints`), secrets included. The types of an
  * endpoint stand in its subscriptions, so each webhook takes all, or those of `--events`.
  *
- * Convoy's key is the bytes of its secret, whatever that text is. A webhook's secret is `whsec_` and the base64 of these
- * bytes: so the key of `webhook-signature` is the one that the endpoint has.
+ * Convoy signs with the bytes of the secret's text. The webhook's secret is `whsec_` and the base64 of these bytes, so
+ * that `webhook-signature` is made with the key that the endpoint already has.
  */
 import { Buffer } from "node:buffer"
 import { type ExportFormat, isMembers, type JsonMembers, rateOf } from "./EndpointFile.ts"

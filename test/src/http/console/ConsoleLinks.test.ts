@@ -67,7 +67,7 @@ const layout = (at: AtConsole, path: string) =>
     assert.strictEqual(await page.evaluate(() => document.getAnimations().length), 0, `${path} moves`)
   })
 
-/** The server's answer to a path of the console, for somebody who comes by the address alone. */
+/** The server's answer to a path of the console that a browser asks for by its address. */
 const byAddress = (page: Page, path: string) =>
   Effect.promise(() =>
     page.evaluate(async (path) => {

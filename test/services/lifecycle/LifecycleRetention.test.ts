@@ -1,5 +1,5 @@
 import { assert, layer } from "@effect/vitest"
-import { Effect, Layer } from "effect"
+import { Context, Effect, Layer } from "effect"
 import { encodeCursor } from "../../../schemas/identity/Cursor.ts"
 import { AccessReviews } from "../../../services/access/AccessReviews.ts"
 import { ServiceGrants } from "../../../services/access/ServiceGrants.ts"
@@ -11,6 +11,7 @@ import { run } from "../../../services/platform/database/UnitOfWork.ts"
 import { floorOf } from "../../../services/platform/Ids.ts"
 import { verifySnapshot } from "../../../sdk/Verify.ts"
 import { tagOf } from "../../support/Fixtures.ts"
+import { TestDatabase } from "../../support/TestDatabase.ts"
 import { access, member, person } from "../../support/TestIdentity.ts"
 import { daysAgo } from "./Ago.ts"
 import { stream } from "./Keys/KeysFixture.ts"
@@ -103,6 +104,24 @@ layer(fixture, { excludeTestServices: true })("Retention", (it) => {
       assert.deepStrictEqual(yield* positions(mixed.project), all)
       assert.deepStrictEqual(yield* positions(unsigned.project), [])
     }))
+
+  it.effect("a process without the owner's role leaves events, and prunes the rest", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* Database
+      const { url } = yield* TestDatabase
+      const { snapshot } = yield* CursorApi
+      const { asking, project } = yield* long
+      const before = yield* positions(project)
+      yield* daysAgo(2)(snapshot(asking))
+      const weaker = Layer.fresh(LifecycleRetention.layer).pipe(
+        Layer.provide(Database.layer({ url, ownerUrl: null, maxConnections: 1 })),
+      )
+      const { prune } = Context.get(yield* Layer.build(weaker), LifecycleRetention)
+      assert.strictEqual(yield* prune, 0)
+      assert.deepStrictEqual(yield* positions(project), before)
+      const old = sql`select from lifecycle_snapshot_parts where named_at < now() - interval '1 day'`
+      assert.lengthOf(yield* old, 0)
+    }).pipe(Effect.scoped))
 
   it.effect("younger events cannot be deleted, and events and positions cannot be changed by any role", () =>
     Effect.gen(function* () {

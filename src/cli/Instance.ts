@@ -5,6 +5,7 @@
 import { Effect, Layer, Option, Redacted, Result } from "effect"
 import { Bus, BusError } from "../../services/platform/messaging/Bus.ts"
 import { Database } from "../../services/platform/database/Database.ts"
+import { direct } from "../../services/platform/database/Database/Awaited.ts"
 import { DatabaseClock } from "../../services/platform/database/DatabaseClock.ts"
 import * as AppConfig from "../AppConfig.ts"
 import * as Home from "../embedded/Home.ts"
@@ -53,6 +54,9 @@ export const databaseUrls = (found: Instance): Effect.Effect<DatabaseUrls, CliFa
 export const databaseAt = (urls: DatabaseUrls) =>
   DatabaseClock.layer().pipe(
     Layer.provideMerge(Database.layer({ ...urls, maxConnections: connections })),
+    Layer.provide(Layer.effectDiscard(
+      Effect.forEach([urls.url, ...(urls.ownerUrl === null ? [] : [urls.ownerUrl])], direct, { concurrency: 2 }),
+    )),
     Layer.catch((error) =>
       Layer.effectContext(Effect.fail(
         new CliFault({ message: `cannot use the database at ${placeOf(urls.url)}: ${reasonOf(error)}` }),

@@ -1,12 +1,13 @@
 /**
  * Waits for a PostgreSQL that is away or starting: machines and containers start in any order. A fault that waiting
- * does not mend (credentials, a missing database, a malformed address) fails at once.
+ * does not mend (credentials, a missing database, a malformed address, a pooler between) fails at once.
  */
 import { PgClient } from "@effect/sql-pg"
 import { Effect, Predicate, Redacted, Schedule } from "effect"
 import { Reactivity } from "effect/reactivity"
 import type { SqlError } from "effect/sql"
 import { reasonOf } from "../SqlErrors.ts"
+import { Pooled, probe, refusesParameters } from "./Pooled.ts"
 import { watched } from "./StalledConnections.ts"
 
 /** Nothing listens there, its name is not known yet, or the network is not up. */
@@ -49,26 +50,34 @@ export const isAway = ({ reason }: SqlError.SqlError): boolean => {
   return false
 }
 
-const answers = (url: Redacted.Redacted) =>
+/** Connects once to the server of `url`. Fails with Pooled where a pooler keeps from it what connections set. */
+export const direct = (url: Redacted.Redacted): Effect.Effect<void, SqlError.SqlError | Pooled> =>
   PgClient.make({
     url,
     applicationName: "bailiwick",
     maxConnections: 1,
     connectTimeout: `${answerSeconds} seconds`,
     stream: watched(Redacted.value(url), answerSeconds),
-  }).pipe(Effect.flatMap((sql) => sql`select 1`), Effect.scoped, Effect.provide(Reactivity.layer))
+    startupParameters: probe.parameters,
+  }).pipe(
+    Effect.flatMap(probe.kept),
+    Effect.scoped,
+    Effect.provide(Reactivity.layer),
+    Effect.catchIf(refusesParameters, () => Effect.succeed(false)),
+    Effect.flatMap((kept) => kept ? Effect.void : Effect.fail(new Pooled({ host: new URL(Redacted.value(url)).host }))),
+  )
 
 /** Waits until the server takes a connection at `url`; logs once that it waits, and why. */
-export const awaited = (url: Redacted.Redacted): Effect.Effect<void, SqlError.SqlError> => {
+export const awaited = (url: Redacted.Redacted): Effect.Effect<void, SqlError.SqlError | Pooled> => {
   let said = false
-  return answers(url).pipe(
+  const later = (error: SqlError.SqlError | Pooled) => error._tag === "SqlError" && isAway(error)
+  return direct(url).pipe(
     Effect.tapError((error) => {
-      if (said || !isAway(error)) return Effect.void
+      if (said || error._tag === "Pooled" || !isAway(error)) return Effect.void
       said = true
       const { host } = new URL(Redacted.value(url))
       return Effect.logWarning(`PostgreSQL at ${host} is away or starting: waiting for it (${reasonOf(error)})`)
     }),
-    Effect.retry({ schedule: onceMore, while: isAway }),
-    Effect.asVoid,
+    Effect.retry({ schedule: onceMore, while: later }),
   )
 }

@@ -53,6 +53,7 @@ const shown = new Set(["mermaid", "text", ""])
 
 /** Snippets that no test can run as they stand, and why. */
 const notRun: Readonly<Record<string, string>> = {
+  "docs/processes.md sh": "kubectl needs a cluster: test/Kubernetes.test.ts reads the key ring that the snippet makes",
   "docs/transparency.md sh":
     "a witness has a public name and a folder: test/sdk/Witness.test.ts tries the kit's witness",
 }

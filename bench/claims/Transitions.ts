@@ -8,6 +8,7 @@ import * as Child from "../harness/Child.ts"
 import { BenchError } from "../harness/Child.ts"
 import type { Claim, Finding, Run } from "../harness/Claim.ts"
 import { median, rounded, type Table } from "../harness/Figures.ts"
+import { node24 } from "../harness/Node24.ts"
 import { cpuMillis } from "../harness/Cpu.ts"
 import * as Product from "../harness/Product.ts"
 import { costOf, costTable, type DatabaseUse } from "../harness/Servers.ts"
@@ -106,16 +107,21 @@ const bare = (run: Run, kinds: BareOrder["kinds"], count: number): Measured =>
     )
   }).pipe(Effect.scoped, Effect.mapError(broken))
 
-/**
- * Offers and accepts through the API of `processes` processes: at full speed, or at a steady rate. `counted` counts
- * statements as well, at the cost of time.
- */
+interface Commands {
+  readonly processes: number
+  readonly count: number
+  /** Commands a second; null: full speed. */
+  readonly rate: number | null
+  /** Counts statements as well, at the cost of time. */
+  readonly counted?: boolean
+  /** The program's runtime, where it is not this one. */
+  readonly runtime?: Effect.Effect<ReadonlyArray<string>, BenchError>
+}
+
+/** Offers and accepts through the API of `processes` processes, which together make `count` of each. */
 const commanded = (
   run: Run,
-  processes: number,
-  count: number,
-  rate: number | null,
-  counted = false,
+  { count, counted = false, processes, rate, runtime }: Commands,
 ): Effect.Effect<Figures & { readonly use: DatabaseUse }, BenchError> =>
   Effect.gen(function* () {
     const fixture = yield* run.servers.fixture(template)
@@ -123,9 +129,10 @@ const commanded = (
     yield* fixture.sql`vacuum analyze`
     yield* fixture.sql`checkpoint`
     const env = { ROLES: "api,actors,relay,timers", INITIATE_TRANSFER_RATE: "10000" }
+    const command = runtime === undefined ? undefined : yield* runtime
     const programs = yield* Effect.forEach(
       Array.from({ length: processes }),
-      () => Product.start(run.servers, fixture, env, run.profile),
+      () => Product.start(run.servers, fixture, env, run.profile, command),
     )
     const urls = yield* Effect.forEach(programs, Product.ready)
     const client = yield* Child.start({ module: "bench/programs/load/TransferLoad.ts" })
@@ -192,16 +199,20 @@ const contenders: Readonly<Record<string, Contender>> = {
     measure: (run, { commands }) => bare(run, ["initiate", "accept"], commands),
   },
   "offer and accept, API of one process": {
-    measure: (run, { commands }) => commanded(run, 1, commands / 2, null),
+    measure: (run, { commands }) => commanded(run, { processes: 1, count: commands / 2, rate: null }),
+    of: "offer and accept, bare statements",
+  },
+  "offer and accept, API of one process on Node 24": {
+    measure: (run, { commands }) => commanded(run, { processes: 1, count: commands / 2, rate: null, runtime: node24 }),
     of: "offer and accept, bare statements",
   },
   "offer and accept, API of two processes": {
-    measure: (run, { commands }) => commanded(run, 2, commands / 2, null),
+    measure: (run, { commands }) => commanded(run, { processes: 2, count: commands / 2, rate: null }),
     of: "offer and accept, bare statements",
   },
   ...Object.fromEntries(steadyRates.map((rate): [string, Contender] => [
     steadily(rate),
-    { measure: (run, { seconds }) => commanded(run, 1, seconds * rate / 2, rate) },
+    { measure: (run, { seconds }) => commanded(run, { processes: 1, count: seconds * rate / 2, rate }) },
   ])),
 }
 
@@ -286,7 +297,12 @@ export const transitions = (only?: ReadonlyArray<string>): Claim => ({
         rounds.push(figures)
       }
       yield* run.tell("counting statements")
-      const { use } = yield* commanded(run, 1, sizes.commands / 4, 200, true)
+      const { use } = yield* commanded(run, {
+        processes: 1,
+        count: sizes.commands / 4,
+        rate: 200,
+        counted: true,
+      })
       return {
         tables: [...tablesOf(rounds, looks, sizes), costTable("an offer or accept", [["API of one process", use]])],
         notes: [

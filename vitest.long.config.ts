@@ -2,14 +2,35 @@ import { defineConfig } from "vitest/config"
 
 const abandoned = new Set(["ECONNRESET", "EPIPE", "ERR_STREAM_WRITE_AFTER_END"])
 
-/** The tests of long histories and of killed processes: they take minutes, and are not part of `task test`. */
+/**
+ * Tests of rates, of memory, and of what is done within a time, which beside others would measure these as well; and those
+ * that run four kills at once.
+ */
+const alone = ["Fairness", "Killed", "KilledTransfers", "Soak", "StoppedInTime"].map((name) =>
+  `test/long/${name}.test.ts`
+)
+
+/**
+ * The tests of long histories and of killed processes: they take minutes, and are not part of `task test`. They wait for
+ * leases, servers and kills most of the time, so two files run at once; then those of `alone`, one by one.
+ */
 export default defineConfig({
   test: {
-    include: ["test/long/**/*.test.ts"],
+    projects: [
+      {
+        extends: true,
+        test: {
+          name: "long",
+          include: ["test/long/**/*.test.ts"],
+          exclude: alone,
+          maxWorkers: 2,
+          sequence: { groupOrder: 0 },
+        },
+      },
+      { extends: true, test: { name: "alone", include: alone, maxWorkers: 1, sequence: { groupOrder: 1 } } },
+    ],
     // Worker threads do not run on Deno.
     pool: "forks",
-    // One file at a time: a process that a test kills at a certain moment must not starve before.
-    maxWorkers: 1,
     maxConcurrency: 4,
     globalSetup: ["test/support/GlobalSetup.ts"],
     // Before Effect loads, as in every entry of the program.

@@ -150,5 +150,6 @@ export const routes: RouteTable = {
   updateWebhook: ["PATCH", "/v1/webhooks/:webhook_id"],
   verifyStream: ["POST", "/v1/lifecycle/verify"],
   webhookStats: ["GET", "/v1/webhook-stats"],
+  withdrawRequest: ["POST", "/v1/me/requests/:request_id/withdraw"],
   withdrawWebsite: ["POST", "/v1/institutions/:institution_id/websites/:project_id/withdraw"],
 }

@@ -9,6 +9,7 @@ import { Badge, type Tone } from "../parts/Badge.tsx"
 import { Failure } from "../parts/Failure.tsx"
 import { Do } from "../parts/Form.tsx"
 import { Page } from "../parts/Page.tsx"
+import { ReasonDialog } from "../parts/ReasonDialog.tsx"
 import { Table } from "../parts/Table.tsx"
 import { filterOf, pageAfter } from "../parts/TextFilter.tsx"
 import { When } from "../parts/When.tsx"
@@ -83,6 +84,43 @@ const WaitsFor = ({ of }: { readonly of: Request }): JSX.Element => {
   return <span class="note">nothing</span>
 }
 
+/** Whether its author may withdraw a request; a launch that is `held` is approved. */
+const isOpen = (of: Request): boolean => toneOf(of.state) === "wait" && !(of.kind === "launch" && of.state === "held")
+
+/** What a withdrawal ends besides the request. */
+const consequence = ({ kind }: Request): string =>
+  kind === "website"
+    ? "Its project is withdrawn with it; the website has to be registered again."
+    : kind === "enrollment"
+    ? "The link in the mail stops working."
+    : "Nobody can approve it any more. You may ask again."
+
+const Withdraw = ({ done, names, of }: {
+  readonly of: Request
+  readonly names: (id: string) => string
+  readonly done: () => unknown
+}): JSX.Element => (
+  <ReasonDialog
+    name={`withdraw ${of.id}`}
+    label="Withdraw…"
+    title="Withdraw your request"
+    submit="Withdraw it"
+    kind="stop"
+    said="The request is withdrawn."
+    write={(reason, key) => ask("withdrawRequest", { params: { request_id: of.id }, payload: { reason } }, { key })}
+    done={done}
+  >
+    <div>
+      <What names={names} of={of} />
+    </div>
+    <p>{consequence(of)}</p>
+  </ReasonDialog>
+)
+
+/** Whether another person asks to link an identity of the visitor. */
+const isForeignLink = ({ author_person_id, kind }: Request): boolean =>
+  kind === "link" && author_person_id !== session.value?.person?.person_id
+
 const pageSize = 50
 
 const Requests = (): JSX.Element => {
@@ -92,7 +130,6 @@ const Requests = (): JSX.Element => {
     (signal) => ask("listOwnRequests", { query: { after_id, limit: String(pageSize) } }, { signal }),
   )
   const action = useAction()
-  const me = session.value?.person?.person_id
   const object = async (link_request_id: string) => {
     if (!await action.run(() => ask("objectToLinkRequest", { params: { link_request_id }, payload: {} }))) return
     announce("The link is refused: the two identities stay apart.")
@@ -118,17 +155,22 @@ const Requests = (): JSX.Element => {
           }
           columns={[
             { head: "Request", cell: (one) => <What of={one} names={names} /> },
-            { head: "State", cell: ({ state }) => <Badge tone={toneOf(state)}>{states[state]}</Badge> },
+            {
+              head: "State",
+              cell: (one) => <Badge tone={toneOf(one.state)}>{one.withdrawn ? "withdrawn" : states[one.state]}</Badge>,
+            },
             { head: "Asked", cell: ({ created_at }) => <When at={created_at} /> },
             { head: "Reason", cell: ({ reason }) => reason },
             { head: "Waits for", cell: (one) => <WaitsFor of={one} /> },
             { head: "Expires", cell: ({ expires_at }) => <When at={expires_at} /> },
             {
               head: "Yours to do",
-              cell: ({ author_person_id, id, kind, state }) =>
-                kind === "link" && author_person_id !== me && state === "pending_review"
-                  ? <Do action={action} kind="stop" onDo={() => object(id)}>Refuse this link</Do>
-                  : <span class="note">nothing</span>,
+              cell: (one) =>
+                !isOpen(one)
+                  ? <span class="note">nothing</span>
+                  : isForeignLink(one)
+                  ? <Do action={action} kind="stop" onDo={() => object(one.id)}>Refuse this link</Do>
+                  : <Withdraw done={requests.reload} names={names} of={one} />,
             },
           ]}
         />

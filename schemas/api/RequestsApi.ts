@@ -2,6 +2,7 @@
 import { Effect, Schema } from "effect"
 import { HttpApi, HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { RequestId } from "../BrandedIds.ts"
+import { ReasonBody } from "../identity/DecisionReason.ts"
 import { keyed, optionallyKeyed } from "../identity/IdempotencyKey.ts"
 import {
   AccessRequest,
@@ -12,6 +13,7 @@ import {
   LinkRequest,
   Objection,
   OrganizationRequest,
+  OwnRequest,
   OwnRequests,
   PersonCreate,
   RequestCreate,
@@ -55,6 +57,16 @@ export class RequestsApi extends HttpApiGroup.make("requests")
     }).annotate(
       OpenApi.Summary,
       "The caller's own requests of every kind, newest first, and links that the caller may object to",
+    ),
+    HttpApiEndpoint.post("withdrawRequest", "/v1/me/requests/:request_id/withdraw", {
+      params: { request_id: RequestId },
+      headers: optionallyKeyed,
+      payload: ReasonBody,
+      success: OwnRequest,
+      error: [...receiptProblems, NotFound, Problems.RoleRequired, Problems.InvalidState],
+    }).annotate(RecognisedByCommand, true).annotate(
+      OpenApi.Summary,
+      "Withdraw an own request that is not decided yet; its review is closed",
     ),
     HttpApiEndpoint.post("createPerson", "/v1/people", {
       headers: keyed,

@@ -234,6 +234,10 @@ export const OwnRequest = Schema.Struct({
   reason: Schema.String,
   expires_at: orNull(Timestamp),
   decided_at: orNull(Timestamp),
+  withdrawn: Schema.Boolean.annotate({
+    description:
+      "Whether its author withdrew it; its state is then `declined`, `superseded` or `revoked`, by its kind.",
+  }),
   effective_at: orNull(Timestamp).annotate({
     description: "Of an approved link: when the two identities become one, unless the other side objects.",
   }),

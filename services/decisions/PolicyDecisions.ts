@@ -11,6 +11,7 @@ import { Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
 import type { RequestId } from "../../schemas/BrandedIds.ts"
 import type { PolicyReview, PolicyReviews as List } from "../../schemas/identity/PolicyReview.ts"
+import type { OwnRequest } from "../../schemas/identity/RequestBodies.ts"
 import type { NotFound } from "../../schemas/problems/HttpProblems.ts"
 import type * as Problems from "../../schemas/problems/IdentityProblems.ts"
 import { Links } from "../links/Links.ts"
@@ -23,6 +24,7 @@ import { approving } from "./PolicyDecisions/ApprovePolicy.ts"
 import { declining } from "./PolicyDecisions/DeclinePolicy.ts"
 import { listing, type Page } from "./PolicyDecisions/Listing.ts"
 import type { PolicyDecision } from "./PolicyDecisions/LoadPolicyReview.ts"
+import { type Withdrawal, withdrawing } from "./PolicyDecisions/WithdrawRequest.ts"
 import { requestRows } from "../requests/RequestRows.ts"
 import { expiry } from "./Requests/RequestExpiry.ts"
 
@@ -54,6 +56,14 @@ export class PolicyDecisions extends Context.Service<PolicyDecisions, {
   readonly decline: (
     decision: PolicyDecision,
   ) => Effect.Effect<PolicyReview, Refusal | NeedsTransaction | SqlError.SqlError, UnitOfWork>
+  /** Withdraws the person's own request, which waits for its decision or has not taken effect yet. */
+  readonly withdraw: (
+    withdrawal: Withdrawal,
+  ) => Effect.Effect<
+    OwnRequest,
+    NotFound | Problems.InvalidState | NeedsTransaction | SqlError.SqlError,
+    UnitOfWork
+  >
   /** The open reviews that the person may act on; in other states, the reviews that the person could have acted on. */
   readonly list: (page: Page) => Effect.Effect<List, SqlError.SqlError>
   /** Applies due changes of a request, such as its expiry; called by its timers. */
@@ -77,7 +87,13 @@ export class PolicyDecisions extends Context.Service<PolicyDecisions, {
         yield* expire(requestId)
       })
 
-      return PolicyDecisions.of({ approve: yield* approving, decline: yield* declining, list: listing(reads), settle })
+      return PolicyDecisions.of({
+        approve: yield* approving,
+        decline: yield* declining,
+        withdraw: yield* withdrawing,
+        list: listing(reads),
+        settle,
+      })
     }),
   )
 }

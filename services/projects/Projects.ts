@@ -18,7 +18,7 @@ import type { Decision } from "../requests/PolicyReviews.ts"
 import type { RequestRow } from "../requests/RequestRows.ts"
 import { approveRegistration } from "./Projects/ApproveRegistration.ts"
 import { changeOwner } from "./Projects/ChangeOwner.ts"
-import { declineProposal } from "./Projects/DeclineProposal.ts"
+import { endProposal, type ProposalEnd } from "./Projects/EndProposal.ts"
 import { reading } from "./Projects/ProjectReading.ts"
 import { launches } from "./Projects/Launches.ts"
 import { projectLists, type ProjectPage } from "./Projects/ProjectLists.ts"
@@ -113,12 +113,11 @@ export class Projects extends Context.Service<Projects, {
     | SqlError.SqlError,
     InTransaction
   >
-  /** Ends a registration (the project is withdrawn) or a launch that was declined by `personId`. */
-  readonly decline: (
+  /** Ends an undecided registration (the project is withdrawn) or launch, which is declined or which its author withdraws. */
+  readonly end: (
     request: RequestRow,
-    personId: PersonId,
-    reason: string,
-  ) => Effect.Effect<void, SqlError.SqlError, InTransaction>
+    how: ProposalEnd,
+  ) => Effect.Effect<RequestRow, SqlError.SqlError, InTransaction>
   /** Checks a held launch again; called by its timer. */
   readonly settle: (request: RequestRow) => Effect.Effect<void, SqlError.SqlError, InTransaction>
 }>()("bailiwick/services/projects/Projects") {
@@ -137,7 +136,7 @@ export class Projects extends Context.Service<Projects, {
         proposeLaunch: yield* proposeLaunch,
         changeOwner: yield* changeOwner,
         carryOut: (decision) => decision.request.kind === "website" ? approve(decision) : carryOut(decision),
-        decline: yield* declineProposal,
+        end: yield* endProposal,
         settle,
       })
     }),

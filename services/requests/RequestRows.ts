@@ -49,6 +49,8 @@ export interface RequestRow {
   readonly event_id: string | null
   readonly job_id: ProviderJobId | null
   readonly mail_id: string | null
+  /** Its author ended it. */
+  readonly withdrawn: boolean
   /** The row's `xmin`, which each change makes another; null for a row that was written and not read again. */
   readonly written: string | null
 }
@@ -79,6 +81,7 @@ export interface RequestChange {
   readonly jobId?: ProviderJobId
   readonly mailId?: string
   readonly token?: IssuedToken
+  readonly withdrawn?: boolean
   /** The person who changes the request: an author is not told of a change of its own. */
   readonly by?: PersonId
 }
@@ -120,7 +123,7 @@ export const timersOf = (row: RequestRow, now: number): ReadonlyArray<Timer & { 
 
 const listed = `r.id::text as id, r.kind, r.state, r.revision, r.author, r.institution_id, r.project_id, r.person_id,
   r.fields, r.reason, r.created_at, r.expires_at, r.decided_at, r.effective_at, r.held_reason, r.result_id,
-  r.event_id::text as event_id, r.job_id, r.mail_id::text as mail_id, r.xmin::text as written`
+  r.event_id::text as event_id, r.job_id, r.mail_id::text as mail_id, r.withdrawn, r.xmin::text as written`
 
 /**
  * SQL that joins `v`, the review of a request `r` that is open, else its newest: `review_id`, `required_roles`,
@@ -153,6 +156,7 @@ export const requestOf = (made: NewRequest, now: Date): RequestRow => ({
   event_id: made.eventId ?? null,
   job_id: null,
   mail_id: null,
+  withdrawn: false,
   written: null,
 })
 
@@ -176,6 +180,7 @@ const changed = (row: RequestRow, to: RequestChange, now: Date): RequestRow => {
     event_id: to.eventId ?? row.event_id,
     job_id: to.jobId ?? row.job_id,
     mail_id: to.mailId ?? row.mail_id,
+    withdrawn: to.withdrawn ?? row.withdrawn,
     written: null,
   }
 }
@@ -265,7 +270,8 @@ export const requestRows = (sql: PgClient.PgClient) => {
           sql`update requests r set state = ${next.state}, revision = ${next.revision}, decided_at = ${next.decided_at},
             person_id = ${next.person_id}, expires_at = ${next.expires_at}, effective_at = ${next.effective_at},
             held_reason = ${next.held_reason}, result_id = ${next.result_id}, event_id = ${next.event_id}::uuid,
-            job_id = ${next.job_id}, mail_id = ${next.mail_id}::uuid, token_kid = coalesce(${kid}, token_kid),
+            job_id = ${next.job_id}, mail_id = ${next.mail_id}::uuid,
+            withdrawn = ${next.withdrawn}, token_kid = coalesce(${kid}, token_kid),
             token_nonce = coalesce(${nonce}, token_nonce), token_hash = coalesce(${hash}, token_hash)
           where r.id = ${row.id}::uuid and ${unwritten} and ${earlier} returning 1`
         ),

@@ -45,7 +45,7 @@ export const declining = Effect.gen(function* () {
           where id = ${review.id}::uuid and state = 'open' and ${earlier} returning 1`
       ),
     )
-    if (ofProject) yield* transactionOnly(projects.decline(request, personId, reason))
+    if (ofProject) yield* transactionOnly(projects.end(request, { state: "declined", personId, reason }))
     // Only another holder of the invitation's link was declined: the invitation itself stays valid.
     else if (review.kind !== "enrollment_claim") {
       yield* change(request, { state: declined[request.kind] })

@@ -13,7 +13,8 @@ import { masked } from "../../platform/mail/MailAddress.ts"
 import { deliveryOf, type MailRow, recipientOf } from "./InvitationDelivery.ts"
 import { membershipIn } from "./RequestViews.ts"
 
-interface Row extends RequestRow {
+/** A request with the columns of `ownRequestJoins`, beside those of `newestReview`. */
+export interface OwnRow extends RequestRow {
   readonly mail_state: MailRow["state"] | null
   readonly client_id: string | null
   readonly website_name: string | null
@@ -31,10 +32,10 @@ const newest: OwnPage = { limit: 100, afterId: null }
 
 const stampOrNull = (date: Date | null) => date === null ? null : stamp(date)
 
-const deliveryOfRow = (row: Row): MailDelivery | null =>
+const deliveryOfRow = (row: OwnRow): MailDelivery | null =>
   row.kind === "enrollment" ? deliveryOf(row, row.mail_state === null ? null : { state: row.mail_state }) : null
 
-const viewOf = (row: Row, now: number): OwnRequest => ({
+export const ownRequestOf = (row: OwnRow, now: number): OwnRequest => ({
   id: row.id,
   kind: row.kind,
   author_person_id: row.author,
@@ -47,6 +48,7 @@ const viewOf = (row: Row, now: number): OwnRequest => ({
   reason: row.reason,
   expires_at: stampOrNull(row.expires_at),
   decided_at: stampOrNull(row.decided_at),
+  withdrawn: row.withdrawn,
   effective_at: stampOrNull(row.effective_at),
   held_reason: row.held_reason,
   client_id: row.client_id,
@@ -56,14 +58,19 @@ const viewOf = (row: Row, now: number): OwnRequest => ({
   policy_review: row.review_id === null ? null : { review_id: row.review_id, required_roles: row.required_roles },
 })
 
+/** SQL of the columns that an own request shows beside its row's; `ownRequestJoins` joins them to a request `r`. */
+export const ownRequestColumns = "m.state as mail_state, j.client_id, j.name as website_name"
+export const ownRequestJoins = `left join mails m on m.id = r.mail_id
+  left join projects j on j.id = r.project_id and r.kind = 'website'`
+
 export const ownRequests = (reads: PgClient.PgClient) => {
   const { columns } = requestRows(reads)
   return Effect.fn("Requests.mine")(function* (
     personId: PersonId,
     { afterId, limit }: OwnPage = newest,
   ): Effect.fn.Return<OwnRequests, SqlError.SqlError> {
-    const rows = yield* reads<Row>`
-      select ${columns}, m.state as mail_state, v.review_id, v.required_roles, j.client_id, j.name as website_name
+    const rows = yield* reads<OwnRow>`
+      select ${columns}, v.review_id, v.required_roles, ${reads.literal(ownRequestColumns)}
       from (
         select own.id from (select id from people where id = ${personId} or merged_into = ${personId}) name
         cross join lateral (
@@ -75,11 +82,10 @@ export const ownRequests = (reads: PgClient.PgClient) => {
           and (${afterId}::uuid is null or id < ${afterId}::uuid)
         order by id desc limit ${limit}
       ) page join requests r on r.id = page.id
-      left join mails m on m.id = r.mail_id
-      left join projects j on j.id = r.project_id and r.kind = 'website'
+      ${reads.literal(ownRequestJoins)}
       ${newestReview(reads)}
       order by r.id desc`
     const now = yield* Clock.currentTimeMillis
-    return { items: rows.map((row) => viewOf(row, now)) }
+    return { items: rows.map((row) => ownRequestOf(row, now)) }
   })
 }

@@ -123,6 +123,8 @@ export const descriptions: Readonly<Record<string, string>> = {
   createAccessRequest:
     "The last signature makes the Access with its grant event. Approved is not yet Access at the product.",
   listOwnRequests: "Each with its state and what it waits for.",
+  withdrawRequest:
+    "Of two at once, a withdrawal and a last signature, one happens. A request that is decided is 409 `invalid_state`.",
   createPerson:
     "Issuer and subject are unique: 409 `person_exists`. A person of an issuer that is not configured cannot sign in.",
   listPersonNames: "At most 100 ids. A merged person has the name of the person that remains.",

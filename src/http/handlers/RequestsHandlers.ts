@@ -9,10 +9,13 @@ import {
   LinkProof,
   LinkRequest,
   OrganizationRequest,
+  OwnRequest,
 } from "../../../schemas/identity/RequestBodies.ts"
+import { PolicyDecisions } from "../../../services/decisions/PolicyDecisions.ts"
 import { Requests } from "../../../services/decisions/Requests.ts"
 import { Links } from "../../../services/links/Links.ts"
 import { NewPeople, tooLong } from "../../../services/people/NewPeople.ts"
+import { decidedOnce } from "./DecidedOnce.ts"
 import { keyedFenced } from "./IdempotentResponse.ts"
 import { personIn, personOf } from "../auth/PersonAuth.ts"
 
@@ -25,6 +28,7 @@ export const requests = HttpApiBuilder.group(
     const service = yield* Requests
     const links = yield* Links
     const people = yield* NewPeople
+    const policies = yield* PolicyDecisions
     return handlers.handleAll({
       createOrganizationRequest: Effect.fnUntraced(function* ({ payload }) {
         const { personId, principal } = yield* personOf
@@ -44,6 +48,11 @@ export const requests = HttpApiBuilder.group(
         const { personId } = yield* personOf
         const page = { limit: Number(query.limit), afterId: query.after_id ?? null }
         return yield* service.mine(personId, page).pipe(Effect.catchTag("SqlError", Effect.die))
+      }),
+      withdrawRequest: Effect.fnUntraced(function* ({ params, payload }) {
+        const { personId, principal } = yield* personIn
+        const withdrawal = { personId, requestId: params.request_id, reason: payload.reason }
+        return yield* decidedOnce({ principal, payload, success: OwnRequest }, policies.withdraw(withdrawal))
       }),
       createPerson: Effect.fnUntraced(function* ({ payload }) {
         const by = yield* Caller

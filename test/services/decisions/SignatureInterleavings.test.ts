@@ -83,6 +83,14 @@ const place = Effect.gen(function* () {
     reviews,
     sent: sent.enrollment_id,
     token,
+    requests: {
+      access: access.request_id,
+      role: role.request_id,
+      founding: founding.request_id,
+      link: link.link_request_id,
+      invitation: invitation.enrollment_id,
+      sent: sent.enrollment_id,
+    },
     link: link.link_request_id,
     invitation: invitation.enrollment_id,
   }
@@ -96,7 +104,7 @@ const stateOf = (at: Place) =>
     const names = new Map(Object.entries(at.people).map(([name, id]) => [id, name]))
     const named = (id: PersonId) => names.get(id) ?? "somebody"
     const reviews = yield* sql<{ id: string; signed: ReadonlyArray<readonly [string, PersonId]> | null }>`
-      select v.state, v.declined_role, r.state as request, r.revision, r.result_id is not null as result,
+      select v.state, v.declined_role, r.state as request, r.withdrawn, r.revision, r.result_id is not null as result,
         r.event_id is not null as event, r.effective_at is not null as effective,
         exists (select from timers t where t.aggregate_id = r.id::text) as timed,
         (select json_agg(json_build_array(a.role, a.person_id) order by a.role) from policy_approvals a
@@ -148,6 +156,15 @@ const takesBack = (which: "sent" | "invitation"): Act => (at) =>
       enrollmentId: at[which],
       reason,
     }))))
+const withdrawsOwn = (
+  of: "access" | "role" | "founding" | "link" | "invitation" | "sent",
+  who: "pat" | "ada" | "mo" | "one" | "sam",
+): Act =>
+(at) =>
+  Effect.flatMap(
+    PolicyDecisions,
+    (policies) => codeOf(decided(policies.withdraw({ personId: at[who], requestId: at.requests[of], reason }))),
+  )
 const accepts: Act = ({ ned, token }) =>
   Effect.flatMap(Enrollments, (enrollments) => codeOf(decided(enrollments.accept({ personId: ned, token }))))
 const objects: Act = ({ link, other }) =>
@@ -195,6 +212,31 @@ const pairs: Readonly<Record<string, readonly [Act, Act, before?: Act]>> = {
   "a last signature and a move of the project": [byAda, moves, bySponsor],
   "a last signature and the suspension of the author": [byAda, suspends("pat"), bySponsor],
   "the last signatures of one person's two requests": [byAda, signs("again", "administrator", "abe"), both],
+  "a signature and the author's withdrawal": [bySponsor, withdrawsOwn("access", "pat")],
+  "a last signature and the author's withdrawal": [byAda, withdrawsOwn("access", "pat"), bySponsor],
+  "a refusal and the author's withdrawal": [
+    declines("access", "administrator", "ada"),
+    withdrawsOwn("access", "pat"),
+  ],
+  "two withdrawals of one request": [withdrawsOwn("access", "pat"), withdrawsOwn("access", "pat")],
+  "a signature of a membership and its author's withdrawal": [
+    signs("role", "sponsor", "sam"),
+    withdrawsOwn("role", "ada"),
+  ],
+  "an operator's approval of an institution and its author's withdrawal": [
+    signs("founding", "operator", "oz"),
+    withdrawsOwn("founding", "mo"),
+  ],
+  "an approval of an invitation and its author's withdrawal": [
+    signs("invitation", "administrator", "abe"),
+    withdrawsOwn("invitation", "sam"),
+  ],
+  "the acceptance of an invitation and its author's withdrawal": [(at) => accepts(at), withdrawsOwn("sent", "sam")],
+  "an operator's approval of a link and its author's withdrawal": [
+    signs("link", "operator", "oz"),
+    withdrawsOwn("link", "one"),
+  ],
+  "an objection to a link and its author's withdrawal": [(at) => objects(at), withdrawsOwn("link", "one")],
   "both roles of a membership": [signs("role", "sponsor", "sam"), signs("role", "administrator", "abe")],
   "the last signature of a membership and the membership from the directory": [
     signs("role", "administrator", "abe"),

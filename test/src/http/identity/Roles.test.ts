@@ -72,6 +72,8 @@ const table: Readonly<Record<string, Row>> = {
   "requests.createOrganizationRequest": own,
   "requests.createAccessRequest": own,
   "requests.listOwnRequests": own,
+  // Of a request of `stranger`.
+  "requests.withdrawRequest": row("not_found", { ok: "stranger" }),
   "requests.createLinkProof": own,
   "requests.createLinkRequest": own,
   // Of a link with the identity of `stranger`.

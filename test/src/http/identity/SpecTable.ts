@@ -26,6 +26,7 @@ export const specified: Readonly<
 export const extras = [
   "/v1/me/link-proofs",
   "/v1/link-requests/{link_request_id}/object",
+  "/v1/me/requests/{request_id}/withdraw",
   "/v1/enrollments/{token}/accept",
   "/v1/institutions/{institution_id}/enrollments/{enrollment_id}/revoke",
   "/v1/institutions/{institution_id}/memberships",

@@ -144,6 +144,17 @@ export const own: ReadonlyArray<Case> = [
       })),
   },
   {
+    operation: "requests.withdrawRequest",
+    by: "stranger",
+    second: "member",
+    status: 200,
+    asked: (_stage, personId) =>
+      Effect.map(
+        Effect.map(ask(personId, "POST", "/v1/me/organization-requests", organization), done),
+        ({ request_id }) => ({ params: { request_id }, body: { reason } }),
+      ),
+  },
+  {
     operation: "requests.createLinkProof",
     by: "stranger",
     second: "member",

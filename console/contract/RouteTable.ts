@@ -92,6 +92,7 @@ export const routes: RouteTable = {
   listProjectEvents: ["GET", "/v1/projects/:project_id/events"],
   listProjectOwners: ["GET", "/v1/projects/:project_id/owners"],
   listProjects: ["GET", "/v1/institutions/:institution_id/projects"],
+  listRequestableProjects: ["GET", "/v1/institutions/:institution_id/requestable-projects"],
   listRollouts: ["GET", "/v1/operations/rollouts"],
   listSessions: ["GET", "/v1/me/sessions"],
   listSigningKeys: ["GET", "/v1/operations/signing-keys"],

@@ -2,7 +2,8 @@
 import type { JSX } from "preact"
 import { ask } from "../contract/Ask.ts"
 import type { AnswerOf } from "../contract/EndpointTypes.ts"
-import type { Params } from "../Location.ts"
+import { go, type Params } from "../Location.ts"
+import { AskAccess } from "../parts/AskAccess.tsx"
 import { Badge } from "../parts/Badge.tsx"
 import { Failure } from "../parts/Failure.tsx"
 import { Page } from "../parts/Page.tsx"
@@ -76,7 +77,13 @@ const Institution = ({ params }: { readonly params: Params }): JSX.Element => {
   )
   const found = institution.value.value
   return (
-    <Page title={found?.name ?? "Institution"} up={["/console/institutions", "Institutions"]}>
+    <Page
+      title={found?.name ?? "Institution"}
+      up={["/console/institutions", "Institutions"]}
+      actions={found?.memberships.some(({ effective }) => effective) === true
+        ? <AskAccess institution={institution_id} done={() => go("/console/requests")} />
+        : null}
+    >
       <Failure of={institution.failure} retry={institution.reload} />
       {found === undefined ? null : (
         <>

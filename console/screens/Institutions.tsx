@@ -1,6 +1,8 @@
 /** The institutions that a person belongs to, for an operator all, and the projects that the person owns. */
 import type { JSX } from "preact"
 import { ask } from "../contract/Ask.ts"
+import { go } from "../Location.ts"
+import { AskOrganization } from "../parts/AskOrganization.tsx"
 import { Badge } from "../parts/Badge.tsx"
 import { Failure } from "../parts/Failure.tsx"
 import { emptyPage, lastOf, NextPage, pageSize } from "../parts/NextPage.tsx"
@@ -35,7 +37,7 @@ const Institutions = (): JSX.Element => {
   )
   const found = institutions.value.value?.items
   return (
-    <Page title="Institutions">
+    <Page title="Institutions" actions={<AskOrganization done={() => go("/console/requests")} />}>
       <Failure of={institutions.failure} retry={institutions.reload} />
       {found === undefined ? null : (
         <>

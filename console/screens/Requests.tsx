@@ -4,6 +4,8 @@ import { useAction } from "../Action.ts"
 import { ask } from "../contract/Ask.ts"
 import type { AnswerOf } from "../contract/EndpointTypes.ts"
 import { useNames } from "../Names.ts"
+import { AskAccess } from "../parts/AskAccess.tsx"
+import { AskOrganization } from "../parts/AskOrganization.tsx"
 import { announce } from "../parts/Announce.tsx"
 import { Badge, type Tone } from "../parts/Badge.tsx"
 import { Failure } from "../parts/Failure.tsx"
@@ -138,7 +140,15 @@ const Requests = (): JSX.Element => {
   const found = requests.value.value?.items
   const names = useNames(found?.flatMap(({ membership }) => membership?.person_id ?? []) ?? [])
   return (
-    <Page title="My requests">
+    <Page
+      title="My requests"
+      actions={
+        <>
+          <AskAccess done={requests.reload} />
+          <AskOrganization done={requests.reload} />
+        </>
+      }
+    >
       <Failure of={requests.failure} retry={requests.reload} />
       <Failure of={action.failure} />
       {found === undefined ? null : (
@@ -148,8 +158,8 @@ const Requests = (): JSX.Element => {
           keyOf={({ id }) => id}
           empty={
             <>
-              You have asked for nothing yet. Invitations, websites and changes of roles are asked for on the page of
-              {" "}
+              You have asked for nothing yet. Access and a new institution are asked for by the buttons above;
+              invitations, websites and changes of roles are asked for on the page of{" "}
               <a href="/console/institutions">an institution</a>, launches on that of a project.
             </>
           }

@@ -12,6 +12,7 @@ import {
   Project,
   ProjectLaunches,
   ProjectOwners,
+  RequestableProjects,
   Transition,
   Website,
   WebsiteRegistration,
@@ -54,6 +55,15 @@ export class WebsitesApi extends HttpApiGroup.make("websites")
     }).annotate(
       OpenApi.Summary,
       "The institution's projects, ascending by id, as a Sponsor, administrator or operator",
+    ),
+    HttpApiEndpoint.get("listRequestableProjects", "/v1/institutions/:institution_id/requestable-projects", {
+      params: institution,
+      query: page,
+      success: RequestableProjects,
+      error: Problems.roleProblems,
+    }).annotate(
+      OpenApi.Summary,
+      "Projects to which the caller, an effective member, may ask for Access, ascending by id",
     ),
     HttpApiEndpoint.get("getProject", "/v1/projects/:project_id", {
       params: project,

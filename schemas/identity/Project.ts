@@ -158,6 +158,14 @@ const project = {
 export const ListedProject = Schema.Struct(project).annotate({ identifier: "ListedProject" })
 export type ListedProject = typeof ListedProject.Type
 
+/** A project to which a member of its institution may ask for Access: no more of it is shown to the member. */
+export const RequestableProject = Schema.Struct({ project_id: ProjectId, name: Schema.String })
+  .annotate({ identifier: "RequestableProject" })
+
+export const RequestableProjects = Schema.Struct({ items: Schema.Array(RequestableProject) })
+  .annotate({ identifier: "RequestableProjects" })
+export type RequestableProjects = typeof RequestableProjects.Type
+
 export const ListedProjects = Schema.Struct({ items: Schema.Array(ListedProject) })
   .annotate({ identifier: "ListedProjects" })
 export type ListedProjects = typeof ListedProjects.Type

@@ -172,6 +172,8 @@ export type ReplayCount = { readonly deliveries: number }
 export type ReplayRequest = { readonly since: string; readonly until?: string | null; /** `missed`: events that came while it was paused, once each; by default dead letters */ readonly status?: "dead_letter" | "delivered" | "missed" | null }
 export type RequestCreate = { readonly reason: string; readonly institution_id: string; readonly project_id: string }
 export type RequestFields = { readonly name: string; readonly organization_type: string; readonly website: string; readonly domains: ReadonlyArray<string>; readonly purpose: string; readonly contacts: ReadonlyArray<ContactBody>; readonly reason: string }
+export type RequestableProject = { readonly project_id: string; readonly name: string }
+export type RequestableProjects = { readonly items: ReadonlyArray<RequestableProject> }
 export type ReviewedAccess = { readonly access_id: string; readonly version: number; readonly digest: Digest }
 export type RolloutDecision = { readonly action: "hold" | "fail" | "release"; readonly reason: string }
 export type RolloutStanding = { readonly project_id: string; readonly rollout: "hold" | "fail" | null; readonly state: ProjectState; readonly version: number; readonly job_id: string | null; readonly changed: boolean }
@@ -377,6 +379,8 @@ export interface Operations {
   readonly "POST /v1/institutions/{institution_id}/memberships": { readonly request: { readonly params: { readonly institution_id: string }; readonly body: MembershipChange }; readonly answer: MembershipRequest }
   /** The institution's projects, ascending by id, as a Sponsor, administrator or operator */
   readonly "GET /v1/institutions/{institution_id}/projects": { readonly request: { readonly params: { readonly institution_id: string }; readonly query?: { readonly limit?: string | undefined; readonly after_id?: string | undefined } }; readonly answer: ListedProjects }
+  /** Projects to which the caller, an effective member, may ask for Access, ascending by id */
+  readonly "GET /v1/institutions/{institution_id}/requestable-projects": { readonly request: { readonly params: { readonly institution_id: string }; readonly query?: { readonly limit?: string | undefined; readonly after_id?: string | undefined } }; readonly answer: RequestableProjects }
   /** Withdraw a website for good: its client, sessions and service grants end */
   readonly "POST /v1/institutions/{institution_id}/websites/{project_id}/withdraw": { readonly request: { readonly params: { readonly institution_id: string; readonly project_id: string }; readonly body: Transition }; readonly answer: WithdrawnWebsite }
   /** Register a website, as a Sponsor or an effective administrator */

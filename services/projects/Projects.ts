@@ -19,11 +19,12 @@ import type { RequestRow } from "../requests/RequestRows.ts"
 import { approveRegistration } from "./Projects/ApproveRegistration.ts"
 import { changeOwner } from "./Projects/ChangeOwner.ts"
 import { endProposal, type ProposalEnd } from "./Projects/EndProposal.ts"
-import { reading } from "./Projects/ProjectReading.ts"
+import { type InstitutionPage, reading } from "./Projects/ProjectReading.ts"
 import { launches } from "./Projects/Launches.ts"
 import { projectLists, type ProjectPage } from "./Projects/ProjectLists.ts"
 import { proposeLaunch } from "./Projects/ProposeLaunch.ts"
 import { registerWebsite } from "./Projects/RegisterWebsite.ts"
+import { requestableProjects } from "./Projects/RequestableProjects.ts"
 import { withdrawProject } from "./Projects/WithdrawProject.ts"
 
 export type RoleFault =
@@ -46,13 +47,15 @@ export class Projects extends Context.Service<Projects, {
   readonly read: (asked: OnProject) => Effect.Effect<Wire.Project, RoleFault | SqlError.SqlError>
   /** At most `limit` projects after `afterId`, ascending; for a Sponsor, an effective administrator or an operator. */
   readonly list: (
-    page: {
-      readonly personId: PersonId
-      readonly institutionId: InstitutionId
-      readonly limit: number
-      readonly afterId: string | null
-    },
+    page: InstitutionPage,
   ) => Effect.Effect<Wire.ListedProjects, RoleFault | SqlError.SqlError>
+  /**
+   * Projects to which an effective member of the institution may ask for Access, ascending: those that are not
+   * withdrawn, to which it has no Access and for which no request of it waits.
+   */
+  readonly requestable: (
+    page: InstitutionPage,
+  ) => Effect.Effect<Wire.RequestableProjects, RoleFault | SqlError.SqlError>
   /** Launch proposals, newest first; for an active owner, an operator, a Sponsor or an effective administrator. */
   readonly launches: (page: ProjectPage) => Effect.Effect<Wire.ProjectLaunches, RoleFault | SqlError.SqlError>
   /** Owners by person, former ones included; for the same. */
@@ -131,6 +134,7 @@ export class Projects extends Context.Service<Projects, {
         ...(yield* projectLists),
         read,
         list,
+        requestable: yield* requestableProjects,
         register: yield* registerWebsite,
         withdraw: yield* withdrawProject,
         proposeLaunch: yield* proposeLaunch,

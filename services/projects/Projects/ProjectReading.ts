@@ -15,6 +15,14 @@ import { projectRows } from "./Rows.ts"
 /** Launch proposals of a project that are shown. */
 const shownLaunches = 20
 
+export interface InstitutionPage {
+  readonly personId: PersonId
+  readonly institutionId: InstitutionId
+  readonly limit: number
+  /** The last project of the page before. */
+  readonly afterId: string | null
+}
+
 interface Caller {
   readonly operator: boolean
   readonly held: ReadonlyArray<Held> | null
@@ -75,12 +83,7 @@ export const reading = Effect.gen(function* () {
   )
 
   const list = Effect.fn("Projects.list")(
-    function* ({ afterId, institutionId, limit, personId }: {
-      readonly personId: PersonId
-      readonly institutionId: InstitutionId
-      readonly limit: number
-      readonly afterId: string | null
-    }) {
+    function* ({ afterId, institutionId, limit, personId }: InstitutionPage) {
       const now = new Date(yield* Clock.currentTimeMillis)
       const rows = yield* reads<PageRow>`
         with caller as materialized (

@@ -147,6 +147,8 @@ export const descriptions: Readonly<Record<string, string>> = {
   changeMembership: "With the last signature the membership has that role and state.",
   registerWebsite:
     "One website an institution and environment. It is registered at once; its review lets the provider's job make its client.",
+  listRequestableProjects:
+    "Id and name alone; without those that the caller has Access to, or waits for. Anyone else's institution is 404.",
   listProjects: "Each with its state, its version, and why it is held where it is.",
   getProject: "Owners, launches and registration are null for a caller who only has Access to the project.",
   withdrawWebsite:

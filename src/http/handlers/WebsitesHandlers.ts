@@ -35,6 +35,12 @@ export const websites = HttpApiBuilder.group(
           Effect.catchTag("SqlError", Effect.die),
         )
       }),
+      listRequestableProjects: Effect.fnUntraced(function* ({ params, query }) {
+        const { personId } = yield* personIn
+        return yield* projects.requestable({ ...pageOf(query), personId, institutionId: params.institution_id }).pipe(
+          Effect.catchTag("SqlError", Effect.die),
+        )
+      }),
       getProject: Effect.fnUntraced(function* ({ params }) {
         const { personId } = yield* personIn
         return yield* projects.read({ personId, projectId: params.project_id }).pipe(

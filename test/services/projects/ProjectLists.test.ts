@@ -6,7 +6,7 @@ import { type PersonId, ProjectId } from "../../../schemas/BrandedIds.ts"
 import { Projects } from "../../../services/projects/Projects.ts"
 import { timed } from "../../support/Fixtures.ts"
 import { access, institution, member, owner, person, project } from "../../support/TestIdentity.ts"
-import { codeOf, fixture, own, propose, services, website } from "../decisions/RequestFixture.ts"
+import { askAccess, codeOf, fixture, own, propose, services, website } from "../decisions/RequestFixture.ts"
 
 const first = { limit: 2, afterId: null }
 
@@ -32,6 +32,33 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Lists of a
       assert.deepStrictEqual(older.map(({ launch_id }) => launch_id), [made[0]!.launch_id])
       const { launches } = yield* projects.read(asked)
       assert.deepStrictEqual([...newest, ...older], launches)
+    })))
+
+  it.effect("a member is offered what it has no Access to and waits for none, over pages; others nothing", () =>
+    timed(Effect.gen(function* () {
+      const w = yield* fixture
+      const projects = yield* Projects
+      const [plain, ended, early] = [yield* person(), yield* person(), yield* person()]
+      yield* member(w.fern, plain, "member")
+      yield* member(w.fern, ended, "member", { state: "ended" })
+      yield* member(w.fern, early, "member", { effective_from: "2126-01-01T00:00:00Z" })
+      const made = [yield* project(w.fern), yield* project(w.fern), yield* project(w.fern)].sort()
+      yield* project(w.fern, { state: "withdrawn" })
+      yield* project(yield* institution())
+      const held = yield* project(w.fern)
+      yield* access(w.fern, held, plain)
+      const waiting = yield* project(w.fern)
+      yield* askAccess(w.fern, waiting, plain)
+      const asked = { personId: plain, institutionId: w.fern }
+      const { items: some } = yield* projects.requestable({ ...asked, ...first })
+      const { items: rest } = yield* projects.requestable({ ...asked, limit: 2, afterId: some.at(-1)!.project_id })
+      assert.deepStrictEqual([...some, ...rest].map(({ project_id }) => project_id), made)
+      assert.deepStrictEqual(some[0], { project_id: made[0]!, name: "Portal" })
+      const codes = yield* Effect.forEach(
+        [ended, w.oz, w.pat, early],
+        (personId) => codeOf(projects.requestable({ ...asked, personId, ...first })),
+      )
+      assert.deepStrictEqual(codes, ["not_found", "not_found", "not_found", "membership_not_active"])
     })))
 
   it.effect("owners come by person, former ones included, over pages", () =>

@@ -1,7 +1,10 @@
-/** A person's own requests at the console, in real Chromium: withdrawn while nobody has decided them. */
+/** A person's own requests at the console, in real Chromium: asked for by forms, and withdrawn while nobody has decided them. */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
-import { Chromium, deciderAt, everyLook, fill, press, text } from "./ConsoleBrowser.ts"
+import { PersonId } from "../../../../schemas/BrandedIds.ts"
+import { demoIdentityIds } from "../../../../src/embedded/DemoIdentity.ts"
+import { institution, member, project } from "../../../support/TestIdentity.ts"
+import { choose, Chromium, deciderAt, everyLook, fill, heading, press, text } from "./ConsoleBrowser.ts"
 import { staged } from "./ConsoleStage.ts"
 
 const moss = {
@@ -38,6 +41,47 @@ layer(Layer.merge(staged(), Chromium.layer), { excludeTestServices: true, timeou
         yield* everyLook(pat, "request-withdrawn")
         yield* oz.open("/console/decide", "To decide")
         yield* text(oz.page, "No request waits for your signature.")
+      }))
+
+    it.effect("Pat asks for an institution by its form", () =>
+      Effect.gen(function* () {
+        const pat = yield* deciderAt("Pat", "/console/institutions", "Institutions")
+        yield* press(pat.page, "Ask for an institution…")
+        yield* fill(pat.page, "Name of the institution", "Grove")
+        yield* fill(pat.page, "Kind", "museum")
+        yield* fill(pat.page, "Its website", "https://grove.example")
+        yield* fill(pat.page, "Its domains", "grove.example")
+        yield* fill(pat.page, "What it will do here", "to show what grows here")
+        yield* fill(pat.page, "Name of the contact", "Gil")
+        yield* fill(pat.page, "Their email address", "gil@grove.example")
+        yield* fill(pat.page, "Reason", "the museum opens in May")
+        yield* everyLook(pat, "request-organization")
+        yield* press(pat.page, "Ask for the institution")
+        yield* heading(pat.page, "My requests")
+        yield* text(pat.page, "Grove")
+        const oz = yield* deciderAt("Oz", "/console/decide", "To decide")
+        yield* text(oz.page, "the museum opens in May")
+      }))
+
+    it.effect("Pat, a plain member, asks for Access to a project that is listed by name alone", () =>
+      Effect.gen(function* () {
+        const pat = PersonId.make(demoIdentityIds.pat)
+        const grove = yield* institution({ name: "Grove" })
+        yield* member(grove, pat, "member")
+        yield* project(grove, { name: "Herbarium" })
+        yield* project(grove, { name: "Old site", state: "withdrawn" })
+        const at = yield* deciderAt("Pat", `/console/institutions/${grove}`, "Grove")
+        yield* press(at.page, "Ask for Access…")
+        yield* choose(at.page, "Project", "Herbarium")
+        yield* fill(at.page, "Reason", "writes the labels")
+        yield* everyLook(at, "request-access")
+        yield* press(at.page, "Ask for Access")
+        yield* heading(at.page, "My requests")
+        yield* text(at.page, "writes the labels")
+        // It waits now, so it is offered no more.
+        yield* press(at.page, "Ask for Access…")
+        yield* choose(at.page, "Institution", "Grove")
+        yield* text(at.page, "There is no project here to which you do not have, or wait for, Access.")
       }))
   },
 )

@@ -102,6 +102,11 @@ const table: Readonly<Record<string, Row>> = {
   "enrollments.changeMembership": bothRoles,
   "websites.registerWebsite": bothRoles,
   "websites.listProjects": reading,
+  // Of their institution, where a membership counts; an operator is none of its members.
+  "websites.listRequestableProjects": row("not_found", {
+    ok: "sponsor sponsor2 administrator administrator2 member",
+    administrator_not_effective: "early suspended",
+  }),
   "institutions.listInstitutions": own,
   "institutions.listPersonNames": own,
   "institutions.getInstitution": row("not_found", {

@@ -159,6 +159,7 @@ layer(management({ MANAGEMENT_READ_RATE: "100000", MANAGEMENT_WRITE_RATE: "10000
   /** Lists whose cursor is an id of the directory: only its alphabet is checked. */
   const ofDirectory = new Set([
     "websites.listProjects",
+    "websites.listRequestableProjects",
     "websites.listProjectOwners",
     "institutions.listInstitutions",
     "institutions.listMembers",

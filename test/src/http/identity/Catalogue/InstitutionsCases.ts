@@ -146,6 +146,13 @@ export const institutions: ReadonlyArray<Case> = [
     asked: (stage) => Effect.succeed({ params: inInstitution(stage), query: "?limit=100" }),
   },
   {
+    operation: "websites.listRequestableProjects",
+    by: "member",
+    second: "sponsor",
+    status: 200,
+    asked: (stage) => Effect.succeed({ params: inInstitution(stage), query: "?limit=100" }),
+  },
+  {
     operation: "websites.withdrawWebsite",
     by: "administrator",
     second: "owner",

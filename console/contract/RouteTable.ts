@@ -123,6 +123,7 @@ export const routes: RouteTable = {
   reconcileJob: ["POST", "/v1/jobs/:job_id/reconcile"],
   registerWebsite: ["POST", "/v1/institutions/:institution_id/websites"],
   removeStreamSubject: ["POST", "/v1/lifecycle/subjects:remove"],
+  renewEnrollment: ["POST", "/v1/institutions/:institution_id/enrollments/:enrollment_id/renew"],
   repairJob: ["POST", "/v1/jobs/:job_id/repair"],
   replaceStream: ["PUT", "/v1/lifecycle/streams"],
   replayDeadLetter: ["POST", "/v1/operations/dead-letters/:delivery_id/replay"],

@@ -47,6 +47,16 @@ export class EnrollmentsApi extends HttpApiGroup.make("enrollments")
       OpenApi.Summary,
       "Revoke an invitation that was not accepted yet, as a person who may invite",
     ),
+    HttpApiEndpoint.post("renewEnrollment", "/v1/institutions/:institution_id/enrollments/:enrollment_id/renew", {
+      params: { ...institution, enrollment_id: RequestId },
+      headers: optionallyKeyed,
+      payload: ReasonBody,
+      success: Enrollment.pipe(HttpApiSchema.status(201)),
+      error: [...Problems.roleProblems, ...receiptProblems, Problems.InvalidState],
+    }).annotate(RecognisedByCommand, true).annotate(
+      OpenApi.Summary,
+      "Propose an ended invitation again, to the same recipient; it is reviewed anew",
+    ),
     HttpApiEndpoint.post("changeMembership", "/v1/institutions/:institution_id/memberships", {
       params: institution,
       headers: optionallyKeyed,

@@ -367,6 +367,8 @@ export interface Operations {
   readonly "GET /v1/institutions/{institution_id}/access/{access_id}/explain": { readonly request: { readonly params: { readonly institution_id: string; readonly access_id: string } }; readonly answer: AccessExplanation }
   /** Every Access with its current version and its review, ascending by id, as a Sponsor, administrator or operator */
   readonly "GET /v1/institutions/{institution_id}/access": { readonly request: { readonly params: { readonly institution_id: string }; readonly query?: { readonly limit?: string | undefined; readonly after_id?: string | undefined; readonly at?: string | undefined } }; readonly answer: InstitutionAccess }
+  /** Propose an ended invitation again, to the same recipient; it is reviewed anew */
+  readonly "POST /v1/institutions/{institution_id}/enrollments/{enrollment_id}/renew": { readonly request: { readonly params: { readonly institution_id: string; readonly enrollment_id: string }; readonly body: Reason }; readonly answer: Enrollment }
   /** Revoke an invitation that was not accepted yet, as a person who may invite */
   readonly "POST /v1/institutions/{institution_id}/enrollments/{enrollment_id}/revoke": { readonly request: { readonly params: { readonly institution_id: string; readonly enrollment_id: string }; readonly body: Reason }; readonly answer: Enrollment }
   /** Invitations, newest first, as a Sponsor, administrator or operator */

@@ -19,6 +19,7 @@ import { carryingOut } from "./Enrollments/CarryOut.ts"
 import { enrolling, type Invitation } from "./Enrollments/Enroll.ts"
 import { type InvitationPreview, previewingInvitation } from "./Enrollments/InvitationPreview.ts"
 import { type EnrollmentPage, listingEnrollments } from "./Enrollments/Listing.ts"
+import { renewing } from "./Enrollments/RenewEnrollment.ts"
 import { type Revocation, revoking } from "./Enrollments/RevokeEnrollment.ts"
 import type { UnitOfWork } from "../platform/database/UnitOfWork.ts"
 import type { Decision } from "../requests/PolicyReviews.ts"
@@ -53,6 +54,10 @@ export class Enrollments extends Context.Service<Enrollments, {
   readonly revoke: (
     asked: Revocation,
   ) => Effect.Effect<Enrollment, RoleFault | Problems.InvalidState | SqlError.SqlError, UnitOfWork>
+  /** InvalidState: the invitation is open, accepted, or to no address. */
+  readonly renew: (
+    asked: Revocation,
+  ) => Effect.Effect<Enrollment, RoleFault | Problems.InvalidState | SqlError.SqlError, UnitOfWork>
   /** Sends a fully signed invitation, or admits the person who was waiting for an administrator. */
   readonly carryOut: (decision: Decision) => Effect.Effect<void, Problems.InvalidState | SqlError.SqlError, UnitOfWork>
 }>()("bailiwick/services/decisions/Enrollments") {
@@ -65,6 +70,7 @@ export class Enrollments extends Context.Service<Enrollments, {
         enroll: yield* enrolling,
         accept: yield* accepting,
         revoke: yield* revoking,
+        renew: yield* renewing,
         carryOut: yield* carryingOut,
       })
     }),

@@ -91,6 +91,56 @@ const Withdraw = ({ close, done, of }: Opened & { readonly of: Invitation }): JS
   )
 }
 
+const Renew = ({ close, done, of }: Opened & { readonly of: Invitation }): JSX.Element => {
+  const { enrollment_id, institution_id } = of
+  return (
+    <ReasonForm
+      name={`renew ${enrollment_id}`}
+      close={close}
+      done={done}
+      submit="Ask for it again"
+      said="The invitation is asked for again. It is mailed once it was reviewed."
+      write={(reason, key) =>
+        ask("renewEnrollment", { params: { institution_id, enrollment_id }, payload: { reason } }, { key })}
+    >
+      <p>
+        {of.recipient}{" "}
+        is invited again, at the same address. Another person reviews it, as the first one; a new link is mailed, which
+        counts for seven days.
+      </p>
+    </ReasonForm>
+  )
+}
+
+/** What the visitor may do about an invitation. */
+const Act = ({ done, of }: { readonly of: Invitation; readonly done: () => unknown }): JSX.Element => {
+  const { delivery, enrollment_id, recipient, state } = of
+  const [open, failed] = [state === "held" || state === "invited", delivery.state === "failed"]
+  if (state === "accepted") return <span class="note">has ended</span>
+  // Without a mail the recipient is no address.
+  if (!open && failed && delivery.message_id === null) return <span class="note">no address: invite anew</span>
+  return (
+    <div class="actions">
+      {!open ? null : (
+        <DialogButton
+          name={`withdraw ${enrollment_id}`}
+          label="Withdraw…"
+          title={`Withdraw the invitation of ${recipient}`}
+        >
+          {(close) => <Withdraw close={close} done={done} of={of} />}
+        </DialogButton>
+      )}
+      {open && !(state === "invited" && failed)
+        ? null
+        : (
+          <DialogButton name={`renew ${enrollment_id}`} label="Invite again…" title={`Invite ${recipient} again`}>
+            {(close) => <Renew close={close} done={done} of={of} />}
+          </DialogButton>
+        )}
+    </div>
+  )
+}
+
 const InvitationTable = ({ decides, done, of }: {
   readonly decides: boolean
   readonly done: () => unknown
@@ -115,27 +165,20 @@ const InvitationTable = ({ decides, done, of }: {
         },
         {
           head: "Asked for",
-          cell: ({ author_person_id, created_at }) => (
+          cell: ({ author_person_id, created_at, reason }) => (
             <>
-              by {names(author_person_id)} <When at={created_at} />
+              {reason}
+              <div class="note">
+                by {names(author_person_id)} <When at={created_at} />
+              </div>
             </>
           ),
         },
-        { head: "Reason", cell: ({ reason }) => reason },
         { head: "Expires", cell: ({ expires_at }) => <When at={expires_at} /> },
         ...(decides
           ? [{
-            head: "Withdraw",
-            cell: (one: Invitation) =>
-              one.state !== "held" && one.state !== "invited" ? <span class="note">has ended</span> : (
-                <DialogButton
-                  name={`withdraw ${one.enrollment_id}`}
-                  label="Withdraw…"
-                  title={`Withdraw the invitation of ${one.recipient}`}
-                >
-                  {(close) => <Withdraw close={close} done={done} of={one} />}
-                </DialogButton>
-              ),
+            head: "Yours to do",
+            cell: (one: Invitation) => <Act done={done} of={one} />,
           }]
           : []),
       ]}

@@ -137,6 +137,8 @@ export const descriptions: Readonly<Record<string, string>> = {
   getInstitution: "With your own roles; any other institution is 404.",
   listMembers: "One item a person, with every role, ended ones included, and whether it counts now.",
   listEnrollments: "Recipients are masked.",
+  renewEnrollment:
+    "Of one that has expired, was revoked, or whose mail failed, which is revoked then. Of any other: 409 `invalid_state`.",
   createEnrollment: "A recipient that is no address is taken, and stays `held` with the delivery `failed`.",
   listAccess: "With the version and the event that a proposal of a review names.",
   explainAccess:

@@ -48,6 +48,11 @@ export const enrollments = HttpApiBuilder.group(
         const asked = { ...payload, personId, institutionId: params.institution_id, enrollmentId: params.enrollment_id }
         return yield* keyedFenced({ principal, payload, status: 200, success: Enrollment }, service.revoke(asked))
       }),
+      renewEnrollment: Effect.fnUntraced(function* ({ params, payload }) {
+        const { personId, principal } = yield* personIn
+        const asked = { ...payload, personId, institutionId: params.institution_id, enrollmentId: params.enrollment_id }
+        return yield* keyedFenced({ principal, payload, status: 201, success: Enrollment }, service.renew(asked))
+      }),
       changeMembership: Effect.fnUntraced(function* ({ params, payload }) {
         const { personId, principal } = yield* personIn
         return yield* keyedFenced(

@@ -19,6 +19,7 @@ import {
   founded,
   membershipsOf,
   organization,
+  renew,
   requestRow,
   revokeInvitation,
   services,
@@ -226,6 +227,43 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Enrollment
       const late = yield* enroll(w.fern, w.sam, "ned@back.example")
       yield* TestClock.adjust(7 * day)
       assert.strictEqual(yield* codeOf(revokeInvitation(w.fern, late.enrollment_id, w.sam)), "invalid_state")
+    })))
+
+  it.effect("an ended invitation is asked for again, to its recipient, and is reviewed anew", () =>
+    timed(Effect.gen(function* () {
+      const w = yield* fixture
+      const { sql } = yield* Database
+      const ned = yield* person({ email: "ned@fern.example" })
+      const first = yield* enroll(w.fern, w.sam, "ned@fern.example")
+      assert.strictEqual(yield* codeOf(renew(w.fern, first.enrollment_id, w.sam)), "invalid_state")
+      yield* sign(first, "administrator", w.ada)
+      assert.strictEqual(yield* codeOf(renew(w.fern, first.enrollment_id, w.sam)), "invalid_state")
+      // The mail's outcome is unknown: it may have arrived.
+      const mailed = (yield* requestRow(first.enrollment_id)).mail_id
+      yield* sql`update mails set state = 'unknown', ended_at = created_at, not_before = null where id = ${mailed}::uuid`
+      assert.strictEqual(yield* codeOf(renew(w.fern, first.enrollment_id, w.sam)), "invalid_state")
+      yield* sql`update mails set state = 'failed' where id = ${mailed}::uuid`
+      const old = yield* tokenOf(first.enrollment_id)
+      const second = yield* renew(w.fern, first.enrollment_id, w.sam)
+      assert.deepInclude(second, { state: "held", recipient: "n***@fern.example" })
+      assert.deepStrictEqual(second.policy_review!.required_roles, ["administrator"])
+      assert.strictEqual((yield* requestRow(first.enrollment_id)).state, "revoked")
+      assert.strictEqual(yield* codeOf(acceptInvitation(ned, old)), "invalid_state")
+      yield* sign(second, "administrator", w.ada)
+      yield* revokeInvitation(w.fern, second.enrollment_id, w.ada)
+      // An administrator's needs a Sponsor.
+      const third = yield* renew(w.fern, second.enrollment_id, w.ada)
+      assert.deepStrictEqual(third.policy_review!.required_roles, ["sponsor"])
+      yield* sign(third, "sponsor", w.sam)
+      yield* TestClock.adjust("8 days")
+      const fourth = yield* renew(w.fern, third.enrollment_id, w.sam)
+      yield* sign(fourth, "administrator", w.abe)
+      yield* acceptInvitation(ned, yield* tokenOf(fourth.enrollment_id))
+      assert.strictEqual(yield* codeOf(renew(w.fern, fourth.enrollment_id, w.sam)), "invalid_state")
+      assert.strictEqual(yield* codeOf(renew(w.fern, third.enrollment_id, w.oz)), "not_found")
+      const none = yield* enroll(w.fern, w.sam, "no address")
+      yield* revokeInvitation(w.fern, none.enrollment_id, w.sam)
+      assert.strictEqual(yield* codeOf(renew(w.fern, none.enrollment_id, w.sam)), "invalid_state")
     })))
 
   it.effect("a new institution's approver may approve its first administrator, and only the first", () =>

@@ -200,6 +200,12 @@ export const revokeInvitation = (institutionId: InstitutionId, enrollmentId: Req
     (enrollments) => decided(enrollments.revoke({ institutionId, enrollmentId, personId, reason })),
   )
 
+export const renew = (institutionId: InstitutionId, enrollmentId: RequestId, personId: PersonId) =>
+  Effect.flatMap(
+    Enrollments,
+    (enrollments) => decided(enrollments.renew({ institutionId, enrollmentId, personId, reason })),
+  )
+
 /** The audit records of a request, in order. */
 export const auditOf = Effect.fnUntraced(function* (requestId: RequestId) {
   const { sql } = yield* Database

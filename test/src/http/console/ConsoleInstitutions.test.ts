@@ -78,9 +78,16 @@ layer(Layer.merge(staged(), Chromium.layer), { excludeTestServices: true, timeou
         yield* press(page, "Withdraw…")
         yield* fill(page, "Reason", "the team is complete")
         yield* press(page, "Withdraw the invitation")
-        yield* text(page, "has ended")
+        yield* text(page, "revoked")
         const { rest: { items } } = yield* asked(page, `/v1/institutions/${demoIdentityIds.fern}/enrollments`)
         assert.deepStrictEqual(items.map(({ state }: { state: string }) => state), ["revoked"])
+        yield* press(page, "Invite again…")
+        yield* text(page, "n***@fern.example is invited again")
+        yield* fill(page, "Reason", "a place is free again")
+        yield* everyLook(sam, "institution-renew")
+        yield* press(page, "Ask for it again")
+        yield* text(page, "a place is free again")
+        yield* everyLook(sam, "institution-renewed")
       }))
 
     it.effect("Sam asks for a change of a membership, and registers a website that appears with its state", () =>

@@ -99,6 +99,7 @@ const table: Readonly<Record<string, Row>> = {
   }),
   "enrollments.createEnrollment": bothRoles,
   "enrollments.revokeEnrollment": bothRoles,
+  "enrollments.renewEnrollment": bothRoles,
   "enrollments.changeMembership": bothRoles,
   "websites.registerWebsite": bothRoles,
   "websites.listProjects": reading,

@@ -29,6 +29,7 @@ export const extras = [
   "/v1/me/requests/{request_id}/withdraw",
   "/v1/enrollments/{token}/accept",
   "/v1/institutions/{institution_id}/enrollments/{enrollment_id}/revoke",
+  "/v1/institutions/{institution_id}/enrollments/{enrollment_id}/renew",
   "/v1/institutions/{institution_id}/memberships",
   "/v1/policies/reviews/{review_id}/decline",
   "/v1/jobs/{job_id}/retry",

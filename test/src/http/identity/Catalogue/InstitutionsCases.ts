@@ -124,6 +124,17 @@ export const institutions: ReadonlyArray<Case> = [
     asked: enrolled,
   },
   {
+    operation: "enrollments.renewEnrollment",
+    by: "administrator",
+    second: "sponsor",
+    status: 201,
+    asked: (stage) =>
+      Effect.tap(enrolled(stage), ({ body, params: { enrollment_id } }) => {
+        const path = `/v1/institutions/${stage.institution}/enrollments/${enrollment_id}/revoke`
+        return Effect.map(ask(stage.people.sponsor, "POST", path, body), done)
+      }),
+  },
+  {
     operation: "enrollments.changeMembership",
     by: "administrator",
     second: "sponsor",

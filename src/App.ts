@@ -21,6 +21,8 @@ import { CallerAuthentication } from "../services/people/CallerAuthentication.ts
 import { SessionActivity } from "../services/people/SessionActivity.ts"
 import { type GaugedQueue, gaugedQueues } from "../services/operations/QueueGauges.ts"
 import { OperatorDeadLetters } from "../services/operations/OperatorDeadLetters.ts"
+import { OperatorWebhooks } from "../services/operations/OperatorWebhooks.ts"
+import { WebhookHolds } from "../services/webhooks/WebhookHolds.ts"
 import { OperatorStream } from "../services/operations/OperatorStream.ts"
 import { Brand } from "../services/platform/Brand.ts"
 import { Audit } from "../services/platform/observability/Audit.ts"
@@ -218,6 +220,7 @@ const services = (config: AppConfig, backing: BackingServices) =>
     WebhookJobs.layer.pipe(Layer.provideMerge(Replays.layer)),
     WaitingDeliveries.layer,
     OperatorDeadLetters.layer.pipe(Layer.provide(DeadLetters.layer), Layer.provide(Replays.layer)),
+    OperatorWebhooks.layer.pipe(Layer.provide(WebhookHolds.layer)),
     NotificationRetention.layer(),
     CountCompaction.layer,
     FailingWebhooks.layer({ pause: config.pauseFailing }),

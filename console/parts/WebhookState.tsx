@@ -15,12 +15,30 @@ const words: Readonly<Record<Webhook["health"], readonly [tone: Tone, words: str
   paused: ["off", "paused"],
 }
 
-export const Health = ({ of: { failing_since, health } }: { readonly of: Webhook }): JSX.Element => {
+const pausedBy: Readonly<Record<NonNullable<Webhook["paused_by"]>, string>> = {
+  owner: "by this account",
+  operator: "by an operator",
+  system: "since it failed for days,",
+}
+
+export const Health = ({ of }: { readonly of: Webhook }): JSX.Element => {
+  const { failing_since, health, paused_at, paused_by } = of
   const [tone, text] = words[health]
   return (
     <>
       <Badge tone={tone}>{text}</Badge>
-      {failing_since === null ? null : (
+      {paused_by === null ? null : (
+        <div class="note">
+          {pausedBy[paused_by]}
+          {paused_at === null ? null : (
+            <>
+              {" "}
+              <When at={paused_at} />
+            </>
+          )}
+        </div>
+      )}
+      {failing_since === null || health === "paused" ? null : (
         <div class="note">
           since <When at={failing_since} />
         </div>

@@ -9,6 +9,7 @@ import { CopyCommand } from "../parts/CopyCommand.tsx"
 import { Failure } from "../parts/Failure.tsx"
 import { LiveState } from "../parts/LiveState.tsx"
 import { Page } from "../parts/Page.tsx"
+import { ReasonDialog } from "../parts/ReasonDialog.tsx"
 import { Table } from "../parts/Table.tsx"
 import { When } from "../parts/When.tsx"
 import { useOperatorEvents } from "../OperatorEvents.ts"
@@ -40,6 +41,69 @@ const State = ({ asOf, of }: { readonly of: Queue; readonly asOf: string }): JSX
     ? <Badge tone="warn">some fail</Badge>
     : <Badge tone="good">flows</Badge>
 
+const pausedBy = {
+  owner: "paused by its account",
+  operator: "paused by an operator",
+  system: "paused, since it failed for days",
+} as const
+
+type Held = AnswerOf<"listBacklogs">["items"][number]
+
+/** What an operator may do to a webhook's queue; its account's own pause is the account's. */
+const Commands = ({ done, of }: { readonly of: Held; readonly done: () => unknown }): JSX.Element => {
+  const params = { webhook_id: of.webhook_id }
+  const named = (what: string) => `${what} ${of.webhook_id}`
+  const pauses = of.paused_by !== "operator"
+  const resumes = of.paused_by === "operator" || of.paused_by === "system"
+  return (
+    <div class="actions">
+      {of.paused ? null : (
+        <ReasonDialog
+          name={named("kick")}
+          label="Try now…"
+          title="Try what waits at once"
+          submit="Try it now"
+          said="What waits is due now."
+          write={(reason, key) => ask("kickWebhook", { params, payload: { reason } }, { key })}
+          done={done}
+        >
+          <p>Up to 1,000 deliveries that wait for their next attempt to {of.url} are due now.</p>
+        </ReasonDialog>
+      )}
+      {!pauses ? null : (
+        <ReasonDialog
+          name={named("pause")}
+          label="Pause…"
+          title="Pause this account's webhook"
+          submit="Pause it"
+          kind="stop"
+          said="The webhook is paused until an operator resumes it."
+          write={(reason, key) => ask("pauseWebhook", { params, payload: { reason } }, { key })}
+          done={done}
+        >
+          <p>
+            Nothing is sent to {of.url}{" "}
+            until an operator resumes it. Its account is told that an operator paused it, not why, and cannot resume it.
+          </p>
+        </ReasonDialog>
+      )}
+      {!resumes ? null : (
+        <ReasonDialog
+          name={named("resume")}
+          label="Resume…"
+          title="Resume this account's webhook"
+          submit="Resume it"
+          said="The operators' pause has ended."
+          write={(reason, key) => ask("resumeWebhook", { params, payload: { reason } }, { key })}
+          done={done}
+        >
+          <p>What waits for {of.url} is sent. Where its account had paused it before, it stays paused.</p>
+        </ReasonDialog>
+      )}
+    </div>
+  )
+}
+
 const Backlogs = ({ backlogs }: { readonly backlogs: Resource<AnswerOf<"listBacklogs">> }): JSX.Element => {
   const found = backlogs.value.value
   const names = useAccountNames((found?.items ?? []).map(({ account_id }) => account_id))
@@ -56,11 +120,14 @@ const Backlogs = ({ backlogs }: { readonly backlogs: Resource<AnswerOf<"listBack
           columns={[
             {
               head: "Webhook",
-              cell: ({ paused, url, webhook_id }) => (
+              cell: (one) => (
                 <>
-                  {url ?? "deleted"} {paused ? <Badge tone="off">paused</Badge> : null}
+                  {one.url ?? "deleted"} {one.paused
+                    ? <Badge tone="off">{one.paused_by === null ? "paused" : pausedBy[one.paused_by]}</Badge>
+                    : null}
                   <br />
-                  <code>{webhook_id}</code>
+                  <code>{one.webhook_id}</code>
+                  {one.url === null ? null : <Commands done={backlogs.reload} of={one} />}
                 </>
               ),
             },
@@ -71,7 +138,7 @@ const Backlogs = ({ backlogs }: { readonly backlogs: Resource<AnswerOf<"listBack
             { head: "Waiting", number: true, cell: ({ depth }) => count.format(depth) },
             { head: "Of them retries", number: true, cell: ({ retries }) => count.format(retries) },
             { head: "Under way", number: true, cell: ({ leased }) => count.format(leased) },
-            { head: "Oldest due", cell: ({ oldest_due_at }) => <When at={oldest_due_at} /> },
+            { head: "Oldest due", cell: ({ oldest_due_at }) => <When at={oldest_due_at} never="none" /> },
           ]}
         />
       )}

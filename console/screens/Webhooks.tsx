@@ -81,7 +81,9 @@ const Buttons = ({ done, of }: { readonly of: Webhook; readonly done: () => unkn
   return (
     <div>
       <div class="actions">
-        <Do action={action} onDo={toggle}>{of.is_active ? "Pause" : "Resume"}</Do>
+        {of.paused_by === "operator"
+          ? <span class="note">only an operator can resume it</span>
+          : <Do action={action} onDo={toggle}>{of.is_active ? "Pause" : "Resume"}</Do>}
         {of.is_active ? <Do action={action} onDo={test}>Send a test</Do> : null}
       </div>
       <Failure of={action.failure} />

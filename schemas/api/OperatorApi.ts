@@ -1,7 +1,7 @@
 /** The operator's plane: what `cli` shows and does, for operators over HTTP (docs/api/identity.md; extras). */
 import { Schema } from "effect"
 import { HttpApi, HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
-import { DeliveryId } from "../BrandedIds.ts"
+import { DeliveryId, WebhookId } from "../BrandedIds.ts"
 import { AccountNames, askedAccounts } from "../identity/AccountName.ts"
 import { AuditPage, auditQuery, DecisionProofView, OwnAuditPage, ownAuditQuery } from "../identity/AuditView.ts"
 import {
@@ -14,7 +14,7 @@ import {
 import { ReasonBody } from "../identity/DecisionReason.ts"
 import { DoctorReport } from "../identity/DoctorReport.ts"
 import { optionallyKeyed } from "../identity/IdempotencyKey.ts"
-import { Queues, WebhookBacklogs } from "../identity/QueueView.ts"
+import { KickedDeliveries, OperatedWebhook, Queues, WebhookBacklogs } from "../identity/QueueView.ts"
 import { BusReport } from "../identity/StreamReportView.ts"
 import { Id } from "../Wire.ts"
 import { NotFound, RateLimited } from "../problems/HttpProblems.ts"
@@ -82,7 +82,31 @@ export class OperatorApi extends HttpApiGroup.make("operator")
       query: { sort: Schema.optionalKey(Schema.Literals(["backlog"])) },
       success: WebhookBacklogs,
       error: RoleRequired,
-    }).annotate(OpenApi.Summary, "The 20 webhooks with the most deliveries that wait, for operators"),
+    }).annotate(
+      OpenApi.Summary,
+      "The 20 webhooks with the most deliveries that wait, and those that an operator paused; for operators",
+    ),
+    HttpApiEndpoint.post("pauseWebhook", "/v1/operations/webhooks/:webhook_id/pause", {
+      params: { webhook_id: WebhookId },
+      headers: optionallyKeyed,
+      payload: ReasonBody,
+      success: OperatedWebhook,
+      error: [NotFound, RoleRequired, InvalidState, ...receiptProblems],
+    }).annotate(OpenApi.Summary, "Pause any account's webhook, so that the account cannot resume it, as an operator"),
+    HttpApiEndpoint.post("resumeWebhook", "/v1/operations/webhooks/:webhook_id/resume", {
+      params: { webhook_id: WebhookId },
+      headers: optionallyKeyed,
+      payload: ReasonBody,
+      success: OperatedWebhook,
+      error: [NotFound, RoleRequired, InvalidState, ...receiptProblems],
+    }).annotate(OpenApi.Summary, "Resume a webhook that an operator or the program paused, as an operator"),
+    HttpApiEndpoint.post("kickWebhook", "/v1/operations/webhooks/:webhook_id/kick", {
+      params: { webhook_id: WebhookId },
+      headers: optionallyKeyed,
+      payload: ReasonBody,
+      success: KickedDeliveries,
+      error: [NotFound, RoleRequired, InvalidState, ...receiptProblems],
+    }).annotate(OpenApi.Summary, "Make up to 1,000 deliveries that wait for a webhook due now, as an operator"),
     HttpApiEndpoint.get("listAccountNames", "/v1/operations/accounts", {
       query: { ids: askedAccounts },
       success: AccountNames,

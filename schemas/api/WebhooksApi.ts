@@ -13,6 +13,7 @@ import {
   DeliveryNotFound,
   DeliveryNotWaiting,
   DeliveryUnderWay,
+  WebhookHeld,
   WebhookLimit,
   WebhookNotFound,
 } from "../problems/WebhookProblems.ts"
@@ -136,7 +137,7 @@ export class WebhooksApi extends HttpApiGroup.make("webhooks")
       params,
       payload: WebhookUpdate,
       success: WebhookView,
-      error: [WebhookNotFound, HTTPValidationError],
+      error: [WebhookNotFound, WebhookHeld, HTTPValidationError],
     }).middleware(RequestValidation).middleware(Authenticated).annotate(CalledAddresses, called)
       .annotate(OpenApi.Summary, "Change, pause or resume a webhook"),
     HttpApiEndpoint.delete("deleteWebhook", "/v1/webhooks/:webhook_id", {

@@ -1,6 +1,7 @@
 /** Queues of the program and webhooks by their backlog, for operators (docs/api/identity.md). */
 import { Schema } from "effect"
 import { AccountId, WebhookId } from "../BrandedIds.ts"
+import { PausedBy } from "../mail/Webhook.ts"
 import { Timestamp } from "../Wire.ts"
 
 export const QueueName = Schema.Literals([
@@ -46,12 +47,29 @@ export const WebhookBacklogs = Schema.Struct({
     /** Null where the webhook was deleted. */
     url: Schema.NullOr(Schema.String),
     paused: Schema.Boolean,
+    /** Null while it is active, or where an earlier release paused it. */
+    paused_by: Schema.NullOr(PausedBy),
     /** Deliveries that wait or are under way. */
     depth: Schema.Int,
     retries: Schema.Int,
     leased: Schema.Int,
-    /** When the oldest of them is or was due. */
-    oldest_due_at: Timestamp,
+    /** When the oldest of them is or was due; null where none waits. */
+    oldest_due_at: Schema.NullOr(Timestamp),
   })),
 }).annotate({ identifier: "WebhookBacklogs" })
 export type WebhookBacklogs = typeof WebhookBacklogs.Type
+
+/** A webhook of any account, after an operator paused or resumed it. */
+export const OperatedWebhook = Schema.Struct({
+  webhook_id: WebhookId,
+  account_id: AccountId,
+  url: Schema.String,
+  is_active: Schema.Boolean,
+  paused_at: Schema.NullOr(Timestamp),
+  paused_by: Schema.NullOr(PausedBy),
+}).annotate({ identifier: "OperatedWebhook" })
+export type OperatedWebhook = typeof OperatedWebhook.Type
+
+/** How many deliveries are due now that would have waited for longer. */
+export const KickedDeliveries = Schema.Struct({ deliveries: Schema.Int }).annotate({ identifier: "KickedDeliveries" })
+export type KickedDeliveries = typeof KickedDeliveries.Type

@@ -12,12 +12,22 @@ import { EventType } from "./MailEvent.ts"
 export const WebhookHealth = Schema.Literals(["unused", "healthy", "failing", "paused"])
 export type WebhookHealth = typeof WebhookHealth.Type
 
+export const PausedBy = Schema.Literals(["owner", "operator", "system"]).annotate({ identifier: "PausedBy" })
+export type PausedBy = typeof PausedBy.Type
+
 export const WebhookView = Schema.Struct({
   id: WebhookId,
   url: Schema.String,
   description: Schema.NullOr(Schema.String),
   events: Schema.Array(EventType),
   is_active: Schema.Boolean,
+  paused_at: Schema.NullOr(Timestamp).annotate({
+    description: "Since when it is paused; null while it is active, or where an earlier release paused it",
+  }),
+  paused_by: Schema.NullOr(PausedBy).annotate({
+    description:
+      "`owner`: the account; `operator`: an operator, who alone can resume it; `system`: it failed for days; null as above",
+  }),
   header_names: Schema.Array(Schema.String).annotate({
     description: "The names of the custom headers; no answer shows their values",
   }),

@@ -12,6 +12,14 @@ export class WebhookLimit extends Problem<WebhookLimit>()(
   "The account's number of webhooks is reached",
 ) {}
 
+/** The account would resume a webhook that an operator paused. */
+export class WebhookHeld extends Problem<WebhookHeld>()(
+  "WebhookHeld",
+  "paused_by_operator",
+  409,
+  "An operator paused the webhook",
+) {}
+
 /** A replay asked for a delivery that is still under way. */
 export class DeliveryUnderWay
   extends Problem<DeliveryUnderWay>()("DeliveryUnderWay", "invalid_state", 409, "The delivery has not ended") {}

@@ -7,6 +7,7 @@ import { Clock, Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
 import type { AccountId, PersonId, WebhookId } from "../../schemas/BrandedIds.ts"
 import type { QueueName, Queues as QueueReport, WebhookBacklogs } from "../../schemas/identity/QueueView.ts"
+import type { PausedBy } from "../../schemas/mail/Webhook.ts"
 import type { RoleRequired } from "../../schemas/problems/IdentityProblems.ts"
 import { Database } from "../platform/database/Database.ts"
 import { mustOperate } from "./OperatorRole.ts"
@@ -16,16 +17,19 @@ import { countOf, type CountRow, counts, most, waiting } from "./QueueCounts.ts"
 const mostDeliveries = 1_000_000
 /** Maximum number of webhooks that are listed. */
 const listed = 20
+/** Maximum number of webhooks that are listed beside them, since an operator paused them. */
+const listedPaused = 100
 
 interface BacklogRow {
   readonly webhook_id: WebhookId
   readonly account_id: AccountId
   readonly url: string | null
   readonly paused: boolean
+  readonly paused_by: PausedBy | null
   readonly depth: number
   readonly retries: number
   readonly leased: number
-  readonly oldest: Date
+  readonly oldest: Date | null
   readonly counted: number
 }
 
@@ -45,12 +49,20 @@ const backlogs = (sql: PgClient.PgClient) =>
         count(claim)::int as leased, min(due_at) as oldest
       from (select webhook_id, attempt, claim, due_at from delivery_queue limit ${mostDeliveries}) q group by webhook_id
     )
-    select c.webhook_id::text as webhook_id, w.account_id::text as account_id,
-      case when w.deleted_at is null then w.url end as url, coalesce(l.paused, false) as paused, c.depth, c.retries,
-      c.leased, c.oldest, (select sum(depth) from counted)::int as counted
-    from (select * from counted order by depth desc, webhook_id limit ${listed}) c
-    join webhooks w on w.id = c.webhook_id left join webhook_lanes l on l.webhook_id = c.webhook_id
-    order by c.depth desc, c.webhook_id`
+    select w.id::text as webhook_id, w.account_id::text as account_id,
+      case when w.deleted_at is null then w.url end as url, coalesce(l.paused, false) as paused,
+      case when not w.is_active and w.deleted_at is null then w.paused_by end as paused_by,
+      coalesce(c.depth, 0) as depth, coalesce(c.retries, 0) as retries, coalesce(c.leased, 0) as leased, c.oldest,
+      (select sum(depth) from counted)::int as counted
+    from (
+      (select webhook_id as id from counted order by depth desc, webhook_id limit ${listed})
+      union
+      -- For those whose queue is short or empty: nobody else can resume them.
+      (select id from webhooks where paused_by = 'operator' and deleted_at is null order by id limit ${listedPaused})
+    ) shown
+    join webhooks w on w.id = shown.id left join webhook_lanes l on l.webhook_id = w.id
+    left join counted c on c.webhook_id = w.id
+    order by coalesce(c.depth, 0) desc, w.id`
 
 const viewOf = ({ oldest, ...row }: CountRow) => {
   const capped = row.depth >= (row.queue === "first_tries" || row.queue === "retries" ? mostDeliveries : most)
@@ -62,7 +74,7 @@ const none = (queue: QueueName): CountRow => ({ queue, depth: 0, due: 0, oldest:
 export class Queues extends Context.Service<Queues, {
   /** Every queue, in one order; RoleRequired unless the person is an active operator. */
   readonly read: (personId: PersonId) => Effect.Effect<QueueReport, RoleRequired | SqlError.SqlError>
-  /** The 20 webhooks with the most deliveries that wait, the most first. */
+  /** The 20 webhooks with the most deliveries that wait, the most first, and up to 100 that an operator paused. */
   readonly webhooks: (personId: PersonId) => Effect.Effect<WebhookBacklogs, RoleRequired | SqlError.SqlError>
   /** Both at once. Checks no role: the caller has checked that the person is an operator. */
   readonly observed: Effect.Effect<
@@ -92,7 +104,10 @@ export class Queues extends Context.Service<Queues, {
       const longest = Effect.gen(function* () {
         const as_of = new Date(yield* Clock.currentTimeMillis).toISOString()
         const rows = yield* backlogs(sql)
-        const items = rows.map(({ counted: _, oldest, ...row }) => ({ ...row, oldest_due_at: oldest.toISOString() }))
+        const items = rows.map(({ counted: _, oldest, ...row }) => ({
+          ...row,
+          oldest_due_at: oldest?.toISOString() ?? null,
+        }))
         return { as_of, capped: (rows[0]?.counted ?? 0) >= mostDeliveries, items } satisfies WebhookBacklogs
       })
 

@@ -52,7 +52,7 @@ const make = Effect.fnUntraced(function* ({ pause }: FailingWebhooksConfig) {
 
   const pauseWebhook = Effect.fnUntraced(function* ({ id, version }: Row, now: Date) {
     yield* sql`
-      update webhooks set is_active = false, version = version + 1, updated_at = ${now}
+      update webhooks set is_active = false, paused_at = ${now}, paused_by = 'system', version = version + 1, updated_at = ${now}
       where id = ${id}::uuid and version = ${version}`
     yield* sql`update webhook_lanes set paused = true where webhook_id = ${id}::uuid`
     yield* audit.append({ action: "webhook.paused", actor: "system", subject: `webhook:${id}`, outcome: "done" })

@@ -9,9 +9,15 @@ import { type AccountId, type ApiKeyId, WebhookId } from "../../schemas/BrandedI
 import type { Credential } from "../../schemas/api/CredentialsApi.ts"
 import type { EventType } from "../../schemas/mail/MailEvent.ts"
 import type { BasicAuth, CustomHeader } from "../../schemas/mail/WebhookHeaders.ts"
-import type { WebhookDetails, WebhookHealth, WebhookView, WebhookWithSecret } from "../../schemas/mail/Webhook.ts"
+import type {
+  PausedBy,
+  WebhookDetails,
+  WebhookHealth,
+  WebhookView,
+  WebhookWithSecret,
+} from "../../schemas/mail/Webhook.ts"
 import type { InvalidCredentials } from "../../schemas/problems/HttpProblems.ts"
-import { WebhookLimit, WebhookNotFound } from "../../schemas/problems/WebhookProblems.ts"
+import { WebhookHeld, WebhookLimit, WebhookNotFound } from "../../schemas/problems/WebhookProblems.ts"
 import { HTTPValidationError } from "../../schemas/Validation.ts"
 import { isUuid } from "../../schemas/Wire.ts"
 import { Principals, who } from "../authentication/Principals.ts"
@@ -46,6 +52,8 @@ interface ReadRow {
   readonly description: string | null
   readonly events: ReadonlyArray<EventType>
   readonly is_active: boolean
+  readonly paused_at: Date | null
+  readonly paused_by: PausedBy | null
   readonly header_names: ReadonlyArray<string>
   readonly basic_auth: boolean
   readonly honor_retry_after: boolean
@@ -66,11 +74,25 @@ interface Row extends ReadRow {
   readonly basic_auth_bytes: Uint8Array | null
 }
 
-const columns = `w.id, w.url, w.description, w.events, w.is_active, w.created_at, w.header_names, w.honor_retry_after,
+const columns =
+  `w.id, w.url, w.description, w.events, w.is_active, w.paused_at, w.paused_by, w.created_at, w.header_names, w.honor_retry_after,
   w.rate_limit, w.basic_auth is not null as basic_auth,
   h.last_success_at, h.last_failure_at, h.failing_since`
 
 const noSecret = { kid: null, bytes: null }
+
+const notPaused = { paused_at: null, paused_by: null }
+
+/** Since when and by whom it is paused after the account's change. */
+const pausedAfter = (
+  row: Pick<ReadRow, "paused_at" | "paused_by">,
+  isActive: boolean,
+  events: ReadonlyArray<WebhookEvent>,
+  now: Date,
+): Pick<ReadRow, "paused_at" | "paused_by"> => {
+  if (events.includes("paused")) return { paused_at: now, paused_by: "owner" }
+  return isActive ? notPaused : row
+}
 
 const noAttempts = { last_success_at: null, last_failure_at: null, failing_since: null }
 
@@ -86,6 +108,8 @@ const viewOf = (row: ReadRow): WebhookView => ({
   description: row.description,
   events: row.events,
   is_active: row.is_active,
+  paused_at: row.is_active ? null : row.paused_at?.toISOString() ?? null,
+  paused_by: row.is_active ? null : row.paused_by,
   header_names: row.header_names,
   basic_auth: row.basic_auth,
   honor_retry_after: row.honor_retry_after,
@@ -125,7 +149,7 @@ export class Webhooks extends Context.Service<Webhooks, {
     accountId: AccountId,
     id: WebhookId,
     change: Omit<WebhookCommand & { _tag: "Update" }, "_tag">,
-  ) => Effect.Effect<WebhookView, WebhookNotFound | HTTPValidationError>
+  ) => Effect.Effect<WebhookView, WebhookHeld | WebhookNotFound | HTTPValidationError>
   readonly remove: (accountId: AccountId, id: WebhookId) => Effect.Effect<void, WebhookNotFound>
   readonly rotate: (
     accountId: AccountId,
@@ -207,20 +231,22 @@ const make = Effect.fnUntraced(function* (config: WebhooksConfig) {
       const events = [...new Set(webhook.events)]
       const [description, rateLimit] = [webhook.description || null, webhook.rateLimit || null]
       const after = headersAfter(nothing, webhook)
+      const paused = isActive ? notPaused : { paused_at: now, paused_by: "owner" as const }
       const [sealedHeaders, sealedAuth] = [sealHeaders(id, headers), sealBasicAuth(id, basicAuth)]
       yield* sql`
         insert into webhooks (id, account_id, url, description, events, is_active, version, secret_kid, secret,
           header_names, headers_kid, headers, basic_auth_kid, basic_auth, honor_retry_after, rate_limit, created_at,
-          updated_at)
+          updated_at, paused_at, paused_by)
         values (${id}::uuid, ${accountId}::uuid, ${url}, ${description}, ${events}::text[], ${isActive}, 1, ${sealed.kid},
           ${sealed.bytes}, ${[...after.headerNames]}::text[], ${sealedHeaders.kid}, ${sealedHeaders.bytes},
-          ${sealedAuth.kid}, ${sealedAuth.bytes}, ${honorRetryAfter}, ${rateLimit}, ${now}, ${now})`
+          ${sealedAuth.kid}, ${sealedAuth.bytes}, ${honorRetryAfter}, ${rateLimit}, ${now}, ${now},
+          ${paused.paused_at}, ${paused.paused_by})`
       yield* sql`
         insert into webhook_lanes (webhook_id, account_id, paused) values (${id}::uuid, ${accountId}::uuid, ${!isActive})`
       yield* record(accountId, id, isActive ? ["created"] : ["created", "paused"])
       const kept = { header_names: after.headerNames, basic_auth: after.basicAuth, honor_retry_after: honorRetryAfter }
       const shown = { id, url, description, events, is_active: isActive, rate_limit: rateLimit, created_at: now }
-      const row = { ...shown, ...kept, ...noAttempts }
+      const row = { ...shown, ...kept, ...paused, ...noAttempts }
       return { ...viewOf(row), secret }
     },
     sql.withTransaction,
@@ -275,6 +301,18 @@ const make = Effect.fnUntraced(function* (config: WebhooksConfig) {
     )
   }
 
+  const tellPaused = (accountId: AccountId, id: WebhookId, url: string) =>
+    notifications.announce({
+      accountId,
+      category: "alerts",
+      severity: "info",
+      title: "A webhook was paused",
+      body: `The webhook to ${shownUrl(url)} is paused: what is due waits until it is resumed; events that arrive ` +
+        "meanwhile make no delivery.",
+      href: appPath("webhook", { webhook_id: id }),
+      coalesceKey: `webhook-paused.${id}`,
+    })
+
   const update: Webhooks["Service"]["update"] = Effect.fn("Webhooks.update")(
     function* (accountId, id, change) {
       if (change.url !== undefined) yield* refuse(urlFaults(change.url))
@@ -292,7 +330,13 @@ const make = Effect.fnUntraced(function* (config: WebhooksConfig) {
       yield* refuse(headerFaults(before, change))
       const { state, events } = transition(before, { _tag: "Update", ...change })
       if (events.length === 0) return viewOf(row)
+      if (events.includes("resumed") && row.paused_by === "operator") {
+        return yield* new WebhookHeld({
+          detail: "Only an operator can resume it. Ask the operator of this installation.",
+        })
+      }
       const now = new Date(yield* Clock.currentTimeMillis)
+      const paused = pausedAfter(row, state.isActive, events, now)
       const judgedAnew = events.includes("resumed") || state.url !== row.url
       const headers = change.headers === undefined
         ? { kid: row.headers_kid, bytes: row.headers }
@@ -306,32 +350,21 @@ const make = Effect.fnUntraced(function* (config: WebhooksConfig) {
           header_names = ${[...state.headerNames]}::text[], headers_kid = ${headers.kid}, headers = ${headers.bytes},
           basic_auth_kid = ${basicAuth.kid}, basic_auth = ${basicAuth.bytes}, honor_retry_after = ${state.honorRetryAfter},
           rate_limit = ${state.rateLimit},
+          paused_at = ${paused.paused_at}, paused_by = ${paused.paused_by},
           judged_from = case when ${judgedAnew} then ${now} else judged_from end,
           version = version + 1, updated_at = ${now}
         where id = ${id}::uuid and version = ${row.version}`
       yield* updateQueueState(id, events, now)
       yield* record(accountId, id, events)
-      if (events.includes("paused")) {
-        yield* notifications.announce({
-          accountId,
-          category: "alerts",
-          severity: "info",
-          title: "A webhook was paused",
-          body:
-            `The webhook to ${
-              shownUrl(state.url)
-            } is paused: what is due waits until it is resumed; events that arrive ` +
-            "meanwhile make no delivery.",
-          href: appPath("webhook", { webhook_id: id }),
-          coalesceKey: `webhook-paused.${id}`,
-        })
-      }
+      if (events.includes("paused")) yield* tellPaused(accountId, id, state.url)
       return viewOf({
         ...row,
         url: state.url,
         description: state.description,
         events: state.events,
         is_active: state.isActive,
+        paused_at: paused.paused_at,
+        paused_by: paused.paused_by,
         header_names: state.headerNames,
         basic_auth: state.basicAuth,
         honor_retry_after: state.honorRetryAfter,

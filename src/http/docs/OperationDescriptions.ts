@@ -107,6 +107,12 @@ export const descriptions: Readonly<Record<string, string>> = {
   activateSigningKey: "`force` waits for no consumer.",
   retireSigningKey: "Its private key goes. It happens by itself; 409 before seven days.",
   compromiseSigningKey: "Needs a sign-in of the last five minutes.",
+  pauseWebhook:
+    "The account is told that an operator did so, and not why. Its own pause, if there is one, stays beneath.",
+  resumeWebhook:
+    "One that its account paused is 409 `invalid_state`. Where the account's own pause lay beneath, it stays paused.",
+  kickWebhook:
+    "Those that are due first. Each counts as the attempt that it would have been. 409 while the webhook is paused.",
   installation: "With what would end a hold, and which messages are missing.",
   openInstallation: "Where it is open already nothing changes. Read first which revocations may be lost.",
   listIntakeRejects: "With the reason and the first 2,048 bytes.",

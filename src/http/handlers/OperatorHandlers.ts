@@ -1,15 +1,18 @@
 /** Handlers of the operator's plane. */
-import { Effect } from "effect"
+import { Effect, type Schema } from "effect"
 import { HttpServerRequest } from "effect/http"
 import { HttpApi, HttpApiBuilder } from "effect/http-api"
 import { SqlError } from "effect/sql"
+import type { PersonId, WebhookId } from "../../../schemas/BrandedIds.ts"
 import { OperatorApi } from "../../../schemas/api/OperatorApi.ts"
+import { KickedDeliveries, OperatedWebhook } from "../../../schemas/identity/QueueView.ts"
 import { LettersReplayed } from "../../../schemas/identity/DeadLetterView.ts"
 import { BusStatus } from "../../../services/operations/BusStatus.ts"
 import { OperatorAccountNames } from "../../../services/operations/OperatorAccountNames.ts"
 import { OperatorAudit } from "../../../services/operations/OperatorAudit.ts"
 import { OperatorDeadLetters } from "../../../services/operations/OperatorDeadLetters.ts"
 import { OperatorStream } from "../../../services/operations/OperatorStream.ts"
+import { OperatorWebhooks } from "../../../services/operations/OperatorWebhooks.ts"
 import { Queues } from "../../../services/operations/Queues.ts"
 import { Findings } from "../../doctor/Findings.ts"
 import { keyed } from "./IdempotentResponse.ts"
@@ -60,6 +63,26 @@ const sqlDies = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
     Effect.die,
   )
 
+interface OnWebhook {
+  readonly params: { readonly webhook_id: WebhookId }
+  readonly payload: { readonly reason: string }
+}
+
+/** The handler of what an operator does to a webhook. */
+const onWebhook = <A, I, E, R>(
+  success: Schema.Codec<A, I>,
+  command: (asked: {
+    readonly personId: PersonId
+    readonly webhookId: WebhookId
+    readonly reason: string
+  }) => Effect.Effect<A, E, R>,
+) =>
+  Effect.fnUntraced(function* ({ params, payload }: OnWebhook) {
+    const { personId, principal } = yield* personOf
+    const asked = { personId, webhookId: params.webhook_id, reason: payload.reason }
+    return yield* keyed({ principal, payload, status: 200, success }, command(asked))
+  })
+
 export const operator = HttpApiBuilder.group(
   Api,
   "operator",
@@ -70,6 +93,7 @@ export const operator = HttpApiBuilder.group(
     const letters = yield* OperatorDeadLetters
     const waiting = yield* Queues
     const streams = yield* BusStatus
+    const webhooks = yield* OperatorWebhooks
     const stream = yield* OperatorStream
     const standingOf = yield* callerStanding
     return handlers.handleAll({
@@ -77,9 +101,8 @@ export const operator = HttpApiBuilder.group(
         return yield* findings.examine((yield* personOf).personId).pipe(sqlDies)
       }),
       listAudit: Effect.fnUntraced(function* ({ query }) {
-        const { personId } = yield* personOf
         const filter = { ...conditionsOf(query), actor: query.actor, subject: query.subject }
-        return yield* audit.list(personId, filter, pageOf(query)).pipe(sqlDies)
+        return yield* audit.list((yield* personOf).personId, filter, pageOf(query)).pipe(sqlDies)
       }),
       proveDecision: Effect.fnUntraced(function* ({ params }) {
         return yield* audit.prove((yield* personOf).personId, params.record_id).pipe(sqlDies)
@@ -101,6 +124,9 @@ export const operator = HttpApiBuilder.group(
       listBacklogs: Effect.fnUntraced(function* () {
         return yield* waiting.webhooks((yield* personOf).personId).pipe(sqlDies)
       }),
+      pauseWebhook: onWebhook(OperatedWebhook, webhooks.pause),
+      resumeWebhook: onWebhook(OperatedWebhook, webhooks.resume),
+      kickWebhook: onWebhook(KickedDeliveries, webhooks.kick),
       listAccountNames: Effect.fnUntraced(function* ({ query }) {
         return yield* names.of((yield* personOf).personId, query.ids.split(",")).pipe(sqlDies)
       }),
@@ -116,17 +142,13 @@ export const operator = HttpApiBuilder.group(
       replayDeadLetters: Effect.fnUntraced(function* ({ payload }) {
         const { personId, principal } = yield* personOf
         const { reason, webhook_id: webhookId } = payload
-        return yield* keyed(
-          { principal, payload, status: 200, success: LettersReplayed },
-          letters.replaySpan({ personId, reason, webhookId, span: spanOf(payload) }),
-        )
+        const asked = { personId, reason, webhookId, span: spanOf(payload) }
+        return yield* keyed({ principal, payload, status: 200, success: LettersReplayed }, letters.replaySpan(asked))
       }),
       replayDeadLetter: Effect.fnUntraced(function* ({ params, payload }) {
         const { personId, principal } = yield* personOf
-        return yield* keyed(
-          { principal, payload, status: 200, success: LettersReplayed },
-          letters.replayOne({ personId, reason: payload.reason, deliveryId: params.delivery_id }),
-        )
+        const asked = { personId, reason: payload.reason, deliveryId: params.delivery_id }
+        return yield* keyed({ principal, payload, status: 200, success: LettersReplayed }, letters.replayOne(asked))
       }),
     })
   }),

@@ -31,6 +31,7 @@ const others = [
   "services/webhooks/FailingWebhooks.ts",
   "services/webhooks/Replays.ts",
   "services/webhooks/WaitingDeliveries.ts",
+  "services/webhooks/WebhookHolds.ts",
   "services/webhooks/Webhooks.ts",
 ]
 

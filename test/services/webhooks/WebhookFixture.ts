@@ -36,6 +36,7 @@ import { Settlement } from "../../../services/webhooks/Settlement.ts"
 import type { Result, Task } from "../../../services/webhooks/Sender/Task.ts"
 import { WebhookJobs } from "../../../services/webhooks/WebhookJobs.ts"
 import { WaitingDeliveries } from "../../../services/webhooks/WaitingDeliveries.ts"
+import { WebhookHolds } from "../../../services/webhooks/WebhookHolds.ts"
 import { Webhooks } from "../../../services/webhooks/Webhooks.ts"
 import { noon } from "../../support/Fixtures.ts"
 import { account, ground } from "../../support/TestAccounts.ts"
@@ -77,6 +78,7 @@ export const fixture = ({ schedule = specified, timeoutMillis = 10_000, ...rest 
     Webhooks.layer({ perAccount: rest.perAccount ?? 100 }),
     WebhookJobs.layer.pipe(Layer.provideMerge(Replays.layer)),
     WaitingDeliveries.layer,
+    WebhookHolds.layer,
     Idempotency.layer,
     CountCompaction.layer,
     Partitions.layer(kept),

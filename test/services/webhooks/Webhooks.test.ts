@@ -53,6 +53,8 @@ const holding = Effect.fnUntraced(function* (text: string) {
   return found
 })
 
+const byOwner = { paused_at: "2026-03-10T12:00:01.000Z", paused_by: "owner" } as const
+
 layer(Layer.fresh(fixture({ perAccount: 5 })))("Webhooks", (it) => {
   it.effect("a new webhook is active, has each event type once, and a new secret of 256 bits", () =>
     Effect.gen(function* () {
@@ -114,7 +116,10 @@ layer(Layer.fresh(fixture({ perAccount: 5 })))("Webhooks", (it) => {
       assert.deepStrictEqual(yield* listed(one.accountId), [viewOf(two), viewOf(one)])
       yield* update(one.accountId, two.id, { isActive: false })
       assert.deepStrictEqual(yield* listed(one.accountId), [viewOf(one)])
-      assert.deepStrictEqual(yield* listed(one.accountId, true), [viewOf({ ...two, is_active: false }), viewOf(one)])
+      assert.deepStrictEqual(yield* listed(one.accountId, true), [
+        viewOf({ ...two, is_active: false, ...byOwner }),
+        viewOf(one),
+      ])
       assert.notInclude(yield* list(session(one.accountId), true), "whsec_")
       assert.strictEqual((yield* Effect.flip(list(session(AccountId.make(unknown)), true)))._tag, "InvalidCredentials")
     }))
@@ -139,7 +144,7 @@ layer(Layer.fresh(fixture({ perAccount: 5 })))("Webhooks", (it) => {
       const url = "https://new.example.com/"
       const changed = yield* update(hook.accountId, hook.id, { url, events: ["email.clicked"], isActive: false })
       assert.deepStrictEqual(changed, {
-        ...viewOf({ ...hook, is_active: false }),
+        ...viewOf({ ...hook, is_active: false, ...byOwner }),
         url,
         events: ["email.clicked"],
         is_active: false,

@@ -184,7 +184,7 @@ describe("the document of the whole contract", () => {
 
   it("is small enough to be read, and its parts to be generated from", () => {
     const hint = "shorten descriptions, and give an identifier to schemas that repeat, before you raise this bound"
-    assert.isBelow(JSON.stringify(whole).length, 275_000, hint)
+    assert.isBelow(JSON.stringify(whole).length, 285_000, hint)
     for (const part of partNames) {
       assert.isBelow(JSON.stringify(partDocument(whole, part)).length, 200_000, `${part}: ${hint}`)
     }

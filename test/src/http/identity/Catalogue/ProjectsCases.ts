@@ -174,6 +174,26 @@ export const projects: ReadonlyArray<Case> = [
   { operation: "operator.queues", ...operates, asked: () => Effect.succeed({}) },
   { operation: "operator.listBacklogs", ...operates, asked: () => Effect.succeed({ query: "?sort=backlog" }) },
   {
+    operation: "operator.pauseWebhook",
+    ...operates,
+    asked: () => Effect.map(hook, (webhook_id) => ({ params: { webhook_id }, body: { reason } })),
+  },
+  {
+    operation: "operator.resumeWebhook",
+    ...operates,
+    asked: (stage) =>
+      Effect.tap(
+        Effect.map(hook, (webhook_id) => ({ params: { webhook_id }, body: { reason } })),
+        ({ body, params: { webhook_id } }) =>
+          Effect.map(ask(stage.people.operator, "POST", `/v1/operations/webhooks/${webhook_id}/pause`, body), done),
+      ),
+  },
+  {
+    operation: "operator.kickWebhook",
+    ...operates,
+    asked: () => Effect.map(hook, (webhook_id) => ({ params: { webhook_id }, body: { reason } })),
+  },
+  {
     operation: "operator.listAccountNames",
     ...operates,
     asked: () => Effect.succeed({ query: "?ids=0199c0de-0000-7000-8000-000000000001" }),

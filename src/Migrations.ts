@@ -72,6 +72,7 @@ import operators from "../migrations/0102_operators.ts"
 import pendingLeaves from "../migrations/0103_pending_leaves.ts"
 import transparencyLog from "../migrations/0104_transparency_log.ts"
 import stoppedByWhom from "../migrations/0106_stopped_by_whom.ts"
+import platformLists from "../migrations/0107_platform_lists.ts"
 import { lock } from "../services/platform/database/AdvisoryLocks.ts"
 import { Database } from "../services/platform/database/Database.ts"
 import { isAway } from "../services/platform/database/Database/Awaited.ts"
@@ -150,6 +151,7 @@ export const migrations: ReadonlyArray<Migration> = [
   [103, "pending_leaves", pendingLeaves],
   [104, "transparency_log", transparencyLog],
   [106, "stopped_by_whom", stoppedByWhom],
+  [107, "platform_lists", platformLists],
 ]
 
 /** The number of the newest migration. */

@@ -4,17 +4,21 @@ import { useAction } from "../Action.ts"
 import { ask } from "../contract/Ask.ts"
 import type { AnswerOf } from "../contract/EndpointTypes.ts"
 import { useDraft } from "../Drafts.ts"
-import { go } from "../Location.ts"
+import { go, setQuery } from "../Location.ts"
 import { announce } from "../parts/Announce.tsx"
 import { DialogButton } from "../parts/Dialog.tsx"
 import { Failure } from "../parts/Failure.tsx"
-import { CheckField, Form, TextField } from "../parts/Form.tsx"
+import { CheckField, Form, SelectField, TextField } from "../parts/Form.tsx"
+import { emptyPage, NextPage, pageSize } from "../parts/NextPage.tsx"
 import { Page } from "../parts/Page.tsx"
 import { Table } from "../parts/Table.tsx"
 import { filterOf, TextFilter } from "../parts/TextFilter.tsx"
+import { TransferState } from "../parts/TransferState.tsx"
 import { VerifiedState } from "../parts/VerifiedState.tsx"
+import { When } from "../parts/When.tsx"
 import { useResource } from "../Resource.ts"
 
+type Transfer = AnswerOf<"listAllTransfers">["items"][number]
 type Domain = AnswerOf<"getDomain">
 
 const Move = ({ close, domain }: { readonly domain: Domain; readonly close: () => void }): JSX.Element => {
@@ -75,7 +79,17 @@ const Found = ({ name }: { readonly name: string }): JSX.Element => {
           columns={[
             { head: "Domain", cell: ({ name }) => name },
             { head: "State", cell: ({ verified_at }) => <VerifiedState at={verified_at} /> },
-            { head: "Owner", cell: ({ account_id }) => <code>{account_id}</code> },
+            {
+              head: "Owner",
+              cell: ({ account_email, account_id }) => (
+                <>
+                  {account_email}
+                  <div class="note">
+                    <code>{account_id}</code>
+                  </div>
+                </>
+              ),
+            },
             {
               head: "Transfer",
               cell: ({ transfer }) =>
@@ -105,6 +119,67 @@ const Found = ({ name }: { readonly name: string }): JSX.Element => {
   )
 }
 
+const states: Readonly<Record<Transfer["status"], string>> = {
+  pending: "waits for an answer",
+  accepted: "in its safety window",
+  completed: "completed",
+  declined: "declined",
+  cancelled: "taken back",
+  reversed: "stopped",
+  expired: "expired",
+}
+
+/** The transfers of all accounts, of the domain that is looked for where there is one. */
+const AllTransfers = ({ name }: { readonly name: string | undefined }): JSX.Element => {
+  const status = filterOf("status") as Transfer["status"] | undefined
+  const after_id = filterOf("after")
+  const transfers = useResource(
+    `all transfers ${name} ${status} ${after_id}`,
+    (signal) => ask("listAllTransfers", { query: { name, status, after_id, limit: pageSize } }, { signal }),
+  )
+  const found = transfers.value.value
+  return (
+    <section aria-labelledby="transfers">
+      <h2 id="transfers">Transfers{name === undefined ? " of all accounts" : ` of ${name}`}</h2>
+      <div class="filters">
+        <SelectField
+          label="State"
+          value={status ?? ""}
+          options={[["", "Every state"], ...Object.entries(states)]}
+          onChange={(status) => setQuery({ status, after: undefined })}
+        />
+      </div>
+      <Failure of={transfers.failure} retry={transfers.reload} />
+      {found === undefined ? null : (
+        <>
+          <Table
+            caption="Transfers, most recent first"
+            rows={found.items}
+            keyOf={({ id }) => id}
+            empty={emptyPage("after", "There is no such transfer.")}
+            columns={[
+              { head: "Domain", cell: ({ domain_name }) => domain_name },
+              {
+                head: "State",
+                cell: ({ forced, status }) => (
+                  <>
+                    <TransferState of={status} />
+                    {forced ? <div class="note">moved by an administrator</div> : null}
+                  </>
+                ),
+              },
+              { head: "Owner before", cell: ({ source_email, source_label }) => source_email ?? source_label },
+              { head: "To", cell: ({ target_email }) => target_email },
+              { head: "Begun", cell: ({ initiated_at }) => <When at={initiated_at} /> },
+            ]}
+          />
+          <NextPage last={found.next_after_id} name="after" words="transfers" />
+        </>
+      )}
+    </section>
+  )
+}
+
 const MoveDomain = (): JSX.Element => {
   const name = filterOf("name")
   return (
@@ -117,6 +192,7 @@ const MoveDomain = (): JSX.Element => {
         <TextFilter label="Name of the domain" name="name" placeholder="shop.example" />
       </div>
       {name === undefined ? null : <Found name={name} />}
+      <AllTransfers name={name} />
     </Page>
   )
 }

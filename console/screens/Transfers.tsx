@@ -2,9 +2,11 @@
 import type { JSX } from "preact"
 import { ask } from "../contract/Ask.ts"
 import { Failure } from "../parts/Failure.tsx"
+import { emptyPage, NextPage, pageSize } from "../parts/NextPage.tsx"
 import { Page } from "../parts/Page.tsx"
 import { type Column, Table } from "../parts/Table.tsx"
 import { type Transfer, TransferState } from "../parts/TransferState.tsx"
+import { filterOf } from "../parts/TextFilter.tsx"
 import { When } from "../parts/When.tsx"
 import { useResource } from "../Resource.ts"
 
@@ -41,6 +43,34 @@ const domain: Column<Transfer> = {
 const state: Column<Transfer> = { head: "State", cell: ({ status }) => <TransferState of={status} /> }
 const clock: Column<Transfer> = { head: "Clock", cell: (one) => <Clock of={one} /> }
 
+/** The transfers to the visitor that have ended. */
+const Received = (): JSX.Element => {
+  const after_id = filterOf("received")
+  const received = useResource(
+    `transfers received ${after_id}`,
+    (signal) => ask("listReceivedTransfers", { query: { after_id, limit: pageSize } }, { signal }),
+  )
+  const found = received.value.value
+  return (
+    <section aria-labelledby="received">
+      <h2 id="received">To you, before</h2>
+      <Failure of={received.failure} retry={received.reload} />
+      {found === undefined ? null : (
+        <>
+          <Table
+            caption="Transfers of domains to you that have ended"
+            rows={found.items}
+            keyOf={({ id }) => id}
+            empty={emptyPage("received", "No transfer to you has ended yet.")}
+            columns={[domain, { head: "From", cell: ({ source_label }) => source_label }, state, clock]}
+          />
+          <NextPage last={found.next_after_id} name="received" words="transfers" />
+        </>
+      )}
+    </section>
+  )
+}
+
 const Transfers = (): JSX.Element => {
   const incoming = useResource("transfers incoming", (signal) => ask("listIncomingTransfers", {}, { signal }))
   const outgoing = useResource("transfers outgoing", (signal) => ask("listOutgoingTransfers", {}, { signal }))
@@ -59,6 +89,7 @@ const Transfers = (): JSX.Element => {
           />
         )}
       </section>
+      <Received />
       <section aria-labelledby="outgoing">
         <h2 id="outgoing">From you</h2>
         <Failure of={outgoing.failure} retry={outgoing.reload} />

@@ -4,16 +4,29 @@ import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import { DomainId, TransferId } from "../BrandedIds.ts"
 import { optionallyKeyed } from "../identity/IdempotencyKey.ts"
 import { Accept, Cancel, Decline, Force, Initiate, Stop } from "../mail/DomainCommands.ts"
-import { AcceptEligibility, DomainDkim, DomainTransfer } from "../mail/Transfer.ts"
+import {
+  AcceptEligibility,
+  DomainDkim,
+  DomainTransfer,
+  DomainTransferPage,
+  PlatformTransferPage,
+  TransferStatus,
+} from "../mail/Transfer.ts"
 import { DependencyUnavailable, Forbidden, InvalidCredentials } from "../problems/HttpProblems.ts"
 import { receiptProblems } from "../problems/IdempotencyProblems.ts"
 import { InsufficientUserAuthentication } from "../problems/IdentityProblems.ts"
 import { TransferNotFound } from "../problems/TransferProblems.ts"
+import { ListFilter } from "../Validation/Scalars.ts"
+import { cursorPage } from "./AccountApi.ts"
 import { Authenticated, Presented } from "./CredentialsApi.ts"
 import { RequestValidation } from "./RequestValidation.ts"
 
 const transferId = { transfer_id: TransferId }
 const domainId = { domain_id: DomainId }
+
+const domainName = ListFilter([]).annotate({
+  "x-wire": { type: "string", description: "Of this domain alone, in any letter case" },
+})
 
 export class TransfersApi extends HttpApiGroup.make("transfers")
   .add(
@@ -41,6 +54,11 @@ export class TransfersApi extends HttpApiGroup.make("transfers")
       error: [InvalidCredentials, DependencyUnavailable],
     }).middleware(RequestValidation).middleware(Presented)
       .annotate(OpenApi.Summary, "List the transfers that you initiated, most recent first"),
+    HttpApiEndpoint.get("listReceivedTransfers", "/v1/domain-transfers/received", {
+      query: cursorPage,
+      success: DomainTransferPage,
+    }).middleware(RequestValidation).middleware(Authenticated)
+      .annotate(OpenApi.Summary, "List the transfers to you that have ended, most recent first"),
     HttpApiEndpoint.get("acceptEligibility", "/v1/domain-transfers/accept-eligibility", {
       success: AcceptEligibility,
       error: InvalidCredentials,
@@ -90,6 +108,16 @@ export class TransfersApi extends HttpApiGroup.make("transfers")
       error: [...Stop.errors, ...receiptProblems],
     }).middleware(RequestValidation)
       .annotate(OpenApi.Summary, "Stop an accepted transfer within its safety window; the token alone authorizes"),
+    HttpApiEndpoint.get("listAllTransfers", "/v1/admin/domain-transfers", {
+      query: {
+        ...cursorPage,
+        status: Schema.optionalKey(Schema.Literals(TransferStatus.literals)),
+        name: Schema.optionalKey(domainName),
+      },
+      success: PlatformTransferPage,
+      error: Forbidden,
+    }).middleware(RequestValidation).middleware(Authenticated)
+      .annotate(OpenApi.Summary, "List the transfers of all accounts, most recent first, as a platform administrator"),
     HttpApiEndpoint.post("forceTransfer", "/v1/admin/domain-transfers/:domain_id", {
       params: domainId,
       payload: Force.body.schema,

@@ -42,6 +42,9 @@ export const DomainView = Schema.Struct({
   id: DomainId,
   name: Schema.String,
   account_id: AccountId.annotate({ description: "The account that owns the domain" }),
+  account_email: Schema.NullOr(Schema.String).annotate({
+    description: "Its address, where a platform administrator looks for domains by name; else null",
+  }),
   workspace_id: WorkspaceId,
   workspace_role: Schema.NullOr(WorkspaceRole).annotate({
     description: "The caller's role in its workspace; null for an owner outside it",

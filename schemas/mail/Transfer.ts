@@ -38,6 +38,30 @@ export const DomainTransfer = Schema.Struct({
 }).annotate({ identifier: "DomainTransfer" })
 export type DomainTransfer = typeof DomainTransfer.Type
 
+const nextAfterId = Schema.NullOr(TransferId).annotate({
+  description: "The `after_id` of the next page; null where this page is the last",
+})
+
+export const DomainTransferPage = Schema.Struct({ items: Schema.Array(DomainTransfer), next_after_id: nextAfterId })
+  .annotate({ identifier: "DomainTransferPage" })
+export type DomainTransferPage = typeof DomainTransferPage.Type
+
+/** A transfer of any account, for platform administrators. */
+export const PlatformTransfer = Schema.Struct({
+  ...DomainTransfer.fields,
+  source_email: Schema.NullOr(Schema.String).annotate({
+    description: "The address of the account that owned the domain; null where the account is gone",
+  }),
+  forced: Schema.Boolean.annotate({ description: "Whether an administrator moved the domain at once" }),
+}).annotate({ identifier: "PlatformTransfer" })
+export type PlatformTransfer = typeof PlatformTransfer.Type
+
+export const PlatformTransferPage = Schema.Struct({
+  items: Schema.Array(PlatformTransfer),
+  next_after_id: nextAfterId,
+}).annotate({ identifier: "PlatformTransferPage" })
+export type PlatformTransferPage = typeof PlatformTransferPage.Type
+
 export const AcceptEligibility = Schema.Struct({
   can_accept: Schema.Boolean,
   code: Schema.NullOr(Schema.Literal("domain_limit")),

@@ -43,11 +43,12 @@ export type DkimKey = { readonly selector: string; readonly status: "active" | "
 export type DoctorFinding = { readonly level: DoctorLevel; readonly subject: string; readonly says: string; readonly remedy: string | null }
 export type DoctorLevel = "fail" | "warn" | "ok"
 export type DoctorReport = { readonly as_of: Timestamp; readonly level: DoctorLevel; readonly items: ReadonlyArray<DoctorFinding> }
-export type Domain = { readonly id: string; readonly name: string; /** The account that owns the domain */ readonly account_id: string; readonly workspace_id: string; /** The caller's role in its workspace; null for an owner outside it */ readonly workspace_role: "owner" | "admin" | "member" | null; /** Whether the caller may offer it, and take an offer back */ readonly may_transfer: boolean; readonly verified_at: Timestamp | null; /** Of the key that signs the domain's mail */ readonly dkim_selector: string; /** Its transfer that is pending or accepted */ readonly transfer: { readonly id: string; readonly status: "pending" | "accepted" } | null }
+export type Domain = { readonly id: string; readonly name: string; /** The account that owns the domain */ readonly account_id: string; /** Its address, where a platform administrator looks for domains by name; else null */ readonly account_email: string | null; readonly workspace_id: string; /** The caller's role in its workspace; null for an owner outside it */ readonly workspace_role: "owner" | "admin" | "member" | null; /** Whether the caller may offer it, and take an offer back */ readonly may_transfer: boolean; readonly verified_at: Timestamp | null; /** Of the key that signs the domain's mail */ readonly dkim_selector: string; /** Its transfer that is pending or accepted */ readonly transfer: { readonly id: string; readonly status: "pending" | "accepted" } | null }
 export type DomainDkim = { readonly domain_id: string; readonly domain_name: string; readonly keys: ReadonlyArray<DkimKey> }
 export type DomainPage = { readonly items: ReadonlyArray<Domain>; /** The `after_id` of the next page; null on the last page */ readonly next_after_id: string | null }
 export type DomainTransfer = { readonly id: string; readonly domain_id: string; readonly domain_name: string; readonly source_user_id: string; readonly source_org_id: string; readonly source_label: string; readonly target_email: string; readonly target_user_id: string | null; readonly target_org_id: string | null; readonly status: DomainTransferStatus; readonly note: string | null; readonly cooloff_until: Timestamp | null; readonly initiated_at: Timestamp; readonly accepted_at: Timestamp | null; readonly completed_at: Timestamp | null; readonly expires_at: Timestamp }
 export type DomainTransferAcceptance = { readonly target_org_id?: string | null; /** Also `t`, `yes`, `y`, `on`, `1` and their opposites. */ readonly rotate_dkim?: boolean | null }
+export type DomainTransferPage = { readonly items: ReadonlyArray<DomainTransfer>; /** The `after_id` of the next page; null where this page is the last */ readonly next_after_id: string | null }
 export type DomainTransferStatus = "pending" | "accepted" | "completed" | "declined" | "cancelled" | "reversed" | "expired"
 export type EmbedLink = { /** The address of the frame. Its fragment is a token that acts once; null where the request was repeated under its Idempotency-Key, since no receipt keeps it */ readonly url: string | null; readonly expires_at: Timestamp }
 export type EmbedSession = { /** A bearer for webhooks, deliveries and event types */ readonly token: string; readonly session: ConsoleSession }
@@ -154,6 +155,8 @@ export type PersonCreate = { readonly reason: string; readonly issuer: string; r
 export type PersonName = { /** As it was asked for, also where the person was merged since */ readonly person_id: string; readonly display_name: string | null }
 export type PersonNames = { readonly items: ReadonlyArray<PersonName> }
 export type Plan = "free" | "starter" | "pro" | "business"
+export type PlatformTransfer = DomainTransfer & { /** The address of the account that owned the domain; null where the account is gone */ readonly source_email: string | null; /** Whether an administrator moved the domain at once */ readonly forced: boolean }
+export type PlatformTransferPage = { readonly items: ReadonlyArray<PlatformTransfer>; /** The `after_id` of the next page; null where this page is the last */ readonly next_after_id: string | null }
 export type PolicyReview = { readonly review_id: string; readonly state: "open" | "applied" | "declined" | "superseded"; readonly required_roles: ReadonlyArray<string>; readonly approvals: ReadonlyArray<{ readonly role: string; readonly person_id: string; readonly approved_at: Timestamp }> }
 export type PolicyReviews = { readonly items: ReadonlyArray<ListedPolicyReview> }
 export type Problem = { /** `urn:bailiwick:problem:` and the code */ readonly type: string; readonly title?: string; readonly status?: number; readonly detail?: string; readonly instance?: string; readonly code: string; readonly request_id?: string; readonly audit_id?: string | null; /** As `Retry-After` */ readonly retry_after?: number }
@@ -317,6 +320,8 @@ export interface Operations {
   readonly "GET /v1/account": { readonly request: None; readonly answer: Account }
   /** Move a domain at once, as a platform administrator who has just signed in */
   readonly "POST /v1/admin/domain-transfers/{domain_id}": { readonly request: { readonly params: { readonly domain_id: string }; readonly body: ForcedDomainTransfer }; readonly answer: DomainTransfer }
+  /** List the transfers of all accounts, most recent first, as a platform administrator */
+  readonly "GET /v1/admin/domain-transfers": { readonly request: { readonly query?: { readonly limit?: number | undefined; readonly after_id?: string | undefined; readonly status?: "pending" | "accepted" | "completed" | "declined" | "cancelled" | "reversed" | "expired" | undefined; readonly name?: string | undefined } }; readonly answer: PlatformTransferPage }
   /** List the active API keys, newest first */
   readonly "GET /v1/api-keys/": { readonly request: None; readonly answer: ReadonlyArray<ApiKey> }
   /** Create an API key; its secret is in this answer and nowhere else */
@@ -337,6 +342,8 @@ export interface Operations {
   readonly "GET /v1/domain-transfers/incoming": { readonly request: None; readonly answer: ReadonlyArray<DomainTransfer> }
   /** List the transfers that you initiated, most recent first */
   readonly "GET /v1/domain-transfers/outgoing": { readonly request: None; readonly answer: ReadonlyArray<DomainTransfer> }
+  /** List the transfers to you that have ended, most recent first */
+  readonly "GET /v1/domain-transfers/received": { readonly request: { readonly query?: { readonly limit?: number | undefined; readonly after_id?: string | undefined } }; readonly answer: DomainTransferPage }
   /** Stop an accepted transfer within its safety window; the token alone authorizes */
   readonly "POST /v1/domain-transfers/stop/{stop_token}": { readonly request: { readonly params: { readonly stop_token: string } }; readonly answer: DomainTransfer }
   /** Accept by the token of the invitation; the safety window begins */

@@ -40,6 +40,7 @@ interface DomainRow {
   readonly id: DomainId
   readonly name: string
   readonly account_id: AccountId
+  readonly account_email: string | null
   readonly workspace_id: WorkspaceId
   readonly workspace_role: WorkspaceRole | null
   readonly verified_at: Date | null
@@ -51,10 +52,12 @@ interface DomainRow {
 /** Of several roles in one workspace, the one that may do more comes first. */
 const strongestFirst = "array_position(array['owner', 'admin', 'member'], m.role)"
 
-const domainOf = (accountId: AccountId, row: DomainRow): DomainView => ({
+/** `tellsOwner`: whether the owner's address is shown. */
+const domainOf = (accountId: AccountId, row: DomainRow, tellsOwner = false): DomainView => ({
   id: row.id,
   name: row.name,
   account_id: row.account_id,
+  account_email: tellsOwner ? row.account_email : null,
   workspace_id: row.workspace_id,
   workspace_role: row.workspace_role,
   may_transfer: row.account_id === accountId || row.workspace_role === "owner" || row.workspace_role === "admin",
@@ -126,7 +129,9 @@ const make = Effect.fnUntraced(function* (config: AccountReadsConfig) {
 
   /** SQL of the domains among `ids`, which selects ids of domains that the account may see. */
   const shown = (accountId: AccountId, now: Date) =>
-    reads`d.id::text as id, d.name, d.account_id::text as account_id, d.workspace_id::text as workspace_id,
+    reads`d.id::text as id, d.name, d.account_id::text as account_id, (
+        select a.email from accounts a where a.id = d.account_id and not a.removed
+      ) as account_email, d.workspace_id::text as workspace_id,
       d.verified_at, d.dkim_selector, t.id::text as transfer_id, t.status as transfer_status, (
         select m.role from workspace_memberships m
         where m.account_id = ${accountId}::uuid and m.workspace_id = d.workspace_id and not m.removed
@@ -137,7 +142,13 @@ const make = Effect.fnUntraced(function* (config: AccountReadsConfig) {
 
   /** A page of the domains that `seen` selects: their id and name. */
   const domainPage = Effect.fnUntraced(
-    function* (accountId: AccountId, { afterId, limit }: CursorPage, name: string | null, seen: Statement.Fragment) {
+    function* (
+      accountId: AccountId,
+      { afterId, limit }: CursorPage,
+      name: string | null,
+      seen: Statement.Fragment,
+      tellsOwner = false,
+    ) {
       const now = new Date(yield* Clock.currentTimeMillis)
       const rows = yield* reads<DomainRow>`
         with page as (
@@ -147,7 +158,7 @@ const make = Effect.fnUntraced(function* (config: AccountReadsConfig) {
           order by id limit ${limit + 1}
         )
         select ${shown(accountId, now)} where d.id in (select id from page) order by d.id`.pipe(Effect.orDie)
-      return pageOf(rows.map((row) => domainOf(accountId, row)), limit)
+      return pageOf(rows.map((row) => domainOf(accountId, row, tellsOwner)), limit)
     },
   )
 
@@ -173,6 +184,7 @@ const make = Effect.fnUntraced(function* (config: AccountReadsConfig) {
         name,
         // Reads by the index of names.
         reads`select id, name from domains where lower(name collate "C") = lower(${name} collate "C") and not removed`,
+        true,
       ),
   )
 

@@ -25,7 +25,13 @@ import type {
   Stop,
   StopCommand,
 } from "../../schemas/mail/DomainCommands.ts"
-import type { AcceptEligibility, DomainDkim, DomainTransfer } from "../../schemas/mail/Transfer.ts"
+import type {
+  AcceptEligibility,
+  DomainDkim,
+  DomainTransfer,
+  DomainTransferPage,
+  PlatformTransferPage,
+} from "../../schemas/mail/Transfer.ts"
 import type { DependencyUnavailable, InvalidCredentials } from "../../schemas/problems/HttpProblems.ts"
 import type { TransferNotFound } from "../../schemas/problems/TransferProblems.ts"
 import { BoundedMap } from "../platform/BoundedMap.ts"
@@ -43,6 +49,7 @@ import { forcing } from "./Transfers/InitiateAndForce.ts"
 import { rows } from "./Transfers/Rows.ts"
 import { settling } from "./Transfers/DueTransition.ts"
 import { type Settled, settlingMany } from "./Transfers/DueTransitions.ts"
+import { type TransferFilter, type TransferPage, transferPages } from "./Transfers/PagedTransfers.ts"
 import { transferReading } from "./Transfers/TransferReading.ts"
 import { type TimerKind, type TransferState, viewOf } from "./Transfers/TransferState.ts"
 
@@ -99,6 +106,10 @@ export class Transfers extends Context.Service<Transfers, {
   /** JSON text of an array of `DomainTransfer`, newest first. */
   readonly incoming: (credential: Credential["Service"]) => Effect.Effect<string, InvalidCredentials>
   readonly outgoing: (credential: Credential["Service"]) => Effect.Effect<string, InvalidCredentials>
+  /** The account's received transfers that have ended, most recent first. */
+  readonly received: (accountId: AccountId, page: TransferPage) => Effect.Effect<DomainTransferPage>
+  /** The transfers of all accounts, most recent first. The caller of this method checks that the account may. */
+  readonly all: (filter: TransferFilter, page: TransferPage) => Effect.Effect<PlatformTransferPage>
   /** The DKIM keys of a domain, for its owner, its workspace's members and the recipient of an accepted transfer. */
   readonly dkim: (
     accountId: AccountId,
@@ -186,6 +197,7 @@ const make = Effect.fnUntraced(function* (config: TransfersConfig) {
     force: yield* forcing(settle, config),
     ...(yield* handshake(settle, config.safetyWindowMillis, config.dkim)),
     ...(yield* lists(settleMany)),
+    ...(yield* transferPages),
     dkim: yield* domainKeys(settle),
     read: yield* transferReading(settle),
     find,

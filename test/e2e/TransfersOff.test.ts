@@ -10,6 +10,8 @@ const paths = [
   ["GET", `/v1/domains/${id}/dkim`],
   ["GET", "/v1/domain-transfers/incoming"],
   ["GET", "/v1/domain-transfers/outgoing"],
+  ["GET", "/v1/domain-transfers/received"],
+  ["GET", "/v1/admin/domain-transfers"],
   ["GET", "/v1/domain-transfers/accept-eligibility"],
   ["GET", `/v1/domain-transfers/${id}`],
   ["POST", "/v1/domain-transfers/some-token/accept"],

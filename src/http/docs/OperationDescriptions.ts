@@ -198,6 +198,9 @@ export const descriptions: Readonly<Record<string, string>> = {
 
   initiateTransfer: "By an owner of the domain, five a minute. Not while broadcasts or emails of it are scheduled.",
   getDomainDkim: "Publish the record of the prepared key before the transfer completes.",
+  listReceivedTransfers:
+    "Those that came into effect, and those that were declined, taken back, reversed or have expired.",
+  listAllTransfers: "With the address of each domain's owner of before; by cookie, as a forced move.",
   listIncomingTransfers: "Those addressed to your account's email.",
   listOutgoingTransfers: "Each with its status.",
   acceptEligibility: "With the reason where you could not.",

@@ -22,6 +22,11 @@ const Api = HttpApi.make("bailiwick").add(TransfersApi)
 
 const json = (body: string) => HttpServerResponse.text(body, { contentType: "application/json" })
 
+const pageOf = ({ after_id, limit }: { readonly limit: number; readonly after_id?: string }) => ({
+  limit,
+  afterId: after_id ?? null,
+})
+
 /** How old an administrator's sign-in may be, in seconds (docs/api/mail.md). */
 const maxAge = 300
 
@@ -60,11 +65,16 @@ const byCaller = <E, R>(
       (receipt) => Effect.flatMap(commandOf(receipt), (command) => send({ ...command, accountId })),
     ))
 
-const administrator = Effect.gen(function* () {
-  const { authTime, platformAdmin, via } = yield* Principal
-  if (!platformAdmin || via !== "cookie") {
+const platformAdministrator = Effect.gen(function* () {
+  const principal = yield* Principal
+  if (!principal.platformAdmin || principal.via !== "cookie") {
     return yield* new Forbidden({ detail: "This needs a platform administrator who is signed in by cookie." })
   }
+  return principal
+})
+
+const administrator = Effect.gen(function* () {
+  const { authTime } = yield* platformAdministrator
   const now = yield* Clock.currentTimeMillis
   if (authTime === null || now / 1_000 - authTime > maxAge) {
     return yield* new InsufficientUserAuthentication({ max_age: maxAge })
@@ -135,6 +145,13 @@ export const transfers = HttpApiBuilder.group(
           (receipt) =>
             Effect.flatMap(commandOf(receipt), (command) => mailbox.stop(domainId, { ...command, transferId })),
         )
+      }),
+      listReceivedTransfers: Effect.fnUntraced(function* ({ query }) {
+        return yield* service.received((yield* Principal).accountId, pageOf(query))
+      }),
+      listAllTransfers: Effect.fnUntraced(function* ({ query }) {
+        yield* platformAdministrator
+        return yield* service.all({ status: query.status ?? null, name: query.name ?? null }, pageOf(query))
       }),
       forceTransfer: Effect.fnUntraced(function* ({ params, payload }) {
         const domainId = yield* idOf(params.domain_id)

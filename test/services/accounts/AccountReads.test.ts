@@ -140,6 +140,7 @@ layer(fixture, { excludeTestServices: true, timeout: "2 minutes" })("AccountRead
         account_id: alice.id,
         workspace_id: alice.workspaceId,
         workspace_role: "member",
+        account_email: null,
         may_transfer: false,
         verified_at: "2025-01-01T00:00:00.000Z",
         dkim_selector: "old",
@@ -148,6 +149,7 @@ layer(fixture, { excludeTestServices: true, timeout: "2 minutes" })("AccountRead
       assert.deepInclude(seen.find(({ id }) => id === own), {
         account_id: bob.id,
         workspace_role: "owner",
+        account_email: null,
         may_transfer: true,
         verified_at: null,
         transfer: null,
@@ -183,6 +185,7 @@ layer(fixture, { excludeTestServices: true, timeout: "2 minutes" })("AccountRead
       assert.deepStrictEqual(yield* idsOf(domains(carol.id, first, name)), [])
       const [found] = (yield* domainsNamed(carol.id, first, name)).items
       assert.deepInclude(found, { id: one, account_id: alice.id, workspace_role: null, may_transfer: false })
+      assert.strictEqual(found!.account_email, alice.email)
       assert.deepStrictEqual(yield* idsOf(domainsNamed(carol.id, first, "none.example")), [])
       yield* feed({ kind: "domain", id: one, removed: true })
       assert.deepStrictEqual(yield* idsOf(domainsNamed(carol.id, first, name)), [])

@@ -4,6 +4,7 @@ import { Effect, Layer } from "effect"
 import { demoIds } from "../../../../src/embedded/DemoDirectory.ts"
 import {
   atConsole,
+  choose,
   chooseAtIssuer,
   Chromium,
   everyLook,
@@ -60,6 +61,10 @@ layer(Layer.merge(staged(), Chromium.layer), { excludeTestServices: true, timeou
         yield* press(bob.page, "Decline…")
         yield* press(bob.page, "Decline the offer")
         yield* text(bob.page, "The recipient declined the offer.")
+        yield* bob.open("/console/transfers", "Transfers")
+        yield* text(bob.page, "No domain is on its way to you.")
+        yield* text(bob.page, "declined")
+        yield* everyLook(bob, "transfers-received")
 
         yield* press(alice.page, "Domains")
         yield* press(alice.page, "Offer…")
@@ -115,6 +120,15 @@ layer(Layer.merge(staged(), Chromium.layer), { excludeTestServices: true, timeou
         yield* text(carol.page, "completed")
         const bob = yield* inConsole("Bob", {}, "/console/domains")
         yield* text(bob.page, "alder.example")
+        // A browser of its own, whose console has no refusal yet.
+        const again = yield* inConsole("Carol", {}, "/console/move-domain")
+        yield* text(again.page, "moved by an administrator")
+        yield* text(again.page, "alice@alder.example")
+        yield* choose(again.page, "State", "declined")
+        yield* text(again.page, "There is no such transfer.")
+        yield* choose(again.page, "State", "completed")
+        yield* text(again.page, "moved by an administrator")
+        yield* everyLook(again, "all-transfers")
       }))
   },
 )

@@ -4,7 +4,13 @@ import { HttpApi, HttpApiBuilder } from "effect/http-api"
 import { randomUUID } from "node:crypto"
 import type { AccountId } from "../../../../schemas/BrandedIds.ts"
 import { TransfersApi } from "../../../../schemas/api/TransfersApi.ts"
-import { AcceptEligibility, DomainDkim, DomainTransfer } from "../../../../schemas/mail/Transfer.ts"
+import {
+  AcceptEligibility,
+  DomainDkim,
+  DomainTransfer,
+  DomainTransferPage,
+  PlatformTransferPage,
+} from "../../../../schemas/mail/Transfer.ts"
 import { ApiKeys } from "../../../../services/accounts/ApiKeys.ts"
 import { Database } from "../../../../services/platform/database/Database.ts"
 import { Idempotency } from "../../../../services/platform/security/Idempotency.ts"
@@ -71,6 +77,8 @@ const transferOf = (answer: Answer) => {
   return Schema.decodeUnknownSync(DomainTransfer)(answer.body)
 }
 const listOf = ({ body }: Answer) => Schema.decodeUnknownSync(Schema.Array(DomainTransfer))(body)
+
+const receivedOf = ({ body }: Answer) => Schema.decodeUnknownSync(DomainTransferPage)(body)
 
 const signedIn = Effect.fnUntraced(function* (accountId: AccountId, authTime?: number) {
   const session = { accountId, ...(authTime === undefined ? {} : { authTime }) }
@@ -285,6 +293,54 @@ layer(served, { excludeTestServices: true, timeout: "2 minutes" })("/v1/domain-t
       yield* sql`update transfers set cooloff_until = accepted_at where id = ${first.id}::uuid`
       const late = yield* call("POST", `/v1/domain-transfers/stop/${yield* tokenOf("stop", first.id)}`)
       assert.deepStrictEqual(codeOf(late), [409, "not_stoppable"])
+    }))
+
+  it.effect("what has ended is listed to its recipient, and everything to a platform administrator, over pages", () =>
+    Effect.gen(function* () {
+      const [alice, bob] = [yield* someone(), yield* someone()]
+      const carol = { ...bob, session: yield* signedIn((yield* person({ platform_admin: true })).id, 0) }
+      const made: Array<DomainTransfer> = []
+      for (let n = 0; n < 4; n++) {
+        const id = yield* domain(alice)
+        made.unshift(
+          transferOf(yield* call("POST", `/v1/domains/${id}/transfer`, alice.session, { target_email: bob.email })),
+        )
+      }
+      const [live, over, refused, taken] = made
+      const { sql } = yield* Database
+      yield* sql`update transfers set expires_at = initiated_at where id = ${over!.id}::uuid`
+      transferOf(yield* call("POST", `/v1/domain-transfers/${refused!.id}/decline`, bob.session))
+      transferOf(yield* call("DELETE", `/v1/domain-transfers/${taken!.id}`, alice.session))
+
+      const received = "/v1/domain-transfers/received"
+      const first = receivedOf(yield* call("GET", `${received}?limit=2`, bob.session))
+      const second = receivedOf(yield* call("GET", `${received}?limit=2&after_id=${first.next_after_id}`, bob.session))
+      assert.deepStrictEqual(
+        [...first.items, ...second.items].map(({ id, status }) => [id, status]),
+        [[over!.id, "expired"], [refused!.id, "declined"], [taken!.id, "cancelled"]],
+      )
+      assert.isNull(second.next_after_id)
+      assert.deepStrictEqual(receivedOf(yield* call("GET", received, alice.session)).items, [])
+
+      const all = "/v1/admin/domain-transfers"
+      assert.deepStrictEqual(codeOf(yield* call("GET", all, bob.session)), [403, "forbidden"])
+      const named = (query: string) =>
+        Effect.map(
+          call("GET", `${all}?name=${live!.domain_name.toUpperCase()}${query}`, carol.session),
+          ({ body }) => Schema.decodeUnknownSync(PlatformTransferPage)(body).items,
+        )
+      const [item] = yield* named("")
+      assert.deepInclude(item, { id: live!.id, source_email: alice.email, forced: false, status: "pending" })
+      assert.lengthOf(yield* named("&status=pending"), 1)
+      assert.lengthOf(yield* named("&status=expired"), 0)
+      const expired = yield* call("GET", `${all}?status=expired&name=${over!.domain_name}`, carol.session)
+      assert.deepStrictEqual(
+        Schema.decodeUnknownSync(PlatformTransferPage)(expired.body).items.map(({ id }) => id),
+        [over!.id],
+      )
+      const page = yield* call("GET", `${all}?limit=1&after_id=${live!.id}`, carol.session)
+      assert.strictEqual(Schema.decodeUnknownSync(PlatformTransferPage)(page.body).items[0]!.id, over!.id)
+      assert.strictEqual((yield* call("GET", `${all}?status=gone`, carol.session)).status, 422)
     }))
 
   it.effect("force: a platform administrator by cookie, who has just signed in", () =>

@@ -258,6 +258,7 @@ export const tables: ReadonlyArray<string> = [
   "notice_settings",
   "signature_calls",
   "installation",
+  "finding_times",
   "log_pending",
   "log_entries",
   "log_tiles",

@@ -46,7 +46,7 @@ const pages: Readonly<Record<string, readonly [href: string, label: string]>> = 
 const sentence = (text: string): string =>
   /^[a-z]+(?=[ ,:]|$)/.test(text) ? text.charAt(0).toUpperCase() + text.slice(1) : text
 
-const Card = ({ level, remedy, says, subject }: Finding): JSX.Element => {
+const Card = ({ level, remedy, says, since, subject }: Finding): JSX.Element => {
   const [tone, words] = levels[level]
   const page = pages[subject]
   return (
@@ -54,6 +54,12 @@ const Card = ({ level, remedy, says, subject }: Finding): JSX.Element => {
       <h2>{sentence(subject)}</h2>
       <p>
         <Badge tone={tone}>{words}</Badge>
+        {since === null ? null : (
+          <span class="note">
+            {" "}
+            since <When at={since} />
+          </span>
+        )}
       </p>
       <p>{sentence(says)}</p>
       {remedy === null ? null : <p class="note">{sentence(remedy)}</p>}

@@ -12,6 +12,11 @@ export const DoctorFinding = Schema.Struct({
   says: Schema.String,
   /** What to do about it; null where there is nothing to do. */
   remedy: Schema.NullOr(Schema.String),
+  /**
+   * Since when a look has found the subject not to be fine; null where it is fine, and for the process that answers and
+   * its variables.
+   */
+  since: Schema.NullOr(Timestamp),
 }).annotate({ identifier: "DoctorFinding" })
 
 export const DoctorReport = Schema.Struct({

@@ -6,6 +6,7 @@ import { Unsuccessful } from "./CliFault.ts"
 import { brokerChecks } from "../doctor/BrokerChecks.ts"
 import { checked, databaseFound, settingsFound } from "../doctor/Examination.ts"
 import { fail, type Finding, lineOf, ok, warn } from "../doctor/Finding.ts"
+import { type Since, sinceOf, timeOf } from "../doctor/FindingTimes.ts"
 import { configOf, databaseAt, databaseUrls, type Instance, instance, natsUrl } from "./Instance.ts"
 import { printable, printableJson } from "./EscapeControls.ts"
 import { jsonFlag } from "./JsonFlag.ts"
@@ -30,20 +31,25 @@ const brokerFindings = (found: Instance) =>
     onSome: (url) => checked("broker", brokerChecks(url).pipe(Effect.provide(Bus.layer(configOf(found, url))))),
   })
 
+/** Since when findings are not fine; empty where the database is away, which is a finding already. */
+const times = (found: Instance, findings: ReadonlyArray<Finding>) =>
+  Effect.flatMap(databaseUrls(found), (urls) => Effect.provide(sinceOf(findings), databaseAt(urls))).pipe(
+    Effect.catch((): Effect.Effect<Since> => Effect.succeed(new Map())),
+  )
+
+const timed = (findings: ReadonlyArray<Finding>, since: Since) =>
+  findings.map((finding) => ({ ...finding, since: timeOf(since, finding) }))
+
 const examine = Effect.gen(function* () {
   const found = yield* Effect.result(instance)
   if (found._tag === "Failure") {
-    return found.failure.message.split("\n").map((line) => fail("configuration", line))
+    return timed(found.failure.message.split("\n").map((line) => fail("configuration", line)), new Map())
   }
   const [database, broker] = yield* Effect.all([databaseFindings(found.success), brokerFindings(found.success)], {
     concurrency: 2,
   })
-  return [
-    ...settingsFound(found.success.config),
-    process(found.success),
-    ...database,
-    ...broker,
-  ]
+  const findings = [...settingsFound(found.success.config), process(found.success), ...database, ...broker]
+  return timed(findings, yield* times(found.success, findings))
 }).pipe(Effect.provideService(References.MinimumLogLevel, "None"))
 
 export const doctor = Command.make(
@@ -51,7 +57,13 @@ export const doctor = Command.make(
   { json: jsonFlag },
   Effect.fn("cli.doctor")(function* ({ json }) {
     const findings = yield* examine
-    for (const finding of findings) yield* Console.log(json ? printableJson(finding) : printable(lineOf(finding)))
+    for (const finding of findings) {
+      yield* Console.log(
+        json
+          ? printableJson(finding)
+          : printable(`${lineOf(finding)}${finding.since === null ? "" : ` (since ${finding.since})`}`),
+      )
+    }
     if (findings.some(({ level }) => level === "FAIL")) return yield* new Unsuccessful()
   }),
 ).pipe(Command.withDescription("Checks configuration, database, schema, keys, broker and streams; says what to do"))

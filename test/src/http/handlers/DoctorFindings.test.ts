@@ -43,7 +43,9 @@ layer(management(), { excludeTestServices: true })("The doctor over HTTP", (it) 
       const order = ["fail", "warn", "ok"]
       const levels = held.items.map(({ level }) => order.indexOf(level))
       assert.deepStrictEqual(levels, levels.toSorted())
-      assert.deepStrictEqual(of("installation", held), [{
+      const [{ since, ...finding }] = of("installation", held) as [DoctorReport["items"][number]]
+      assert.isNotNull(since)
+      assert.deepStrictEqual([finding], [{
         level: "warn",
         subject: "installation",
         says: "epoch 1 is held: the stream with the lost revocations is gone",
@@ -52,7 +54,7 @@ layer(management(), { excludeTestServices: true })("The doctor over HTTP", (it) 
 
       const lacking = yield* without("slack_messages", asked)
       assert.strictEqual(lacking.level, "fail")
-      assert.deepStrictEqual(lacking.items[0], {
+      assert.deepInclude(lacking.items[0], {
         level: "fail",
         subject: "schema",
         says: "lacks slack_messages",
@@ -60,6 +62,31 @@ layer(management(), { excludeTestServices: true })("The doctor over HTTP", (it) 
       })
       assert.isEmpty(of("slack", lacking), "checks that need the schema")
       assert.strictEqual(of("installation", yield* asked)[0]!.level, "ok")
+    }))
+
+  it.effect("a finding says since when, keeps it while it changes, and begins anew after it was fine", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* Database
+      const hold = (reason: string) =>
+        sql`update installation set state = 'held', held_since = ${new Date()}, held_reason = ${reason}`
+      const open = sql`update installation set state = 'open', held_since = null, held_reason = null`
+      const sinceNow = Effect.map(asked, (report) => of("installation", report)[0]!.since)
+      assert.isNull(yield* sinceNow)
+      const before = Date.now()
+      yield* hold("stream_gone")
+      const first = yield* sinceNow
+      assert.isTrue(Date.parse(first!) >= before - 1_000 && Date.parse(first!) <= Date.now() + 1_000)
+      yield* hold("restored")
+      assert.strictEqual(yield* sinceNow, first)
+      // A look that does not reach the subject leaves its time.
+      yield* without("slack_messages", asked)
+      assert.strictEqual(yield* sinceNow, first)
+      yield* open
+      assert.isNull(yield* sinceNow)
+      assert.deepStrictEqual(yield* sql`select from finding_times where subject = 'installation'`, [])
+      yield* hold("restored")
+      assert.isTrue((yield* sinceNow)! > first!)
+      yield* open
     }))
 
   it.effect("a check that cannot run is a failure, and the others are answered", () =>

@@ -1,7 +1,7 @@
 /**
- * `GET /v1/openapi.json`, its parts `GET /v1/openapi/{part}.json`, `GET /v1/asyncapi.json` and the reference page
- * `GET /v1/docs`: public, made once, without content from other hosts. The page works without scripts and its policy
- * admits none.
+ * `GET /v1/openapi.json`, its parts `GET /v1/openapi/{part}.json`, recorded examples at `GET /v1/openapi/examples/…`,
+ * `GET /v1/asyncapi.json` and the reference page `GET /v1/docs`: public, made once, without content from other hosts. The
+ * page works without scripts and its policy admits none.
  */
 import { Effect, Layer } from "effect"
 import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
@@ -14,6 +14,7 @@ import { document } from "./Document.ts"
 import { page } from "./DocsPage.ts"
 import { style } from "./DocsStyle.ts"
 import { partDocument } from "./PartDocuments.ts"
+import { examplePath, examples } from "./RecordedExamples.ts"
 
 const policy = "default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
@@ -82,6 +83,17 @@ const answersOf = <Id extends string, Groups extends HttpApiGroup.Constraint>(
   }
 }
 
+/** The addresses of the recorded examples, each with what it serves. */
+const exampleAnswers = Object.entries(examples).flatMap(([operation, example]) =>
+  ([[undefined, example], ["request", example.request.body], ["answer", example.answer.body]] as const).flatMap((
+    [part, value],
+  ) =>
+    value === undefined
+      ? []
+      : [[examplePath(operation, part), fixed(() => JSON.stringify(value), "application/json")] as const]
+  )
+)
+
 /** Documents that `prepare` made and `layer` has not taken yet. */
 const ahead = new WeakMap<object, { readonly base: string; readonly answers: ReturnType<typeof answersOf> }>()
 
@@ -111,6 +123,7 @@ export const layer = <Id extends string, Groups extends HttpApiGroup.Constraint>
     return Layer.mergeAll(
       HttpRouter.add("GET", "/v1/openapi.json", answer("json")),
       ...partNames.map((part) => HttpRouter.add("GET", partPath(part), Effect.suspend(() => all().parts[part]))),
+      ...exampleAnswers.map(([path, example]) => HttpRouter.add("GET", path as `/${string}`, example)),
       HttpRouter.add("GET", "/v1/asyncapi.json", answer("bus")),
       HttpRouter.add("GET", "/v1/docs", answer("page")),
       HttpRouter.add("GET", "/v1/docs/style.css", answer("style")),

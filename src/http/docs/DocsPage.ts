@@ -2,6 +2,7 @@
 import { partNames, partPath } from "./ApiParts.ts"
 import { at, type DocumentJson, isObject, type JsonObject, resolved } from "./DocumentJson.ts"
 import { Html, html } from "../../../services/platform/mail/Html.ts"
+import { examplePath, examples, type RecordedExample } from "./RecordedExamples.ts"
 import { fieldTable, phrase, sample } from "./Schemas.ts"
 
 interface Operation {
@@ -116,6 +117,34 @@ const response = (status: string, value: DocumentJson, spec: JsonObject): Html =
   }><summary>${summary}</summary>${status.startsWith("2") ? unfolded(schema, spec) : named(schema)}</details>`
 }
 
+/** A request or an answer as it is sent: its first line, its headers, and its body. */
+const message = (line: string, { body, headers }: RecordedExample["request"] | RecordedExample["answer"]): string =>
+  [
+    line,
+    ...Object.entries(headers).map(([name, value]) => `${name}: ${value}`),
+    ...(body === undefined ? [] : ["", typeof body === "string" ? body.trimEnd() : JSON.stringify(body, null, 2)]),
+  ].join("\n")
+
+/** What was asked and answered in a run of the tests. */
+const recorded = ({ id, method, path }: Operation): Html => {
+  const example = examples[id]
+  // A document of another contract may have an operation of the same name.
+  if (example === undefined || example.request.method !== method || !isOf(path, example)) return html``
+  const { answer, request } = example
+  return html`
+    <details>
+      <summary>A recorded example, with a list of at most two items</summary>
+      <pre><code>${message(`${request.method} ${request.path}`, request)}</code></pre>
+      <pre><code>${message(`HTTP/1.1 ${answer.status}`, answer)}</code></pre>
+      <p><a href="${examplePath(id)}">The example as JSON</a></p>
+    </details>
+  `
+}
+
+/** Whether an example is of an operation with this path. */
+const isOf = (path: string, { request }: RecordedExample): boolean =>
+  request.path.startsWith(path.split("{")[0]!.replace(/\/$/, ""))
+
 /** A text with code in backquotes. */
 const prose = (value: string): Html =>
   new Html(
@@ -150,6 +179,7 @@ ${parameters(operation)}${body(operation, spec)}
 <h4>Answers</h4>${
       Object.entries(operation.value["responses"] as JsonObject).map(([status, value]) => response(status, value, spec))
     }
+${recorded(operation)}
 <h4>Try it</h4><pre><code>${curl(operation, spec, base)}</code></pre>`,
   )
 

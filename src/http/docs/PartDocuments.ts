@@ -2,6 +2,7 @@
 import { type Part, parts, titles } from "./ApiParts.ts"
 import { type DocumentJson, isObject, type JsonObject } from "./DocumentJson.ts"
 import { partIntroduction } from "./Introduction.ts"
+import { examplePath, examples } from "./RecordedExamples.ts"
 
 const referencesIn = (value: DocumentJson): ReadonlyArray<string> =>
   Array.isArray(value)
@@ -54,11 +55,23 @@ const isIn = (part: Part, operation: DocumentJson): boolean => {
   return Array.isArray(own) && tags.includes(String(own[0]))
 }
 
+/**
+ * An operation that names its recorded example. `externalValue` beside each body would say the same, but generators resolve
+ * it as a reference, and fail on a document that was saved to a file (openapi-typescript 7.13, Redocly's resolver). The
+ * whole document names no example: it would grow by 10 kB.
+ */
+const withExample = (operation: JsonObject): JsonObject => {
+  const id = String(operation["operationId"])
+  const externalDocs = { description: "A recorded request and its answer", url: examplePath(id) }
+  return id in examples ? { ...operation, externalDocs } : operation
+}
+
 /** The operations of a part, and what these refer to. */
 export const partDocument = (spec: JsonObject, part: Part): JsonObject => {
   const paths = Object.entries(spec["paths"] as JsonObject).flatMap(([path, methods]) => {
     const own = Object.entries(methods as JsonObject).filter(([, operation]) => isIn(part, operation))
-    return own.length === 0 ? [] : [[path, Object.fromEntries(own)] as const]
+    const shown = own.map(([method, operation]) => [method, withExample(operation as JsonObject)] as const)
+    return own.length === 0 ? [] : [[path, Object.fromEntries(shown)] as const]
   })
   const { components, info, security, tags, webhooks, ...rest } = spec
   const events = part === "mail" && webhooks !== undefined ? { webhooks } : {}

@@ -18,6 +18,7 @@ import { html } from "../../../../services/platform/mail/Html.ts"
 import { descriptions } from "../../../../src/http/docs/OperationDescriptions.ts"
 import { page } from "../../../../src/http/docs/DocsPage.ts"
 import { partDocument } from "../../../../src/http/docs/PartDocuments.ts"
+import { examplePath, examples } from "../../../../src/http/docs/RecordedExamples.ts"
 import { Audit } from "../../../../services/platform/observability/Audit.ts"
 import { RejectionAudit } from "../../../../src/http/edge/RejectionAudit.ts"
 import { Server } from "../../../../src/http/Server.ts"
@@ -210,6 +211,16 @@ describe("the document of the whole contract", () => {
     }
   })
 
+  it("names in its parts where the recorded example of an operation is served", () => {
+    for (const part of partNames) {
+      for (const methods of Object.values(partDocument(whole, part)["paths"] as Readonly<Record<string, object>>)) {
+        for (const operation of Object.values(methods)) {
+          assert.strictEqual(at(operation, "externalDocs", "url"), examplePath(operation.operationId))
+        }
+      }
+    }
+  })
+
   it("says which ids are UUIDs", () => {
     // Ids of a directory or of a key, or tokens and digests.
     const others = ["institution_id", "project_id", "access_id", "token", "stop_token", "digest", "kid"]
@@ -237,6 +248,13 @@ describe("the page", () => {
       const id = String(at(operation, "operationId"))
       assert.match(folds, new RegExp(`</summary>\\s*<article id="${id}">`))
     }
+  })
+
+  it("shows the recorded example of every operation, and links to it", () => {
+    const whole = page(document(Api), "https://mail.example.com").text
+    for (const id of Object.keys(examples)) assert.include(whole, `href="${examplePath(id)}"`)
+    assert.include(whole, "<code>POST /v1/webhooks/\n")
+    assert.include(whole, "<code>HTTP/1.1 201\n")
   })
 
   const text = page(spec, "https://mail.example.com").text
@@ -308,5 +326,18 @@ layer(serving, { excludeTestServices: true, timeout: "2 minutes" })("over a sock
       }
       const served = yield* call("GET", "/v1/openapi.json")
       assert.deepStrictEqual(served.json, spec)
+    }))
+
+  it.effect("every recorded example is served, whole and by its bodies", () =>
+    Effect.gen(function* () {
+      for (const [id, example] of Object.entries(examples)) {
+        assert.deepStrictEqual<unknown>((yield* call("GET", examplePath(id))).json, example)
+        const { answer, request } = example
+        for (const [part, { body }] of Object.entries({ request, answer }) as Array<["request", typeof request]>) {
+          const reply = yield* call("GET", examplePath(id, part))
+          if (body === undefined) assert.strictEqual(reply.status, 404, id)
+          else assert.deepStrictEqual(reply.json, body, id)
+        }
+      }
     }))
 })

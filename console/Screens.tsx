@@ -262,6 +262,13 @@ export const screens: ReadonlyArray<Screen> = [
   },
   {
     part: "You",
+    menu: "API reference",
+    path: "/console/reference",
+    sees: anyone,
+    load: () => import("./screens/Reference.tsx"),
+  },
+  {
+    part: "You",
     menu: "This session",
     path: "/console/welcome",
     sees: anyone,

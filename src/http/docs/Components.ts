@@ -86,13 +86,17 @@ const ownCodes = (
   return own.length > 0 ? own : all
 }
 
+/** Names that a hundred operations refer to are short. */
+const short: Readonly<Record<string, string>> = { HTTPValidationError: "Invalid" }
+
 /** `NotFound`, `InvalidStateOrVersionConflict`, `RoleRequiredOrOthers`, or the schema of a success. */
 const answerName = (response: DocumentJson, problems: ProblemSchemas): string => {
   const content = at(response, "content")
   if (!isObject(content)) return "NoContent"
   const [first, second, ...more] = ownCodes(response, problems).map(([code]) => pascal(code))
   if (first === undefined) {
-    return Object.values(content).flatMap((media) => namesIn(at(media, "schema")))[0] ?? "Success"
+    const name = Object.values(content).flatMap((media) => namesIn(at(media, "schema")))[0] ?? "Success"
+    return short[name] ?? name
   }
   return [first, more.length > 0 ? "Others" : second].filter((name) => name !== undefined).join("Or")
 }
@@ -141,7 +145,7 @@ export const withComponents = (spec: JsonObject, problems: ProblemSchemas): Json
   const paths = spec["paths"] as JsonObject
   const responses = new Named()
   const parameters = new Named()
-  const common = reference("responses", responses.add("CommonProblem", commonAnswer(problems)))
+  const common = reference("responses", responses.add("Any", commonAnswer(problems)))
   const timesAnswered = countsOf(paths, (operation) => Object.values(operation["responses"] as JsonObject))
   const timesTaken = countsOf(paths, (operation) => listOf(operation["parameters"]))
 

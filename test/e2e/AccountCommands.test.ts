@@ -103,6 +103,40 @@ layer(Around.layer, { excludeTestServices: true, timeout: "2 minutes" })("comman
       yield* done(api_key, "webhooks", "delete", made.id)
     }))
 
+  it.effect("a delivery that waits is tried again now, and cancelled; a sample is of the type that was asked for", () =>
+    Effect.gen(function* () {
+      const { demo, done, json, typed } = yield* Around
+      const { api_key } = demo.accounts.alice
+      const heard: Array<string> = []
+      const { port } = yield* serve((request, response) => {
+        heard.push(String(request.headers["x-webhook-event"]))
+        response.writeHead(503).end()
+      })
+      const url = ["--url", `http://127.0.0.1:${port}/`, "--events", "email.bounced,email.opened"]
+      const made = yield* json(api_key, "webhooks", "create", ...url)
+      const told = yield* done(api_key, "webhooks", "test", made.id, "--event", "email.opened")
+      assert.include(told, `a sample of email.opened is on its way to ${made.url}`)
+      const listing = ["deliveries", "list", "--webhook", made.id, "--since", "1h"]
+      yield* until("the first attempt", done(api_key, ...listing), (text) => /retrying +1 +503/.test(text))
+      const { id } = yield* json(api_key, ...listing, "--limit", "1")
+
+      assert.strictEqual(yield* done(api_key, "deliveries", "retry", id), `${id} retried\n`)
+      yield* until("the second attempt", done(api_key, ...listing), (text) => /retrying +2 +503/.test(text))
+      assert.deepStrictEqual(heard, ["email.opened", "email.opened"])
+
+      assert.strictEqual(yield* done(api_key, "deliveries", "cancel", id), `${id} cancelled\n`)
+      assert.strictEqual((yield* json(api_key, "deliveries", "show", id)).status, "cancelled")
+      for (const verb of ["cancel", "retry"]) {
+        const { code, output } = yield* typed(api_key, "deliveries", verb, id)
+        assert.strictEqual(code, 1, output)
+      }
+      const unknown = yield* typed(api_key, "webhooks", "test", made.id, "--event", "email.eaten")
+      assert.strictEqual(unknown.code, 1)
+      assert.include(unknown.output, "email.delivered")
+      assert.strictEqual(heard.length, 2)
+      yield* done(api_key, "webhooks", "delete", made.id)
+    }))
+
   it.effect("webhooks of another product: told of, imported once with their secrets, and refused with every fault", () =>
     Effect.gen(function* () {
       const { demo, done, home, typed } = yield* Around

@@ -32,13 +32,18 @@ const put = (file: string, text: string) => {
 }
 
 if (!existsSync(join(DATA, "key.pem"))) {
+  put("heads.json", "{}")
   put("key.pem", String(generateKeyPairSync("ed25519").privateKey.export({ type: "pkcs8", format: "pem" })))
+}
+// A witness that forgot what it cosigned would cosign another history by the same key.
+if (!existsSync(join(DATA, "heads.json"))) {
+  console.error(`${DATA} has a key and no heads.json: restore that, or begin with a new key in an empty folder`)
+  process.exit(1)
 }
 const privateKey = createPrivateKey(readFileSync(join(DATA, "key.pem")))
 
 type Kept = Readonly<Record<string, { readonly size: number; readonly root: string }>>
-const kept = (): Kept =>
-  existsSync(join(DATA, "heads.json")) ? JSON.parse(readFileSync(join(DATA, "heads.json"), "utf8")) : {}
+const kept = (): Kept => JSON.parse(readFileSync(join(DATA, "heads.json"), "utf8"))
 const lastOf = (origin: string): Tree | null => {
   const head = kept()[origin]
   return head === undefined ? null : { size: head.size, root: Buffer.from(head.root, "base64") }

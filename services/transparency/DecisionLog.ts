@@ -8,6 +8,7 @@ import type { SqlError } from "effect/sql"
 import { lock } from "../platform/database/AdvisoryLocks.ts"
 import { Database } from "../platform/database/Database.ts"
 import { faultPoint } from "../platform/Failpoints.ts"
+import { millisOf } from "../platform/Ids.ts"
 import { Bus, type BusError } from "../platform/messaging/Bus.ts"
 import { Audit } from "../platform/observability/Audit.ts"
 import { Vault } from "../platform/security/Vault.ts"
@@ -26,7 +27,7 @@ export interface LogStatus {
   /** The size of the checkpoint that is served; null before the first. */
   readonly published: number | null
   readonly held: HeldLogReason | null
-  /** When the oldest waiting leaf was decided. */
+  /** When the oldest decision was made that is in no published checkpoint. */
   readonly waitingSince: Date | null
 }
 
@@ -35,12 +36,16 @@ export const logStatus = Effect.gen(function* () {
   const { sql } = yield* Database
   const head = yield* readHead(sql)
   if (head === null) return null
-  const [oldest] = yield* sql<{ decided_at: Date }>`select decided_at from log_pending order by record_id limit 1`
+  // Entries have the order of their records, but for a decision that committed late: by the ids, it may be a little older.
+  const [oldest] = yield* sql<{ record_id: string | null }>`
+    select coalesce(
+      (select record_id from log_entries where index = ${head.published_size ?? 0}),
+      (select record_id from log_pending order by record_id limit 1))::text as record_id`
   const status: LogStatus = {
     size: head.size,
     published: head.published_size,
     held: head.held_reason,
-    waitingSince: oldest?.decided_at ?? null,
+    waitingSince: oldest!.record_id === null ? null : new Date(millisOf(oldest!.record_id)),
   }
   return status
 })
@@ -71,10 +76,12 @@ export class DecisionLog extends Context.Service<DecisionLog, {
           if (begun.length > 0) yield* keys.make(origin)
         }).pipe(sql.withTransaction)
 
-        const hold = Effect.fnUntraced(function* ({ details, reason }: Finding) {
+        const hold = Effect.fnUntraced(function* ({ details, reason, unlessOfSize }: Finding) {
           const now = new Date(yield* Clock.currentTimeMillis)
           const held = yield* sql<{ origin: string }>`
-            update log_head set held_reason = ${reason}, held_since = ${now} where held_reason is null returning origin`
+            update log_head set held_reason = ${reason}, held_since = ${now}
+            where held_reason is null and size < ${unlessOfSize ?? Number.MAX_SAFE_INTEGER}::bigint
+            returning origin`
           for (const { origin } of held) {
             yield* audit.append({
               action: "log.held",

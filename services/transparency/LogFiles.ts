@@ -24,7 +24,7 @@ export class LogFiles extends Context.Service<LogFiles, {
   static readonly layer = Layer.effect(
     LogFiles,
     Effect.gen(function* () {
-      const { sql } = yield* Database
+      const { reads: sql } = yield* Database
 
       const hashes = (tile: Tile) =>
         Effect.map(

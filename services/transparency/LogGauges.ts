@@ -7,7 +7,10 @@ import { logStatus } from "./DecisionLog.ts"
 const gauge = (name: string, description: string) => Metric.gauge(`bailiwick_decision_log_${name}`, { description })
 const entries = gauge("entries", "Entries of the transparency log")
 const published = gauge("published_entries", "Entries in the checkpoint that is served")
-const oldest = gauge("oldest_waiting_seconds", "Age of the oldest decision that has no entry yet, 0 where none waits")
+const oldest = gauge(
+  "oldest_waiting_seconds",
+  "Age of the oldest decision that is in no published checkpoint, 0 where none waits",
+)
 const held = gauge("held", "1 where the log gets no new checkpoint, otherwise 0")
 
 /** Gauges the log until the scope ends. */

@@ -1,6 +1,6 @@
 /** `installation`: shows the epoch and why the installation is held, and opens it on an operator's word. */
 import { Console, Effect, Layer } from "effect"
-import { Command, Flag } from "effect/cli"
+import { Command } from "effect/cli"
 import { openInstallation } from "../../services/operations/OpenInstallation.ts"
 import { Audit } from "../../services/platform/observability/Audit.ts"
 import { CurrentOperator } from "../../services/platform/observability/CurrentOperator.ts"
@@ -9,7 +9,7 @@ import { readInstallation } from "../../services/platform/database/Installation.
 import { meaningOf, missingText } from "../doctor/InstallationCheck.ts"
 import { CliFault } from "./CliFault.ts"
 import { database } from "./Instance.ts"
-import { asFlag, operatorNamed } from "./OperatorName.ts"
+import { asFlag, operatorNamed, reasonFlag } from "./OperatorName.ts"
 import { printable } from "./EscapeControls.ts"
 
 const show = Command.make(
@@ -26,14 +26,9 @@ const show = Command.make(
   }, Effect.provide(database)),
 ).pipe(Command.withDescription("Shows the epoch, and why the installation is held where it is"))
 
-const reason = Flag.String("reason").pipe(
-  Flag.withDescription("Why, for the audit: 8 to 500 characters"),
-  Flag.filter((text) => [...text].length >= 8 && [...text].length <= 500, () => "a reason of 8 to 500 characters"),
-)
-
 const open = Command.make(
   "open",
-  { as: asFlag, reason },
+  { as: asFlag, reason: reasonFlag },
   Effect.fn("cli.installation.open")(function* ({ as, reason }) {
     const opened = yield* Effect.provideService(
       (yield* openInstallation)(reason),

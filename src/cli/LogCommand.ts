@@ -2,17 +2,22 @@
  * `log`: the key of the transparency log, and a verifier of a whole log that trusts nothing but the keys it is told. The
  * verifier is the kit's: it shares no code with what writes the log.
  */
-import { Console, Effect, FileSystem, Option } from "effect"
+import { Console, Effect, FileSystem, Layer, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { join } from "node:path"
+import process from "node:process"
 import { noteKey } from "../../sdk/SignedNote.ts"
 import { Refusal } from "../../sdk/Refusal.ts"
 import type { TreeHead } from "../../sdk/TransparencyLog.ts"
 import { type ReadLogFile, verifyLog } from "../../sdk/WholeLog.ts"
 import { Database } from "../../services/platform/database/Database.ts"
+import { Audit } from "../../services/platform/observability/Audit.ts"
+import { CurrentOperator } from "../../services/platform/observability/CurrentOperator.ts"
 import { Outbound } from "../../services/platform/Outbound.ts"
+import { releaseLog } from "../../services/transparency/ReleaseLog.ts"
 import { CliFault } from "./CliFault.ts"
 import { database } from "./Instance.ts"
+import { asFlag, operatorNamed, reasonFlag } from "./OperatorName.ts"
 import { printable } from "./EscapeControls.ts"
 import { cliCommand } from "../../services/platform/CommandSpelling.ts"
 
@@ -26,6 +31,16 @@ const key = Command.make(
     for (const { key } of keys) yield* Console.log(key)
   }, Effect.provide(database)),
 ).pipe(Command.withDescription("Prints the log's key, as verifiers are told it"))
+
+const release = Command.make(
+  "release",
+  { as: asFlag, reason: reasonFlag },
+  Effect.fn("cli.log.release")(function* ({ as, reason }) {
+    const held = yield* Effect.provideService((yield* releaseLog)(reason), CurrentOperator, operatorNamed(as))
+    if (held === null) return yield* new CliFault({ message: "the log is not held" })
+    yield* Console.log(`the log was held (${held}); it is compared with the broker again, and goes on where both fit`)
+  }, Effect.provide(Layer.provideMerge(Audit.layer, database))),
+).pipe(Command.withDescription("Ends the hold of the log on the operator's word that nothing else was published"))
 
 /** Files of a log over HTTP, and of a folder. */
 const reading = Effect.fnUntraced(function* (source: string) {
@@ -44,15 +59,26 @@ const reading = Effect.fnUntraced(function* (source: string) {
   return read
 })
 
-/** A head that was verified before: its size and root, as `verify` writes them. */
-const remembered = Effect.fnUntraced(function* (file: string) {
+/** A head of the log that was verified before, as `remember` writes it; null where there is no file. */
+const remembered = Effect.fnUntraced(function* (file: string, origin: string) {
   const files = yield* FileSystem.FileSystem
   if (!(yield* files.exists(file))) return null
-  const [, size, root] = /^(\d{1,15}) ([A-Za-z0-9+/]{43}=)\n$/.exec(yield* files.readFileString(file)) ?? []
-  if (size === undefined || root === undefined) {
+  const [, of, size, root] = /^(\S+)\n(\d{1,15}) ([A-Za-z0-9+/]{43}=)\n$/.exec(yield* files.readFileString(file)) ?? []
+  if (of === undefined || size === undefined || root === undefined) {
     return yield* new CliFault({ message: `${file} is not a head that this command has written` })
   }
+  if (of !== origin) return yield* new CliFault({ message: `${file} has a head of another log: ${of}` })
   return { size: Number(size), root: Buffer.from(root, "base64") }
+})
+
+/** Replaces the file whole, so that a kill leaves one head or the other. A run beside this one may know a larger one. */
+const remember = Effect.fnUntraced(function* (file: string, origin: string, { root, size }: TreeHead) {
+  const files = yield* FileSystem.FileSystem
+  if (((yield* remembered(file, origin))?.size ?? 0) > size) return
+  const fresh = `${file}.${process.pid}`
+  yield* files.writeFileString(fresh, `${origin}\n${size} ${Buffer.from(root).toString("base64")}\n`)
+  yield* Effect.scoped(Effect.flatMap(files.open(fresh, { flag: "r+" }), (opened) => opened.sync))
+  yield* files.rename(fresh, file)
 })
 
 const verified = (
@@ -92,23 +118,22 @@ const verify = Command.make(
       Flag.withDescription("How many witnesses have to have cosigned (default: 0)"),
       Flag.withDefault(0),
     ),
-    remember: Flag.String("remember").pipe(
+    remembers: Flag.String("remember").pipe(
       Flag.withMetavar("FILE"),
       Flag.withDescription("Compare with the head in this file, and then keep the new one there"),
       Flag.optional,
     ),
   },
-  Effect.fn("cli.log.verify")(function* ({ keys, quorum, remember, source, witnesses }) {
+  Effect.fn("cli.log.verify")(function* ({ keys, quorum, remembers, source, witnesses }) {
     const origin = yield* Effect.try({
       try: () => noteKey(keys[0]!).name,
       catch: (error) => new CliFault({ message: printable(`--key: ${String(error)}`) }),
     })
-    const file = Option.getOrNull(remember)
-    const before = file === null ? null : yield* remembered(file)
+    const file = Option.getOrNull(remembers)
+    const before = file === null ? null : yield* remembered(file, origin)
     const policy = { origin, logKeys: keys, witnessKeys: witnesses, quorum }
     const head = yield* verified(yield* reading(source), policy, before)
-    const root = Buffer.from(head.root).toString("base64")
-    if (file !== null) yield* (yield* FileSystem.FileSystem).writeFileString(file, `${head.size} ${root}\n`)
+    if (file !== null) yield* remember(file, origin, head)
     const continued = before === null ? "" : `, continues the ${before.size} of before`
     yield* Console.log(printable(`${origin}: ${head.size} entries, ${head.witnesses.length} witnesses${continued}`))
   }, Effect.provide(outbound)),
@@ -118,5 +143,5 @@ const verify = Command.make(
 
 export const log = Command.make("log").pipe(
   Command.withDescription("The transparency log of decisions"),
-  Command.withSubcommands([key, verify]),
+  Command.withSubcommands([key, verify, release]),
 )

@@ -1,16 +1,17 @@
-/** Checks whether the transparency log goes on, and how old the oldest decision is that it has yet to integrate. */
+/** Checks whether the transparency log goes on, and how old the oldest decision is that it has yet to publish. */
 import { Clock, Effect } from "effect"
 import { type HeldLogReason, logStatus } from "../../services/transparency/DecisionLog.ts"
 import { fail, ok, warn } from "./Finding.ts"
 
 const what = "decision log"
-/** A checkpoint has a decision within a second. A decision that waits for so long shows that no process integrates it. */
+/** A checkpoint has a decision within a second. One that waits for so long shows that no process can publish it. */
 const lateMillis = 60_000
 
 const meanings: Readonly<Record<HeldLogReason, string>> = {
   behind: "the broker has a larger log than this database, which was put back to an earlier state",
   different: "the broker has a log with other entries than this database",
   unreadable: "the broker has no checkpoint of this log as its last one",
+  gone: "after a restore, the broker has lost checkpoints that this database knows, and maybe others",
 }
 
 const meaningOf = (reason: HeldLogReason): string => `the transparency log is held: ${meanings[reason]}`
@@ -26,6 +27,10 @@ export const decisionLogCheck = Effect.gen(function* () {
   const now = yield* Clock.currentTimeMillis
   const entries = `${size} entries, ${published ?? 0} of them published`
   return waitingSince !== null && now - waitingSince.getTime() > lateMillis
-    ? warn(what, `${entries}; a decision waits for over a minute`, "does a process with the role lifecycle run?")
+    ? warn(
+      what,
+      `${entries}; a decision waits for over a minute`,
+      "does a process with the role lifecycle run, and what does it log of the log?",
+    )
     : ok(what, entries)
 })

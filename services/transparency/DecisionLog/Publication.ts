@@ -3,7 +3,8 @@
  * broker has. The broker takes a checkpoint only as the successor of the message that this database knows as the last
  * one. Where it has another one, or where the installation's epoch is new, that message is compared with the log: a
  * larger log, or one with another root, was published by a history that this database has lost or never had, and the
- * log is held: it gives no second answer about what it has published.
+ * log is held: it gives no second answer about what it has published. In a new epoch the same holds where the broker has
+ * lost the message that this database knows: nothing then shows what else had been published.
  *
  * Killed before the broker's answer is stored: the broker refuses the checkpoint, the comparison finds it equal, and it
  * is published once more.
@@ -12,7 +13,7 @@ import type { PgClient } from "@effect/sql-pg"
 import { Clock, Effect, Schema } from "effect"
 import type { SqlError } from "effect/sql"
 import { CheckpointMessage, logSubject } from "../../../schemas/bus/LogMessage.ts"
-import { readInstallation } from "../../platform/database/Installation.ts"
+import { isAnother } from "../../platform/database/Installation.ts"
 import { faultPoint } from "../../platform/Failpoints.ts"
 import type { Bus, BusError } from "../../platform/messaging/Bus.ts"
 import { signedCheckpoint } from "../LogCheckpoint.ts"
@@ -35,6 +36,8 @@ const base64 = (bytes: Uint8Array) => Buffer.from(bytes).toString("base64")
 export interface Finding {
   readonly reason: HeldLogReason
   readonly details: Readonly<Record<string, number | string>>
+  /** A log that has reached this size meanwhile, by another process, is not at fault. */
+  readonly unlessOfSize?: number
 }
 
 export const publication = (
@@ -45,27 +48,34 @@ export const publication = (
     readonly hold: (finding: Finding) => Effect.Effect<void, SqlError.SqlError>
   },
 ) => {
-  /** Why what is published does not fit the log, or null. */
+  /** Why what is published does not fit the log, or null. Only what this log's key has signed counts. */
   const faultOf = Effect.fnUntraced(function* ({ origin, size }: LogHead, data: Uint8Array) {
-    const text = new TextDecoder().decode(data)
-    const found = read(text)
+    const found = read(new TextDecoder().decode(data))
     if (found._tag === "None" || found.value.origin !== origin) {
-      return { reason: "unreadable", details: { size } } as const
+      return { reason: "unreadable", details: { size } } satisfies Finding
     }
-    const { root, size: published } = found.value
-    if (published > size) return { reason: "behind", details: { size, published } } as const
+    const { checkpoint, root, size: published } = found.value
+    const ours = signedCheckpoint({ origin, size: published, root: Buffer.from(root, "base64") }, yield* keys.current)
+    if (checkpoint !== ours) return { reason: "unreadable", details: { size } } satisfies Finding
+    if (published > size) {
+      return { reason: "behind", details: { size, published }, unlessOfSize: published } satisfies Finding
+    }
     return base64(yield* readRoot(sql, published)) === root
       ? null
-      : { reason: "different", details: { size, published } } as const
+      : { reason: "different", details: { size, published } } satisfies Finding
   })
 
   /** Compares the log with what the broker has; holds the log, or confirms it for the epoch. */
   const compare = Effect.fnUntraced(function* (head: LogHead, epoch: number) {
     const found = yield* bus.newest("DECISION_LOG", logSubject)
+    const seq = found?.seq ?? 0
+    if (head.confirmed_epoch !== epoch && seq < head.published_seq) {
+      return yield* hold({ reason: "gone", details: { size: head.size, known: head.published_seq, found: seq } })
+    }
     const fault = found === null ? null : yield* faultOf(head, found.data)
     if (fault !== null) return yield* hold(fault)
     yield* sql`
-      update log_head set confirmed_epoch = ${epoch}, published_seq = ${found?.seq ?? 0}
+      update log_head set confirmed_epoch = ${epoch}, published_seq = ${seq}
       where size >= ${head.size} and held_reason is null and exists (select from installation where epoch = ${epoch})`
   })
 
@@ -102,7 +112,11 @@ export const publication = (
   const publish = Effect.gen(function* () {
     const head = yield* readHead(sql)
     if (head === null || head.held_reason !== null) return false
-    const { epoch } = yield* readInstallation(sql)
+    const [installation] = yield* sql<{ epoch: number; another: boolean }>`
+      select epoch, ${isAnother(sql)} as another from installation`
+    const { another, epoch } = installation!
+    // Its new epoch begins first: in the old one, an empty broker would get the checkpoint of this database.
+    if (another) return false
     if (head.confirmed_epoch !== epoch) {
       yield* compare(head, epoch)
       return true

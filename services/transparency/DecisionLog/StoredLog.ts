@@ -11,8 +11,10 @@ export type HeldLogReason =
   | "behind"
   /** A log with other entries is published. */
   | "different"
-  /** The newest published message is no checkpoint of this log. */
+  /** The newest published message is no checkpoint that this log has signed. */
   | "unreadable"
+  /** After a restore, the broker has lost what this database knows to be published, and maybe more. */
+  | "gone"
 
 export interface LogHead {
   readonly origin: string

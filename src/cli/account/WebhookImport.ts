@@ -3,6 +3,7 @@
  * webhook is made for an endpoint whose URL none has yet, so the command may be repeated, also after it was cut off. Secrets
  * come from the file alone and are not printed.
  */
+import { shownUrl } from "../../../services/webhooks/Webhooks/ShownUrl.ts"
 import { Clock, Console, Effect, Option, Result, Stream } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { cliCommand } from "../../../services/platform/CommandSpelling.ts"
@@ -76,7 +77,7 @@ const imported = Effect.fnUntraced(function* (endpoints: ReadonlyArray<FileEndpo
   const outcomes: Array<Outcome> = []
   for (const { id, notes, webhook } of endpoints) {
     const known = existing(webhook.url)
-    const shown = { source_id: id, url: webhook.url, paused: webhook.is_active === false, notes, refusal: [] }
+    const shown = { source_id: id, url: shownUrl(webhook.url), paused: webhook.is_active === false, notes, refusal: [] }
     if (known !== undefined) outcomes.push({ ...shown, result: "exists", webhook_id: known, notes: [] })
     else if (dryRun) outcomes.push({ ...shown, result: "absent", webhook_id: null })
     else outcomes.push({ ...shown, ...(yield* make(client, webhook)) })

@@ -16,7 +16,8 @@ export const origin = "log.example.org/log"
 
 export const decisionLog = Layer.fresh(
   DecisionLog.layer(origin).pipe(
-    Layer.provideMerge(Layer.merge(vault, Layer.unwrap(Effect.map(TestBus.make, ({ url }) => Bus.layer({ url }))))),
+    Layer.provideMerge(Layer.merge(vault, Layer.unwrap(Effect.map(TestBus, ({ url }) => Bus.layer({ url }))))),
+    Layer.provideMerge(TestBus.layer),
     Layer.provideMerge(Audit.layer),
     Layer.provideMerge(TestDatabase.layer),
   ),

@@ -3,10 +3,25 @@
  * what it has published is held.
  */
 import { assert, layer } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, Layer } from "effect"
+import { logSubject } from "../../../schemas/bus/LogMessage.ts"
 import { DecisionLog, type HeldLogReason, logStatus } from "../../../services/transparency/DecisionLog.ts"
+import { releaseLog } from "../../../services/transparency/ReleaseLog.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
-import { decide, decisionLog, entries, head, published, served, settled, waiting } from "./DecisionLogFixture.ts"
+import { Bus } from "../../../services/platform/messaging/Bus.ts"
+import { manage } from "../../support/Broker.ts"
+import { TestBus } from "../../support/TestBus.ts"
+import {
+  decide,
+  decisionLog,
+  entries,
+  head,
+  origin,
+  published,
+  served,
+  settled,
+  waiting,
+} from "./DecisionLogFixture.ts"
 
 const tables = ["log_pending", "log_entries", "log_tiles", "log_head"]
 
@@ -102,6 +117,78 @@ layer(decisionLog, { excludeTestServices: true, timeout: "1 minute" })("A log un
       yield* grown(5)
       const { owner } = yield* Database
       yield* owner`update log_head set origin = 'other.example.org/log', confirmed_epoch = null`
+      yield* isHeld("unreadable")
+    }))
+})
+
+layer(decisionLog, { excludeTestServices: true, timeout: "1 minute" })("A restored log whose broker is new", (it) => {
+  const emptied = Effect.flatMap(TestBus, ({ url }) => manage(url, ({ streams }) => streams.purge("DECISION_LOG")))
+
+  it.effect("is held until an operator says that nothing else was published", () =>
+    Effect.gen(function* () {
+      yield* grown(5)
+      const restore = yield* backup
+      yield* grown(3)
+      yield* emptied
+      yield* restore("noticed")
+      yield* isHeld("gone")
+      const { sql } = yield* Database
+      const release = yield* releaseLog
+      assert.strictEqual(yield* release("nobody had followed the log"), "gone")
+      assert.isNull(yield* release("once more"))
+      yield* settled
+      assert.isNull((yield* head).held_reason)
+      assert.strictEqual(yield* waiting, 0)
+      assert.strictEqual((yield* published).at(-1)!.size, (yield* served).size)
+      const [record] = yield* sql`select details from audit_records where action = 'log.released'`
+      assert.deepStrictEqual(record, { details: { reason: "nobody had followed the log", held_reason: "gone" } })
+    }))
+
+  it.effect("a release does not end what is wrong: a larger log is compared and held again", () =>
+    Effect.gen(function* () {
+      const restore = yield* backup
+      yield* grown(4)
+      yield* restore("noticed")
+      yield* isHeld("behind")
+      yield* (yield* releaseLog)("a word that is not enough")
+      yield* isHeld("behind")
+    }))
+})
+
+layer(decisionLog, { excludeTestServices: true, timeout: "1 minute" })("A log that two processes publish", (it) => {
+  it.effect("is not held because one of them has looked at an older head", () =>
+    Effect.gen(function* () {
+      yield* grown(3)
+      const { owner } = yield* Database
+      yield* owner`update installation set epoch = epoch + 1`
+      yield* decide(4)
+      const bus = yield* Bus
+      const { advance: other } = yield* DecisionLog
+      const context = yield* Effect.context<Database>()
+      // The other process confirms the epoch, integrates and publishes before the broker answers this one.
+      const late = Layer.succeed(Bus, {
+        ...bus,
+        newest: (stream, subject) =>
+          Effect.repeat(other, { while: (more) => more }).pipe(
+            Effect.provideContext(context),
+            Effect.orDie,
+            Effect.andThen(bus.newest(stream, subject)),
+          ),
+      })
+      yield* Effect.flatMap(DecisionLog, ({ advance }) => advance).pipe(
+        Effect.provide(Layer.fresh(DecisionLog.layer(origin)).pipe(Layer.provide(late))),
+      )
+      yield* grown(1)
+      assert.isNull((yield* head).held_reason)
+      assert.strictEqual((yield* served).size, 8)
+    }))
+
+  it.effect("is held by a message that its key has not signed", () =>
+    Effect.gen(function* () {
+      const bus = yield* Bus
+      const newest = (yield* published).at(-1)!
+      yield* bus.publish(logSubject, JSON.stringify({ ...newest, size: newest.size + 1_000, entries: [] }))
+      yield* grown(1)
       yield* isHeld("unreadable")
     }))
 })

@@ -2,7 +2,7 @@
 import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { generateKeyPairSync } from "node:crypto"
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs"
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { signedCheckpoint, verifierKey } from "../../../services/transparency/LogCheckpoint.ts"
 import { rootOf } from "../../services/transparency/NaiveTree.ts"
@@ -42,13 +42,17 @@ it.live("verifies a log, remembers its head, and refuses one that does not conti
     const second = yield* verify()
     assert.strictEqual(second.stdout, `${origin}: 300 entries, 0 witnesses, continues the 290 of before\n`)
     const head = readFileSync(file, "utf8")
-    assert.strictEqual(head, `300 ${Buffer.from(rootOf(entries)).toString("base64")}\n`)
+    assert.strictEqual(head, `${origin}\n300 ${Buffer.from(rootOf(entries)).toString("base64")}\n`)
 
     put300(folder, entries.with(5, Buffer.from("another")))
     const forked = yield* verify()
     assert.strictEqual(forked.code, 1)
     assert.include(forked.stderr, "the log is refused: consistency: the first 300 entries are not those")
     assert.strictEqual(readFileSync(file, "utf8"), head)
+    writeFileSync(file, head.replace(origin, "other.example.org/log"))
+    assert.include((yield* verify()).stderr, "has a head of another log: other.example.org/log")
+    writeFileSync(file, head)
+    assert.deepStrictEqual(readdirSync(home).filter((name) => name.startsWith("head")), ["head"])
     const alone = yield* verify("--quorum", "1")
     assert.include(alone.stderr, "the log is refused: witnesses: 0 of 1")
   }).pipe(Effect.scoped), slow)

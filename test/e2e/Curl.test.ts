@@ -116,6 +116,8 @@ layer(Around.layer, { excludeTestServices: true, timeout: "2 minutes" })("over H
         "id",
         "is_active",
         "last_success_at",
+        "paused_at",
+        "paused_by",
         "rate_limit",
         "url",
       ])

@@ -1,5 +1,5 @@
 /** `doctor`: runs checks and prints one line for each: `ok`, or what to do. */
-import { Console, Effect, Option, References } from "effect"
+import { Clock, Console, Effect, Option, References } from "effect"
 import { Command } from "effect/cli"
 import { Bus } from "../../services/platform/messaging/Bus.ts"
 import { Unsuccessful } from "./CliFault.ts"
@@ -40,6 +40,10 @@ const times = (found: Instance, findings: ReadonlyArray<Finding>) =>
 const timed = (findings: ReadonlyArray<Finding>, since: Since) =>
   findings.map((finding) => ({ ...finding, since: timeOf(since, finding) }))
 
+/** Since when, of a finding that an earlier look made: of one that is new it would say now. */
+const seenBefore = (since: string | null, now: number) =>
+  since === null || now - Date.parse(since) < 60_000 ? "" : ` (since ${since})`
+
 const examine = Effect.gen(function* () {
   const found = yield* Effect.result(instance)
   if (found._tag === "Failure") {
@@ -57,12 +61,9 @@ export const doctor = Command.make(
   { json: jsonFlag },
   Effect.fn("cli.doctor")(function* ({ json }) {
     const findings = yield* examine
+    const now = yield* Clock.currentTimeMillis
     for (const finding of findings) {
-      yield* Console.log(
-        json
-          ? printableJson(finding)
-          : printable(`${lineOf(finding)}${finding.since === null ? "" : ` (since ${finding.since})`}`),
-      )
+      yield* Console.log(json ? printableJson(finding) : printable(lineOf(finding) + seenBefore(finding.since, now)))
     }
     if (findings.some(({ level }) => level === "FAIL")) return yield* new Unsuccessful()
   }),

@@ -71,6 +71,7 @@ import signatureCalls from "../migrations/0101_signature_calls.ts"
 import operators from "../migrations/0102_operators.ts"
 import pendingLeaves from "../migrations/0103_pending_leaves.ts"
 import transparencyLog from "../migrations/0104_transparency_log.ts"
+import ownDecisions from "../migrations/0105_own_decisions.ts"
 import stoppedByWhom from "../migrations/0106_stopped_by_whom.ts"
 import platformLists from "../migrations/0107_platform_lists.ts"
 import { lock } from "../services/platform/database/AdvisoryLocks.ts"
@@ -150,6 +151,7 @@ export const migrations: ReadonlyArray<Migration> = [
   [102, "operators", operators],
   [103, "pending_leaves", pendingLeaves],
   [104, "transparency_log", transparencyLog],
+  [105, "own_decisions", Effect.succeed(ownDecisions)],
   [106, "stopped_by_whom", stoppedByWhom],
   [107, "platform_lists", platformLists],
 ]

@@ -11,6 +11,9 @@ import { dryRun } from "./DryRun.ts"
 import { RequestValidation, strictBody } from "./RequestValidation.ts"
 import { Managed, RecognisedByCommand } from "./ManagementApi.ts"
 
+/** Lists of what the caller decided, beside the states. */
+const ownDecisions = ["decided_by_me", "signed_by_me"] as const
+
 const review = { review_id: PolicyReviewId }
 
 const refusals = [
@@ -25,8 +28,11 @@ export class PoliciesApi extends HttpApiGroup.make("policies")
   .add(
     HttpApiEndpoint.get("listPolicyReviews", "/v1/policies/reviews", {
       query: {
-        /** By default `open`; no review has an unknown state. */
-        state: QueryOneOf(PolicyReviewState.literals, "open").pipe(
+        /**
+         * By default `open`; no review has an unknown state. What the caller decided is listed whatever its state:
+         * `signed_by_me` waits for another signature.
+         */
+        state: QueryOneOf([...PolicyReviewState.literals, ...ownDecisions], "open").pipe(
           Schema.withDecodingDefaultKey(Effect.succeed("open")),
         ),
         /** A decimal integer from 1 to 100 without leading zeros. */
@@ -37,7 +43,7 @@ export class PoliciesApi extends HttpApiGroup.make("policies")
       },
       success: PolicyReviews,
       error: Problems.RoleRequired,
-    }).annotate(OpenApi.Summary, "The reviews that the caller may act on, oldest first"),
+    }).annotate(OpenApi.Summary, "The reviews that the caller may act on, oldest first, or has decided, newest first"),
     HttpApiEndpoint.post("approvePolicyReview", "/v1/policies/reviews/:review_id/approve", {
       params: review,
       query: dryRun,

@@ -23,6 +23,7 @@ import { Projects } from "../projects/Projects.ts"
 import { approving } from "./PolicyDecisions/ApprovePolicy.ts"
 import { declining } from "./PolicyDecisions/DeclinePolicy.ts"
 import { listing, type Page } from "./PolicyDecisions/Listing.ts"
+import { ownDecisions, type OwnPage } from "./PolicyDecisions/OwnDecisions.ts"
 import type { PolicyDecision } from "./PolicyDecisions/LoadPolicyReview.ts"
 import { type Withdrawal, withdrawing } from "./PolicyDecisions/WithdrawRequest.ts"
 import { requestRows } from "../requests/RequestRows.ts"
@@ -66,6 +67,8 @@ export class PolicyDecisions extends Context.Service<PolicyDecisions, {
   >
   /** The open reviews that the person may act on; in other states, the reviews that the person could have acted on. */
   readonly list: (page: Page) => Effect.Effect<List, SqlError.SqlError>
+  /** The reviews that the person approved or declined, newest first. */
+  readonly decidedBy: (page: OwnPage) => Effect.Effect<List, SqlError.SqlError>
   /** Applies due changes of a request, such as its expiry; called by its timers. */
   readonly settle: (requestId: RequestId) => Effect.Effect<void, SqlError.SqlError, InTransaction>
 }>()("bailiwick/services/decisions/PolicyDecisions") {
@@ -92,6 +95,7 @@ export class PolicyDecisions extends Context.Service<PolicyDecisions, {
         decline: yield* declining,
         withdraw: yield* withdrawing,
         list: listing(reads),
+        decidedBy: ownDecisions(reads),
         settle,
       })
     }),

@@ -9,8 +9,7 @@ import type { PersonId } from "../../../schemas/BrandedIds.ts"
 import { type PolicyReviews, PolicyReviewState } from "../../../schemas/identity/PolicyReview.ts"
 import { idIn } from "../../platform/database/IdIn.ts"
 import { provenanceSince } from "../../people/FourEyes.ts"
-import { policyReviewColumns, type PolicyReviewRow, type Signature, stamp } from "../../requests/PolicyReviews.ts"
-import { masked } from "../../platform/mail/MailAddress.ts"
+import { listedColumns, listedOf, type ListedRow } from "./ListedReviews.ts"
 
 export interface Page {
   readonly personId: PersonId
@@ -21,29 +20,6 @@ export interface Page {
   /** The reviews to choose from; all by default. */
   readonly only?: ReadonlyArray<string>
 }
-
-interface Row extends PolicyReviewRow {
-  readonly approvals: ReadonlyArray<Omit<Signature, "approved_at"> & { readonly approved_at: string }> | null
-  readonly asked: Readonly<Record<string, unknown>>
-}
-
-const hidden = ({ recipient, ...asked }: Row["asked"]) =>
-  recipient === undefined ? asked : { ...asked, recipient: masked(String(recipient)) }
-
-const viewOf = (row: Row): PolicyReviews["items"][number] => ({
-  review_id: row.id,
-  state: row.state,
-  required_roles: row.required_roles,
-  approvals: (row.approvals ?? []).map((one) => ({ ...one, approved_at: stamp(new Date(one.approved_at)) })),
-  kind: row.kind,
-  request_id: row.request_id,
-  institution_id: row.institution_id,
-  project_id: row.project_id,
-  author_person_id: row.author,
-  reason: row.reason,
-  asked: hidden(row.asked),
-  created_at: stamp(row.created_at),
-})
 
 /** SQL of the memberships that are effective now, of active people and institutions. */
 const standing = (sql: PgClient.PgClient, now: Date) =>
@@ -96,19 +72,6 @@ const countsBeside = (
         or (canonical_person(o.id), ${person}) in (select one, other from bound)
         or (v.kind = 'launch' and not counts_as_two(${person}, o.id, v.project_id, ${new Date(now)})))`
 
-/** SQL of what `v` asks for, as JSON, of its request `r` or its project. */
-const asked = (sql: PgClient.PgClient) =>
-  sql`case v.kind
-      when 'website' then (
-        select to_jsonb(j) from (
-          select name, website, environment, connector_kind, connector_product, preview_digest, redirect_uris,
-            post_logout_redirect_uris, backchannel_logout_uri, requested_scopes,
-            r.fields ->> 'owner_person_id' as owner_person_id
-          from projects where id = v.project_id) j)
-      when 'membership' then r.fields || jsonb_build_object('person_id', r.person_id)
-      else r.fields
-    end`
-
 /** SQL of whether the person may act on `v` in one of the roles that it needs; of an open one, in one still missing. */
 const hasRole = (sql: PgClient.PgClient, now: number, personId: PersonId) =>
   sql`exists (
@@ -146,8 +109,6 @@ const isIndependent = (sql: PgClient.PgClient, now: number, personId: PersonId) 
   )
 
 export const listing = (sql: PgClient.PgClient) => {
-  const columns = sql.literal(policyReviewColumns)
-
   return Effect.fn("PolicyDecisions.list")(
     function* (page: Page): Effect.fn.Return<PolicyReviews, SqlError.SqlError> {
       const { afterId, limit, only, personId, state } = page
@@ -157,15 +118,12 @@ export const listing = (sql: PgClient.PgClient) => {
       // The state is a literal, one of a few, so that the plan can use the partial index of open reviews.
       const inState = sql`state = ${sql.literal(`'${known}'`)} and (${afterId}::uuid is null or id > ${afterId}::uuid)
         ${only === undefined ? sql`` : sql`and ${idIn(sql, "id", "uuid", only)}`}`
-      const rows = yield* sql<Row>`
+      const rows = yield* sql<ListedRow>`
         with standing as not materialized (${standing(sql, new Date(now))}), me as (
           select exists (
             select from people where id = ${personId} and operator and status = 'active' and not removed) as operator
         ), ${bound(sql, now, page)}
-        select ${columns}, (
-          select json_agg(json_build_object('role', a.role, 'person_id', a.person_id, 'approved_at', a.approved_at)
-            order by a.approved_at, a.role)
-          from policy_approvals a where a.review_id = v.id) as approvals, ${asked(sql)} as asked
+        select ${listedColumns(sql)}
         from me cross join lateral (
           select * from policy_reviews where me.operator and ${inState}
           union all
@@ -177,7 +135,7 @@ export const listing = (sql: PgClient.PgClient) => {
           and ${hasRole(sql, now, personId)}
           and (v.state <> 'open' or ${isIndependent(sql, now, personId)})
         order by v.id limit ${limit}`
-      return { items: rows.map(viewOf) }
+      return { items: rows.map(listedOf) }
     },
   )
 }

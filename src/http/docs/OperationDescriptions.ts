@@ -167,7 +167,8 @@ export const descriptions: Readonly<Record<string, string>> = {
   listProjectOwners: "A former owner is one whose `active` is false.",
   changeProjectOwner: "Answers with all owners. The last active owner stays: 409 `last_owner`.",
   listProjectEvents: "What the project's products receive, signed or not yet.",
-  listPolicyReviews: "A review names the roles that sign, and who has signed.",
+  listPolicyReviews:
+    "A review names the roles that sign, and who has signed. `decided_by_me` is what the caller approved or declined; `signed_by_me`, what of it is open.",
   approvePolicyReview:
     "Different people sign, never the author. A role that is not required, or has signed, is 409. `dry_run` changes nothing: 204, or what refuses it.",
   declinePolicyReview: "Ends the review, and its request with it.",

@@ -24,8 +24,13 @@ export const policies = HttpApiBuilder.group(
     return handlers.handleAll({
       listPolicyReviews: Effect.fnUntraced(function* ({ query }) {
         const { personId } = yield* personOf
-        const page = { personId, state: query.state, afterId: query.after_id ?? null, limit: Number(query.limit) }
-        return yield* service.list(page).pipe(Effect.catchTag("SqlError", Effect.die))
+        const { state } = query
+        const page = { personId, afterId: query.after_id ?? null, limit: Number(query.limit) }
+        const own = state === "decided_by_me" || state === "signed_by_me"
+        const listed = own
+          ? service.decidedBy({ ...page, open: state === "signed_by_me" })
+          : service.list({ ...page, state })
+        return yield* listed.pipe(Effect.catchTag("SqlError", Effect.die))
       }),
       approvePolicyReview: Effect.fnUntraced(function* ({ params, payload, query }) {
         const { decision: approval, principal } = yield* decision(params.review_id, payload)

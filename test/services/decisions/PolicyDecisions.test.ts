@@ -81,6 +81,36 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Policies",
       assert.deepStrictEqual(yield* mine(w.sam), [])
     })))
 
+  it.effect("a person is listed what they signed and declined, newest first, whichever roles they hold now", () =>
+    timed(Effect.gen(function* () {
+      const w = yield* fixture
+      const portal = yield* project(w.fern)
+      const own = Effect.fnUntraced(function* (personId: PersonId, open = false, afterId: string | null = null) {
+        const { decidedBy } = yield* PolicyDecisions
+        return (yield* decidedBy({ personId, open, afterId, limit: 2 })).items
+      })
+      const kinds = (items: ReadonlyArray<{ readonly kind: string }>) => items.map(({ kind }) => kind)
+      const asked = yield* askAccess(w.fern, portal, w.pat)
+      const staging = yield* website(w, w.pat, { by: w.ada })
+      const invited = yield* enroll(w.fern, w.sam, "x@new.example")
+      assert.deepStrictEqual(yield* own(w.abe), [])
+      yield* sign(asked, "administrator", w.abe)
+      yield* sign(staging, "administrator", w.abe)
+      yield* decline(invited, "administrator", w.abe)
+      const newest = yield* own(w.abe)
+      assert.deepStrictEqual(kinds(newest), ["enrollment", "website"])
+      assert.deepStrictEqual(newest[0]!.asked, { recipient: "x***@new.example" })
+      assert.deepStrictEqual(kinds(yield* own(w.abe, false, newest[1]!.review_id)), ["access"])
+      assert.deepStrictEqual(kinds(yield* own(w.abe, true)), ["access"])
+      assert.deepStrictEqual(yield* own(w.ada), [])
+      const { sql } = yield* Database
+      yield* sql`update institution_memberships set state = 'suspended' where person_id = ${w.abe}`
+      assert.deepStrictEqual(yield* own(w.abe), newest)
+      yield* sign(asked, "sponsor", w.sam)
+      assert.deepStrictEqual(yield* own(w.abe, true), [])
+      assert.deepStrictEqual((yield* own(w.sam)).map(({ state }) => state), ["applied"])
+    })))
+
   it.effect("two concurrent signatures for one role make one, and the other is refused", () =>
     timed(Effect.gen(function* () {
       const w = yield* fixture

@@ -1,6 +1,6 @@
 /** Text to copy: an id, a command, a secret that is shown once. */
 import { useSignal } from "@preact/signals"
-import type { JSX } from "preact"
+import type { ComponentChildren, JSX } from "preact"
 import { announce } from "./Announce.tsx"
 
 /** A button that copies a text. */
@@ -29,6 +29,25 @@ export const CopyButton = ({ label = "Copy", text }: {
     </button>
   )
 }
+
+/** Says that a try whose answer was lost had made the thing: its secret is in no answer any more. */
+export const MadeBefore = ({ button, children, close, what }: {
+  /** What was made, at the beginning of a sentence. */
+  readonly what: string
+  readonly close: () => void
+  /** How to get another secret, and the button or link for it. */
+  readonly children: ComponentChildren
+  readonly button?: JSX.Element
+}): JSX.Element => (
+  <div class="once" role="status">
+    <p>{what} was made by an earlier try, whose answer did not arrive.</p>
+    {children}
+    <div class="actions">
+      {button}
+      <button type="button" onClick={close}>Close</button>
+    </div>
+  </div>
+)
 
 /** A secret that is in no other answer, with the way to keep it. It lives in this component alone. */
 export const ShownOnce = ({ close, secret, what }: {

@@ -6,7 +6,7 @@ import { ask } from "../contract/Ask.ts"
 import type { AnswerOf } from "../contract/EndpointTypes.ts"
 import { useDraft } from "../Drafts.ts"
 import { announce } from "../parts/Announce.tsx"
-import { ShownOnce } from "../parts/Copy.tsx"
+import { MadeBefore, ShownOnce } from "../parts/Copy.tsx"
 import { DialogButton } from "../parts/Dialog.tsx"
 import { Failure } from "../parts/Failure.tsx"
 import { Form, TextField } from "../parts/Form.tsx"
@@ -25,15 +25,22 @@ interface Opened {
 const Create = ({ close, done }: Opened): JSX.Element => {
   const action = useAction()
   const draft = useDraft("key", { name: "" })
-  const secret = useSignal<string | null>(null)
+  const made = useSignal<{ readonly key: string | null } | null>(null)
   const { name } = draft.value.value
   const write = () =>
     action.run(async () => {
-      secret.value = (await ask("createApiKey", { payload: { name, permissions: ["send"] } })).key
+      made.value = await ask("createApiKey", { payload: { name, permissions: ["send"] } }, { key: draft.key })
       await done()
     })
-  return secret.value !== null
-    ? <ShownOnce what="the key" secret={secret.value} close={close} />
+  const secret = made.value?.key ?? null
+  return secret !== null
+    ? <ShownOnce what="the key" secret={secret} close={close} />
+    : made.value !== null
+    ? (
+      <MadeBefore what="The key" close={close}>
+        <p>It was in that answer, and is shown once. Revoke “{name}”, and create another key.</p>
+      </MadeBefore>
+    )
     : (
       <Form action={action} close={close} submit="Create the key" ready={name.trim() !== ""} write={write}>
         <TextField

@@ -136,7 +136,8 @@ const CancelForm = ({ close, done, of }: {
 }): JSX.Element => {
   const action = useAction()
   const cancel = async () => {
-    if (!await action.run(() => ask("cancelDelivery", { params: { delivery_id: of.id }, headers: {} }))) return
+    const asked = { params: { delivery_id: of.id }, headers: {} }
+    if (!await action.run((key) => ask("cancelDelivery", asked, { key }))) return
     announce("It is cancelled: no further attempt is made.")
     close()
     await done()
@@ -152,12 +153,13 @@ const One = ({ of, resource }: { readonly of: Delivery; readonly resource: Resou
   const action = useAction()
   useRefresh(resource, of.status === "pending" || of.status === "retrying" ? 2 : 60)
   const again = async () => {
-    if (!await action.run(() => ask("replayDelivery", { params: { delivery_id: of.id } }))) return
+    if (!await action.run((key) => ask("replayDelivery", { params: { delivery_id: of.id } }, { key }))) return
     announce("It is sent again.")
     await resource.reload()
   }
   const retry = async () => {
-    if (!await action.run(() => ask("retryDelivery", { params: { delivery_id: of.id }, headers: {} }))) return
+    const asked = { params: { delivery_id: of.id }, headers: {} }
+    if (!await action.run((key) => ask("retryDelivery", asked, { key }))) return
     announce("The next attempt is made now.")
     await resource.reload()
   }

@@ -27,7 +27,7 @@ const Offer = ({ close, domain }: { readonly domain: Domain; readonly close: () 
       const made = await ask("initiateTransfer", {
         params: { domain_id: domain.id },
         payload: { target_email: email, note: note === "" ? null : note },
-      })
+      }, { key: draft.key })
       announce(`${domain.name} is offered to ${email}.`)
       go(`/console/transfers/${made.id}`)
     })

@@ -30,7 +30,7 @@ const Move = ({ close, domain }: { readonly domain: Domain; readonly close: () =
       const made = await ask("forceTransfer", {
         params: { domain_id: domain.id },
         payload: { target_email: email, rotate_dkim: rotate },
-      })
+      }, { key: draft.key })
       announce(`${made.domain_name} belongs to ${made.target_email} now.`)
       go(`/console/transfers/${made.id}`)
     })

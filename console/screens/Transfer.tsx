@@ -43,7 +43,7 @@ const Accept = ({ close, done, of }: {
       ask("acceptTransferById", {
         params: { transfer_id: of.id },
         payload: { target_org_id: workspace === "" ? null : workspace, rotate_dkim: rotate },
-      })
+      }, { key: draft.key })
     )
     if (!accepted) return
     announce(`${of.domain_name} is accepted: its safety window has begun.`)
@@ -80,7 +80,7 @@ const Confirm = ({ close, done, explained, said, submit, write }: {
   readonly explained: string
   readonly submit: string
   readonly said: string
-  readonly write: () => Promise<unknown>
+  readonly write: (key: string) => Promise<unknown>
   readonly close: () => void
   readonly done: () => unknown
 }): JSX.Element => {
@@ -115,7 +115,7 @@ const Actions = ({ done, of }: { readonly of: Transfer; readonly done: () => unk
               explained={`${of.source_label} is told, and may offer the domain again.`}
               said="The offer is declined."
               submit="Decline the offer"
-              write={() => ask("declineTransfer", { params })}
+              write={(key) => ask("declineTransfer", { params }, { key })}
             />
           )}
         </DialogButton>
@@ -130,7 +130,7 @@ const Actions = ({ done, of }: { readonly of: Transfer; readonly done: () => unk
             explained={`The invitation to ${of.target_email} ends, and the domain stays where it is.`}
             said="The offer is taken back."
             submit="Take it back"
-            write={() => ask("cancelTransfer", { params })}
+            write={(key) => ask("cancelTransfer", { params }, { key })}
           />
         )}
       </DialogButton>

@@ -8,7 +8,7 @@ import { useDraft } from "../Drafts.ts"
 import { go, type Params } from "../Location.ts"
 import { AttemptFigures } from "../parts/AttemptFigures.tsx"
 import { announce } from "../parts/Announce.tsx"
-import { CopyButton, ShownOnce } from "../parts/Copy.tsx"
+import { CopyButton, MadeBefore, ShownOnce } from "../parts/Copy.tsx"
 import { DeliveryTable } from "../parts/DeliveryState.tsx"
 import { DialogButton } from "../parts/Dialog.tsx"
 import { EventChoice } from "../parts/EventChoice.tsx"
@@ -91,16 +91,23 @@ const overlaps = [["86400", "For a day"], ["3600", "For an hour"], ["604800", "F
 const Rotate = ({ close, done, of }: Opened): JSX.Element => {
   const action = useAction()
   const draft = useDraft("rotate", { overlap: "86400" })
-  const secret = useSignal<string | null>(null)
+  const made = useSignal<{ readonly secret: string | null } | null>(null)
   const { overlap } = draft.value.value
   const write = () =>
     action.run(async () => {
       const payload = { overlap_seconds: Number(overlap) }
-      secret.value = (await ask("rotateSecret", { params: { webhook_id: of.id }, payload })).secret
+      made.value = await ask("rotateSecret", { params: { webhook_id: of.id }, payload }, { key: draft.key })
       await done()
     })
-  return secret.value !== null
-    ? <ShownOnce what="the new secret" secret={secret.value} close={close} />
+  const secret = made.value?.secret ?? null
+  return secret !== null
+    ? <ShownOnce what="the new secret" secret={secret} close={close} />
+    : made.value !== null
+    ? (
+      <MadeBefore what="A new secret" close={close}>
+        <p>It was in that answer, and is shown once. Close this, and make another one.</p>
+      </MadeBefore>
+    )
     : (
       <Form action={action} close={close} submit="Make a new secret" write={write}>
         <SelectField
@@ -151,7 +158,8 @@ const Test = ({ close, done, of }: Opened): JSX.Element => {
   const items = types.value.value?.items ?? []
   const chosen = items.find(({ event_type }) => event_type === event)
   const write = async () => {
-    if (!await action.run(() => ask("testWebhook", { params: { webhook_id: of.id }, payload: { event } }))) return
+    const asked = { params: { webhook_id: of.id }, payload: { event } }
+    if (!await action.run(() => ask("testWebhook", asked, { key: draft.key }))) return
     announce("A sample event is on its way.")
     close()
     await done()
@@ -201,7 +209,8 @@ const Replay = ({ close, done, of }: Opened): JSX.Element => {
     })
   const send = async () => {
     const { since, until } = counted.value!
-    if (!await action.run(() => ask("replayWebhook", { params, payload: { since, until, status: kind } }))) return
+    const payload = { since, until, status: kind }
+    if (!await action.run(() => ask("replayWebhook", { params, payload }, { key: draft.key }))) return
     announce("They are sent again, in the background.")
     close()
     await done()

@@ -7,7 +7,7 @@ import type { AnswerOf, RequestOf } from "../contract/EndpointTypes.ts"
 import { useDraft } from "../Drafts.ts"
 import { embedded } from "../Location.ts"
 import { announce } from "../parts/Announce.tsx"
-import { ShownOnce } from "../parts/Copy.tsx"
+import { MadeBefore, ShownOnce } from "../parts/Copy.tsx"
 import { DialogButton } from "../parts/Dialog.tsx"
 import { EventChoice } from "../parts/EventChoice.tsx"
 import { Failure } from "../parts/Failure.tsx"
@@ -27,18 +27,33 @@ interface Opened {
   readonly done: () => unknown
 }
 
+/** The secret of a webhook that was made. A repeated request is not told it. */
+const Made = ({ close, of: { id, secret } }: {
+  readonly of: Pick<AnswerOf<"createWebhook">, "id" | "secret">
+  readonly close: () => void
+}): JSX.Element =>
+  secret !== null ? <ShownOnce what="the signing secret" secret={secret} close={close} /> : (
+    <MadeBefore
+      what="The webhook"
+      close={close}
+      button={<a class="button main" href={`/console/webhooks/${id}`}>Go to the webhook</a>}
+    >
+      <p>Its secret was in that answer, and is shown once. Make a new one on the webhook's page.</p>
+    </MadeBefore>
+  )
+
 const Create = ({ close, done }: Opened): JSX.Element => {
   const action = useAction()
   const draft = useDraft("webhook", { url: "https://", description: "", events: [] as ReadonlyArray<string> })
-  const secret = useSignal<string | null>(null)
+  const made = useSignal<Pick<AnswerOf<"createWebhook">, "id" | "secret"> | null>(null)
   const { description, events, url } = draft.value.value
   const write = () =>
     action.run(async () => {
-      const made = await ask("createWebhook", { payload: { url, description, events: events as Events } })
-      secret.value = made.secret
+      const payload = { url, description, events: events as Events }
+      made.value = await ask("createWebhook", { payload }, { key: draft.key })
       await done()
     })
-  return secret.value !== null ? <ShownOnce what="the signing secret" secret={secret.value} close={close} /> : (
+  return made.value !== null ? <Made close={close} of={made.value} /> : (
     <Form
       action={action}
       close={close}
@@ -76,7 +91,8 @@ const Buttons = ({ done, of }: { readonly of: Webhook; readonly done: () => unkn
     await done()
   }
   const test = async () => {
-    if (await action.run(() => ask("testWebhook", { params, payload: {} }))) announce("A sample event is on its way.")
+    if (!await action.run((key) => ask("testWebhook", { params, payload: {} }, { key }))) return
+    announce("A sample event is on its way.")
   }
   return (
     <div>

@@ -9,7 +9,7 @@ import { mkdirSync, readFileSync } from "node:fs"
 import { createRequire } from "node:module"
 import { join } from "node:path"
 import process from "node:process"
-import type { Browser as Chrome, ElementHandle, HTTPRequest, Page } from "puppeteer-core"
+import type { Browser as Chrome, ElementHandle, HTTPRequest, Page, Protocol } from "puppeteer-core"
 import { DevKey } from "../../../../src/http/dev/DevKey.ts"
 import { Server } from "../../../../src/http/Server.ts"
 import { browser, desktop, phone, type Visitor, visitor, type VisitorOptions } from "../../../support/Browser.ts"
@@ -133,6 +133,22 @@ export const fill = (page: Page, label: string, value: string) =>
       return handle.asElement() as ElementHandle<Element>
     }, 3)
     await field.type(value)
+  })
+
+/**
+ * Cuts the answer of the page's next POST to a path that ends so: the server has done what was asked, and the page is not
+ * told.
+ */
+export const losingAnswer = ({ cdp }: Visitor, path: string) =>
+  Effect.promise(async () => {
+    await cdp.send("Fetch.enable", { patterns: [{ urlPattern: `*${path}`, requestStage: "Response" }] })
+    const cut = async ({ request: { method }, requestId }: Protocol.Fetch.RequestPausedEvent) => {
+      if (method !== "POST") return void await cdp.send("Fetch.continueRequest", { requestId })
+      cdp.off("Fetch.requestPaused", cut)
+      await cdp.send("Fetch.failRequest", { requestId, errorReason: "ConnectionReset" })
+      await cdp.send("Fetch.disable")
+    }
+    cdp.on("Fetch.requestPaused", cut)
   })
 
 /** Chooses the first option that begins with these words, in the list with this label. */

@@ -3,7 +3,7 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import type { Page } from "puppeteer-core"
 import { Database } from "../../../../services/platform/database/Database.ts"
-import { Chromium, everyLook, fill, heading, inConsole, looks, press, text } from "./ConsoleBrowser.ts"
+import { Chromium, everyLook, fill, heading, inConsole, looks, losingAnswer, press, text } from "./ConsoleBrowser.ts"
 import { staged } from "./ConsoleStage.ts"
 
 const url = "https://hooks.example.com/mail"
@@ -181,6 +181,63 @@ layer(stage, { excludeTestServices: true, timeout: "4 minutes" })("a mail accoun
       yield* Effect.promise(() => at.page.waitForSelector("dialog[open] .fault"))
       yield* at.open("/console/webhooks/0199c0de-0000-7000-8000-000000000099", "Webhook")
       yield* text(at.page, "There is no such thing, or it is not yours.")
+    }))
+
+  it.effect("what was done although its answer was lost is not done again by a second press", () =>
+    Effect.gen(function* () {
+      const opened = yield* inConsole("Carol", {}, "/console/webhooks")
+      const lost = /ERR_CONNECTION_RESET/
+      const at = {
+        ...opened,
+        get complaints() {
+          return opened.complaints.filter((one) => !lost.test(one))
+        },
+      }
+      const { page } = at
+      const read = (path: string) =>
+        Effect.promise(() => page.evaluate(async (path: string) => await (await fetch(path)).json(), path))
+      /** Presses a button whose answer is lost, and once more. */
+      const twice = Effect.fnUntraced(function* (path: string, button: string) {
+        yield* losingAnswer(at, path)
+        yield* press(page, button)
+        yield* text(page, "The server does not answer")
+        yield* press(page, button)
+      })
+      yield* press(page, "Create a webhook…")
+      yield* text(page, "email.bounced")
+      yield* fill(page, "Address", url)
+      yield* Effect.promise(async () => void await (await page.$("dialog[open] input[type=checkbox]"))!.click())
+      yield* twice("/v1/webhooks/", "Create the webhook")
+      yield* text(page, "The webhook was made by an earlier try, whose answer did not arrive.")
+      yield* everyLook(at, "webhook-made-already")
+      const webhooks = yield* read("/v1/webhooks/?include_paused=true")
+      assert.strictEqual(webhooks.length, 1)
+      yield* press(page, "Go to the webhook")
+      yield* heading(page, url)
+
+      yield* press(page, "Send a test…")
+      yield* text(page, "The recipient's mail server confirmed the delivery.")
+      yield* twice("/test", "Send the test")
+      yield* text(page, "A sample event is on its way.")
+      const { items } = yield* read("/v1/webhook-deliveries")
+      assert.strictEqual(items.length, 1)
+
+      yield* press(page, "New secret…")
+      yield* twice("/rotate-secret", "Make a new secret")
+      yield* text(page, "A new secret was made by an earlier try, whose answer did not arrive.")
+      yield* press(page, "Close")
+      yield* press(page, "New secret…")
+      yield* press(page, "Make a new secret")
+      assert.match(yield* secretOf(page), /^whsec_/)
+      yield* press(page, "I have kept it")
+
+      yield* at.open("/console/api-keys", "API keys")
+      const before = yield* read("/v1/api-keys/")
+      yield* press(page, "Create a key…")
+      yield* fill(page, "Name", "Twice")
+      yield* twice("/v1/api-keys/", "Create the key")
+      yield* text(page, "The key was made by an earlier try, whose answer did not arrive.")
+      assert.strictEqual((yield* read("/v1/api-keys/")).length, before.length + 1)
     }))
 
   it.effect("makes a key that is shown once and revokes it, and chooses where it is told", () =>

@@ -9,6 +9,7 @@ import { ask } from "../contract/Ask.ts"
 import type { AnswerOf } from "../contract/EndpointTypes.ts"
 import { setQuery } from "../Location.ts"
 import { useNames } from "../Names.ts"
+import { ApprovalPreview, isRefused, useApprovalPreview } from "../parts/ApprovalPreview.tsx"
 import { Badge } from "../parts/Badge.tsx"
 import { DialogButton } from "../parts/Dialog.tsx"
 import { DownloadButton } from "../parts/DownloadButton.tsx"
@@ -23,7 +24,7 @@ import { filterOf } from "../parts/TextFilter.tsx"
 import { When } from "../parts/When.tsx"
 import { useProjectNames } from "../ProjectNames.ts"
 import { useResource } from "../Resource.ts"
-import { session } from "../Visitor.ts"
+import { rolesIn, session } from "../Visitor.ts"
 
 /** Where the pages of the two lists stand in the address. */
 const reviewsAfter = "reviews"
@@ -58,6 +59,14 @@ const DecisionForm = ({ close, decision, done, names, review }: Opened & {
   const approves = decision === "approve"
   const { institution_id, review_id } = review
   const moved = action.failure.value?.code === "precondition_failed"
+  const asked = { params: { institution_id, review_id }, headers: { "if-match": `"${review.evidence_digest}"` } }
+  const preview = useApprovalPreview({
+    name: `${decision} ${review_id} ${review.evidence_digest}`,
+    asked: approves
+      ? (reason, key, signal) =>
+        ask("approveAccessGrantReview", { ...asked, query: { dry_run: true }, payload: { reason } }, { key, signal })
+      : undefined,
+  })
   // The list is asked for anew when the dialog closes: before that, it would take the dialog and its words away.
   useEffect(() => moved ? () => void done() : undefined, [moved])
   return (
@@ -67,14 +76,13 @@ const DecisionForm = ({ close, decision, done, names, review }: Opened & {
       close={close}
       done={done}
       kind={approves ? "main" : "stop"}
-      ready={!moved}
+      ready={!moved && !isRefused(preview)}
       submit={approves ? "Approve" : "Revoke"}
       said={approves ? "The review is approved." : "The review is revoked."}
       write={(reason, key) =>
         ask(approves ? "approveAccessGrantReview" : "revokeAccessGrantReview", {
-          params: { institution_id, review_id },
+          ...asked,
           payload: { reason },
-          headers: { "if-match": `"${review.evidence_digest}"` },
         }, { key })}
     >
       <p>
@@ -92,6 +100,7 @@ const DecisionForm = ({ close, decision, done, names, review }: Opened & {
             <code>{review.evidence_digest.slice(0, 23)}…</code>
           </p>
         )}
+      {moved || !approves ? null : <ApprovalPreview of={preview} />}
     </ReasonForm>
   )
 }
@@ -122,28 +131,58 @@ const ProposeForm = ({ candidate, close, done, institution, names }: Opened & {
   )
 }
 
+/** What the visitor may do about a review, by their roles and by who proposed it; the API decides. */
+const partIn = ({ institution_id, sponsor_decision, state }: Review) => {
+  const roles = rolesIn(institution_id)
+  const administrator = roles.has("administrator")
+  const proposer = sponsor_decision.person_id === session.value?.person?.person_id
+  return {
+    approves: state === "proposed" && administrator && !proposer,
+    revokes: state !== "revoked" && (administrator || (state === "proposed" && proposer && roles.has("sponsor"))),
+    waitsFor: state !== "proposed" ? null : administrator && proposer ? "another administrator" : "an administrator",
+  }
+}
+
+/** Why an approval would be refused, as far as the list tells. */
+const refusalOf = ({ validity }: Review): string | null => {
+  const found = validity.reasons.find((one) => one === "review_expired" || one === "access_version_superseded")
+  return found === undefined ? null : `It cannot be approved: ${reasons[found]}.`
+}
+
 const Decisions = ({ done, names, review }: {
   readonly review: Review
   readonly names: Name
   readonly done: () => unknown
 }): JSX.Element => {
   const { review_id, state } = review
+  const { approves, revokes, waitsFor } = partIn(review)
   return (
     <div class="actions">
-      {state !== "proposed"
-        ? null
-        : (
-          <DialogButton name={`approve ${review_id}`} kind="main" label="Approve…" title="Approve the review">
+      {approves
+        ? (
+          <DialogButton
+            name={`approve ${review_id}`}
+            kind="main"
+            label="Approve…"
+            title="Approve the review"
+            refused={refusalOf(review)}
+          >
             {(close) => <DecisionForm close={close} decision="approve" done={done} names={names} review={review} />}
           </DialogButton>
-        )}
-      {state === "revoked"
+        )
+        : waitsFor === null
         ? null
-        : (
+        : <span class="note">waits for {waitsFor}</span>}
+      {revokes
+        ? (
           <DialogButton name={`revoke ${review_id}`} label="Revoke…" title="Revoke the review">
             {(close) => <DecisionForm close={close} decision="revoke" done={done} names={names} review={review} />}
           </DialogButton>
-        )}
+        )
+        : null}
+      {revokes || waitsFor !== null
+        ? null
+        : <span class="note">{state === "approved" ? "an administrator may revoke it" : "has ended"}</span>}
     </div>
   )
 }

@@ -6,6 +6,7 @@ import { ask } from "../../contract/Ask.ts"
 import type { AnswerOf, RequestOf } from "../../contract/EndpointTypes.ts"
 import { useDraft } from "../../Drafts.ts"
 import { useNames } from "../../Names.ts"
+import { ApprovalPreview, isRefused, useApprovalPreview } from "../../parts/ApprovalPreview.tsx"
 import { Badge, type Tone } from "../../parts/Badge.tsx"
 import { DialogButton } from "../../parts/Dialog.tsx"
 import { Failure } from "../../parts/Failure.tsx"
@@ -96,6 +97,15 @@ const DecisionForm = ({ close, decision, done, of }: Opened & {
   const approves = decision === "approve"
   const params = { project_id: of.project_id, grant_id: of.id }
   const moved = action.failure.value?.code === "version_conflict"
+  const preview = useApprovalPreview({
+    name: `${decision} ${of.id} ${of.version}`,
+    asked: approves
+      ? (reason, key, signal) => {
+        const payload = { expected_version: of.version, reason }
+        return ask("approveLifecycleServiceGrant", { params, query: { dry_run: true }, payload }, { key, signal })
+      }
+      : undefined,
+  })
   // The list is asked for anew when the dialog closes: before that, it would take the dialog and its words away.
   useEffect(() => moved ? () => void done() : undefined, [moved])
   return (
@@ -105,7 +115,7 @@ const DecisionForm = ({ close, decision, done, of }: Opened & {
       close={close}
       done={done}
       kind={approves ? "main" : "stop"}
-      ready={!moved}
+      ready={!moved && !isRefused(preview)}
       submit={approves ? "Approve" : "Revoke"}
       said={approves ? "The service may read the project's lifecycle." : "The grant has ended."}
       write={(reason, key) =>
@@ -119,6 +129,7 @@ const DecisionForm = ({ close, decision, done, of }: Opened & {
       {approves
         ? <p class="note">You approve version {of.version}, as it is on screen.</p>
         : <p class="note">It takes effect at once, and cannot be undone.</p>}
+      {moved || !approves ? null : <ApprovalPreview of={preview} />}
     </ReasonForm>
   )
 }

@@ -3,7 +3,7 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import type { Page } from "puppeteer-core"
 import { demoIdentityIds } from "../../../../src/embedded/DemoIdentity.ts"
-import { Chromium, deciderAt, everyLook, fill, heading, press, text } from "./ConsoleBrowser.ts"
+import { choose, Chromium, deciderAt, everyLook, fill, heading, pictured, press, text } from "./ConsoleBrowser.ts"
 import { staged } from "./ConsoleStage.ts"
 
 const reviewsOf = (page: Page) =>
@@ -13,6 +13,28 @@ const reviewsOf = (page: Page) =>
       `/v1/institutions/${demoIdentityIds.fern}/access-grant-reviews`,
     )
   )
+
+/** The buttons by which the reviews on the page can be decided. */
+const offered = (page: Page) =>
+  Effect.promise(() =>
+    page.$$eval('td[data-label="Decide"] button:enabled', (all) => all.map((one) => one.textContent?.trim()))
+  )
+
+/** Asks the API within the page, as the console does; the answer's body. */
+const posted = (page: Page, path: string, body: object) =>
+  Effect.promise(() =>
+    page.evaluate(
+      async (path: string, body: string) => {
+        const headers = { "content-type": "application/json", "idempotency-key": crypto.randomUUID() }
+        const response = await fetch(path, { method: "POST", headers, body })
+        return [response.status, await response.json()] as const
+      },
+      path,
+      JSON.stringify(body),
+    )
+  )
+
+const access = { institution_id: demoIdentityIds.fern, project_id: demoIdentityIds.fernPortal }
 
 layer(Layer.merge(staged(), Chromium.layer), { excludeTestServices: true, timeout: "4 minutes" })(
   "decisions at the console",
@@ -30,6 +52,10 @@ layer(Layer.merge(staged(), Chromium.layer), { excludeTestServices: true, timeou
         yield* everyLook(sam, "review-proposing")
         yield* press(sam.page, "Propose the review")
         yield* text(sam.page, "Every active Access has a review.")
+        // A Sponsor approves nothing, and may take their own proposal back.
+        yield* text(sam.page, "waits for an administrator")
+        assert.deepStrictEqual(yield* offered(sam.page), ["Revoke…"])
+        yield* everyLook(sam, "reviews-proposed")
 
         const ada = yield* deciderAt("Ada", "/console/decide", "To decide")
         yield* text(ada.page, "No request waits for your signature.")
@@ -50,6 +76,9 @@ layer(Layer.merge(staged(), Chromium.layer), { excludeTestServices: true, timeou
         const [approved] = (yield* reviewsOf(ada.page)).reviews
         assert.strictEqual(approved.state, "approved")
         yield* everyLook(ada, "reviews-approved")
+        yield* sam.open("/console/reviews", "Access reviews")
+        yield* text(sam.page, "approved")
+        assert.deepStrictEqual(yield* offered(sam.page), [])
 
         // Abe decides on evidence that Ada's approval has replaced.
         yield* press(abe.page, "Approve")
@@ -69,16 +98,8 @@ layer(Layer.merge(staged(), Chromium.layer), { excludeTestServices: true, timeou
       Effect.gen(function* () {
         const sam = yield* deciderAt("Sam", "/console/decide", "To decide")
         yield* text(sam.page, "No request waits for your signature.")
-        const asked = yield* Effect.promise(() =>
-          sam.page.evaluate(async (path: string) => {
-            const response = await fetch(path, {
-              method: "POST",
-              headers: { "content-type": "application/json", "idempotency-key": crypto.randomUUID() },
-              body: JSON.stringify({ recipient: "new@fern.example", reason: "joins the team on Monday" }),
-            })
-            return response.status
-          }, `/v1/institutions/${demoIdentityIds.fern}/enrollments`)
-        )
+        const invited = { recipient: "new@fern.example", reason: "joins the team on Monday" }
+        const [asked] = yield* posted(sam.page, `/v1/institutions/${demoIdentityIds.fern}/enrollments`, invited)
         assert.strictEqual(asked, 201)
         yield* sam.open("/console/requests", "My requests")
         yield* text(sam.page, "joins the team on Monday")
@@ -94,6 +115,57 @@ layer(Layer.merge(staged(), Chromium.layer), { excludeTestServices: true, timeou
         yield* text(ada.page, "No request waits for your signature.")
         yield* sam.open("/console/requests", "My requests")
         yield* text(sam.page, "revoked")
+      }))
+
+    it.effect("Oz asks for Access: Sam reads where and signs first, and both signatures are kept in view", () =>
+      Effect.gen(function* () {
+        const oz = yield* deciderAt("Oz", "/console/requests", "My requests")
+        const [asked] = yield* posted(oz.page, "/v1/me/access-requests", { ...access, reason: "helps with the portal" })
+        assert.strictEqual(asked, 201)
+        const sam = yield* deciderAt("Sam", "/console/decide", "To decide")
+        const { page } = sam
+        yield* text(page, "helps with the portal")
+        const facts = yield* Effect.promise(async () => {
+          await page.waitForFunction(() => document.querySelector(".card dl")?.textContent?.includes("Fern Portal"))
+          return await page.$$eval(
+            ".card dl > div",
+            (all) => all.map((one) => [...one.children].map(({ textContent }) => textContent?.trim())),
+          )
+        })
+        assert.deepStrictEqual(facts, [["Institution", "Fern"], ["Project", "Fern Portal"]])
+        yield* everyLook(sam, "decide-access")
+        const abe = yield* deciderAt("Abe", "/console/decide", "To decide")
+        yield* text(abe.page, "helps with the portal")
+        yield* press(page, "Approve…")
+        yield* text(page, "It would be accepted now.")
+        yield* everyLook(sam, "decide-preview")
+        yield* fill(page, "Reason", "the portal needs a hand")
+        yield* press(page, "Approve as sponsor")
+        yield* text(page, "signed by you, waits for another")
+        yield* everyLook(sam, "decide-signed")
+        yield* choose(page, "Show", "What you decided")
+        yield* text(page, "signed by you, waits for another")
+        const ada = yield* deciderAt("Ada", "/console/decide", "To decide")
+        yield* text(ada.page, "helps with the portal")
+        yield* press(ada.page, "Decline…")
+        yield* fill(ada.page, "Reason", "the portal has enough hands")
+        yield* press(ada.page, "Decline as administrator")
+        // Abe still sees the card: before he writes a reason, he reads that it is too late.
+        yield* press(abe.page, "Approve…")
+        yield* text(abe.page, "It would be refused now:")
+        yield* fill(abe.page, "Reason", "the portal needs a hand")
+        const off = yield* Effect.promise(() =>
+          abe.page.$eval("dialog[open] button[type=submit]", (one) => (one as HTMLButtonElement).disabled)
+        )
+        assert.isTrue(off)
+        yield* pictured(abe.page, "decide-refused")
+        yield* choose(ada.page, "Show", "What you decided")
+        yield* text(ada.page, "declined")
+        yield* text(ada.page, "joins the team on Monday")
+        const reasons = yield* Effect.promise(() =>
+          ada.page.$$eval(".card > p", (all) => all.map(({ textContent }) => /“(.*)”/.exec(textContent ?? "")?.[1]))
+        )
+        assert.deepStrictEqual(reasons, ["helps with the portal", "joins the team on Monday"])
       }))
   },
 )

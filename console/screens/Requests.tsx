@@ -8,8 +8,10 @@ import { AskAccess } from "../parts/AskAccess.tsx"
 import { AskOrganization } from "../parts/AskOrganization.tsx"
 import { announce } from "../parts/Announce.tsx"
 import { Badge, type Tone } from "../parts/Badge.tsx"
+import { CopyButton } from "../parts/Copy.tsx"
 import { Failure } from "../parts/Failure.tsx"
 import { Do } from "../parts/Form.tsx"
+import { InvitationMail } from "../parts/InvitationMail.tsx"
 import { Page } from "../parts/Page.tsx"
 import { ReasonDialog } from "../parts/ReasonDialog.tsx"
 import { Table } from "../parts/Table.tsx"
@@ -66,6 +68,44 @@ const What = ({ names, of }: { readonly of: Request; readonly names: (id: string
     <>
       {kinds[kind]}
       {about === null ? null : <div class="note">{about}</div>}
+    </>
+  )
+}
+
+/** Where the page is of what an approved request made; null where it made nothing, or the page is linked already. */
+const madeBy = ({ institution_id, kind, result_id }: Request): readonly [href: string, words: string] | null => {
+  if (result_id === null) return null
+  switch (kind) {
+    case "organization":
+      return [`/console/institutions/${encodeURIComponent(result_id)}`, "the institution"]
+    case "membership":
+    case "enrollment":
+      return institution_id === null
+        ? null
+        : [`/console/institutions/${encodeURIComponent(institution_id)}`, "the institution"]
+    default:
+      return null
+  }
+}
+
+/** What came of it: its page, its client, its mail. */
+const Result = ({ of }: { readonly of: Request }): JSX.Element => {
+  const made = madeBy(of)
+  const { client_id, delivery } = of
+  if (made === null && client_id === null && delivery === null) return <span class="note">nothing yet</span>
+  return (
+    <>
+      {made === null ? null : <a href={made[0]}>{made[1]}</a>}
+      {client_id === null ? null : (
+        <div>
+          <span class="note">client</span> <code>{client_id}</code> <CopyButton text={client_id} label="Copy id" />
+        </div>
+      )}
+      {delivery === null ? null : (
+        <div>
+          <span class="note">mail</span> <InvitationMail of={delivery.state} />
+        </div>
+      )}
     </>
   )
 }
@@ -133,7 +173,8 @@ const Requests = (): JSX.Element => {
   )
   const action = useAction()
   const object = async (link_request_id: string) => {
-    if (!await action.run(() => ask("objectToLinkRequest", { params: { link_request_id }, payload: {} }))) return
+    const asked = { params: { link_request_id }, payload: {} }
+    if (!await action.run((key) => ask("objectToLinkRequest", asked, { key }))) return
     announce("The link is refused: the two identities stay apart.")
     await requests.reload()
   }
@@ -172,6 +213,7 @@ const Requests = (): JSX.Element => {
             { head: "Asked", cell: ({ created_at }) => <When at={created_at} /> },
             { head: "Reason", cell: ({ reason }) => reason },
             { head: "Waits for", cell: (one) => <WaitsFor of={one} /> },
+            { head: "Result", cell: (one) => <Result of={one} /> },
             { head: "Expires", cell: ({ expires_at }) => <When at={expires_at} /> },
             {
               head: "Yours to do",

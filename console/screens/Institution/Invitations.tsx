@@ -9,6 +9,7 @@ import { Badge, type Tone } from "../../parts/Badge.tsx"
 import { DialogButton } from "../../parts/Dialog.tsx"
 import { Failure } from "../../parts/Failure.tsx"
 import { TextField } from "../../parts/Form.tsx"
+import { InvitationMail } from "../../parts/InvitationMail.tsx"
 import { emptyPage, lastOf, NextPage, pageSize } from "../../parts/NextPage.tsx"
 import { ReasonForm } from "../../parts/ReasonForm.tsx"
 import { Table } from "../../parts/Table.tsx"
@@ -30,14 +31,6 @@ const states: Readonly<Record<Invitation["state"], readonly [tone: Tone, words: 
   accepted: ["good", "accepted"],
   expired: ["off", "expired"],
   revoked: ["off", "revoked"],
-}
-
-const mails: Readonly<Record<Invitation["delivery"]["state"], readonly [tone: Tone, words: string]>> = {
-  none: ["off", "not sent"],
-  queued: ["wait", "queued"],
-  delivered: ["good", "delivered"],
-  failed: ["bad", "failed"],
-  ambiguous: ["warn", "unknown"],
 }
 
 const Invite = ({ close, done, institution }: Opened & { readonly institution: string }): JSX.Element => {
@@ -161,7 +154,7 @@ const InvitationTable = ({ decides, done, of }: {
         { head: "State", cell: ({ state }) => <Badge tone={states[state][0]}>{states[state][1]}</Badge> },
         {
           head: "Mail",
-          cell: ({ delivery: { state } }) => <Badge tone={mails[state][0]}>{mails[state][1]}</Badge>,
+          cell: ({ delivery: { state } }) => <InvitationMail of={state} />,
         },
         {
           head: "Asked for",

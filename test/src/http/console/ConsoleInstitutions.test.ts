@@ -6,6 +6,7 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { randomUUID } from "node:crypto"
 import type { Page } from "puppeteer-core"
+import { Database } from "../../../../services/platform/database/Database.ts"
 import { demoIdentityIds } from "../../../../src/embedded/DemoIdentity.ts"
 import { institution, member, person, project } from "../../../support/TestIdentity.ts"
 import { type AtConsole, choose, Chromium, deciderAt, everyLook, fill, heading, press, text } from "./ConsoleBrowser.ts"
@@ -114,6 +115,20 @@ layer(Layer.merge(staged(), Chromium.layer), { excludeTestServices: true, timeou
         yield* press(sam.page, "Propose the launch")
         yield* text(sam.page, "An administrator decides on the launch.")
         yield* everyLook(sam, "project-proposed")
+
+        // The provider's job has made the client of the website.
+        const { sql } = yield* Database
+        yield* sql`update projects set client_id = 'client-garden' where name = 'Fern Garden'`
+        yield* sam.open("/console/requests", "My requests")
+        yield* text(sam.page, "joins the team on Monday")
+        const results = yield* Effect.promise(() =>
+          sam.page.$$eval(
+            'td[data-label="Result"]',
+            (cells) => cells.map((one) => (one as HTMLElement).innerText.split("\n")[0]),
+          )
+        )
+        assert.deepStrictEqual(results, ["nothing yet", "client client-garden Copy id", "nothing yet", "mail not sent"])
+        yield* everyLook(sam, "requests-results")
       }))
 
     it.effect("Sam proposes a service grant that Ada approves, and withdraws the project in the version on screen", () =>

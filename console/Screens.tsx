@@ -120,6 +120,12 @@ export const screens: ReadonlyArray<Screen> = [
   },
   {
     part: "Decisions",
+    path: "/console/decide/:review_id",
+    sees: person,
+    load: () => import("./screens/PolicyReview.tsx"),
+  },
+  {
+    part: "Decisions",
     menu: "Access reviews",
     path: "/console/reviews",
     sees: decider,

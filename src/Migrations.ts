@@ -151,7 +151,7 @@ export const migrations: ReadonlyArray<Migration> = [
   [102, "operators", operators],
   [103, "pending_leaves", pendingLeaves],
   [104, "transparency_log", transparencyLog],
-  [105, "own_decisions", Effect.succeed(ownDecisions)],
+  [105, "own_decisions", ownDecisions],
   [106, "stopped_by_whom", stoppedByWhom],
   [107, "platform_lists", platformLists],
 ]

@@ -51,6 +51,7 @@ export const routes: RouteTable = {
   getDomainDkim: ["GET", "/v1/domains/:domain_id/dkim"],
   getInstitution: ["GET", "/v1/institutions/:institution_id"],
   getNotificationPreferences: ["GET", "/v1/notifications/preferences"],
+  getPolicyReview: ["GET", "/v1/policies/reviews/:review_id"],
   getProject: ["GET", "/v1/projects/:project_id"],
   getTransfer: ["GET", "/v1/domain-transfers/:transfer_id"],
   getWebhook: ["GET", "/v1/webhooks/:webhook_id"],

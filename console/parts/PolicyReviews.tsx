@@ -215,7 +215,9 @@ const Card = ({ done, names, review, subjects }: Named & {
   return (
     <section class="card" aria-labelledby={review.review_id}>
       <div class="head">
-        <h2 id={review.review_id}>{kinds[review.kind] ?? labelOf(review.kind)}</h2>
+        <h2 id={review.review_id}>
+          <a href={`/console/decide/${review.review_id}`}>{kinds[review.kind] ?? labelOf(review.kind)}</a>
+        </h2>
         <Badge tone={tone}>{words}</Badge>
       </div>
       <p>

@@ -3,7 +3,14 @@ import { Effect, Schema } from "effect"
 import { HttpApi, HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { PolicyReviewId } from "../BrandedIds.ts"
 import { keyed, optionallyKeyed } from "../identity/IdempotencyKey.ts"
-import { Approval, PolicyReview, PolicyReviews, PolicyReviewState } from "../identity/PolicyReview.ts"
+import {
+  Approval,
+  ListedPolicyReview,
+  PolicyReview,
+  PolicyReviews,
+  PolicyReviewState,
+} from "../identity/PolicyReview.ts"
+import { NotFound } from "../problems/HttpProblems.ts"
 import { receiptProblems } from "../problems/IdempotencyProblems.ts"
 import * as Problems from "../problems/IdentityProblems.ts"
 import { QueryOneOf, QueryUuid } from "../Validation/Scalars.ts"
@@ -44,6 +51,11 @@ export class PoliciesApi extends HttpApiGroup.make("policies")
       success: PolicyReviews,
       error: Problems.RoleRequired,
     }).annotate(OpenApi.Summary, "The reviews that the caller may act on, oldest first, or has decided, newest first"),
+    HttpApiEndpoint.get("getPolicyReview", "/v1/policies/reviews/:review_id", {
+      params: review,
+      success: ListedPolicyReview,
+      error: [NotFound, Problems.RoleRequired],
+    }).annotate(OpenApi.Summary, "A review that the caller may act on, or has decided"),
     HttpApiEndpoint.post("approvePolicyReview", "/v1/policies/reviews/:review_id/approve", {
       params: review,
       query: dryRun,

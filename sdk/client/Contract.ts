@@ -554,8 +554,10 @@ export interface Operations {
   readonly "POST /v1/policies/reviews/{review_id}/approve": { readonly request: { readonly params: { readonly review_id: string }; readonly query?: { readonly dry_run?: boolean | undefined }; readonly body: Approval }; readonly answer: PolicyReview | undefined }
   /** Decline in a role in which the caller could approve */
   readonly "POST /v1/policies/reviews/{review_id}/decline": { readonly request: { readonly params: { readonly review_id: string }; readonly body: Approval }; readonly answer: PolicyReview }
-  /** The reviews that the caller may act on, oldest first */
-  readonly "GET /v1/policies/reviews": { readonly request: { readonly query?: { readonly state?: "open" | "applied" | "declined" | "superseded" | undefined; readonly limit?: string | undefined; readonly after_id?: string | undefined } }; readonly answer: PolicyReviews }
+  /** A review that the caller may act on, or has decided */
+  readonly "GET /v1/policies/reviews/{review_id}": { readonly request: { readonly params: { readonly review_id: string } }; readonly answer: ListedPolicyReview }
+  /** The reviews that the caller may act on, oldest first, or has decided, newest first */
+  readonly "GET /v1/policies/reviews": { readonly request: { readonly query?: { readonly state?: "open" | "applied" | "declined" | "superseded" | "decided_by_me" | "signed_by_me" | undefined; readonly limit?: string | undefined; readonly after_id?: string | undefined } }; readonly answer: PolicyReviews }
   /** The project's lifecycle events, decoded, newest first, as an owner or an operator of its institution */
   readonly "GET /v1/projects/{project_id}/events": { readonly request: { readonly params: { readonly project_id: string }; readonly query?: { readonly limit?: string | undefined; readonly after_id?: string | undefined } }; readonly answer: ProjectEvents }
   /** The project's launch proposals, newest first, as an owner, Sponsor, administrator or operator */

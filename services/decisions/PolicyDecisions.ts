@@ -9,7 +9,7 @@
  */
 import { Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
-import type { RequestId } from "../../schemas/BrandedIds.ts"
+import type { PersonId, PolicyReviewId, RequestId } from "../../schemas/BrandedIds.ts"
 import type { PolicyReview, PolicyReviews as List } from "../../schemas/identity/PolicyReview.ts"
 import type { OwnRequest } from "../../schemas/identity/RequestBodies.ts"
 import type { NotFound } from "../../schemas/problems/HttpProblems.ts"
@@ -23,6 +23,7 @@ import { Projects } from "../projects/Projects.ts"
 import { approving } from "./PolicyDecisions/ApprovePolicy.ts"
 import { declining } from "./PolicyDecisions/DeclinePolicy.ts"
 import { listing, type Page } from "./PolicyDecisions/Listing.ts"
+import { oneReview } from "./PolicyDecisions/OneReview.ts"
 import { ownDecisions, type OwnPage } from "./PolicyDecisions/OwnDecisions.ts"
 import type { PolicyDecision } from "./PolicyDecisions/LoadPolicyReview.ts"
 import { type Withdrawal, withdrawing } from "./PolicyDecisions/WithdrawRequest.ts"
@@ -69,6 +70,11 @@ export class PolicyDecisions extends Context.Service<PolicyDecisions, {
   readonly list: (page: Page) => Effect.Effect<List, SqlError.SqlError>
   /** The reviews that the person approved or declined, newest first. */
   readonly decidedBy: (page: OwnPage) => Effect.Effect<List, SqlError.SqlError>
+  /** A review that the person may act on, or could have acted on, or decided. */
+  readonly one: (
+    personId: PersonId,
+    reviewId: PolicyReviewId,
+  ) => Effect.Effect<List["items"][number], NotFound | SqlError.SqlError>
   /** Applies due changes of a request, such as its expiry; called by its timers. */
   readonly settle: (requestId: RequestId) => Effect.Effect<void, SqlError.SqlError, InTransaction>
 }>()("bailiwick/services/decisions/PolicyDecisions") {
@@ -96,6 +102,7 @@ export class PolicyDecisions extends Context.Service<PolicyDecisions, {
         withdraw: yield* withdrawing,
         list: listing(reads),
         decidedBy: ownDecisions(reads),
+        one: oneReview(reads),
         settle,
       })
     }),

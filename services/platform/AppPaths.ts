@@ -13,6 +13,7 @@ export const appPaths = {
   linkRequest: "/link-requests/:link_request_id",
   requests: "/requests",
   decide: "/decide",
+  review: "/decide/:review_id",
 } as const
 
 export type AppPathName = keyof typeof appPaths

@@ -106,6 +106,15 @@ const once = (
   rows: ReadonlyArray<Row>,
 ) => [...new Map(rows.map((row) => [isSignature(row) ? row.subject_id : row, row])).values()]
 
+/** The page that the mail leads to, with the words of its button: where one review waits and nothing else is told, its own. */
+const pageOf = (rows: ReadonlyArray<Row>): readonly [path: string, label: string] => {
+  const [first] = rows
+  if (!rows.some(isSignature)) return [appPath("requests", {}), "Look at your requests"]
+  return rows.length === 1 && first!.review_kind !== "access_review"
+    ? [appPath("review", { review_id: first!.subject_id }), "Look at what waits for you"]
+    : [appPath("decide", {}), "Look at what waits for you"]
+}
+
 /** The template, for `MailTemplates`; `publicUrl` is the program's public origin. */
 export const noticeTemplate = (publicUrl: URL) =>
   Effect.gen(function* () {
@@ -137,9 +146,7 @@ export const noticeTemplate = (publicUrl: URL) =>
         if (rows.length === 0) return null
         const left = rows.length - most
         const paragraphs = rows.slice(0, most).map(lineOf)
-        const [page, label] = rows.some(isSignature)
-          ? [appPath("decide", {}), "Look at what waits for you"]
-          : [appPath("requests", {}), "Look at your requests"]
+        const [page, label] = pageOf(rows)
         return rendered({
           subject: subjectOf(rows),
           paragraphs: left > 0 ? [...paragraphs, `And ${left} more.`] : paragraphs,

@@ -7,6 +7,7 @@ import { Effect } from "effect"
 import type { SqlError } from "effect/sql"
 import type { PersonId } from "../../../schemas/BrandedIds.ts"
 import type { PolicyReviews } from "../../../schemas/identity/PolicyReview.ts"
+import { idIn } from "../../platform/database/IdIn.ts"
 import { listedColumns, listedOf, type ListedRow } from "./ListedReviews.ts"
 
 export interface OwnPage {
@@ -16,13 +17,16 @@ export interface OwnPage {
   /** The last of the page before. */
   readonly afterId: string | null
   readonly limit: number
+  /** The reviews to choose from; all by default. */
+  readonly only?: ReadonlyArray<string>
 }
 
 export const ownDecisions = (sql: PgClient.PgClient) =>
   Effect.fn("PolicyDecisions.decidedBy")(function* (
-    { afterId, limit, open, personId }: OwnPage,
+    { afterId, limit, only, open, personId }: OwnPage,
   ): Effect.fn.Return<PolicyReviews, SqlError.SqlError> {
-    const before = sql`(${afterId}::uuid is null or decided.id < ${afterId}::uuid)`
+    const before = sql`(${afterId}::uuid is null or decided.id < ${afterId}::uuid)
+      ${only === undefined ? sql`` : sql`and ${idIn(sql, "decided.id", "uuid", only)}`}`
     const rows = yield* sql<ListedRow>`
       with name as (select id from people where id = ${personId} or merged_into = ${personId})
       select ${listedColumns(sql)}

@@ -32,6 +32,10 @@ export const policies = HttpApiBuilder.group(
           : service.list({ ...page, state })
         return yield* listed.pipe(Effect.catchTag("SqlError", Effect.die))
       }),
+      getPolicyReview: Effect.fnUntraced(function* ({ params }) {
+        const { personId } = yield* personOf
+        return yield* service.one(personId, params.review_id).pipe(Effect.catchTag("SqlError", Effect.die))
+      }),
       approvePolicyReview: Effect.fnUntraced(function* ({ params, payload, query }) {
         const { decision: approval, principal } = yield* decision(params.review_id, payload)
         return yield* decidedOnce(

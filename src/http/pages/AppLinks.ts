@@ -24,6 +24,7 @@ const screens = {
   domainTransfer: ["/console/transfers/:transfer_id", "/v1/domain-transfers/:transfer_id"],
   requests: ["/console/requests", "/v1/me/requests"],
   decide: ["/console/decide", "/v1/policies/reviews"],
+  review: ["/console/decide/:review_id", "/v1/policies/reviews/:review_id"],
 } as const satisfies Partial<Record<AppPathName, readonly [screen: string, api: string]>>
 
 const landing = ({ console, name }: AppLinksOptions) =>
@@ -68,6 +69,7 @@ export const layer = (options: AppLinksOptions) => {
     link("apiKeys"),
     link("requests"),
     link("decide"),
+    link("review"),
     options.transfers ? link("domainTransfer") : Layer.empty,
   )
 }

@@ -21,7 +21,7 @@ layer(noticeServices, { excludeTestServices: true, timeout: "2 minutes" })("noti
   it.effect("who may sign hears once that a request waits, and again two days before it expires", () =>
     timed(Effect.gen(function* () {
       const w = yield* fixture
-      yield* askAccess(w.fern, yield* project(w.fern), w.pat)
+      const { policy_review } = yield* askAccess(w.fern, yield* project(w.fern), w.pat)
       yield* turn
       yield* turn
       const [mail, ...more] = yield* mailsTo(w.ada)
@@ -30,7 +30,7 @@ layer(noticeServices, { excludeTestServices: true, timeout: "2 minutes" })("noti
       assert.strictEqual(
         mail!.text,
         "A request for Access in Fern waits for your signature, until 2026-03-15 12:00 UTC.\n\n" +
-          "Look at what waits for you:\nhttps://bailiwick.example/decide\n",
+          `Look at what waits for you:\nhttps://bailiwick.example/decide/${policy_review!.review_id}\n`,
       )
       assert.deepStrictEqual(yield* Effect.forEach([w.sam, w.abe, w.pat, w.oz], subjectsTo), [[one], [one], [], []])
       yield* TestClock.adjust(12 * day - 1)

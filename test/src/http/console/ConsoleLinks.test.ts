@@ -8,6 +8,7 @@ import { Effect, Layer } from "effect"
 import { readFileSync } from "node:fs"
 import type { Page } from "puppeteer-core"
 import { demoIds } from "../../../../src/embedded/DemoDirectory.ts"
+import { demoIdentityIds } from "../../../../src/embedded/DemoIdentity.ts"
 import { desktop } from "../../../support/Browser.ts"
 import { type AtConsole, Chromium, follow, inConsole, looks, quiet, sound } from "./ConsoleBrowser.ts"
 import { ownPage, signedIn, staged } from "./ConsoleStage.ts"
@@ -20,7 +21,7 @@ const screens = [
 const screenOf = (path: string) =>
   screens.find((one) => new RegExp(`^${one.replaceAll(/:[a-z_]+/g, "[^/]+")}$`).test(path))
 
-/** Something of each kind that a mail account has a page for. */
+/** Something of each kind that has a page. */
 const things = Effect.gen(function* () {
   const alice = yield* signedIn("Alice")
   const made = yield* alice.ask("POST", "/v1/webhooks/", {
@@ -29,6 +30,13 @@ const things = Effect.gen(function* () {
   })
   assert.strictEqual(made.status, 201, made.text)
   yield* alice.ask("POST", `/v1/webhooks/${made.body.id}/test`, { headers: ownPage })
+  const oz = yield* signedIn("Oz")
+  const access = { institution_id: demoIdentityIds.fern, project_id: demoIdentityIds.fernPortal }
+  const asked = yield* oz.ask("POST", "/v1/me/access-requests", {
+    json: { ...access, reason: "helps with the portal" },
+    headers: { ...ownPage, "idempotency-key": "once" },
+  })
+  assert.strictEqual(asked.status, 201, asked.text)
   const json = { target_email: "bob@birch.example" }
   const offer = yield* alice.ask("POST", `/v1/domains/${demoIds.alderDomain}/transfer`, { json, headers: ownPage })
   assert.strictEqual(offer.status, 200, offer.text)

@@ -125,6 +125,7 @@ const table: Readonly<Record<string, Row>> = {
     administrator_not_effective: "early suspended",
     role_required: "sponsor sponsor2 member operator",
   }),
+  "policies.getPolicyReview": row("not_found", { ok: "administrator administrator2" }, "role_required"),
   "policies.approvePolicyReview": policy,
   "policies.declinePolicyReview": policy,
   "requests.createPerson": operating,

@@ -9,8 +9,11 @@ import { appPaths, filledPath } from "../../../../services/platform/AppPaths.ts"
 import { browser, signIn, staged } from "../console/ConsoleStage.ts"
 
 const params = () => {
-  const [webhook_id, delivery_id, transfer_id, link_request_id] = Array.from({ length: 4 }, () => randomUUID())
-  return { webhook_id, delivery_id, transfer_id, link_request_id, token: "A".repeat(43) }
+  const [webhook_id, delivery_id, transfer_id, link_request_id, review_id] = Array.from(
+    { length: 5 },
+    () => randomUUID(),
+  )
+  return { webhook_id, delivery_id, transfer_id, link_request_id, review_id, token: "A".repeat(43) }
 }
 
 const isPage = (text: string) => /^\s*<!doctype html>/.test(text)
@@ -36,6 +39,7 @@ layer(staged(), { excludeTestServices: true, timeout: "2 minutes" })("links of m
         `/console/transfers/${ids.transfer_id}`,
         "/console/requests",
         "/console/decide",
+        `/console/decide/${ids.review_id}`,
       ])
     }))
 

@@ -175,6 +175,13 @@ export const institutions: ReadonlyArray<Case> = [
       })),
   },
   {
+    operation: "policies.getPolicyReview",
+    by: "administrator",
+    second: "administrator2",
+    status: 200,
+    asked: (stage) => Effect.map(openReview(stage), ({ params }) => ({ params })),
+  },
+  {
     operation: "policies.approvePolicyReview",
     by: "administrator",
     second: "administrator2",

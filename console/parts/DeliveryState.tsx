@@ -1,7 +1,12 @@
 /** The state of a delivery in words, and the table that lists deliveries. */
 import type { ComponentChildren, JSX } from "preact"
+import { useAction } from "../Action.ts"
+import { ask } from "../contract/Ask.ts"
 import type { AnswerOf } from "../contract/EndpointTypes.ts"
+import { announce } from "./Announce.tsx"
 import { Badge, type Tone } from "./Badge.tsx"
+import { Failure } from "./Failure.tsx"
+import { Do } from "./Form.tsx"
 import { Table } from "./Table.tsx"
 import { When } from "./When.tsx"
 
@@ -23,7 +28,29 @@ export const DeliveryState = ({ of }: { readonly of: Delivery["status"] }): JSX.
   return <Badge tone={tone}>{text}</Badge>
 }
 
-export const DeliveryTable = ({ empty, rows, webhookOf }: {
+/** Sends one that has ended again. */
+const Again = ({ done, of: { id, status } }: {
+  readonly of: Delivery
+  readonly done: () => unknown
+}): JSX.Element => {
+  const action = useAction()
+  const again = async () => {
+    if (!await action.run((key) => ask("replayDelivery", { params: { delivery_id: id } }, { key }))) return
+    announce("It is sent again.")
+    await done()
+  }
+  if (status === "pending" || status === "retrying") return <span class="note">is on its way</span>
+  return (
+    <div class="actions">
+      <Do action={action} onDo={again}>Send again</Do>
+      <Failure of={action.failure} />
+    </div>
+  )
+}
+
+export const DeliveryTable = ({ done, empty, rows, webhookOf }: {
+  /** What is asked for anew when one is sent again. */
+  readonly done: () => unknown
   readonly rows: ReadonlyArray<Delivery>
   /** Gives the address of a webhook, where the rows are of several ones. */
   readonly webhookOf?: (webhookId: string) => string
@@ -45,6 +72,7 @@ export const DeliveryTable = ({ empty, rows, webhookOf }: {
       { head: "Attempt", number: true, cell: ({ attempt }) => attempt },
       { head: "Next try", cell: ({ next_retry_at }) => <When at={next_retry_at} never="none" /> },
       { head: "Created", cell: ({ created_at }) => <When at={created_at} /> },
+      { head: "Actions", cell: (one) => <Again done={done} of={one} /> },
     ]}
   />
 )

@@ -35,18 +35,20 @@ export const Dialog = ({ children, close, open, title }: {
 export const readOnlyReason = "This console may only read (CONSOLE=read)."
 
 /** A button that opens a dialog with a form; the form begins anew each time, or with the draft that waits for it. */
-export const DialogButton = ({ children, kind = "", label, name, refused = null, title }: {
+export const DialogButton = ({ children, kind = "", label, name, reads = false, refused = null, title }: {
   /** The name of the form's draft. */
   readonly name: string
   readonly label: string
   readonly title: string
   readonly kind?: "" | "main" | "stop"
+  /** Whether the dialog changes nothing: a console that may only read has it, too. */
+  readonly reads?: boolean
   /** Why it would be refused: the button is off then. */
   readonly refused?: string | null
   readonly children: (close: () => void) => ComponentChildren
 }): JSX.Element => {
   const open = useSignal(waits(name))
-  const reason = readOnly.value ? readOnlyReason : refused
+  const reason = readOnly.value && !reads ? readOnlyReason : refused
   const close = () => {
     open.value = false
   }

@@ -6,6 +6,7 @@ import type { AnswerOf } from "../contract/EndpointTypes.ts"
 import { setQuery } from "../Location.ts"
 import { Badge, type Tone } from "../parts/Badge.tsx"
 import { CopyCommand } from "../parts/CopyCommand.tsx"
+import { DecisionProof } from "../parts/DecisionProof.tsx"
 import { DownloadButton } from "../parts/DownloadButton.tsx"
 import { Failure } from "../parts/Failure.tsx"
 import { emptyList, Filters } from "../parts/Filters.tsx"
@@ -125,6 +126,16 @@ const actor = (names: Named): Column<AnyRecord> => ({
   ),
 })
 
+/** The request, and below it the proof of a decision. */
+const proven = ({ cell, head }: Column<OwnRecord>): Column<AnyRecord> => ({
+  head,
+  cell: (record) => (
+    <>
+      {cell(record)} <DecisionProof of={record} />
+    </>
+  ),
+})
+
 const OutcomeFilter = (): JSX.Element => (
   <SelectField
     label="Outcome"
@@ -213,7 +224,7 @@ const Audit = (): JSX.Element => {
           rows={found.items}
           keyOf={({ id }) => id}
           empty={emptyList(filters, "Nothing was recorded yet.")}
-          columns={[own[0]!, actor(names), ...own.slice(1)]}
+          columns={[own[0]!, actor(names), ...own.slice(1, -1), proven(own.at(-1)!)]}
         />
       )}
       <Older after={found?.next_after_id} />

@@ -83,6 +83,7 @@ const Deliveries = (): JSX.Element => {
       <Failure of={deliveries.failure} retry={deliveries.reload} />
       {found === undefined ? null : (
         <DeliveryTable
+          done={deliveries.reload}
           rows={found.items}
           webhookOf={(id) => webhooks.value.value?.find((one) => one.id === id)?.url ?? id}
           empty={found.next_after_id === null

@@ -74,6 +74,10 @@ const Attempts = ({ of: { attempts } }: { readonly of: Delivery }): JSX.Element 
             <When at={one.started_at} exact />
             {one.cycle > 1 ? <span class="note">, sent again the {one.cycle - 1}. time</span> : null}
             {one.error === null ? null : <div class="note">{one.error}</div>}
+            <details>
+              <summary>Its request headers</summary>
+              <Fields of={one.request_headers} />
+            </details>
             <Answer of={one} />
           </li>
         ))}

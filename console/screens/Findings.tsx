@@ -3,6 +3,7 @@ import type { JSX } from "preact"
 import { ask } from "../contract/Ask.ts"
 import type { AnswerOf } from "../contract/EndpointTypes.ts"
 import { Badge, type Tone } from "../parts/Badge.tsx"
+import { CopyButton } from "../parts/Copy.tsx"
 import { CopyCommand } from "../parts/CopyCommand.tsx"
 import { Failure } from "../parts/Failure.tsx"
 import { LiveState } from "../parts/LiveState.tsx"
@@ -46,6 +47,22 @@ const pages: Readonly<Record<string, readonly [href: string, label: string]>> = 
 const sentence = (text: string): string =>
   /^[a-z]+(?=[ ,:]|$)/.test(text) ? text.charAt(0).toUpperCase() + text.slice(1) : text
 
+/** Commands that a remedy names, between quotes. */
+const commands = /"((?:npx|bailiwick) [^"]+)"/
+
+/** What to do about it; a command stands on its own, to be copied. */
+const Remedy = ({ of }: { readonly of: string }): JSX.Element => (
+  <div class="note">
+    {sentence(of).split(commands).map((part, n) =>
+      n % 2 === 0 ? part : (
+        <span key={n}>
+          <code>{part}</code> <CopyButton text={part} label="Copy command" />
+        </span>
+      )
+    )}
+  </div>
+)
+
 const Card = ({ level, remedy, says, since, subject }: Finding): JSX.Element => {
   const [tone, words] = levels[level]
   const page = pages[subject]
@@ -62,7 +79,7 @@ const Card = ({ level, remedy, says, since, subject }: Finding): JSX.Element => 
         )}
       </p>
       <p>{sentence(says)}</p>
-      {remedy === null ? null : <p class="note">{sentence(remedy)}</p>}
+      {remedy === null ? null : <Remedy of={remedy} />}
       {page === undefined ? null : (
         <p>
           <a href={page[0]}>{page[1]}</a>

@@ -249,6 +249,7 @@ const Newest = ({ of }: { readonly of: Webhook }): JSX.Element => {
       <Failure of={deliveries.failure} retry={deliveries.reload} />
       {deliveries.value.value === undefined ? null : (
         <DeliveryTable
+          done={deliveries.reload}
           rows={deliveries.value.value.items}
           empty="Nothing was sent to it yet. Send a test to see how it answers."
         />

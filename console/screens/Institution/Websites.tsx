@@ -1,5 +1,6 @@
 /** The projects of an institution, and the form that registers a website as a new one. */
 import type { JSX } from "preact"
+import { useMemo } from "preact/hooks"
 import { type Action, useAction } from "../../Action.ts"
 import { ask } from "../../contract/Ask.ts"
 import type { RequestOf } from "../../contract/EndpointTypes.ts"
@@ -26,6 +27,11 @@ interface Typed {
   readonly owner_person_id: string
   readonly environment: Registration["environment"]
   readonly redirects: string
+  readonly kind: Registration["connector_kind"]
+  readonly product: string
+  readonly preview: string
+  readonly afterLogout: string
+  readonly backchannel: string
   readonly scopes: Registration["requested_scopes"]
 }
 
@@ -51,6 +57,71 @@ const Scopes = ({ draft }: { readonly draft: Draft<Typed> }): JSX.Element => {
     </fieldset>
   )
 }
+
+const kinds = [["standard_oidc", "It signs people in by OpenID Connect"], [
+  "service_connector",
+  "A service connector does it for it",
+]] as const
+
+/** How it is connected, and where its sign-outs lead. */
+const More = ({ action, draft }: { readonly action: Action; readonly draft: Draft<Typed> }): JSX.Element => {
+  const { afterLogout, backchannel, kind, preview, product } = draft.value.value
+  // A draft that waited is shown whole; afterwards the visitor alone opens and closes it.
+  const begins = useMemo(() => kind === "service_connector" || afterLogout !== "" || backchannel !== "", [])
+  const text = (label: string, name: string, value: string, set: (value: string) => void, hint?: string) => (
+    <TextField
+      action={action}
+      label={label}
+      name={name}
+      required={false}
+      value={value}
+      onInput={set}
+      {...(hint === undefined ? {} : { hint })}
+    />
+  )
+  return (
+    <details open={begins}>
+      <summary>Connector and sign-out</summary>
+      <SelectField
+        label="Kind"
+        value={kind ?? "standard_oidc"}
+        options={kinds}
+        onChange={(kind) => draft.set({ kind: kind as NonNullable<Typed["kind"]> })}
+      />
+      {kind !== "service_connector" ? null : (
+        <>
+          {text("Product of the connector", "connector_product", product, (product) => draft.set({ product }))}
+          {text(
+            "Digest of the preview",
+            "preview_digest",
+            preview,
+            (preview) => draft.set({ preview }),
+            "A launch needs both. The launch is bound to this preview.",
+          )}
+        </>
+      )}
+      <TextField
+        action={action}
+        label="Redirect URIs after a sign-out"
+        lines={2}
+        name="post_logout_redirect_uris"
+        required={false}
+        hint="One a line, at most 16."
+        value={afterLogout}
+        onInput={(afterLogout) => draft.set({ afterLogout })}
+      />
+      {text(
+        "Back-channel logout URI",
+        "backchannel_logout_uri",
+        backchannel,
+        (backchannel) => draft.set({ backchannel }),
+        "The provider tells it of each sign-out.",
+      )}
+    </details>
+  )
+}
+
+const orNull = (text: string): string | null => text.trim() === "" ? null : text.trim()
 
 const Fields = ({ action, draft, institution }: {
   readonly action: Action
@@ -102,6 +173,7 @@ const Fields = ({ action, draft, institution }: {
         onInput={(redirects) => draft.set({ redirects })}
       />
       <Scopes draft={draft} />
+      <More action={action} draft={draft} />
     </>
   )
 }
@@ -118,9 +190,16 @@ const Register = ({ close, done, institution }: {
     owner_person_id: session.value?.person?.person_id ?? "",
     environment: "staging",
     redirects: "",
+    kind: "standard_oidc",
+    product: "",
+    preview: "",
+    afterLogout: "",
+    backchannel: "",
     scopes: ["openid"],
   })
-  const { environment, name, owner_person_id, redirects, scopes, website } = draft.value.value
+  const typed = draft.value.value
+  const { environment, kind, name, owner_person_id, redirects, scopes, website } = typed
+  const connects = kind === "service_connector"
   return (
     <ReasonForm
       action={action}
@@ -136,10 +215,14 @@ const Register = ({ close, done, institution }: {
           payload: {
             name: name.trim(),
             website: website.trim(),
-            connector_kind: "standard_oidc",
+            connector_kind: kind,
+            connector_product: connects ? orNull(typed.product) : null,
+            preview_digest: connects ? orNull(typed.preview) : null,
             owner_person_id,
             environment,
             redirect_uris: lines(redirects),
+            post_logout_redirect_uris: lines(typed.afterLogout),
+            backchannel_logout_uri: orNull(typed.backchannel),
             requested_scopes: scopes,
             reason,
           },

@@ -44,13 +44,21 @@ const capabilities: ReadonlyArray<readonly [Capability, string]> = [
   ["stream.manage", "manage its streams"],
 ]
 
+/** The zone in which the field's time is meant: the visitor's own. */
+const zone = Intl.DateTimeFormat().resolvedOptions().timeZone
+
 const Propose = ({ close, done, of }: Opened & { readonly of: Project }): JSX.Element => {
   const action = useAction()
-  const draft = useDraft<{ service: string; may: ReadonlyArray<Capability> }>("grant what", {
-    service: "",
-    may: ["events.read", "snapshot.read", "cursor.acknowledge"],
-  })
-  const { may, service } = draft.value.value
+  const draft = useDraft<{ service: string; issuer: string; until: string; may: ReadonlyArray<Capability> }>(
+    "grant what",
+    {
+      service: "",
+      issuer: "",
+      until: "",
+      may: ["events.read", "snapshot.read", "cursor.acknowledge"],
+    },
+  )
+  const { issuer, may, service, until } = draft.value.value
   return (
     <ReasonForm
       action={action}
@@ -63,7 +71,14 @@ const Propose = ({ close, done, of }: Opened & { readonly of: Project }): JSX.El
       write={(reason, key) =>
         ask("proposeLifecycleServiceGrant", {
           params: { project_id: of.project_id },
-          payload: { service_id: service.trim(), capabilities: may, environment: of.environment, reason },
+          payload: {
+            service_id: service.trim(),
+            service_issuer: issuer.trim() === "" ? null : issuer.trim(),
+            capabilities: may,
+            environment: of.environment,
+            expires_at: until === "" ? null : new Date(until).toISOString(),
+            reason,
+          },
         }, { key })}
     >
       <TextField
@@ -73,6 +88,25 @@ const Propose = ({ close, done, of }: Opened & { readonly of: Project }): JSX.El
         name="service_id"
         value={service}
         onInput={(service) => draft.set({ service })}
+      />
+      <TextField
+        action={action}
+        label="Issuer of the service"
+        name="service_issuer"
+        required={false}
+        hint="Empty where this installation takes tokens of services from one issuer only."
+        value={issuer}
+        onInput={(issuer) => draft.set({ issuer })}
+      />
+      <TextField
+        action={action}
+        label={`Ends at (${zone})`}
+        name="expires_at"
+        type="datetime-local"
+        required={false}
+        hint="In a year at the latest; empty for no end."
+        value={until}
+        onInput={(until) => draft.set({ until })}
       />
       <fieldset>
         <legend>The service may</legend>

@@ -58,6 +58,8 @@ layer(stage, { excludeTestServices: true, timeout: "4 minutes" })("a receiver th
       const attempts = yield* Effect.promise(() => page.$$eval("ol.steps li", (all) => all.length))
       assert.strictEqual(attempts, tried, "each attempt that arrived is shown")
       yield* everyLook(at, "dead-letter")
+      yield* press(page, "Its request headers")
+      yield* text(page, "X-Webhook-Delivery")
 
       status = 200
       yield* press(page, url)

@@ -103,11 +103,20 @@ layer(Layer.merge(staged(), Chromium.layer), { excludeTestServices: true, timeou
         yield* fill(sam.page, "Name", "Fern Garden")
         yield* fill(sam.page, "Address of the website", "https://garden.fern.example")
         yield* fill(sam.page, "Redirect URIs", "https://garden.fern.example/callback")
+        yield* press(sam.page, "Connector and sign-out")
+        yield* choose(sam.page, "Kind", "A service connector")
+        yield* text(sam.page, "Digest of the preview")
+        yield* choose(sam.page, "Kind", "It signs people in")
+        yield* fill(sam.page, "Redirect URIs after a sign-out", "https://garden.fern.example/bye")
+        yield* fill(sam.page, "Back-channel logout URI", "https://garden.fern.example/logout")
         yield* fill(sam.page, "Reason", "a garden for the guests")
         yield* everyLook(sam, "institution-register")
         yield* press(sam.page, "Register the website")
         yield* press(sam.page, "Fern Garden", "a")
         yield* heading(sam.page, "Fern Garden")
+        const { rest: garden } = yield* asked(sam.page, new URL(sam.page.url()).pathname.replace("/console", "/v1"))
+        assert.deepStrictEqual(garden.post_logout_redirect_uris, ["https://garden.fern.example/bye"])
+        assert.strictEqual(garden.backchannel_logout_uri, "https://garden.fern.example/logout")
         yield* text(sam.page, "waits for its review: “a garden for the guests”")
         yield* text(sam.page, "No launch was proposed yet.")
         yield* press(sam.page, "Propose a launch…")
@@ -127,7 +136,12 @@ layer(Layer.merge(staged(), Chromium.layer), { excludeTestServices: true, timeou
             (cells) => cells.map((one) => (one as HTMLElement).innerText.split("\n")[0]),
           )
         )
-        assert.deepStrictEqual(results, ["nothing yet", "client client-garden Copy id", "nothing yet", "mail not sent"])
+        assert.deepStrictEqual(results, [
+          "nothing yet",
+          "client client-garden Copy id",
+          "nothing yet",
+          "mail – not sent",
+        ])
         yield* everyLook(sam, "requests-results")
       }))
 
@@ -139,11 +153,18 @@ layer(Layer.merge(staged(), Chromium.layer), { excludeTestServices: true, timeou
         yield* text(sam.page, "secevent/lifecycle/event-type/access-granted")
         yield* press(sam.page, "Propose a grant…")
         yield* fill(sam.page, "Client id of the service", "fern-mirror")
+        const end = new Date(Math.ceil(Date.now() / 86_400_000) * 86_400_000 + 86_400_000).toISOString()
+        yield* Effect.promise(async () => {
+          await sam.page.emulateTimezone("UTC")
+          await sam.page.locator("dialog[open] input[name=expires_at]").fill(end.slice(0, 16))
+        })
         yield* fill(sam.page, "Reason", "the mirror follows us")
         yield* everyLook(sam, "project-grant")
         yield* press(sam.page, "Propose the grant")
         yield* text(sam.page, "waits for an administrator")
         yield* everyLook(sam, "project")
+        const grants = yield* asked(sam.page, `/v1/projects/${demoIdentityIds.fernPortal}/lifecycle-service-grants`)
+        assert.deepStrictEqual(grants.rest["0"].expires_at, end)
 
         // Sam opens the end of the project, and Ada changes it meanwhile.
         yield* press(sam.page, "Withdraw…")

@@ -65,15 +65,23 @@ layer(stage, { excludeTestServices: true, timeout: "4 minutes" })("an operator a
       )
       yield* Effect.promise(() => at.cdp.send("Page.setDownloadBehavior", { behavior: "allow", downloadPath: folder }))
       // The browser writes another name first, and gives the file its own at the end.
-      const downloaded = new Promise<void>((done) => {
-        const files = watch(folder, (_, name) => {
-          if (name !== "audit.ndjson" || !existsSync(join(folder, name))) return
-          files.close()
-          done()
+      const downloading = (file: string) =>
+        new Promise<void>((done) => {
+          const files = watch(folder, (_, name) => {
+            if (name !== file || !existsSync(join(folder, name))) return
+            files.close()
+            done()
+          })
         })
-      })
+      const downloaded = downloading("audit.ndjson")
       yield* press(at.page, "Download these records")
       yield* Effect.promise(() => downloaded)
+      const asCsv = downloading("audit.csv")
+      yield* press(at.page, "as CSV")
+      yield* Effect.promise(() => asCsv)
+      const csv = readFileSync(join(folder, "audit.csv"), "utf8")
+      assert.match(csv, /^\ufeffid,at,request_id,/)
+      assert.include(csv, ",console-session.opened,")
       const records = readFileSync(join(folder, "audit.ndjson"), "utf8").trim().split("\n").map((line) =>
         JSON.parse(line)
       )

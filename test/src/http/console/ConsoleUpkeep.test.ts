@@ -20,6 +20,13 @@ layer(stage, { excludeTestServices: true, timeout: "4 minutes" })("an operator's
       const missing = [{ stream: "LIFECYCLE", project_id: "fern", epoch: 1, first: 3, last: 4 }]
       yield* sql`update installation set state = 'held', held_since = now(), held_reason = 'messages_missing',
         missing = ${sql.json(missing)}`
+      yield* press(at.page, "Check again")
+      yield* text(at.page, "task cli installation")
+      const commands = yield* Effect.promise(() =>
+        at.page.$$eval(".card code", (all) => all.map((one) => one.textContent))
+      )
+      assert.isTrue(commands.some((one) => /^npx .* installation /.test(one ?? "")), commands.join())
+      yield* everyLook(at, "findings-held")
       yield* press(at.page, "Installation")
       yield* heading(at.page, "Installation")
       yield* text(at.page, "messages that may be revocations are missing on the broker")
@@ -33,6 +40,10 @@ layer(stage, { excludeTestServices: true, timeout: "4 minutes" })("an operator's
       yield* everyLook(at, "installation-opened")
       const records = yield* sql`select details from audit_records where action = 'installation.opened'`
       assert.deepStrictEqual(records, [{ details: { reason, held_reason: "messages_missing" } }])
+      yield* at.open("/console/operations/audit?action=installation.opened", "Audit")
+      yield* press(at.page, "Proof…")
+      yield* text(at.page, "Copy with its record and salt")
+      yield* everyLook(at, "audit-proof")
     }))
 
   it.effect("discards a message that could not be taken in, and lets another wait once more", () =>

@@ -142,6 +142,10 @@ layer(stage, { excludeTestServices: true, timeout: "4 minutes" })("a mail accoun
       yield* text(page, "It is cancelled: no further attempt is made.")
       yield* press(page, "Deliveries")
       yield* heading(page, "Deliveries")
+      // What has ended is sent again from its row.
+      yield* press(page, "Send again")
+      yield* text(page, "It is sent again.")
+      yield* Effect.promise(() => page.waitForFunction(() => !document.body.innerText.includes("Send again")))
       yield* press(page, "email.delivered", "th a")
       yield* heading(page, "email.delivered")
       yield* text(page, "No attempt was made yet.")
@@ -160,7 +164,13 @@ layer(stage, { excludeTestServices: true, timeout: "4 minutes" })("a mail accoun
 
       yield* press(page, "Event types")
       yield* text(page, `Taken by ${url}`)
+      yield* text(page, "Its metadata has subject, tag")
       yield* everyLook(at, "event-types")
+      yield* press(page, "Subscribe a webhook…")
+      yield* text(page, "Let a webhook take email.sent")
+      yield* everyLook(at, "event-types-subscribing")
+      yield* press(page, "Subscribe it")
+      yield* text(page, `${url} takes email.sent from now on.`)
 
       yield* press(page, "Webhooks")
       yield* press(page, url)

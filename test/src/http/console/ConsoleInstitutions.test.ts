@@ -141,6 +141,7 @@ layer(Layer.merge(staged(), Chromium.layer), { excludeTestServices: true, timeou
           "client client-garden Copy id",
           "nothing yet",
           "mail – not sent",
+          "mail – not sent",
         ])
         yield* everyLook(sam, "requests-results")
       }))

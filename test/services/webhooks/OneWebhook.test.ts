@@ -24,6 +24,8 @@ layer(Layer.fresh(fixture()))("one webhook", (it) => {
         ...fresh,
         is_active: false,
         health: "paused",
+        paused_by: "owner",
+        paused_at: new Date(noon + 60_000).toISOString(),
         updated_at: new Date(noon + 60_000).toISOString(),
       })
     }))

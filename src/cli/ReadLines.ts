@@ -25,7 +25,23 @@ const decoded = (file: string) => <R>(bytes: Stream.Stream<Uint8Array, CliFault,
     return Stream.concat(Stream.mapEffect(bytes, (part) => read(part)), Stream.fromEffect(Effect.suspend(() => read())))
   })
 
-/** Lines in order, blank ones included; fails with one line where the file cannot be read. */
+/** Of one line: more than any command takes, and little enough to hold in memory. */
+export const mostCharacters = 8 * 1024 * 1024
+
+/** Fails at a line that goes on for too long, before the whole of it is in memory. */
+const bounded = (file: string) => <R>(texts: Stream.Stream<string, CliFault, R>) =>
+  Stream.suspend(() => {
+    let length = 0
+    return Stream.tap(texts, (text) => {
+      const lengths = text.split("\n").map((line, n) => n === 0 ? length + line.length : line.length)
+      length = lengths.at(-1)!
+      return lengths.every((one) => one <= mostCharacters)
+        ? Effect.void
+        : Effect.fail(new CliFault({ message: `${file}: has a line of more than ${mostCharacters} characters` }))
+    })
+  })
+
+/** Lines in order, blank ones included; fails with one line where the file cannot be read or a line is too long. */
 export const linesOf = (file: string): Stream.Stream<string, CliFault, FileSystem.FileSystem | Stdio.Stdio> =>
   Stream.unwrap(Effect.gen(function* () {
     const bytes = file === "-" ? (yield* Stdio.Stdio).stdin : (yield* FileSystem.FileSystem).stream(file)
@@ -34,6 +50,7 @@ export const linesOf = (file: string): Stream.Stream<string, CliFault, FileSyste
         new CliFault({ message: `cannot read ${file}: ${reasons[reason._tag] ?? reason.message}` })
       ),
       decoded(file),
+      bounded(file),
       Stream.splitLines,
     )
   }))

@@ -4,6 +4,7 @@ import { Context, Effect, Layer } from "effect"
 import { Buffer } from "node:buffer"
 import { randomUUID } from "node:crypto"
 import { readFileSync, statSync, writeFileSync } from "node:fs"
+import { request as ask } from "node:http"
 import { join } from "node:path"
 import { generateSecret } from "../../services/webhooks/Signer.ts"
 import * as Processes from "../support/Processes.ts"
@@ -196,6 +197,33 @@ layer(Around.layer, { excludeTestServices: true, timeout: "2 minutes" })("comman
       ) {
         yield* done(api_key, "webhooks", "delete", id)
       }
+    }))
+
+  it.effect("an import that ends early tells of the webhooks that it made", () =>
+    Effect.gen(function* () {
+      const { demo, done, home, instance } = yield* Around
+      const { api_key } = demo.accounts.bob
+      const file = join(home, "two.json")
+      const endpoint = (id: string) => ({ id, url: `https://shop.example/${id}`, secret: generateSecret() })
+      writeFileSync(file, JSON.stringify([endpoint("ep_1"), endpoint("ep_2")]))
+      // The program's answers, to a client whose key ends after its first POST.
+      let posts = 0
+      const { port } = yield* serve((request, response) => {
+        if (request.method === "POST") posts += 1
+        const headers = { ...request.headers, ...posts > 1 ? { authorization: "Bearer none" } : {} }
+        request.pipe(ask(`${instance.origin()}${request.url}`, { method: request.method, headers }, (answer) => {
+          response.writeHead(answer.statusCode!, answer.headers)
+          answer.pipe(response)
+        }))
+      })
+      const address = { BAILIWICK_URL: `http://127.0.0.1:${port}`, BAILIWICK_KEY: api_key, BAILIWICK_HOME: "/nowhere" }
+      const { code, output } = yield* cli(address, "webhooks", "import", file, "--from", "svix", "--json")
+      assert.strictEqual(code, 1, output)
+      const [made] = output.split("\n").filter((line) => line.startsWith("{")).map((line) => JSON.parse(line))
+      assert.deepInclude(made, { source_id: "ep_1", result: "made" })
+      assert.notInclude(output, "ep_2")
+      assert.match(output, /unauthenticated|credential/i)
+      yield* done(api_key, "webhooks", "delete", made.webhook_id)
     }))
 
   it.effect("a webhook's headers and basic authentication come from files, and are shown by nothing", () =>

@@ -10,7 +10,7 @@ import { cliCommand } from "../../../services/platform/CommandSpelling.ts"
 import { type Client, Problem, type Webhook } from "../../../sdk/client/Client.ts"
 import { CliFault, Unsuccessful } from "../CliFault.ts"
 import { printable } from "../EscapeControls.ts"
-import { linesOf } from "../ReadLines.ts"
+import { linesOf, mostCharacters } from "../ReadLines.ts"
 import { api, called, faultOf } from "./CallerApi.ts"
 import { events } from "./EventsFlag.ts"
 import { convoyExport } from "./import/ConvoyExport.ts"
@@ -20,9 +20,7 @@ import { listFlags, printRows } from "../RowOutput.ts"
 
 const formats = { svix: svixExport, convoy: convoyExport }
 
-/** Of a file; a thousand endpoints take less. */
-const mostCharacters = 8 * 1024 * 1024
-
+/** A thousand endpoints take less than `mostCharacters`. */
 const read = Effect.fnUntraced(function* (file: string) {
   const lines: Array<string> = []
   let length = 0
@@ -69,12 +67,16 @@ const make = (client: Client, webhook: FileEndpoint["webhook"]) =>
     ),
   )
 
-const imported = Effect.fnUntraced(function* (endpoints: ReadonlyArray<FileEndpoint>, dryRun: boolean) {
+/** Adds to `outcomes` as it goes: what was made is told also where the command ends early. */
+const imported = Effect.fnUntraced(function* (
+  endpoints: ReadonlyArray<FileEndpoint>,
+  dryRun: boolean,
+  outcomes: Array<Outcome>,
+) {
   const client = yield* api
   const existing = byUrl(
     yield* called((one, signal) => one.get("/v1/webhooks/", { query: { include_paused: true }, signal })),
   )
-  const outcomes: Array<Outcome> = []
   for (const { id, notes, webhook } of endpoints) {
     const known = existing(webhook.url)
     const shown = { source_id: id, url: shownUrl(webhook.url), paused: webhook.is_active === false, notes, refusal: [] }
@@ -82,7 +84,6 @@ const imported = Effect.fnUntraced(function* (endpoints: ReadonlyArray<FileEndpo
     else if (dryRun) outcomes.push({ ...shown, result: "absent", webhook_id: null })
     else outcomes.push({ ...shown, ...(yield* make(client, webhook)) })
   }
-  return outcomes
 })
 
 const columns = ({ notes, paused, result, source_id, url, webhook_id }: Outcome) => ({
@@ -124,8 +125,12 @@ export const importWebhooks = Command.make(
       }
       return yield* new Unsuccessful()
     }
-    const outcomes = yield* imported(endpoints.success, dryRun)
-    yield* printRows(outcomes, columns, how, "no endpoints")
+    const outcomes: Array<Outcome> = []
+    yield* imported(endpoints.success, dryRun, outcomes).pipe(
+      Effect.ensuring(
+        Effect.suspend(() => outcomes.length === 0 ? Effect.void : printRows(outcomes, columns, how, "no endpoints")),
+      ),
+    )
     const refused = outcomes.flatMap(({ refusal, source_id }) => refusal.map((line) => `${source_id}: ${line.trim()}`))
     for (const line of refused) yield* Console.error(printable(line))
     if (refused.length > 0) return yield* new Unsuccessful()

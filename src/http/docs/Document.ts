@@ -127,12 +127,17 @@ const operation = (value: DocumentJson, closed: StrictBodies | null, spec: JsonO
   return { ...open, requestBody: { ...body, required: Array.isArray(required) && required.length > 0 } }
 }
 
-const renamed = (text: string, names: ReadonlyArray<string>): string =>
-  names.filter((name) => name.endsWith("Encoded") && !names.includes(name.slice(0, -7)))
-    .reduce(
-      (all, name) => all.replaceAll(`"#/components/schemas/${name}"`, `"#/components/schemas/${name.slice(0, -7)}"`),
-      text,
-    )
+/** The name of a schema without Effect's `Encoded`, unless another schema has it. */
+const shortName = (name: string, names: ReadonlySet<string>): string => {
+  const short = name.replace(/Encoded$/, "")
+  return names.has(short) ? name : short
+}
+
+const renamed = (text: string, names: ReadonlySet<string>): string =>
+  text.replaceAll(
+    /"#\/components\/schemas\/([^"]+Encoded)"/g,
+    (_, name: string) => `"#/components/schemas/${shortName(name, names)}"`,
+  )
 
 /** The document with the most frequent `security` said once, for the operations that say none of their own. */
 const withSecurity = (spec: JsonObject): JsonObject => {
@@ -157,14 +162,12 @@ export const document = <Id extends string, Groups extends HttpApiGroup.Constrai
   api: HttpApi.HttpApi<Id, Groups>,
 ): JsonObject => {
   const spec = OpenApi.fromApi(api, { includeAnnotationKey: (key) => key === "x-wire" })
-  const names = Object.keys(spec.components.schemas)
+  const names = new Set(Object.keys(spec.components.schemas))
   const plain = JSON.parse(renamed(JSON.stringify(spec), names)) as JsonObject
   const strict = strictOperations(api)
   const short = Object.fromEntries(
-    Object.entries(at(plain, "components", "schemas") as JsonObject).map(([name, schema]) => {
-      const short = name.endsWith("Encoded") && !names.includes(name.slice(0, -7)) ? name.slice(0, -7) : name
-      return [short, schema] as const
-    }),
+    Object.entries(at(plain, "components", "schemas") as JsonObject)
+      .map(([name, schema]) => [shortName(name, names), schema] as const),
   )
   const problems = problemSchemas(short)
   const schemas = Object.fromEntries(

@@ -136,7 +136,14 @@ const made = (): Readonly<Record<string, RecordedExample>> => {
   try {
     if (process.env["EXCHANGES"] === undefined) {
       const args = ["run", "-A", "npm:vitest@5.1.1", "run", "--config", "vitest.examples.config.ts", ...recorded]
-      spawnSync(process.execPath, args, { stdio: "inherit", env: { ...process.env, EXCHANGES: folder } })
+      const { status } = spawnSync(process.execPath, args, {
+        stdio: "inherit",
+        env: { ...process.env, EXCHANGES: folder },
+      })
+      if (status !== 0) {
+        process.stderr.write("a recording test failed: its exchanges may be missing\n")
+        process.exitCode = 1
+      }
     }
     const fresh = examplesIn(folder)
     const kept = process.argv.includes("--all") ? [] : operations.flatMap((one) => {
@@ -152,5 +159,8 @@ const made = (): Readonly<Record<string, RecordedExample>> => {
 if (import.meta.url === pathToFileURL(process.argv[1]!).href) {
   const all = made()
   writeFileSync(examplesFile, exampleText(all))
-  for (const fault of exampleFaults(all)) process.stderr.write(`${fault}\n`)
+  for (const fault of exampleFaults(all)) {
+    process.stderr.write(`${fault}\n`)
+    process.exitCode = 1
+  }
 }

@@ -16,6 +16,8 @@ export interface TcpRelay {
   readonly go: () => void
   /** Ends every connection, and each new one, until `mend`. */
   readonly refuse: () => void
+  /** New connections lead to another server from now on, as an address does that moves with the primary. */
+  readonly point: (to: URL) => void
   /** Calls `seen` with the server's answers, each once it has been passed on. */
   readonly onAnswer: (seen: (bytes: Uint8Array | string) => void) => void
 }
@@ -30,6 +32,7 @@ export const relay = (to: URL) =>
       let way: "open" | "cut" | "refused" = "open"
       let holding = false
       let late = 0
+      let there = to
       let seen = (_: Uint8Array | string) => {}
       const destroyAll = () => {
         for (const socket of sockets) socket.destroy()
@@ -40,7 +43,7 @@ export const relay = (to: URL) =>
         sockets.add(near.on("error", () => {}))
         if (way === "cut") return
         const born = age
-        const far = connect(Number(to.port), to.hostname)
+        const far = connect(Number(there.port), there.hostname)
         sockets.add(far.on("error", () => {}))
         const pass = (end: Socket, bytes: Uint8Array | string) => {
           if (born !== age) return
@@ -75,6 +78,7 @@ export const relay = (to: URL) =>
             way = "refused"
             destroyAll()
           },
+          point: (other) => void (there = other),
           onAnswer: (listener) => void (seen = listener),
           close: () => {
             server.close()

@@ -14,8 +14,10 @@ import { latency } from "./claims/Latency.ts"
 import { lifecycle } from "./claims/Lifecycle.ts"
 import { lists } from "./claims/Lists.ts"
 import { memory } from "./claims/Memory.ts"
+import { migrating } from "./claims/Migrating.ts"
 import { reads } from "./claims/Reads.ts"
 import { refusals } from "./claims/Refusals.ts"
+import { scale } from "./claims/Scale.ts"
 import { senders } from "./claims/Senders.ts"
 import { slots } from "./claims/Slots.ts"
 import { soaking } from "./claims/Soak.ts"
@@ -41,6 +43,8 @@ const all: ReadonlyArray<Claim> = [
   lists,
   refusals,
   memory,
+  migrating,
+  scale,
   senders,
   slots,
   soaking,

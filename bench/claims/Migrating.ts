@@ -1,0 +1,112 @@
+/**
+ * Migrations on large tables under load: every migration in steps, one after another, on ten million deliveries, five million audit
+ * records and a million people's sessions, while a probe takes the lock of a write on each of the tables every few
+ * milliseconds. The longest wait of a probe is the longest that a write of the program would have stood still.
+ *
+ * `MIGRATION_ROWS` is the number of deliveries where it is not ten million; the others are a half and a tenth of it.
+ */
+import { PgClient } from "@effect/sql-pg"
+import { Effect, Redacted } from "effect"
+import { Reactivity } from "effect/reactivity"
+import process from "node:process"
+import { watchLocks } from "../../src/cli/upgrade/LockWatch.ts"
+import { apply, migrations } from "../../src/Migrations.ts"
+import { Database } from "../../services/platform/database/Database.ts"
+import { BenchError } from "../harness/Child.ts"
+import type { Claim, Run } from "../harness/Claim.ts"
+import * as Product from "../harness/Product.ts"
+import { audit } from "./Growth/AuditGrowth.ts"
+import { deliveries } from "./Growth/DeliveryGrowth.ts"
+import { people } from "./Growth/PeopleGrowth.ts"
+
+/** The last schema before migrations in steps. */
+const from = 68
+
+const probed = [
+  ...["deliveries", "attempts", "delivery_queue", "events", "audit_records", "sessions", "idempotency_receipts"],
+  ...["accounts", "webhooks", "people"],
+]
+
+const failed = (cause: unknown) => new BenchError({ message: `migrations: ${String(cause)}` })
+
+/** Takes a write's lock of each table again and again; `stalls` gets the longest wait for it, in milliseconds. */
+const probes = (url: string, stalls: Map<string, number>) =>
+  Effect.gen(function* () {
+    const sql = yield* PgClient.make({ url: Redacted.make(url), maxConnections: probed.length })
+    const once = (table: string) =>
+      Effect.gen(function* () {
+        const began = performance.now()
+        yield* sql`lock table ${sql(table)} in row exclusive mode`
+        stalls.set(table, Math.max(stalls.get(table) ?? 0, performance.now() - began))
+      }).pipe(sql.withTransaction, Effect.andThen(Effect.sleep("5 millis")))
+    yield* Effect.forEach(probed, (table) => Effect.forever(once(table)), { concurrency: "unbounded" })
+  }).pipe(Effect.provide(Reactivity.layer), Effect.scoped)
+
+interface Migrated {
+  readonly name: string
+  readonly millis: number
+  readonly lock: string
+  readonly stall: string
+}
+
+const longest = (stalls: ReadonlyMap<string, number>) => {
+  const [first] = [...stalls].sort(([, a], [, b]) => b - a)
+  return first === undefined ? "" : `${first[1].toFixed(0)} (${first[0]})`
+}
+
+const measured = (run: Run, rows: number) =>
+  Effect.gen(function* () {
+    const fixture = yield* run.servers.fixture()
+    return yield* Effect.gen(function* () {
+      const { owner, sql } = yield* Database
+      yield* apply(owner, migrations.filter(([id]) => id <= from))
+      for (const [area, share] of [[deliveries, 1], [audit, 2], [people, 10]] as const) {
+        yield* run.tell(`writing ${Math.ceil(rows / share)} rows of ${area.name}`)
+        yield* area.fill(Math.ceil(rows / share), run)
+      }
+      const stalls = new Map<string, number>()
+      yield* Effect.forkScoped(probes(fixture.ownerUrl, stalls))
+      yield* Effect.sleep("2 seconds")
+      const beside = longest(stalls)
+      const done: Array<Migrated> = []
+      for (const [id, name] of migrations.filter(([id]) => id > from)) {
+        yield* run.tell(`migration ${id}`)
+        stalls.clear()
+        const seen = yield* watchLocks(sql, probed, apply(owner, migrations.filter((one) => one[0] <= id)))
+        const [lock] = seen.locks
+        done.push({
+          name: `${String(id).padStart(4, "0")}_${name}`,
+          millis: seen.millis,
+          lock: lock === undefined ? "" : `${lock.millis} (${lock.mode}, ${lock.table})`,
+          stall: longest(stalls),
+        })
+      }
+      return { done, beside }
+    }).pipe(Effect.provide(Product.databaseOf(fixture)))
+  }).pipe(Effect.scoped, Effect.mapError(failed))
+
+export const migrating: Claim = {
+  name: "migrations",
+  title: "Migrations on large tables, under load",
+  once: true,
+  measure: (run) =>
+    Effect.gen(function* () {
+      const rows = run.quick ? 100_000 : Number(process.env["MIGRATION_ROWS"] ?? 10_000_000)
+      const { beside, done } = yield* measured(run, rows)
+      return {
+        tables: [{
+          title: `From schema ${from}, with ${rows} deliveries, ${Math.ceil(rows / 2)} audit records and ${
+            Math.ceil(rows / 10)
+          } sessions`,
+          columns: ["", "ms", "longest lock against writes, ms", "longest wait of a write, ms"],
+          rows: done.map(({ lock, millis, name, stall }) => [name, millis, lock, stall]),
+        }],
+        notes: [
+          "Ten sessions take the lock of a write, one for each large table and those that all commands read, every 5 ms.",
+          `Without a migration their longest wait within two seconds was ${beside} ms.`,
+          "A lock is held as long as it was seen, looked at every 5 ms.",
+        ],
+        raw: { done, rows },
+      }
+    }),
+}

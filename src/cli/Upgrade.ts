@@ -28,7 +28,9 @@ export const linesOf = ({ changed, from, migrations, rows }: Rehearsal): Readonl
       `${name} takes ${seconds(millis)}${locks.length === 0 ? ", and no lock that was seen" : ""}`,
       ...locks.map((lock) => `  ${lock.mode} on ${lock.table} for ${seconds(lock.millis)}`),
     ]),
-    ...(changed.length === 0 ? ["every table has the rows and values that it had"] : changed),
+    ...(changed.length === 0
+      ? ["every table has the rows and values that it had, and every project's history comes to them"]
+      : changed),
     `plan: back up, type "${cliCommand("migrate")}" with DATABASE_OWNER_URL (${
       seconds(total)
     } here), then replace the ` +

@@ -6,6 +6,7 @@
 import { PgClient } from "@effect/sql-pg"
 import { Clock, Effect, Redacted } from "effect"
 import { Reactivity } from "effect/reactivity"
+import { Drift } from "../../../services/lifecycle/Drift.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { apply, migrateCluster, type Migration, tables } from "../../Migrations.ts"
 import { type BackupConnection, connect, listOf } from "../backup/BackupConnection.ts"
@@ -27,7 +28,10 @@ export interface Rehearsal {
   readonly rows: number
   readonly from: number
   readonly migrations: ReadonlyArray<RehearsedMigration>
-  /** Tables whose rows, or columns of before, are others after the migrations, with what differs. */
+  /**
+   * Tables whose rows, or columns of before, are others after the migrations, and projects whose history no longer comes to
+   * what the tables say, with what differs.
+   */
   readonly changed: ReadonlyArray<string>
 }
 
@@ -81,6 +85,23 @@ const difference = Effect.fnUntraced(function* (db: BackupConnection, before: Re
   return { kept, lines: [...gone.map(({ name }) => `${name} is gone`), ...lost] }
 })
 
+/** Compares each project's history with the tables that it tells of; names the differences that the backup did not know. */
+const drifted = Effect.gen(function* () {
+  const { sql } = yield* Database
+  const { look } = yield* Drift
+  const known = yield* sql<{ project_id: string; key: string }>`select project_id, key from lifecycle_drift`
+  yield* sql`delete from lifecycle_drift_looks`
+  yield* Effect.repeat(look, { while: (more) => more })
+  const found = yield* sql<{ project_id: string; key: string; expected: string | null; observed: string | null }>`
+    select project_id, key, expected, observed from lifecycle_drift order by project_id, key`
+  return found.filter((one) => !known.some(({ key, project_id }) => key === one.key && project_id === one.project_id))
+    .map(({ expected, key, observed, project_id }) =>
+      `project ${project_id} has drifted: ${key} is ${expected ?? "nothing"} in the tables, ${
+        observed ?? "nothing"
+      } in its history`
+    )
+}).pipe(Effect.provide(Drift.layer))
+
 /** Rehearses the migrations of `list` on an opened backup. Fails with CliFault, and drops the scratch database. */
 export const rehearse = Effect.fn("rehearse")(function* (
   backup: Backup,
@@ -132,6 +153,8 @@ export const rehearse = Effect.fn("rehearse")(function* (
       if (was.rows !== after.rows) return [`${name} has ${after.rows} rows, and had ${was.rows}`]
       return whole.has(name) && was.sum !== after.sum ? [`${name} has other values in the columns that it had`] : []
     })
-    return { rows, from, migrations, changed: [...lines, ...changed] } satisfies Rehearsal
+    tell("comparing histories")
+    const drift = missing.length === 0 ? [] : yield* drifted
+    return { rows, from, migrations, changed: [...lines, ...changed, ...drift] } satisfies Rehearsal
   }).pipe(Effect.provide(Database.layer({ url, ownerUrl: url, maxConnections: 2 })))
 }, Effect.scoped)

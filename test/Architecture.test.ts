@@ -196,6 +196,10 @@ describe("Architecture", () => {
     assert.deepStrictEqual([...new Set(found)].sort(), [])
   })
 
+  it("no object literal is spread into another only to save lines", () => {
+    assert.deepStrictEqual(saying(sources, /\.\.\.\{/, ["test/Architecture.test.ts"]), [])
+  })
+
   it("src is imported by src, test and bench only; test and bench by no product code", () => {
     assert.deepStrictEqual(breaches(product, (to, from) => to.startsWith("src/") && !from.startsWith("src/")), [])
     assert.deepStrictEqual(breaches(product, (to) => /^(test|bench)\//.test(to)), [])
@@ -211,7 +215,7 @@ describe("Architecture", () => {
     )
     // Commands of an account's user call the API as its users do.
     const calling = (to: string, from: string) => to === "sdk/client/Client.ts" && from.startsWith("src/cli/account/")
-    // Who verifies a log must not do so by the code that writes it.
+    // A log must not be verified by the code that writes it.
     const verifying = (_: string, from: string) => from === "src/cli/LogCommand.ts"
     assert.deepStrictEqual(
       breaches(product, (to, from) => /^(sdk|examples)\//.test(to) && !calling(to, from) && !verifying(to, from)),
@@ -268,7 +272,7 @@ describe("Architecture", () => {
     assert.isNotEmpty(breaches(product, (to) => to === "@simplewebauthn/server"))
   })
 
-  it("undici's index is loaded by nobody: what is used of it is in UndiciParts", () => {
+  it("no module loads undici's index: UndiciParts has the parts that are used", () => {
     const whole = product.filter(({ text }) => /^import (?!type).*"undici"/m.test(text))
     assert.deepStrictEqual(whole.map(({ path }) => path), [])
   })

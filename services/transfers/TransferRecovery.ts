@@ -110,14 +110,12 @@ export const lostTransfers = Effect.gen(function* () {
     const completed = state.status === "completed" ? [state] : []
     const revoked = yield* revoke(sql, completed, now)
     const notices = yield* changes.write({
-      ...{
-        before,
-        after: { state, events: [event] },
-        actor: "system",
-        commandId: CommandId.make(yield* ids.next),
-        revision,
-        now,
-      },
+      before,
+      after: { state, events: [event] },
+      actor: "system",
+      commandId: CommandId.make(yield* ids.next),
+      revision,
+      now,
       tokens: token,
       circumstances: { revoked: revokedFrom(revoked, state), key },
     })

@@ -72,8 +72,13 @@ const list = Command.make(
     yield* printRows(
       items,
       ({ environment, institution_name, name, project_id, rollout, state, version }) => ({
-        ...{ project_id, name, institution: institution_name, environment },
-        ...{ rollout: rollout === "fail" ? "failed" : "held", state, version },
+        project_id,
+        name,
+        institution: institution_name,
+        environment,
+        rollout: rollout === "fail" ? "failed" : "held",
+        state,
+        version,
       }),
       how,
       "no rollout is held",

@@ -436,7 +436,10 @@ layer(Around.layer, { excludeTestServices: true, timeout: "2 minutes" })("comman
       assert.match(made!, /^\nep_1 +made, paused +[0-9a-f-]{36} +https:\/\/shop.example\/hook +-\s*$/)
       const shown = JSON.parse(yield* done(api_key, "webhooks", "list", "--paused", "--json"))
       assert.deepInclude(shown, {
-        ...{ events: ["email.bounced"], rate_limit: 50, header_names: ["X-Tenant"], is_active: false },
+        events: ["email.bounced"],
+        rate_limit: 50,
+        header_names: ["X-Tenant"],
+        is_active: false,
       })
     }))
 

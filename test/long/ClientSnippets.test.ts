@@ -128,7 +128,13 @@ layer(Around.layer, { excludeTestServices: true, timeout: "4 minutes" })("the cl
         feed.publish(
           "intake.v1.notifications",
           JSON.stringify({
-            ...{ id: randomUUID(), account_id: id, category: "alerts", severity: "info", title, body: "", href: "/" },
+            id: randomUUID(),
+            account_id: id,
+            category: "alerts",
+            severity: "info",
+            title,
+            body: "",
+            href: "/",
           }),
         )
       const titles: Array<string> = []

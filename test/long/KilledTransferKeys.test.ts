@@ -43,11 +43,17 @@ const party = Effect.fnUntraced(function* (around: ProgramFixture, platformAdmin
   const [id, workspace] = [randomUUID(), randomUUID()]
   const email = `${id}@example.com`
   yield* publish(around, "account", id, {
-    ...{ email, name: "P", plan: "business", platform_admin: platformAdmin, status: "active" },
+    email,
+    name: "P",
+    plan: "business",
+    platform_admin: platformAdmin,
+    status: "active",
   })
   yield* publish(around, "workspace", workspace, { name: "W", created_at: "2020-01-01T00:00:00Z" })
   yield* publish(around, "workspace_membership", randomUUID(), {
-    ...{ workspace_id: workspace, account_id: id, role: "owner" },
+    workspace_id: workspace,
+    account_id: id,
+    role: "owner",
   })
   const cookie = yield* around.cookie(id, Math.floor(Date.now() / 1_000))
   const session = api(around.instance.origin, cookie)
@@ -95,41 +101,45 @@ const commands: Readonly<
   }>
 > = {
   initiate: {
-    ...{ event: "initiated", status: "pending" },
+    event: "initiated",
+    status: "pending",
     request: ({ alice, bob }, domainId) => ({
-      ...{ method: "POST", path: `/v1/domains/${domainId}/transfer`, body: { target_email: bob.email }, by: alice },
+      method: "POST",
+      path: `/v1/domains/${domainId}/transfer`,
+      body: { target_email: bob.email },
+      by: alice,
     }),
     after: ({ bob }, _, id) => ({ method: "POST", path: `/v1/domain-transfers/${id}/decline`, by: bob }),
   },
   accept: {
-    ...{ event: "accepted", status: "accepted" },
+    event: "accepted",
+    status: "accepted",
     request: ({ bob }, _, id) => ({ method: "POST", path: by(id), body: { rotate_dkim: true }, by: bob }),
     after: ({ bob, root }, domainId) => ({
-      ...{
-        method: "POST",
-        path: `/v1/admin/domain-transfers/${domainId}`,
-        body: { target_email: bob.email },
-        by: root,
-      },
+      method: "POST",
+      path: `/v1/admin/domain-transfers/${domainId}`,
+      body: { target_email: bob.email },
+      by: root,
     }),
   },
   decline: {
-    ...{ event: "declined", status: "declined" },
+    event: "declined",
+    status: "declined",
     request: ({ bob }, _, id) => ({ method: "POST", path: `/v1/domain-transfers/${id}/decline`, by: bob }),
   },
   cancel: {
-    ...{ event: "cancelled", status: "cancelled" },
+    event: "cancelled",
+    status: "cancelled",
     request: ({ alice }, _, id) => ({ method: "DELETE", path: `/v1/domain-transfers/${id}`, by: alice }),
   },
   force: {
-    ...{ event: "forced", status: "completed" },
+    event: "forced",
+    status: "completed",
     request: ({ bob, root }, domainId) => ({
-      ...{
-        method: "POST",
-        path: `/v1/admin/domain-transfers/${domainId}`,
-        body: { target_email: bob.email },
-        by: root,
-      },
+      method: "POST",
+      path: `/v1/admin/domain-transfers/${domainId}`,
+      body: { target_email: bob.email },
+      by: root,
     }),
   },
 }
@@ -146,8 +156,11 @@ const survived = Effect.fnUntraced(function* (
   const what = `${step} ${point}`
   const domainId = randomUUID()
   yield* publish(around, "domain", domainId, {
-    ...{ name: `d-${domainId}.example`, account_id: alice.id, workspace_id: alice.workspace },
-    ...{ verified_at: "2025-01-01T00:00:00Z", dkim_selector: "old" },
+    name: `d-${domainId}.example`,
+    account_id: alice.id,
+    workspace_id: alice.workspace,
+    verified_at: "2025-01-01T00:00:00Z",
+    dkim_selector: "old",
   })
   yield* until("the domain", alice.session.get(`/v1/domains/${domainId}/dkim`), ({ status }) => status === 200)
   const opens = step === "initiate" || step === "force"

@@ -44,8 +44,15 @@ const scene = async (cursorOf = (last: number) => `c${last}`, lost = (_request: 
   }
   const fetched: typeof fetch = (input, init) => new Promise((resolve) => resolve(answer(input, init)))
   const own = syncLoop({
-    ...{ baseUrl: "https://id.example", projectId, installedVersion: "1", pins: [], store, issuer },
-    ...{ fetch: fetched, token: () => Promise.resolve("t"), signal: new AbortController().signal },
+    baseUrl: "https://id.example",
+    projectId,
+    installedVersion: "1",
+    pins: [],
+    store,
+    issuer,
+    fetch: fetched,
+    token: () => Promise.resolve("t"),
+    signal: new AbortController().signal,
     now: () => clock.millis,
     notice: (notice) => {
       if (notice.kind === "applied") happened.push(`applied ${notice.position}`)

@@ -5,7 +5,8 @@ import { type EventInput, granted, now, own, projectId, revoked } from "./Tokens
 
 const user = (sub: string) => ({ format: "iss_sub", iss: "https://id.example", sub })
 const about = (type: string, subId: Json, payload: object = {}): EventInput => ({
-  ...{ type, subId },
+  type,
+  subId,
   payload: { event_timestamp: now, initiating_entity: "system", ...payload },
 })
 const risc = (name: string) => `https://schemas.openid.net/secevent/risc/event-type/${name}`

@@ -118,7 +118,10 @@ layer(fixture, { excludeTestServices: true })("follow", (it) => {
       const { revoke } = yield* ServiceGrants
       const following = yield* Effect.forkChild(own.run({ until: closedBy("refused") }))
       yield* run(revoke({
-        ...{ personId: made.administrator, projectId: made.project, grantId: made.grantId, reason: "over and out" },
+        personId: made.administrator,
+        projectId: made.project,
+        grantId: made.grantId,
+        reason: "over and out",
       }))
       assert.isTrue(closedBy("refused")((yield* Fiber.join(following)).notices))
       assert.deepStrictEqual(yield* mayEnter, { may: false, because: "closed" })

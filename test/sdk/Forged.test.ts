@@ -75,12 +75,21 @@ const product = async (kids: ReadonlyArray<string> = [key.kid]) => {
     return Promise.resolve(Response.json({ items, cursor: `c${known + sets.length}`, more: false }))
   }
   const { failed, turn } = syncLoop({
-    ...{ baseUrl: "https://id.example", projectId, installedVersion: "1", pins: [], store, issuer },
-    ...{ fetch: fetched, token: () => Promise.resolve("t"), signal: new AbortController().signal },
+    baseUrl: "https://id.example",
+    projectId,
+    installedVersion: "1",
+    pins: [],
+    store,
+    issuer,
+    fetch: fetched,
+    token: () => Promise.resolve("t"),
+    signal: new AbortController().signal,
     now: () => now * 1_000,
   })
   return {
-    ...{ failed, rows, standing },
+    failed,
+    rows,
+    standing,
     turn: async (given: ReadonlyArray<string>) => {
       sets = given
       return await turn(0).then(() => null, (error: unknown) => error)
@@ -156,7 +165,7 @@ describe("a page", () => {
     }
   }, 120_000)
 
-  it("with a member changed, removed or added is refused, whoever signs it", async () => {
+  it("with a member changed, removed or added is refused under any signature", async () => {
     const one = await product()
     for (const at of [0, 2, last]) {
       const claims = history[known + at]!

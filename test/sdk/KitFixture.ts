@@ -94,7 +94,13 @@ export const product = Effect.fnUntraced(function* ({ asking }: Scene) {
         transact: (work, alongside) => around(() => store.transact(work, alongside)),
       }
       await follow({
-        ...{ baseUrl: url, issuer, projectId, pins, installedVersion: "1", signal: stop.signal, store: mortal },
+        baseUrl: url,
+        issuer,
+        projectId,
+        pins,
+        installedVersion: "1",
+        signal: stop.signal,
+        store: mortal,
         token: () => Promise.resolve(token),
         notice: (notice) => {
           notices.push(notice)

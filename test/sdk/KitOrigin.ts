@@ -195,7 +195,15 @@ export const origin = async () => {
   if (address === null || typeof address === "string") throw new Error("not listening")
 
   return {
-    ...{ acknowledged, facts, own, polls, requests, append, appendSigned, verifications, watch },
+    acknowledged,
+    facts,
+    own,
+    polls,
+    requests,
+    append,
+    appendSigned,
+    verifications,
+    watch,
     url: `http://127.0.0.1:${address.port}`,
     key: () => key,
     head: () => history.length,

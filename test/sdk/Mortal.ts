@@ -53,8 +53,13 @@ process.on("SIGTERM", () => stop.abort())
 const receive = async <Tx>(store: Store<Tx>) => {
   await store.prepare()
   const options = {
-    ...{ baseUrl: env("BAILIWICK_URL"), issuer: env("LIFECYCLE_ISSUER"), projectId: env("PROJECT_ID") },
-    ...{ installedVersion: "1", pins: env("LIFECYCLE_PINS").split(","), signal: stop.signal, fetch: fetched },
+    baseUrl: env("BAILIWICK_URL"),
+    issuer: env("LIFECYCLE_ISSUER"),
+    projectId: env("PROJECT_ID"),
+    installedVersion: "1",
+    pins: env("LIFECYCLE_PINS").split(","),
+    signal: stop.signal,
+    fetch: fetched,
     token: () => Promise.resolve(env("LIFECYCLE_TOKEN")),
     store: mortal(store),
     notice: (notice: object) =>
@@ -62,7 +67,8 @@ const receive = async <Tx>(store: Store<Tx>) => {
   }
   if (env("STREAM_ID") === "") return follow(options)
   const one = receiver({
-    ...{ ...options, streamId: env("STREAM_ID") },
+    ...options,
+    streamId: env("STREAM_ID"),
     ...(env("PUSHED") === "" ? {} : { authorization: env("PUSHED") }),
   })
   if (env("PUSHED") === "") return one.poll()

@@ -29,6 +29,7 @@ const table: ReadonlyArray<readonly [bits: string, text: string | null]> = [
 ]
 
 export const numbers = table.map(([bits, text]) => ({
-  ...{ bits, text },
+  bits,
+  text,
   value: Buffer.from(bits, "hex").readDoubleBE(0),
 }))

@@ -25,7 +25,13 @@ export const product = async (at: Awaited<ReturnType<typeof origin>>) => {
     const notices: Array<Notice> = []
     const watch = watched()
     const one = receiver<DatabaseSync>({
-      ...{ baseUrl: at.url, issuer, projectId, streamId, pins, installedVersion: "1", signal: stop.signal },
+      baseUrl: at.url,
+      issuer,
+      projectId,
+      streamId,
+      pins,
+      installedVersion: "1",
+      signal: stop.signal,
       store: around,
       token: () => Promise.resolve("token"),
       // Long enough for a busy machine.
@@ -46,7 +52,8 @@ export const product = async (at: Awaited<ReturnType<typeof origin>>) => {
     onTestFinished(end)
     return {
       ...one,
-      ...{ end, notices },
+      end,
+      notices,
       noticed: (kind: Notice["kind"], times = 1) =>
         watch.until(() => notices.filter((notice) => notice.kind === kind).length >= times),
       begin: (how: "run" | "poll" = "run") => {
@@ -54,7 +61,7 @@ export const product = async (at: Awaited<ReturnType<typeof origin>>) => {
       },
     }
   }
-  return { ...{ clock, facts, standing, start, store } }
+  return { clock, facts, standing, start, store }
 }
 
 export const scene = async () => {

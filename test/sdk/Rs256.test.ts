@@ -23,7 +23,9 @@ const made = (modulusLength: number) => {
   const { privateKey } = pair(modulusLength)
   const { e, n } = jwkOf(privateKey)
   return {
-    ...{ modulus: big(n), size: Math.ceil(modulusLength / 8), by: waysOf({ n, e }) },
+    modulus: big(n),
+    size: Math.ceil(modulusLength / 8),
+    by: waysOf({ n, e }),
     signed: (text: string) => sign("sha256", Buffer.from(text), privateKey),
   }
 }

@@ -95,7 +95,12 @@ export const conformance = <Tx>(name: string, make: () => Promise<StoreUnderTest
       await gapOf(apply(await events([granted("pat")])))
       await swap(await start())
       assert.deepStrictEqual(await standing(), {
-        ...{ epoch: 1, position: 0, cursor: "c0", chainHead: genesis, open: false, closedBecause: "catching_up" },
+        epoch: 1,
+        position: 0,
+        cursor: "c0",
+        chainHead: genesis,
+        open: false,
+        closedBecause: "catching_up",
         pins: [key.kid],
       })
     })
@@ -155,7 +160,9 @@ export const conformance = <Tx>(name: string, make: () => Promise<StoreUnderTest
       const at = await snapshot({ position: 5, chainHead: `sha256:${"5".repeat(64)}` })
       const many = entriesOf({
         access: Array.from({ length: 450 }, (_, n) => ({
-          ...{ access_id: `a-${n}`, version: 1, role: "user" },
+          access_id: `a-${n}`,
+          version: 1,
+          role: "user",
           user: { format: "iss_sub", iss: "https://id.example", sub: `p-${n}` },
         })),
       })

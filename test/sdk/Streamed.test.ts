@@ -33,7 +33,14 @@ const receiving = Effect.fnUntraced(function* ({ asking }: Scene, streamId: stri
   const notices: Array<Notice> = []
   const stop = new AbortController()
   const one = receiver({
-    ...{ baseUrl, projectId, pins, store, streamId, authorization: secret, signal: stop.signal, installedVersion: "1" },
+    baseUrl,
+    projectId,
+    pins,
+    store,
+    streamId,
+    authorization: secret,
+    signal: stop.signal,
+    installedVersion: "1",
     issuer: "http://127.0.0.1:8080/lifecycle",
     token: () => Promise.resolve(token),
     notice: (notice) => void notices.push(notice),

@@ -13,7 +13,11 @@ const over = async (database: DatabaseSync) => {
   const store = sqliteStore(database)
   await store.prepare()
   return syncLoop({
-    ...{ baseUrl: "https://id.example.org", projectId: "portal", installedVersion: "1", pins: [], store },
+    baseUrl: "https://id.example.org",
+    projectId: "portal",
+    installedVersion: "1",
+    pins: [],
+    store,
     token: () => Promise.resolve(""),
     signal: new AbortController().signal,
   })
@@ -58,7 +62,11 @@ it("follow stops when aborted, also while it waits for an access token", async (
     await store.prepare()
     const [asked, stop] = [Promise.withResolvers<void>(), new AbortController()]
     const following = follow({
-      ...{ baseUrl: "https://id.example.org", projectId: "portal", installedVersion: "1", pins: [], store },
+      baseUrl: "https://id.example.org",
+      projectId: "portal",
+      installedVersion: "1",
+      pins: [],
+      store,
       token: () => {
         asked.resolve()
         return new Promise(() => {})
@@ -88,7 +96,8 @@ it("killed after it committed the theft of a key, it is closed, and the next pro
   const before = await opened({ at, own })
   const [stolen, next] = [at.key().kid, await keyOf("transmitter's next")]
   const transition = (payload: object) => ({
-    ...{ type: ownType("key-transition"), subId: personNamed("nobody") },
+    type: ownType("key-transition"),
+    subId: personNamed("nobody"),
     payload: { event_timestamp: now, initiating_entity: "admin", ...payload },
   })
   const [announced] = await at.append(transition({ next: [next.kid, "later"] }))

@@ -87,7 +87,12 @@ export const chained = (inputs: ReadonlyArray<EventInput>, epoch = 1, prev = gen
     const lifecycle = { epoch, position, cursor: `c${position}`, digest, prev_digest: prevDigest }
     prevDigest = digest
     return {
-      ...{ iss: issuer, aud: audience, iat: now, jti: randomUUID(), txn: randomUUID(), sub_id: subId },
+      iss: issuer,
+      aud: audience,
+      iat: now,
+      jti: randomUUID(),
+      txn: randomUUID(),
+      sub_id: subId,
       events: { [type]: { ...payload, lifecycle } },
     }
   })
@@ -99,9 +104,18 @@ export const snapshotOf = (
   at: { readonly epoch?: number; readonly position: number; readonly chainHead: string },
   keySet: ReadonlyArray<string>,
 ) => ({
-  ...{ iss: issuer, aud: audience, iat: now, jti: randomUUID(), project_id: projectId },
-  ...{ epoch: at.epoch ?? 1, position: at.position, cursor: `c${at.position}`, chain_head: at.chainHead },
-  ...{ state_digest: digestOf(state), key_set: keySet, state },
+  iss: issuer,
+  aud: audience,
+  iat: now,
+  jti: randomUUID(),
+  project_id: projectId,
+  epoch: at.epoch ?? 1,
+  position: at.position,
+  cursor: `c${at.position}`,
+  chain_head: at.chainHead,
+  state_digest: digestOf(state),
+  key_set: keySet,
+  state,
 })
 
 /** The step at which a token is refused as an event, or "verified"; throws any other error. */

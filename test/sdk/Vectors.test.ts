@@ -112,7 +112,9 @@ describe("JOSE", () => {
 
 describe("RFC 8417", () => {
   const scim = {
-    ...{ iss: "https://scim.example.com", iat: 1458496404, jti: "4d3559ec67504aaba65d40b0363faad8" },
+    iss: "https://scim.example.com",
+    iat: 1458496404,
+    jti: "4d3559ec67504aaba65d40b0363faad8",
     aud: [
       "https://scim.example.com/Feeds/98d52461fa5bbc879593b7754",
       "https://scim.example.com/Feeds/5d7604516b1d08641d7676ee7",
@@ -125,12 +127,18 @@ describe("RFC 8417", () => {
     },
   }
   const logout = {
-    ...{ iss: "https://server.example.com", sub: "248289761001", aud: "s6BhdRkqt3", iat: 1471566154, jti: "bWJq" },
+    iss: "https://server.example.com",
+    sub: "248289761001",
+    aud: "s6BhdRkqt3",
+    iat: 1471566154,
+    jti: "bWJq",
     sid: "08a5019c-17e1-4977-8f42-65a12843ea02",
     events: { "http://schemas.openid.net/event/backchannel-logout": {} },
   }
   const consent = {
-    ...{ iss: "https://my.med.example.org", iat: 1458496025, jti: "fb4e75b5411e4e19b6c0fe87950f7749" },
+    iss: "https://my.med.example.org",
+    iat: 1458496025,
+    jti: "fb4e75b5411e4e19b6c0fe87950f7749",
     aud: ["https://rp.example.com"],
     events: {
       "https://openid.net/heart/specs/consent.html": {
@@ -141,7 +149,9 @@ describe("RFC 8417", () => {
     },
   }
   const risc = {
-    ...{ iss: "https://idp.example.com/", jti: "756E69717565206964656E746966696572", iat: 1508184845 },
+    iss: "https://idp.example.com/",
+    jti: "756E69717565206964656E746966696572",
+    iat: 1508184845,
     aud: "636C69656E745F6964",
     events: {
       "https://schemas.openid.net/secevent/risc/event-type/account-disabled": {

@@ -18,8 +18,13 @@ export const bus = Command.make(
     yield* printRows(
       found,
       ({ bytes, first_at, first_seq, last_at, last_seq, messages, stream }) => ({
-        ...{ stream, messages, bytes, first_seq, last_seq },
-        ...{ oldest: first_at, newest: last_at },
+        stream,
+        messages,
+        bytes,
+        first_seq,
+        last_seq,
+        oldest: first_at,
+        newest: last_at,
       }),
       how,
       "no streams",
@@ -30,7 +35,11 @@ export const bus = Command.make(
     yield* printRows(
       found.flatMap(({ consumers, stream }) => (consumers ?? []).map((one) => ({ stream, ...one }))),
       ({ ack_pending, name, pending, redelivered, stream }) => ({
-        ...{ stream, consumer: name, to_come: pending, not_acknowledged: ack_pending, sent_again: redelivered },
+        stream,
+        consumer: name,
+        to_come: pending,
+        not_acknowledged: ack_pending,
+        sent_again: redelivered,
       }),
       how,
       "no consumers",

@@ -14,9 +14,13 @@ export const consumers = Command.make(
     yield* printRows(
       yield* lagging(wide, null, { limit, after: null }),
       (lag) => ({
-        ...{ project_id: lag.project_id, consumer_id: lag.consumer_id, behind: lag.lag_events },
-        ...{ seconds: lag.oldest_unacknowledged_seconds, snapshot_required: lag.snapshot_required },
-        ...{ acknowledged_at: lag.acknowledged_at, runs: lag.installed_version },
+        project_id: lag.project_id,
+        consumer_id: lag.consumer_id,
+        behind: lag.lag_events,
+        seconds: lag.oldest_unacknowledged_seconds,
+        snapshot_required: lag.snapshot_required,
+        acknowledged_at: lag.acknowledged_at,
+        runs: lag.installed_version,
       }),
       how,
       "no product follows any project yet",
@@ -25,8 +29,14 @@ export const consumers = Command.make(
     yield* printRows(
       yield* streaming(wide, null),
       ({ attempts, consumer_id, delivery, failing_since, lag_events, project_id, status, stream_id }) => ({
-        ...{ stream_id, project_id, consumer_id, delivery, status },
-        ...{ behind: lag_events, failing_since, attempts },
+        stream_id,
+        project_id,
+        consumer_id,
+        delivery,
+        status,
+        behind: lag_events,
+        failing_since,
+        attempts,
       }),
       how,
       "no stream is set up",

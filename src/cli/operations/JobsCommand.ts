@@ -21,8 +21,13 @@ export const jobs = Command.make(
     yield* printRows(
       yield* (undecided ? undecidedJobs(sql, limit) : newestJobs(sql, { limit, afterId: null })),
       ({ attempts, job_id, kind, last_error_code, max_attempts, project_id, state, updated_at }) => ({
-        ...{ job_id, updated_at, kind, state, project_id },
-        ...{ tries: `${attempts} of ${max_attempts}`, error: last_error_code },
+        job_id,
+        updated_at,
+        kind,
+        state,
+        project_id,
+        tries: `${attempts} of ${max_attempts}`,
+        error: last_error_code,
       }),
       how,
       undecided ? "no job failed, and every outcome is known" : "no jobs",

@@ -28,7 +28,13 @@ export const mails = Command.make(
     yield* printRows(
       found.mails.map(outgoingMail),
       ({ attempts, created_at, id, kind, last_error, next_attempt_at, recipient }) => ({
-        ...{ id, created_at, kind, recipient, attempts, next_attempt_at, last_answer: last_error },
+        id,
+        created_at,
+        kind,
+        recipient,
+        attempts,
+        next_attempt_at,
+        last_answer: last_error,
       }),
       how,
       `no mail is ${state}`,

@@ -1,4 +1,4 @@
-/** `queues`: what waits in the program and for which webhooks, and an operator's commands on a webhook's queue. */
+/** `queues`: the program's queues, the webhooks with the longest ones, and an operator's commands on a webhook's queue. */
 import { Console, Effect, Layer } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import type { SqlError } from "effect/sql"
@@ -71,16 +71,26 @@ export const queues = Command.make(
   Effect.fn("cli.queues")(function* (how) {
     const { backlogs, queues } = yield* (yield* Queues).observed
     const columns = ({ capped, depth, due, failing, leased, oldest_due_at, queue }: (typeof queues.items)[number]) => ({
-      ...{ queue, waiting: capped ? `${depth} or more` : depth, due },
-      ...{ oldest_due_at, under_way: leased, failed_before: failing },
+      queue,
+      waiting: capped ? `${depth} or more` : depth,
+      due,
+      oldest_due_at,
+      under_way: leased,
+      failed_before: failing,
     })
     yield* printRows(queues.items, columns, how, "no queues")
     if (!how.json) yield* Console.log("")
     yield* printRows(
       backlogs.items,
       ({ account_id, depth, leased, oldest_due_at, paused, retries, url, webhook_id }) => ({
-        ...{ webhook_id, account_id, waiting: depth, retries, under_way: leased, oldest_due_at },
-        ...{ paused, url: url ?? "deleted" },
+        webhook_id,
+        account_id,
+        waiting: depth,
+        retries,
+        under_way: leased,
+        oldest_due_at,
+        paused,
+        url: url ?? "deleted",
       }),
       how,
       "no delivery waits for any webhook",

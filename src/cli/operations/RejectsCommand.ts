@@ -21,8 +21,14 @@ export const rejects = Command.make(
     yield* printRows(
       found.rejects.map(intakeReject),
       ({ account_id, detail, id, raw, reason, received_at, stream, stream_seq, subject, waits_until }) => ({
-        ...{ id, received_at, subject, place: `${stream} ${stream_seq}`, account_id },
-        ...{ reason: detail === null ? reason : `${reason}: ${detail}`, waits_until, content: raw },
+        id,
+        received_at,
+        subject,
+        place: `${stream} ${stream_seq}`,
+        account_id,
+        reason: detail === null ? reason : `${reason}: ${detail}`,
+        waits_until,
+        content: raw,
       }),
       how,
       `no message is ${state}`,

@@ -128,11 +128,19 @@ layer(noticeServices, { excludeTestServices: true, timeout: "2 minutes" })("noti
       const proposed = Effect.fnUntraced(function* () {
         const access_id = yield* access(w.fern, portal, yield* person())
         return yield* decided(reviews.propose({
-          ...{ access_id, access_version: 1, reason, personId: w.sam, institutionId: w.fern },
+          access_id,
+          access_version: 1,
+          reason,
+          personId: w.sam,
+          institutionId: w.fern,
         }))
       })
       const on = (reviewId: typeof first.review_id, personId: typeof w.sam) => ({
-        ...{ reviewId, personId, institutionId: w.fern, reason, stepUp: Effect.void },
+        reviewId,
+        personId,
+        institutionId: w.fern,
+        reason,
+        stepUp: Effect.void,
       })
       const [first, second, third, fourth] = yield* Effect.all([proposed(), proposed(), proposed(), proposed()])
       yield* decided(reviews.approve(on(first.review_id, w.ada)))

@@ -103,7 +103,7 @@ layer(noticeServices, { excludeTestServices: true, timeout: "2 minutes" })("noti
       assert.deepStrictEqual(yield* subjectsTo(w.ada), [one])
     })))
 
-  it.effect("who has no verified address hears as soon as the next call finds one", () =>
+  it.effect("a signer without a verified address gets the notice once the next call finds one", () =>
     timed(Effect.gen(function* () {
       const { owner } = yield* Database
       const w = yield* fixture
@@ -127,14 +127,22 @@ layer(noticeServices, { excludeTestServices: true, timeout: "2 minutes" })("noti
       yield* member(w.fern, both, "administrator")
       const access_id = yield* access(w.fern, yield* project(w.fern), w.pat)
       const { review_id } = yield* decided(reviews.propose({
-        ...{ access_id, access_version: 1, reason, personId: both, institutionId: w.fern },
+        access_id,
+        access_version: 1,
+        reason,
+        personId: both,
+        institutionId: w.fern,
       }))
       yield* turn
       const [mail] = yield* mailsTo(w.ada)
       assert.include(mail!.text, "A review of an Access in Fern waits for your signature, until 2026-03-08 12:00 UTC.")
       assert.deepStrictEqual(yield* Effect.forEach([both, w.sam, w.abe], subjectsTo), [[], [], [one]])
       yield* decided(reviews.approve({
-        ...{ reviewId: review_id, personId: w.ada, institutionId: w.fern, reason, stepUp: Effect.void },
+        reviewId: review_id,
+        personId: w.ada,
+        institutionId: w.fern,
+        reason,
+        stepUp: Effect.void,
       }))
       assert.deepStrictEqual(yield* subjectsTo(w.abe), [null])
     })))

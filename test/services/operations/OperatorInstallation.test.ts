@@ -29,7 +29,9 @@ layer(management(), { excludeTestServices: true, timeout: "2 minutes" })("The in
         missing = ${sql.json([ofProject, ofStream])}`
       const held = stateOf((yield* send("GET", path, oz)).body)
       assert.deepInclude(held, {
-        ...{ state: "held", epoch: before.epoch, held_reason: "messages_missing" },
+        state: "held",
+        epoch: before.epoch,
+        held_reason: "messages_missing",
         says: "messages that may be revocations are missing on the broker",
         held_since: since.toISOString(),
       })

@@ -40,7 +40,11 @@ layer(management(), { excludeTestServices: true, timeout: "2 minutes" })("Mails 
       )
       assert.isNull(second.next_after_id)
       assert.deepInclude(first.items[0], {
-        ...{ kind: "test.kind", state: "failed", attempts: 3, sending: false, next_attempt_at: null },
+        kind: "test.kind",
+        state: "failed",
+        attempts: 3,
+        sending: false,
+        next_attempt_at: null,
         last_error: "550 5.1.1 no such user",
       })
       assert.deepStrictEqual((yield* listed("state=unknown")).items.map(({ id }) => id), [unknown])

@@ -37,8 +37,16 @@ layer(management(), { excludeTestServices: true, timeout: "2 minutes" })("Reject
       assert.strictEqual(first.items[0]!.id, rejects[0])
       assert.isNull(second.next_after_id)
       assert.deepInclude(first.items[0], {
-        ...{ state: "rejected", stream: "EVENTS", stream_seq: 7, subject: "events.v1.email.sent", reason: "malformed" },
-        ...{ raw: `{"type":"email.sent"}`, bytes: 21, account_id: null, waits_until: null, retryable: false },
+        state: "rejected",
+        stream: "EVENTS",
+        stream_seq: 7,
+        subject: "events.v1.email.sent",
+        reason: "malformed",
+        raw: `{"type":"email.sent"}`,
+        bytes: 21,
+        account_id: null,
+        waits_until: null,
+        retryable: false,
       })
       const [one, ...others] = (yield* listed("state=waiting")).items
       assert.deepStrictEqual([one!.id, one!.bytes, one!.raw, others], [waiting, 4_000, "é".repeat(1_024), []])

@@ -27,7 +27,12 @@ layer(management(), { excludeTestServices: true, timeout: "2 minutes" })("Rollou
       const headers = { ...oz, ...key() }
       const held = yield* decide(one!, "hold", headers)
       assert.deepStrictEqual(held.body, {
-        ...{ project_id: one, rollout: "hold", state: "held", version: 2, job_id: null, changed: true },
+        project_id: one,
+        rollout: "hold",
+        state: "held",
+        version: 2,
+        job_id: null,
+        changed: true,
       })
       assert.strictEqual((yield* decide(one!, "hold", headers)).text, held.text)
       assert.deepStrictEqual((yield* decide(one!, "hold")).body, { ...held.body, changed: false })

@@ -92,8 +92,8 @@ layer(fixture({ dkim: "rsa" }), { excludeTestServices: true })("DKIM keys", (it)
         where domain_id = ${domainId}::uuid`
       assert.strictEqual(row!.selector, (yield* domainRow(domainId)).dkim_selector)
       assert.notInclude(Buffer.from(row!.private_key).toString("latin1"), "PRIVATE KEY")
-      const place = { table: "dkim_keys", column: "private_key", row: row!.id }
-      const opened = vault.open({ kid: row!.private_kid, bytes: row!.private_key }, place)
+      const cell = { table: "dkim_keys", column: "private_key", row: row!.id }
+      const opened = vault.open({ kid: row!.private_kid, bytes: row!.private_key }, cell)
       assert.isTrue(fits("rsa", row!.public_key, opened))
       const [told] = yield* sql<{ payload: string }>`
         select payload from outbox where subject = ${`directory.v1.domain.${domainId}`}`
@@ -135,7 +135,12 @@ layer(fixture({ dkim: "rsa" }), { excludeTestServices: true })("DKIM keys", (it)
       const { domain_name: name, id } = yield* offer(alice.id, domainId, bob.email)
       const active = { selector: "old", status: "active", record_name: `old._domainkey.${name}` } as const
       assert.deepInclude((yield* transfers.dkim(alice.id, domainId)).keys, {
-        ...{ ...active, algorithm: null, public_key: null, record_value: null, transfer_id: null, effective_at: null },
+        ...active,
+        algorithm: null,
+        public_key: null,
+        record_value: null,
+        transfer_id: null,
+        effective_at: null,
       })
       assert.strictEqual(yield* codeOf(transfers.dkim(bob.id, domainId)), "not_found")
       const acceptance = {

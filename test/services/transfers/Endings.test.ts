@@ -96,7 +96,11 @@ layer(fixture(), { excludeTestServices: true, timeout: "2 minutes" })("how trans
       const pending = yield* offer(alice.id, domainId, bob.email)
       const credentialId = randomUUID()
       yield* feed({
-        ...{ kind: "smtp_credential", id: credentialId, domain_id: domainId, account_id: alice.id, username: "u" },
+        kind: "smtp_credential",
+        id: credentialId,
+        domain_id: domainId,
+        account_id: alice.id,
+        username: "u",
         revoked_at: null,
       })
       // Bob's plan has no room: a forced transfer ignores that.

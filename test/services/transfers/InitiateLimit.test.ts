@@ -67,7 +67,10 @@ layer(fixture({ initiateLimit: 5 }), { excludeTestServices: true, timeout: "2 mi
       const { sql } = yield* Database
       const [alice, bob] = [yield* person(), yield* person()]
       const offered = {
-        ...{ ...command(), accountId: alice.id, domainId: yield* domain(alice), targetEmail: bob.email },
+        ...command(),
+        accountId: alice.id,
+        domainId: yield* domain(alice),
+        targetEmail: bob.email,
         note: null,
       }
       const first = yield* transfers.initiate(offered)

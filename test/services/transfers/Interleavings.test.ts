@@ -47,7 +47,10 @@ const limited = { domain_limit: 1 }
 
 const credentialLine = (id: string, domainId: string, owner: Person) => ({
   kind: "smtp_credential",
-  ...{ id, domain_id: domainId, account_id: owner.id, username: "sender" },
+  id,
+  domain_id: domainId,
+  account_id: owner.id,
+  username: "sender",
 })
 
 /** Carol administers Alice's workspace; Bob has room for one domain. */

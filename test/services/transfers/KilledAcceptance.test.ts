@@ -30,7 +30,11 @@ layer(fixture(), { excludeTestServices: true })("an acceptance with a new DKIM k
         const { id } = yield* offer(alice.id, domainId, bob.email)
         const acceptance = {
           ...command(),
-          ...{ accountId: bob.id, transferId: id, byToken: false, orgId: null, rotateDkim: true },
+          accountId: bob.id,
+          transferId: id,
+          byToken: false,
+          orgId: null,
+          rotateDkim: true,
         }
         const hit = (here: FaultPoint) => {
           if (here === point) throw new Error("cut off")

@@ -56,7 +56,9 @@ export class Model {
   constructor(now: number, people: number, domains: number) {
     this.now = now
     this.people = Array.from({ length: people }, (_, n) => ({
-      ...{ active: true, plan: "free" as const, limit: 2 },
+      active: true,
+      plan: "free" as const,
+      limit: 2,
       seats: new Map([[n, "owner"]]),
     }))
     this.domains = Array.from({ length: domains }, () => ({ owner: 0, org: 0, verified: true, held: false }))
@@ -99,9 +101,20 @@ export class Model {
   private start(domain: number, initiator: number, target: number, forced: boolean): Transfer {
     const { org: sourceOrg, owner: source } = this.domains[domain]!
     const made: Transfer = {
-      ...{ id: TransferId.make(""), domain, source, sourceOrg, initiator, target, forced },
-      ...{ expires: this.now + 7 * day, cooloff: 0, org: null, acceptUsed: false, stopUsed: false },
-      ...{ status: "pending" as const, changes: 1 },
+      id: TransferId.make(""),
+      domain,
+      source,
+      sourceOrg,
+      initiator,
+      target,
+      forced,
+      expires: this.now + 7 * day,
+      cooloff: 0,
+      org: null,
+      acceptUsed: false,
+      stopUsed: false,
+      status: "pending" as const,
+      changes: 1,
     }
     this.transfers.push(made)
     return made

@@ -86,7 +86,11 @@ describe("a Svix export", () => {
       is_active: true,
     })
     assert.deepInclude(second, {
-      ...{ id: "ep_2", events: eventTypes, secret, is_active: false, headers: [{ name: "X-Tenant", value: "blue" }] },
+      id: "ep_2",
+      events: eventTypes,
+      secret,
+      is_active: false,
+      headers: [{ name: "X-Tenant", value: "blue" }],
     })
     assert.deepStrictEqual(more, [])
   })
@@ -103,7 +107,8 @@ describe("a Svix export", () => {
 
   it("takes other types and begins paused where that is asked", () => {
     const [one] = webhooksOf(svixExport, [svix({ filterTypes: ["invoice.paid"] })], {
-      ...{ events: ["email.opened"], paused: true },
+      events: ["email.opened"],
+      paused: true,
     })
     assert.deepInclude(one, { events: ["email.opened"], is_active: false })
   })
@@ -156,7 +161,11 @@ describe("a Convoy export", () => {
     }
     const [one] = webhooksOf(convoyExport, envelope)
     assert.deepInclude(one, {
-      ...{ id: "01HQZ4Y6Z2W2V9F7C9S3K5T8AB", description: "shop", events: eventTypes, is_active: true, notes: [] },
+      id: "01HQZ4Y6Z2W2V9F7C9S3K5T8AB",
+      description: "shop",
+      events: eventTypes,
+      is_active: true,
+      notes: [],
     })
     assert.strictEqual(Buffer.from(one!.secret!.slice("whsec_".length), "base64").toString(), convoySecret)
   })

@@ -582,7 +582,9 @@ describe("ConcurrencyLimiter", () => {
   it("a batch costs what it claims, also with 10,000 backlogged webhooks", () => {
     let looks = 0
     const slots = new ConcurrencyLimiter<Job>({
-      ...{ active: 512, perHost: 64, perSilentHost: 64 },
+      active: 512,
+      perHost: 64,
+      perSilentHost: 64,
       get claimed() {
         looks++
         return 400_000

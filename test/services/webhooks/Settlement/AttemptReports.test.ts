@@ -31,8 +31,14 @@ describe("AttemptReports", () => {
       subject: "webhooks.v1.attempts.w2",
       webhook_id: "w2",
       attempts: [{
-        ...{ delivery_id: "d2", cycle: 1, attempt: 2, outcome: "retry", response_status: 200, error: null },
-        ...{ started_at: "1970-01-01T00:00:01.000Z", duration_ms: 7 },
+        delivery_id: "d2",
+        cycle: 1,
+        attempt: 2,
+        outcome: "retry",
+        response_status: 200,
+        error: null,
+        started_at: "1970-01-01T00:00:01.000Z",
+        duration_ms: 7,
       }],
     })
     assert.deepStrictEqual(report.take(), [])

@@ -20,18 +20,18 @@ interface Kept {
 }
 
 const mounted = new Map<string, () => Kept>()
-const place = (name: string) => `draft ${location.pathname} ${name}`
+const storageKey = (name: string) => `draft ${location.pathname} ${name}`
 
 const read = (name: string): Kept | null => {
   // In a frame the browser may refuse its storage, and nothing is kept there: no sign-in leaves the page.
   if (embedded) return null
-  const text = sessionStorage.getItem(place(name))
+  const text = sessionStorage.getItem(storageKey(name))
   return text === null ? null : JSON.parse(text) as Kept
 }
 
 /** Keeps the drafts of this page for the time of a sign-in. */
 export const keepDrafts = (): void => {
-  for (const [name, kept] of mounted) sessionStorage.setItem(place(name), JSON.stringify(kept()))
+  for (const [name, kept] of mounted) sessionStorage.setItem(storageKey(name), JSON.stringify(kept()))
 }
 
 /** Whether a draft of this form waits on this page. */
@@ -41,7 +41,7 @@ export const waits = (name: string): boolean => read(name) !== null
 export const useDraft = <A extends object>(name: string, initial: A): Draft<A> => {
   const draft = useMemo((): Draft<A> => {
     const kept = read(name)
-    if (!embedded) sessionStorage.removeItem(place(name))
+    if (!embedded) sessionStorage.removeItem(storageKey(name))
     const value = signal(kept === null ? initial : kept.value as A)
     return {
       value,

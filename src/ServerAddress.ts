@@ -2,7 +2,7 @@
 import { Redacted } from "effect"
 
 /** Host, port and database of a URL, without its credentials. */
-export const placeOf = (url: Redacted.Redacted): string => {
+export const addressOf = (url: Redacted.Redacted): string => {
   const parsed = URL.parse(Redacted.value(url).split(",")[0] ?? "")
   return parsed === null ? "an address that is no URL" : `${parsed.host}${parsed.pathname.replace(/^\/$/, "")}`
 }

@@ -110,10 +110,10 @@ export const silent = Layer.succeed(WakeUps, {
 /** Appends `count` events, `together` of them a transaction. */
 export const tell = (count: number, together: number, eventOf: (n: number) => NewLifecycleEvent) =>
   Effect.gen(function* () {
-    const positions = yield* EventLog
+    const eventLog = yield* EventLog
     for (let from = 0; from < count; from += together) {
       const some = Array.from({ length: Math.min(together, count - from) }, (_, i) => eventOf(from + i))
-      yield* runOnce(positions.append(...some))
+      yield* runOnce(eventLog.append(...some))
     }
   }).pipe(
     Effect.provide(EventLog.layer.pipe(Layer.provide(silent))),

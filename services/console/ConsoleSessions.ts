@@ -171,9 +171,9 @@ const make = Effect.fnUntraced(function* (mailIssuers: ReadonlySet<string>, leng
   const holders = yield* holdersOf(mailIssuers)
 
   const sealedAt = (id: string, { access, id: idToken, refresh }: Tokens): Sealed =>
-    vault.seal(Redacted.make(encodeTokens({ access, refresh, id: idToken })), placeOf(id))
+    vault.seal(Redacted.make(encodeTokens({ access, refresh, id: idToken })), cellOf(id))
   const tokensOf = ({ id, kid, tokens, tokens_until }: Row): Tokens => ({
-    ...decodeTokens(Redacted.value(vault.open({ kid, bytes: tokens }, placeOf(id)))),
+    ...decodeTokens(Redacted.value(vault.open({ kid, bytes: tokens }, cellOf(id)))),
     until: tokens_until === null ? null : tokens_until.getTime(),
   })
 
@@ -345,4 +345,4 @@ const make = Effect.fnUntraced(function* (mailIssuers: ReadonlySet<string>, leng
   return ConsoleSessions.of({ open, find, watch, accessToken, close })
 })
 
-const placeOf = (row: string) => ({ table: "console_sessions", column: "tokens", row })
+const cellOf = (row: string) => ({ table: "console_sessions", column: "tokens", row })

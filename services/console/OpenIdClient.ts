@@ -13,7 +13,7 @@ import { Clock, Context, Effect, Layer, Redacted, Schema } from "effect"
 import type { Configuration, CustomFetch, TokenEndpointResponse, TokenEndpointResponseHelpers } from "openid-client"
 import { DependencyUnavailable } from "../../schemas/problems/HttpProblems.ts"
 import { Outbound } from "../platform/Outbound.ts"
-import { type Sealed, Vault, type VaultPlace } from "../platform/security/Vault.ts"
+import { type Sealed, Vault, type VaultCell } from "../platform/security/Vault.ts"
 import type { ConsoleIssuer } from "./ConfiguredConsoleIssuer.ts"
 
 /** The library is loaded when the first person signs in. */
@@ -66,7 +66,7 @@ const decodePending = Schema.decodeUnknownSync(Pending)
 export const signInMillis = 600_000
 
 /** A cookie has no row: its seal names the request's state instead. */
-const placeOf = (state: string): VaultPlace => ({ table: "console_sign_ins", column: "cookie", row: state })
+const cellOf = (state: string): VaultCell => ({ table: "console_sign_ins", column: "cookie", row: state })
 
 const cookieOf = ({ bytes, kid }: Sealed) => `${kid}.${Buffer.from(bytes).toString("base64url")}`
 
@@ -223,7 +223,7 @@ const make = Effect.fnUntraced(function* (issuers: ReadonlyArray<ConsoleIssuer>,
     const sealed = sealedIn(cookie)
     if (sealed === null) return null
     try {
-      return decodePending(Redacted.value(vault.open(sealed, placeOf(state))))
+      return decodePending(Redacted.value(vault.open(sealed, cellOf(state))))
     } catch {
       // A cookie of another request, or one that was made up: any client can send one.
       return null
@@ -249,7 +249,7 @@ const make = Effect.fnUntraced(function* (issuers: ReadonlyArray<ConsoleIssuer>,
       ...(maxAge === null ? {} : { max_age: String(maxAge) }),
     })
     const text = Redacted.make(encodePending({ issuer, verifier, nonce, returnTo, maxAge, until }))
-    const cookie = cookieOf(vault.seal(text, placeOf(state)))
+    const cookie = cookieOf(vault.seal(text, cellOf(state)))
     return { location, cookie: Redacted.make(cookie, { label: "sign-in" }) }
   })
 

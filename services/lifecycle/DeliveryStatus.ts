@@ -137,9 +137,9 @@ export const deliveriesAmong = (
   given: ReadonlyArray<Given>,
   attempted: ReadonlyArray<Attempted & Stood>,
 ) => {
-  const placeOf = ({ epoch, position, project_id }: Stood) => `${epoch} ${position} ${project_id}`
-  const alone = new Map(given.map((one) => [placeOf(one), new Date(one.given_at)]))
-  const tried = new Map(attempted.map((one) => [placeOf(one), one]))
+  const positionKey = ({ epoch, position, project_id }: Stood) => `${epoch} ${position} ${project_id}`
+  const alone = new Map(given.map((one) => [positionKey(one), new Date(one.given_at)]))
+  const tried = new Map(attempted.map((one) => [positionKey(one), one]))
   const of = (reached: (consumer: Consumer) => ReadonlyArray<Reached>) => {
     const projects = new Map<string, Array<Reached>>()
     for (const consumer of consumers) {
@@ -156,10 +156,10 @@ export const deliveriesAmong = (
   return {
     /** When the first consumer had the event; null where no consumer has it. */
     delivered: (event: Stood): Date | null => {
-      const [all, one] = [delivered(event)?.at, alone.get(placeOf(event))]
+      const [all, one] = [delivered(event)?.at, alone.get(positionKey(event))]
       return all === undefined ? one ?? null : one === undefined || all < one ? all : one
     },
-    attempted: (event: Stood): Attempted | null => tried.get(placeOf(event)) ?? null,
+    attempted: (event: Stood): Attempted | null => tried.get(positionKey(event)) ?? null,
     acknowledged: of((c) =>
       reachedBy(c.acknowledged_epoch, c.acknowledged_position, c.acknowledged_at, c.installed_version)
     ),

@@ -187,7 +187,7 @@ export class EventLog extends Context.Service<EventLog, {
         if (!compared!.same) yield* settleEpoch(sql)
       })
 
-      const place = Effect.fnUntraced(function* (events: ReadonlyArray<Placed>) {
+      const placeInTransaction = Effect.fnUntraced(function* (events: ReadonlyArray<Placed>) {
         const projects = projectsOf(events)
         yield* prepare(projects)
         const those = idIn(sql, "project_id", "text", projects)
@@ -201,7 +201,7 @@ export class EventLog extends Context.Service<EventLog, {
        * The same as a part of a fenced write, whose last fence locks the heads. The keys of the state that are deleted
        * belong to aggregates that the write's other fences hold, so the statement's snapshot sees them.
        */
-      const places: Kind<Placed> = {
+      const positioned: Kind<Placed> = {
         name: "lifecycle",
         parts: (events) => {
           const held = sql`
@@ -223,7 +223,7 @@ export class EventLog extends Context.Service<EventLog, {
         // A missing head may be why the first attempt was not written: a project has none before its first event.
         if (yield* isRepeated) yield* sql.withTransaction(prepare(projects))
         yield* fenceLast(sql, headsHeld(projects))
-        yield* write(sql, places, events)
+        yield* write(sql, positioned, events)
         yield* afterCommit(sql, wakeUps.notify(lifecycleTopic, projects))
       })
 
@@ -252,7 +252,7 @@ export class EventLog extends Context.Service<EventLog, {
             traceparent,
           }
         })
-        yield* either({ transaction: last("lifecycle", placed, place), fencedWrite: placeFenced(placed) })
+        yield* either({ transaction: last("lifecycle", placed, placeInTransaction), fencedWrite: placeFenced(placed) })
         return ids
       })
 

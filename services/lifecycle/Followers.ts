@@ -34,14 +34,14 @@ export const followers = (sql: PgClient.PgClient, now: Date, which: Statement.Fr
  */
 export const progress = (sql: PgClient.PgClient) =>
   sql`
-    select place.epoch as delivered_epoch, place.position as delivered_position, asked.acknowledges,
+    select reached.epoch as delivered_epoch, reached.position as delivered_position, asked.acknowledges,
       case when asked.acknowledges then f.events or f.snapshots
         else f.events and (s.mute and array[c.delivered_epoch, c.delivered_position] <= s.furthest) is not true end as moves
     from (
       select bool_and(t.filters) filter (where t.status <> 'disabled') as filters,
-        bool_and(t.filters or t.status <> 'enabled') as mute, max(t.place) as furthest, max(t.updated_at) as changed_at
+        bool_and(t.filters or t.status <> 'enabled') as mute, max(t.reached) as furthest, max(t.updated_at) as changed_at
       from (
-        select st.status, st.updated_at, array[st.epoch, st.position] as place, coalesce(not st.events_requested @> ${[
+        select st.status, st.updated_at, array[st.epoch, st.position] as reached, coalesce(not st.events_requested @> ${[
     ...eventsSupported,
   ]}::text[], false)
           or exists (select from lifecycle_stream_subjects x where x.stream_id = st.id and not x.included) as filters
@@ -64,4 +64,4 @@ export const progress = (sql: PgClient.PgClient) =>
           order by st.epoch, st.position limit 1
         )
       ) p order by p.epoch desc, p.position desc limit 1
-    ) place on true`
+    ) reached on true`

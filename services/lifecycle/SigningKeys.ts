@@ -20,18 +20,19 @@ import { type KeyState, keyStore, lockKeys, makePair, type Signer } from "./Keys
 export type { KeyState, Signer } from "./Keys/KeyGeneration.ts"
 
 /** A position in a project's history. */
-export interface KeyPlace {
+export interface ProjectPosition {
   readonly project_id: ProjectId
   readonly epoch: number
   readonly position: bigint
 }
 
-interface PlaceRow extends KeyPlace {
+interface KeyStart extends ProjectPosition {
   readonly kid: string
   readonly usable: boolean
 }
 
-const notAfter = (a: KeyPlace, b: KeyPlace) => a.epoch < b.epoch || a.epoch === b.epoch && a.position <= b.position
+const notAfter = (a: ProjectPosition, b: ProjectPosition) =>
+  a.epoch < b.epoch || a.epoch === b.epoch && a.position <= b.position
 
 export class SigningKeys extends Context.Service<SigningKeys, {
   /** Makes the first keys where there are none. */
@@ -43,7 +44,7 @@ export class SigningKeys extends Context.Service<SigningKeys, {
    * switched to the next key yet; then it is null for all later positions of the project as well.
    */
   readonly signersOf: (
-    places: ReadonlyArray<KeyPlace>,
+    positions: ReadonlyArray<ProjectPosition>,
   ) => Effect.Effect<ReadonlyArray<Signer | null>, SqlError.SqlError>
   /**
    * Locks these keys to the end of the current transaction, so that they stay usable; returns whether all of them are.
@@ -99,26 +100,26 @@ export class SigningKeys extends Context.Service<SigningKeys, {
         yield* begin(projectIds, new Date(yield* Clock.currentTimeMillis))
       })
 
-      const placesOf = (projectIds: ReadonlyArray<ProjectId>) =>
+      const keyStarts = (projectIds: ReadonlyArray<ProjectId>) =>
         Effect.map(
-          sql<PlaceRow>`
+          sql<KeyStart>`
             select p.project_id, p.epoch, p.position, p.kid, k.private_key is not null as usable
             from lifecycle_key_places p join signing_keys k on k.kid = p.kid
             where p.project_id = any(${[...projectIds]}::text[]) order by p.project_id, p.epoch, p.position`,
           (rows) => Map.groupBy(rows, ({ project_id }) => project_id),
         )
 
-      const signersOf = Effect.fn("SigningKeys.signersOf")(function* (places: ReadonlyArray<KeyPlace>) {
-        const projects = [...new Set(places.map(({ project_id }) => project_id))]
-        let known = yield* placesOf(projects)
+      const signersOf = Effect.fn("SigningKeys.signersOf")(function* (positions: ReadonlyArray<ProjectPosition>) {
+        const projects = [...new Set(positions.map(({ project_id }) => project_id))]
+        let known = yield* keyStarts(projects)
         // Repeated where the active key stopped being active in between.
         while (known.size < projects.length) {
           yield* bind(projects.filter((id) => !known.has(id)))
-          known = yield* placesOf(projects)
+          known = yield* keyStarts(projects)
         }
-        return yield* Effect.forEach(places, (place) => {
-          const own = known.get(place.project_id)!
-          const at = own.findLastIndex((from) => notAfter(from, place))
+        return yield* Effect.forEach(positions, (position) => {
+          const own = known.get(position.project_id)!
+          const at = own.findLastIndex((from) => notAfter(from, position))
           const found = own.slice(Math.max(0, at)).find(({ usable }) => usable)
           return found === undefined ? Effect.succeed(null) : signer(found.kid)
         })

@@ -37,25 +37,27 @@ export const clientSessions = Effect.gen(function* () {
   const database = yield* Database
   const { sql } = database
   const jobs = yield* Jobs
-  const positions = yield* EventLog
+  const eventLog = yield* EventLog
 
   /** The events of the next people after the person `after`; `last` is the last of them where more may be left. */
-  const news = Effect.fnUntraced(function* ({ initiatedBy, institutionId, projectId, reason }: Ending, after: string) {
-    const people = yield* sql<{ id: PersonId; issuer: string; subject: string; name: string }>`
+  const eventsAfter = Effect.fnUntraced(
+    function* ({ initiatedBy, institutionId, projectId, reason }: Ending, after: string) {
+      const people = yield* sql<{ id: PersonId; issuer: string; subject: string; name: string }>`
       select distinct on (a.person_id) a.person_id as name, coalesce(p.merged_into, p.id) as id, p.issuer, p.subject
       from access a join people p on p.id = a.person_id and p.issuer is not null
       where a.project_id = ${projectId} and a.person_id > ${after} and a.state = 'active' and not a.removed
       order by a.person_id limit ${toldAtOnce}`
-    const events = people.map(({ id, issuer, subject }): NewLifecycleEvent => ({
-      kind: "session-revoked",
-      projectId,
-      institutionId,
-      person: { id, issuer, subject },
-      payload: { reason_admin: { en: reason } },
-      initiatedBy,
-    }))
-    return { events, last: people.length < toldAtOnce ? null : people.at(-1)!.name }
-  })
+      const events = people.map(({ id, issuer, subject }): NewLifecycleEvent => ({
+        kind: "session-revoked",
+        projectId,
+        institutionId,
+        person: { id, issuer, subject },
+        payload: { reason_admin: { en: reason } },
+        initiatedBy,
+      }))
+      return { events, last: people.length < toldAtOnce ? null : people.at(-1)!.name }
+    },
+  )
 
   /** Ends the sessions in the current transaction; returns the events that the transaction has to append. */
   const end = Effect.fnUntraced(function* (
@@ -69,15 +71,15 @@ export const clientSessions = Effect.gen(function* () {
         insert into client_floors (client_id, before) values (${clientId}, ${now})
         on conflict (client_id) do update set before = greatest(client_floors.before, excluded.before)`
     }
-    const { events, last } = yield* news(ending, "")
+    const { events, last } = yield* eventsAfter(ending, "")
     if (last !== null) yield* jobs.add(endedJob, { ...ending, after: last })
     return events
   })
 
   const next = Effect.fnUntraced(function* (args: Left, cursor: unknown) {
     const batch = Effect.gen(function* () {
-      const { events, last } = yield* news(args, typeof cursor === "string" ? cursor : args.after)
-      yield* positions.append(...events)
+      const { events, last } = yield* eventsAfter(args, typeof cursor === "string" ? cursor : args.after)
+      yield* eventLog.append(...events)
       return { done: events.length, next: last === null ? null : { cursor: last } }
     })
     return yield* Effect.provideService(runOnce(batch), Database, database)

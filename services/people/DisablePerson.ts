@@ -9,7 +9,7 @@ import { type Identity, PersonEventFanout } from "./PersonEventFanout.ts"
 
 export const disabling = Effect.gen(function* () {
   const { sql } = yield* Database
-  const news = yield* PersonEventFanout
+  const fanout = yield* PersonEventFanout
 
   /** Disables the person of an identity, in the current transaction; returns the id where that changed it. */
   const disable = Effect.fn("DisablePerson.disable")(function* ({ issuer, subject }: Identity) {
@@ -21,7 +21,7 @@ export const disabling = Effect.gen(function* () {
         and p.status <> 'disabled'
       returning p.id`
     if (person === undefined) return null
-    yield* news.tell({ personId: person.id, standing: true, renamed: null })
+    yield* fanout.tell({ personId: person.id, standing: true, renamed: null })
     return person.id
   })
 

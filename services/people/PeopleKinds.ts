@@ -41,7 +41,7 @@ const keptWith = (column: string) =>
 const isSame = (a: Identity | null, b: Identity | null) => a?.issuer === b?.issuer && a?.subject === b?.subject
 
 /** The effects of a person's lines on its identities and on the products that know of the person. */
-const effectsOf = (sql: PgClient.PgClient, news: PersonEventFanout["Service"]) => {
+const effectsOf = (sql: PgClient.PgClient, fanout: PersonEventFanout["Service"]) => {
   const moveIdentity = Effect.fnUntraced(function* (before: PersonRow | null, after: PersonRow, now: Date) {
     const [was, is] = [identityOf(before), identityOf(after)]
     const holder = after.merged_into ?? after.id
@@ -62,7 +62,7 @@ const effectsOf = (sql: PgClient.PgClient, news: PersonEventFanout["Service"]) =
     const [was, is] = [identityOf(before), identityOf(after)]
     const renamed = was !== null && is !== null && !isSame(was, is) ? { was, is } : null
     const changed = standing(before) !== standing(after)
-    if (changed || renamed !== null) yield* news.tell({ personId: after.id, standing: changed, renamed })
+    if (changed || renamed !== null) yield* fanout.tell({ personId: after.id, standing: changed, renamed })
   })
 
   const several = Effect.fnUntraced(function* (lines: ReadonlyArray<DirectoryRow>) {

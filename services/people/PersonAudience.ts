@@ -29,16 +29,16 @@ export interface Audience extends Person {
 }
 
 /** Projects to which one transaction appends at most, and how many at a time where there are more. */
-export interface NewsLimits {
+export interface FanoutLimits {
   readonly atOnce: number
   readonly chunk: number
 }
 
 /** The heads of more projects would be locked for too long by one transaction. */
-export const newsLimits: NewsLimits = { atOnce: 200, chunk: 100 }
+export const fanoutLimits: FanoutLimits = { atOnce: 200, chunk: 100 }
 
 /** The next part of an audience, after the project `cursor`; `last` is the last project of it where more are left. */
-export const some = (audience: ReadonlyArray<Audience>, cursor: string, { atOnce, chunk }: NewsLimits) => {
+export const some = (audience: ReadonlyArray<Audience>, cursor: string, { atOnce, chunk }: FanoutLimits) => {
   const left = audience.filter(({ projectId }) => projectId > cursor)
     .toSorted((a, b) => a.projectId < b.projectId ? -1 : a.projectId > b.projectId ? 1 : 0)
   const projects = [...new Set(left.map(({ projectId }) => projectId))]

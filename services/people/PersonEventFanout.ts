@@ -12,8 +12,8 @@ import { type JobKind, Jobs, type JobWorker, worker } from "../platform/messagin
 import { type InTransaction, runOnce } from "../platform/database/UnitOfWork.ts"
 import {
   type Audience,
-  type NewsLimits,
-  newsLimits,
+  type FanoutLimits,
+  fanoutLimits,
   personOf,
   persons,
   some as someOf,
@@ -41,7 +41,7 @@ interface Args extends PersonChange {
   readonly at: number
 }
 
-const newsJob: JobKind<Args> = { kind: "people.news" }
+const fanoutJob: JobKind<Args> = { kind: "people.news" }
 
 const codes = { "account-purged": "REMOVED", "account-disabled": "DISABLED", "account-enabled": "ENABLED" } as const
 const reason = (what: string) => ({ reason_admin: { en: `PERSON_${what}_BY_DIRECTORY` } })
@@ -70,28 +70,30 @@ export class PersonEventFanout extends Context.Service<PersonEventFanout, {
   /** For the worker of jobs. */
   readonly worker: JobWorker
 }>()("bailiwick/services/people/PersonEventFanout") {
-  static readonly layer = (limits: NewsLimits = newsLimits) =>
+  static readonly layer = (limits: FanoutLimits = fanoutLimits) =>
     Layer.effect(
       PersonEventFanout,
       Effect.gen(function* () {
         const database = yield* Database
         const jobs = yield* Jobs
-        const positions = yield* EventLog
+        const eventLog = yield* EventLog
         const people = persons(database.sql)
 
         /** Appends the events of the next projects after `cursor`; returns the last of them where more are left. */
-        const some = Effect.fnUntraced(function* (change: PersonChange, at: number, cursor: string, most: NewsLimits) {
-          const known = yield* people.lock([change.personId])
-          if (known.length === 0) return { done: 0, last: null }
-          const { last, now } = someOf(yield* people.audienceOf(change.personId, at), cursor, most)
-          yield* positions.append(...now.flatMap((hearer) => eventsOf(change, hearer)))
-          return { done: now.length, last }
-        })
+        const some = Effect.fnUntraced(
+          function* (change: PersonChange, at: number, cursor: string, most: FanoutLimits) {
+            const known = yield* people.lock([change.personId])
+            if (known.length === 0) return { done: 0, last: null }
+            const { last, now } = someOf(yield* people.audienceOf(change.personId, at), cursor, most)
+            yield* eventLog.append(...now.flatMap((hearer) => eventsOf(change, hearer)))
+            return { done: now.length, last }
+          },
+        )
 
         const tell = Effect.fn("PersonEventFanout.tell")(function* (change: PersonChange) {
           const at = yield* Clock.currentTimeMillis
           const { last } = yield* some(change, at, "", limits)
-          if (last !== null) yield* jobs.add(newsJob, { ...change, cursor: last, at })
+          if (last !== null) yield* jobs.add(fanoutJob, { ...change, cursor: last, at })
         })
 
         const next = Effect.fnUntraced(function* ({ at, cursor: first, ...change }: Args, cursor: unknown) {
@@ -101,7 +103,7 @@ export class PersonEventFanout extends Context.Service<PersonEventFanout, {
           return { done, next: last === null ? null : { cursor: last } }
         })
 
-        return PersonEventFanout.of({ tell, worker: worker(newsJob, next) })
+        return PersonEventFanout.of({ tell, worker: worker(fanoutJob, next) })
       }),
     )
 }

@@ -11,7 +11,7 @@ import { EventLog, type NewLifecycleEvent } from "../lifecycle/EventLog.ts"
 import { Database } from "../platform/database/Database.ts"
 import { type JobKind, Jobs, type JobWorker, worker } from "../platform/messaging/Jobs.ts"
 import { type InTransaction, runOnce } from "../platform/database/UnitOfWork.ts"
-import { type NewsLimits, newsLimits, personOf, persons, some } from "./PersonAudience.ts"
+import { type FanoutLimits, fanoutLimits, personOf, persons, some } from "./PersonAudience.ts"
 
 /** A change of a person's credentials or sessions. */
 export type Happening =
@@ -47,7 +47,7 @@ interface Args {
   readonly at: number
 }
 
-const tellingsJob: JobKind<Args> = { kind: "people.tellings" }
+const fanoutJob: JobKind<Args> = { kind: "people.tellings" }
 
 /**
  * Events that one transaction appends at most. Ten thousand sessions still end at once; their events follow by jobs.
@@ -59,7 +59,7 @@ export const tellLater = (jobs: Jobs["Service"], most = eventsAtOnce) =>
   Effect.fnUntraced(function* (personId: PersonId, happenings: ReadonlyArray<Happening>) {
     const at = yield* Clock.currentTimeMillis
     for (let from = 0; from < happenings.length; from += most) {
-      yield* jobs.add(tellingsJob, { personId, happenings: happenings.slice(from, from + most), cursor: "", at })
+      yield* jobs.add(fanoutJob, { personId, happenings: happenings.slice(from, from + most), cursor: "", at })
     }
   })
 
@@ -76,22 +76,22 @@ export class SecurityEventFanout extends Context.Service<SecurityEventFanout, {
   readonly worker: JobWorker
 }>()("bailiwick/services/people/SecurityEventFanout") {
   /** `events`: how many one transaction appends at most. */
-  static readonly layer = (limits: NewsLimits = newsLimits, events = eventsAtOnce) =>
+  static readonly layer = (limits: FanoutLimits = fanoutLimits, events = eventsAtOnce) =>
     Layer.effect(
       SecurityEventFanout,
       Effect.gen(function* () {
         const database = yield* Database
         const jobs = yield* Jobs
-        const positions = yield* EventLog
+        const eventLog = yield* EventLog
         const { audienceOf } = persons(database.sql)
 
         const later = tellLater(jobs, events)
 
-        const tellSome = Effect.fnUntraced(function* (args: Args, { atOnce, chunk }: NewsLimits) {
+        const tellSome = Effect.fnUntraced(function* (args: Args, { atOnce, chunk }: FanoutLimits) {
           const room = Math.max(1, Math.floor(events / args.happenings.length))
           const most = { atOnce: Math.min(atOnce, room), chunk: Math.min(chunk, room) }
           const { last, now } = some(yield* audienceOf(args.personId, args.at), args.cursor, most)
-          const ids = yield* positions.append(...args.happenings.flatMap((happening) =>
+          const ids = yield* eventLog.append(...args.happenings.flatMap((happening) =>
             now.map((hearer): NewLifecycleEvent => ({
               ...eventOf(happening),
               projectId: hearer.projectId,
@@ -113,7 +113,7 @@ export class SecurityEventFanout extends Context.Service<SecurityEventFanout, {
             const { ids, last } = yield* tellSome(args, limits)
             yield* later(personId, happenings.slice(events))
             if (last !== null) {
-              yield* jobs.add(tellingsJob, { ...args, cursor: last })
+              yield* jobs.add(fanoutJob, { ...args, cursor: last })
             }
             return ids
           },
@@ -126,7 +126,7 @@ export class SecurityEventFanout extends Context.Service<SecurityEventFanout, {
           return { done: ids.length, next: last === null ? null : { cursor: last } }
         })
 
-        return SecurityEventFanout.of({ tell, worker: worker(tellingsJob, next) })
+        return SecurityEventFanout.of({ tell, worker: worker(fanoutJob, next) })
       }),
     )
 }

@@ -33,7 +33,7 @@ const watch = Effect.gen(function* () {
   const { sql } = yield* Database
   const { end, sessions } = yield* endings
   const jobs = yield* jobQueue
-  const positions = yield* EventLog
+  const eventLog = yield* EventLog
 
   /**
    * Adds a job that updates the project's client, where the client exists or is about to be made. A line without
@@ -74,7 +74,7 @@ const watch = Effect.gen(function* () {
           }
           yield* end(ending)
           yield* passOn
-          yield* positions.append(...(yield* sessions(ending)))
+          yield* eventLog.append(...(yield* sessions(ending)))
         }),
       },
     }

@@ -79,7 +79,7 @@ const installed = (sql: PgClient.PgClient) => (projectIds: ReadonlyArray<string>
 type Owners = ReturnType<typeof owners>
 
 const projectKind = (
-  positions: EventLog["Service"],
+  eventLog: EventLog["Service"],
   link: ReturnType<typeof installed>,
   appendMissing: Owners["appendMissing"],
 ): Kind => ({
@@ -113,7 +113,7 @@ const projectKind = (
         institutionId,
         initiatedBy: "system",
       }))
-      yield* positions.append(...events)
+      yield* eventLog.append(...events)
     }),
   },
   after: (ids) => Effect.andThen(link(ids), appendMissing("project_id", ids)),
@@ -170,11 +170,11 @@ const ownerKind = (
 
 export const projectKinds = Effect.gen(function* () {
   const { sql } = yield* Database
-  const positions = yield* EventLog
-  const ofOwners = owners(sql, positions)
+  const eventLog = yield* EventLog
+  const ofOwners = owners(sql, eventLog)
   const link = installed(sql)
   const kinds: ReadonlyArray<Kind> = [
-    projectKind(positions, link, ofOwners.appendMissing),
+    projectKind(eventLog, link, ofOwners.appendMissing),
     linkKind(link),
     ownerKind(sql, persons(sql), ofOwners),
   ]

@@ -15,9 +15,9 @@ export const removals = Effect.gen(function* () {
   const { sql } = yield* Database
   const audit = yield* Audit
   const falling = yield* endings
-  const positions = yield* EventLog
+  const eventLog = yield* EventLog
   const projects = projectRows(sql)
-  const { appendMissing: appendOwnerEvents } = owners(sql, positions)
+  const { appendMissing: appendOwnerEvents } = owners(sql, eventLog)
 
   const recorded = (action: string, projectId: ProjectId, version: number) =>
     audit.append({
@@ -43,7 +43,7 @@ export const removals = Effect.gen(function* () {
       reason,
     }
     yield* falling.end(ending)
-    yield* positions.append(
+    yield* eventLog.append(
       {
         kind: "project-withdrawn",
         projectId,

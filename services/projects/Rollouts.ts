@@ -71,7 +71,7 @@ export class Rollouts extends Context.Service<Rollouts, {
       const audit = yield* Audit
       const { close } = yield* closings
       const jobs = yield* jobQueue
-      const positions = yield* EventLog
+      const eventLog = yield* EventLog
       const { end: endSessions } = yield* clientSessions
       const projects = projectRows(sql)
 
@@ -103,7 +103,7 @@ export class Rollouts extends Context.Service<Rollouts, {
             reason: "ROLLOUT_FAILED",
             initiatedBy: "system",
           })
-          yield* positions.append(...ended)
+          yield* eventLog.append(...ended)
         }
         yield* audit.append({
           action: `rollout.${action}`,

@@ -12,7 +12,7 @@ import { Uuid } from "../../schemas/Wire.ts"
 import { Bus, type PastMessage } from "../platform/messaging/Bus.ts"
 import { Database } from "../platform/database/Database.ts"
 import { type AppendedEvent, changesOf } from "../lifecycle/StateProjection.ts"
-import type { LostPlace } from "./MissingMessages.ts"
+import type { LostPosition } from "./MissingMessages.ts"
 
 type Value = ReturnType<typeof changesOf>[number]["value"]
 
@@ -31,7 +31,7 @@ export interface Lost {
   /** Messages that no key of this installation verifies. */
   readonly unverifiable: number
   /** The positions of the lost events, each once. */
-  readonly places: ReadonlyArray<LostPlace>
+  readonly positions: ReadonlyArray<LostPosition>
   /** The highest epoch among the lost events. */
   readonly epoch: number
   /** Projects whose rollout failed since. */
@@ -49,13 +49,13 @@ const Claims = Schema.Struct({
   events: Schema.Record(Schema.String, Schema.Record(Schema.String, Schema.Json)),
 })
 const claimsOf = Schema.decodeUnknownOption(Claims)
-const Place = Schema.Struct({
+const Position = Schema.Struct({
   epoch: Schema.Int,
   position: Schema.Int,
   digest: Schema.String,
   prev_digest: Schema.String,
 })
-const placeOf = Schema.decodeUnknownOption(Place)
+const positionOf = Schema.decodeUnknownOption(Position)
 const audience = "urn:bailiwick:project:"
 const kinds = new Map<string, LifecycleEventKind>(
   Object.entries(lifecycleEventKinds).map(([kind, { uri }]) => [uri, kind as LifecycleEventKind]),
@@ -69,10 +69,10 @@ const claimed = (token: string) => {
     const kind = kinds.get(entry?.[0] ?? "")
     if (claims === null || entry === undefined || kind === undefined || !claims.aud.startsWith(audience)) return null
     const { lifecycle, ...payload } = entry[1]
-    const place = Option.getOrNull(placeOf(lifecycle))
-    if (place === null) return null
+    const at = Option.getOrNull(positionOf(lifecycle))
+    if (at === null) return null
     const projectId = ProjectId.make(claims.aud.slice(audience.length))
-    return { id: claims.jti, projectId, place, kind, subId: claims.sub_id, payload } as const
+    return { id: claims.jti, projectId, at, kind, subId: claims.sub_id, payload } as const
   } catch {
     return null
   }
@@ -108,7 +108,7 @@ export const lostHistory = Effect.gen(function* () {
     const failedRollouts = new Set<ProjectId>()
     const stolenKeys = new Set<string>()
     const used = new Set<string>()
-    const places = new Map<string, LostPlace>()
+    const positions = new Map<string, LostPosition>()
     let events = 0
     let epoch = 0
     let unverifiable = 0
@@ -142,10 +142,10 @@ export const lostHistory = Effect.gen(function* () {
         }
         used.add(String(decodeProtectedHeader(token).kid))
         events++
-        const { id, kind, payload, place, projectId, subId } = event
-        epoch = Math.max(epoch, place.epoch)
-        const { digest, position, prev_digest: prevDigest } = place
-        places.set(digest, { projectId, epoch: place.epoch, position, digest, prevDigest })
+        const { id, kind, payload, at, projectId, subId } = event
+        epoch = Math.max(epoch, at.epoch)
+        const { digest, position, prev_digest: prevDigest } = at
+        positions.set(digest, { projectId, epoch: at.epoch, position, digest, prevDigest })
         for (const { key, value } of changesOf(event)) {
           changes.set(`${projectId}\n${key}`, { projectId, key, value, event: { id, kind, subId, payload } })
         }
@@ -158,7 +158,7 @@ export const lostHistory = Effect.gen(function* () {
 
     yield* bus.history("LIFECYCLE", sinceMillis, take)
     const found = { events, unverifiable, epoch, failedRollouts, stolenKeys, keys: used }
-    return { ...found, changes: [...changes.values()], places: [...places.values()] } satisfies Lost
+    return { ...found, changes: [...changes.values()], positions: [...positions.values()] } satisfies Lost
   })
 
   return { read }

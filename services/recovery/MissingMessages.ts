@@ -15,7 +15,7 @@ import { Database } from "../platform/database/Database.ts"
 import type { InstallationRow, MissingMessages } from "../platform/database/Installation.ts"
 
 /** The position, in its project's history, of an event that is not known here. */
-export interface LostPlace {
+export interface LostPosition {
   readonly projectId: ProjectId
   readonly epoch: number
   readonly position: number
@@ -26,7 +26,7 @@ export interface LostPlace {
 /** The streams that carry what was decided in the lost time. */
 export const tellingStreams = ["LIFECYCLE", "TRANSFERS", "DIRECTORY"] as const
 
-const nameOf = ({ epoch, projectId }: LostPlace) => `${projectId}\n${epoch}`
+const nameOf = ({ epoch, projectId }: LostPosition) => `${projectId}\n${epoch}`
 
 export const missingMessages = Effect.gen(function* () {
   const { sql } = yield* Database
@@ -51,8 +51,8 @@ export const missingMessages = Effect.gen(function* () {
   })
 
   /** Of events whose predecessor is not among the lost ones, those whose predecessor this database lacks as well. */
-  const withoutPredecessor = Effect.fnUntraced(function* (places: ReadonlyArray<LostPlace>) {
-    const rows = places.map((place, n) => ({ n, ...place }))
+  const withoutPredecessor = Effect.fnUntraced(function* (positions: ReadonlyArray<LostPosition>) {
+    const rows = positions.map((lost, n) => ({ n, ...lost }))
     return yield* sql<{ n: number; known: bigint }>`
       with lost as (
         select * from jsonb_to_recordset(${sql.json(rows)})
@@ -71,20 +71,20 @@ export const missingMessages = Effect.gen(function* () {
   })
 
   /** The positions that are missing before or between the lost events. */
-  const ofProjects = Effect.fnUntraced(function* (places: ReadonlyArray<LostPlace>) {
-    const digests = new Set(places.map(({ digest }) => digest))
-    const open = places.filter(({ position, prevDigest }) =>
+  const ofProjects = Effect.fnUntraced(function* (positions: ReadonlyArray<LostPosition>) {
+    const digests = new Set(positions.map(({ digest }) => digest))
+    const open = positions.filter(({ position, prevDigest }) =>
       !(position === 1 && prevDigest === genesis) && !digests.has(prevDigest)
     )
     if (open.length === 0) return []
-    const histories = Map.groupBy(places, nameOf)
+    const histories = Map.groupBy(positions, nameOf)
     const found: Array<MissingMessages> = []
     for (const { known, n } of yield* withoutPredecessor(open)) {
-      const place = open[n]!
-      const kept = histories.get(nameOf(place))!.map(({ position }) => position)
-      const before = kept.reduce((most, at) => at < place.position ? Math.max(most, at) : most, Number(known))
-      const last = place.position - 1
-      const { epoch, position, projectId } = place
+      const lost = open[n]!
+      const kept = histories.get(nameOf(lost))!.map(({ position }) => position)
+      const before = kept.reduce((most, at) => at < lost.position ? Math.max(most, at) : most, Number(known))
+      const last = lost.position - 1
+      const { epoch, position, projectId } = lost
       found.push({
         stream: "LIFECYCLE",
         project_id: projectId,

@@ -176,7 +176,7 @@ export class Recovery extends Context.Service<Recovery, {
           unverifiable,
           unknown_transfers: unknown,
         })
-        return { unverifiable, places: lost.places }
+        return { unverifiable, positions: lost.positions }
       })
 
       /** Keeps the installation held for messages that the broker lost, and names them. */
@@ -242,7 +242,7 @@ export class Recovery extends Context.Service<Recovery, {
         if (seen.unverifiable > 0) return yield* stayHeld("unverifiable_messages")
         yield* done("reapplied_at", epoch)
         if (waiting > 0) return yield* stayHeld("intake_behind")
-        const gaps = [...streamGaps, ...(yield* missing.ofProjects(seen.places))]
+        const gaps = [...streamGaps, ...(yield* missing.ofProjects(seen.positions))]
         if (gaps.length > 0) {
           gapsBefore = keyOf(streamGaps)
           return yield* holdForGaps(found, gaps)

@@ -44,7 +44,7 @@ export const requestTemplates = (portalUrl: URL) =>
 
     const invitation = (row: Row, now: number): MailLayout | null => {
       if (stateAt(row, now) !== "invited") return null
-      const place = { kind: invitationToken, id: row.id, kid: row.token_kid!, nonce: row.token_nonce! }
+      const input = { kind: invitationToken, id: row.id, kid: row.token_kid!, nonce: row.token_nonce! }
       const institution = oneLine(row.institution ?? "An institution")
       return {
         subject: `${institution} invites you`,
@@ -57,7 +57,7 @@ export const requestTemplates = (portalUrl: URL) =>
         ],
         link: {
           label: "Look at the invitation",
-          href: at(appPath("enrollment", { token: Redacted.value(tokens.derive(place)) })),
+          href: at(appPath("enrollment", { token: Redacted.value(tokens.derive(input)) })),
         },
       }
     }

@@ -114,20 +114,20 @@ export const keepPair = Effect.fnUntraced(function* (
   sql: PgClient.PgClient,
   vault: Vault["Service"],
   pair: DkimPair,
-  place: { readonly domainId: DomainId; readonly transferId: TransferId; readonly now: number },
+  transfer: { readonly domainId: DomainId; readonly transferId: TransferId; readonly now: number },
 ) {
   const id = yield* (yield* Ids).next
   const sealed = vault.seal(pair.privateKey, { table: "dkim_keys", column: "private_key", row: id })
   yield* write(sql, kept(sql), [{
     id,
-    domain_id: place.domainId,
-    transfer_id: place.transferId,
+    domain_id: transfer.domainId,
+    transfer_id: transfer.transferId,
     selector: pair.selector,
     algorithm: pair.algorithm,
     public_key: pair.publicKey,
     private_kid: sealed.kid,
     private_key: `\\x${Buffer.from(sealed.bytes).toString("hex")}`,
-    created_at: new Date(place.now),
+    created_at: new Date(transfer.now),
   }])
 })
 

@@ -7,7 +7,7 @@ import { connect } from "./backup/BackupConnection.ts"
 import type { Manifest } from "./backup/Format.ts"
 import { mustBeFree, outputTo } from "./backup/Output.ts"
 import { serverOf } from "./backup/PostgresServer.ts"
-import { telling } from "./backup/BackupProgress.ts"
+import { backupProgress } from "./backup/BackupProgress.ts"
 import { writeBackup } from "./backup/BackupWriter.ts"
 import { CliFault } from "./CliFault.ts"
 import { databaseAt, instance } from "./Instance.ts"
@@ -39,7 +39,7 @@ const run = Effect.fnUntraced(function* (file: string, force: boolean) {
   const urls = yield* serverOf(found, false)
   // By the database's clock, and before the snapshot that is written.
   const madeAt = new Date(yield* Effect.provide(Clock.currentTimeMillis, databaseAt(urls)))
-  const { clear, tell } = yield* telling
+  const { clear, tell } = yield* backupProgress
   const db = yield* connect(urls.url)
   const out = yield* outputTo(file, { force })
   const manifest = yield* Effect.tryPromise({

@@ -10,7 +10,7 @@ import { DatabaseClock } from "../../services/platform/database/DatabaseClock.ts
 import * as AppConfig from "../AppConfig.ts"
 import * as Home from "../embedded/Home.ts"
 import { CliFault } from "./CliFault.ts"
-import { placeOf } from "../ServerAddress.ts"
+import { addressOf } from "../ServerAddress.ts"
 import { reasonOf } from "./Reason.ts"
 import { startCommand } from "../../services/platform/CommandSpelling.ts"
 
@@ -59,7 +59,7 @@ export const databaseAt = (urls: DatabaseUrls) =>
     )),
     Layer.catch((error) =>
       Layer.effectContext(Effect.fail(
-        new CliFault({ message: `cannot use the database at ${placeOf(urls.url)}: ${reasonOf(error)}` }),
+        new CliFault({ message: `cannot use the database at ${addressOf(urls.url)}: ${reasonOf(error)}` }),
       ))
     ),
   )
@@ -92,7 +92,7 @@ export const bus = Layer.unwrap(Effect.gen(function* () {
   })).pipe(
     Layer.catch((error) =>
       Layer.effectDiscard(Effect.fail(
-        new CliFault({ message: `cannot use the broker at ${placeOf(broker.url)}: ${error.detail}` }),
+        new CliFault({ message: `cannot use the broker at ${addressOf(broker.url)}: ${error.detail}` }),
       ))
     ),
   )

@@ -10,7 +10,7 @@ import * as AppConfig from "../AppConfig.ts"
 import * as Home from "../embedded/Home.ts"
 import * as Reset from "../embedded/ResetHome.ts"
 import { CliFault } from "./CliFault.ts"
-import { placeOf } from "../ServerAddress.ts"
+import { addressOf } from "../ServerAddress.ts"
 import { printable } from "./EscapeControls.ts"
 import { cliCommand } from "../../services/platform/CommandSpelling.ts"
 
@@ -46,7 +46,7 @@ const leave = (home: string) =>
 const run = Effect.fnUntraced(function* ({ yes, ...what }: Reset.What & { readonly yes: boolean }) {
   const { databaseUrl, home, natsUrl } = yield* AppConfig.load
   if (databaseUrl !== null) {
-    const at = printable(placeOf(databaseUrl))
+    const at = printable(addressOf(databaseUrl))
     return yield* new CliFault({
       message:
         `DATABASE_URL names ${at}, which is not the home's: drop that database and create it again with PostgreSQL's ` +
@@ -65,7 +65,7 @@ const run = Effect.fnUntraced(function* ({ yes, ...what }: Reset.What & { readon
     left.length === 0 ? `removed, ${home} as well` : `removed; left in ${home}: ${printable(left.join(", "))}`,
   )
   if (natsUrl !== null && !what.database) {
-    yield* Console.log(`messages stay in the streams at ${printable(placeOf(natsUrl))}: delete the streams there`)
+    yield* Console.log(`messages stay in the streams at ${printable(addressOf(natsUrl))}: delete the streams there`)
   }
 })
 

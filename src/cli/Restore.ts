@@ -20,7 +20,7 @@ import { fill } from "./backup/RestoreTables.ts"
 import type { Manifest } from "./backup/Format.ts"
 import { openBackup } from "./backup/BackupReader.ts"
 import { serverOf } from "./backup/PostgresServer.ts"
-import { telling } from "./backup/BackupProgress.ts"
+import { backupProgress } from "./backup/BackupProgress.ts"
 import { CliFault } from "./CliFault.ts"
 import { databaseAt, instance } from "./Instance.ts"
 import { reasonOf } from "./Reason.ts"
@@ -77,7 +77,7 @@ const run = Effect.fnUntraced(function* (file: string) {
       message: "an instance runs in this home: stop it, and restore into an empty database",
     })
   }
-  const { clear, tell } = yield* telling
+  const { clear, tell } = yield* backupProgress
   const path = file === "-" ? yield* spooled : file
   const backup = yield* Effect.acquireRelease(
     Effect.tryPromise({ try: () => openBackup(path, tell), catch: faultOf(`cannot read ${file}`) }),

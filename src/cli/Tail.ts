@@ -5,7 +5,7 @@ import process from "node:process"
 import { BusStreams, streamNames } from "../../schemas/bus/BusStreams.ts"
 import { makeConnection } from "../../services/platform/messaging/Bus/BusConnection.ts"
 import { CliFault } from "./CliFault.ts"
-import { placeOf } from "../ServerAddress.ts"
+import { addressOf } from "../ServerAddress.ts"
 import { brokerOf, instance } from "./Instance.ts"
 import { printable, printableJson, shortened } from "./EscapeControls.ts"
 import { reasonOf } from "./Reason.ts"
@@ -65,7 +65,7 @@ const run = Effect.fnUntraced(function* (wanted: string, how: How) {
   if (followed.length === 0) return yield* new CliFault({ message: `no stream takes ${wanted}` })
   yield* connection.get.pipe(Effect.timeoutOrElse({
     duration: "5 seconds",
-    orElse: () => Effect.fail(new CliFault({ message: `cannot reach the broker at ${placeOf(broker.url)}` })),
+    orElse: () => Effect.fail(new CliFault({ message: `cannot reach the broker at ${addressOf(broker.url)}` })),
   }))
   yield* Effect.forEach(followed, (one) =>
     Effect.gen(function* () {
@@ -90,7 +90,7 @@ const run = Effect.fnUntraced(function* (wanted: string, how: How) {
       yield* begun.await
     }), { concurrency: "unbounded" })
   yield* Console.error(`following ${followed.map(({ stream }) => stream).join(", ")}; Ctrl-C ends`)
-  // Only Ctrl-C ends this command, and so is no failure.
+  // Ctrl-C is the only end of this command, and so no failure.
   yield* Effect.sync(() => void (process.exitCode = 0))
   return yield* Effect.never
 }, Effect.scoped)

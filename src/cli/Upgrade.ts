@@ -2,7 +2,7 @@
 import { Console, Effect } from "effect"
 import { Argument, Command } from "effect/cli"
 import { migrations } from "../Migrations.ts"
-import { telling } from "./backup/BackupProgress.ts"
+import { backupProgress } from "./backup/BackupProgress.ts"
 import { openBackup } from "./backup/BackupReader.ts"
 import { CliFault, Unsuccessful } from "./CliFault.ts"
 import { databaseUrls, instance } from "./Instance.ts"
@@ -14,7 +14,7 @@ const file = Argument.String("FILE").pipe(Argument.withDescription("A file that 
 
 const seconds = (millis: number) => `${(millis / 1_000).toFixed(2)} s`
 
-/** A lock that is held for longer is felt by those who wait for it. */
+/** Requests that wait for a lock that is held for longer are noticeably slow. */
 const feltMillis = 1_000
 
 /** The lines of a rehearsal: each migration with its locks, what changed, and the plan. */
@@ -43,7 +43,7 @@ export const linesOf = ({ changed, from, migrations, rows }: Rehearsal): Readonl
 
 const run = Effect.fnUntraced(function* (file: string) {
   const { ownerUrl, url } = yield* databaseUrls(yield* instance)
-  const { clear, tell } = yield* telling
+  const { clear, tell } = yield* backupProgress
   const backup = yield* Effect.acquireRelease(
     Effect.tryPromise({
       try: () => openBackup(file, tell),

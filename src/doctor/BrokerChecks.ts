@@ -3,7 +3,7 @@ import { Effect, Redacted, Result } from "effect"
 import { streamNames } from "../../schemas/bus/BusStreams.ts"
 import { Bus } from "../../services/platform/messaging/Bus.ts"
 import { ask } from "../embedded/NatsProbe.ts"
-import { placeOf } from "../ServerAddress.ts"
+import { addressOf } from "../ServerAddress.ts"
 import { fail, ok, warn } from "./Finding.ts"
 
 /** Older brokers lose acknowledged messages by faults that were fixed since. */
@@ -56,7 +56,7 @@ const isSilent = Effect.fnUntraced(function* (url: Redacted.Redacted) {
 
 export const brokerChecks = (url: Redacted.Redacted) =>
   Effect.gen(function* () {
-    const address = placeOf(url)
+    const address = addressOf(url)
     const bus = yield* Bus
     const healed = yield* Effect.result(bus.heal)
     const version = yield* bus.serverVersion

@@ -63,7 +63,7 @@ const admit = Effect.fnUntraced(function* (home: string, user: ServerUser | unde
   return false
 })
 
-const place = Effect.fnUntraced(function* (home: string) {
+const choosePlacement = Effect.fnUntraced(function* (home: string) {
   const file = join(home, "postgres.json")
   const inside = join(home, "postgres")
   const known = yield* placementIn(home)
@@ -153,7 +153,7 @@ export const postgresData = Effect.fn("PostgresData.find")(function* (
   throwaway: boolean,
   underway: Effect.Effect<unknown> = Effect.void,
 ) {
-  const { placement, user } = yield* place(home)
+  const { placement, user } = yield* choosePlacement(home)
   const binaries = yield* postgresBinaries(user)
   const prepared: PostgresData = { ...placement, binaries, user }
   if (!existsSync(prepared.data)) yield* create(prepared, throwaway, underway)

@@ -8,7 +8,7 @@ import { pruneEmbedLinks } from "../../services/console/EmbedLinks.ts"
 import { NotificationRetention } from "../../services/notifications/NotificationRetention.ts"
 import { clientSessions } from "../../services/people/ClientSessions.ts"
 import { CredentialActions } from "../../services/people/CredentialActions.ts"
-import { linkNews } from "../../services/links/Links/LinkEventFanout.ts"
+import { linkEventFanout } from "../../services/links/Links/LinkEventFanout.ts"
 import { PersonEventFanout } from "../../services/people/PersonEventFanout.ts"
 import { PeopleRetention as PeopleRetention } from "../../services/people/PeopleRetention.ts"
 import { SecurityEventFanout } from "../../services/people/SecurityEventFanout.ts"
@@ -49,10 +49,10 @@ export const Maintenance = {
     const rejects = yield* RejectedMessages
     const retention = yield* NotificationRetention
     const { workers } = yield* WebhookJobs
-    const news = yield* PersonEventFanout
-    const tellings = yield* SecurityEventFanout
+    const personEvents = yield* PersonEventFanout
+    const securityEvents = yield* SecurityEventFanout
     const { worker: ends } = yield* clientSessions
-    const { worker: links } = yield* linkNews()
+    const { worker: links } = yield* linkEventFanout()
     const people = yield* PeopleRetention
     const actions = yield* CredentialActions
 
@@ -84,7 +84,7 @@ export const Maintenance = {
       "jobs",
       yield* wakeUps.waiter(jobsTopic),
       1_000,
-      jobs.work([...workers, news.worker, tellings.worker, ends, links]),
+      jobs.work([...workers, personEvents.worker, securityEvents.worker, ends, links]),
     )
     yield* every("jobs' leases", 5_000, jobs.free)
     yield* every("done jobs", hour, jobs.prune)

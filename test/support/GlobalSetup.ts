@@ -39,7 +39,7 @@ const gigabyte = 2 ** 30
  * Where the run's folder goes. Copying and dropping a database of 800 files took 0.2 s of processor time on ext4 and
  * 0.03 s in memory. A run held at most 0.4 GB at once; small memory file systems, as in containers, are left alone.
  */
-const place = (inMemory: boolean) => {
+const newFolder = (inMemory: boolean) => {
   if (!inMemory || !existsSync(memory)) return tmpdir()
   const { bavail, bsize } = statfsSync(memory)
   return bavail * bsize >= 2 * gigabyte && freemem() >= 4 * gigabyte ? memory : tmpdir()
@@ -99,7 +99,7 @@ const start = Effect.fnUntraced(function* (parent: string) {
 
 export default async function setup(project: TestProject) {
   const scope = Effect.runSync(Scope.make())
-  const parent = place(project.config.provide.inMemory === true)
+  const parent = newFolder(project.config.provide.inMemory === true)
   const { home, natsPassword, postgres, nats } = await Effect.runPromise(Scope.provide(start(parent), scope)).catch(
     async (error) => {
       await Effect.runPromise(Scope.close(scope, Exit.void))

@@ -13,7 +13,7 @@ import { Directory } from "../../services/directory/Directory.ts"
 import { EventLog } from "../../services/lifecycle/EventLog.ts"
 import { identityKinds } from "../../src/IdentityKinds.ts"
 import { PersonEventFanout } from "../../services/people/PersonEventFanout.ts"
-import type { NewsLimits } from "../../services/people/PersonAudience.ts"
+import type { FanoutLimits } from "../../services/people/PersonAudience.ts"
 import { Jobs } from "../../services/platform/messaging/Jobs.ts"
 import { ground } from "./TestAccounts.ts"
 
@@ -21,7 +21,7 @@ import { ground } from "./TestAccounts.ts"
 export const issuer = "https://id.example"
 
 /** `identity`, with this many projects told of a person's events at a time. */
-export const identityTelling = (limits?: NewsLimits) =>
+export const identityTelling = (limits?: FanoutLimits) =>
   Directory.layer(Effect.zipWith(mailKinds, identityKinds, (mail, identity) => [...mail, ...identity])).pipe(
     Layer.provideMerge(Layer.merge(AccessVersions.layer, PersonEventFanout.layer(limits))),
     Layer.provideMerge(Layer.merge(EventLog.layer, Jobs.layer)),

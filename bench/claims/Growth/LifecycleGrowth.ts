@@ -69,14 +69,14 @@ const statements: Area["statements"] = (fixture, run, rows) =>
     return yield* Effect.gen(function* () {
       const database = yield* Database
       const { sql } = database
-      const positions = yield* EventLog
+      const eventLog = yield* EventLog
       const messages = yield* EventSigner
       const retention = yield* LifecycleRetention
       const { between, page, standing } = yield* reading
       const asking = { projectId: projectId(7), issuer, clientId: clientId(7) }
       const half = { epoch: 1, position: Math.floor(rows / projects / 2) }
       const append = (n: number) =>
-        Effect.provideService(runOnce(positions.append(lived(n % projects, n * 4))), Database, database)
+        Effect.provideService(runOnce(eventLog.append(lived(n % projects, n * 4))), Database, database)
       let turn = 1_000_000_000
       return [
         { name: "lifecycle: append", run: append, descents: 16 },

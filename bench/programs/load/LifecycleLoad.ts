@@ -96,9 +96,9 @@ const opened = async ({ bare, databaseUrl, natsUrl, ownerUrl }: Open) => {
   const decide = (fact: NewLifecycleEvent) =>
     Effect.gen(function* () {
       const { sql } = yield* Database
-      const positions = yield* EventLog
+      const eventLog = yield* EventLog
       return yield* runOnce(Effect.gen(function* () {
-        const [id] = yield* positions.append(fact)
+        const [id] = yield* eventLog.append(fact)
         yield* sql.afterCommit(Effect.sync(() => void committed.set(id!, performance.now())))
         return id!
       }))

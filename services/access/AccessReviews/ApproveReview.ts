@@ -16,7 +16,7 @@ import { heldMeanwhile, isHeld } from "../../platform/database/Installation.ts"
 import { addNotices } from "../../requests/PersonNotices.ts"
 import { accessAt, activeAt } from "./LockActiveAccess.ts"
 import { entriesOf, evidence, wholeChain } from "./Evidence.ts"
-import { recording, telling } from "./Records.ts"
+import { eventAppender, recording } from "./Records.ts"
 import { type LoadedRow, receiptOf, reviewColumns, reviewedPerson } from "./Rows.ts"
 
 /** A decision on one review. */
@@ -87,7 +87,7 @@ export const approving = Effect.gen(function* () {
   const { sql } = yield* Database
   const recorded = yield* recording
   const roles = yield* Roles
-  const tell = yield* telling
+  const appendEvent = yield* eventAppender
   const chain = evidence(sql)
   const [columns, about] = [sql.literal(reviewColumns), sql.literal(reviewedPerson)]
 
@@ -115,7 +115,7 @@ export const approving = Effect.gen(function* () {
       Effect.catchTag("Dependent", () => Effect.flatMap(roles.fourEyes(personId, row.proposed_by), Effect.fail)),
     )
     const entry = yield* chain.next(row, entries, { action: "approve", personId, reason })
-    const eventId = yield* tell("access-review-approved", row)
+    const eventId = yield* appendEvent("access-review-approved", row)
 
     const decided = accessAt(sql, sql`${institutionId}`, sql`${row.access_id}`, sql`${row.access_version}::int`)
     yield* fence(

@@ -39,11 +39,11 @@ export const recordingExpiry = Effect.map(
 )
 
 /** Appends the event of a decision; returns its id. */
-export const telling = Effect.map(
+export const eventAppender = Effect.map(
   EventLog,
-  (positions) => (kind: "access-review-approved" | "access-review-revoked", row: LoadedRow) =>
+  (eventLog) => (kind: "access-review-approved" | "access-review-revoked", row: LoadedRow) =>
     Effect.map(
-      positions.append({
+      eventLog.append({
         kind,
         projectId: row.project_id,
         institutionId: row.institution_id,

@@ -10,7 +10,7 @@ import { answerTo, fence, load, one, unchanged } from "../../platform/database/F
 import { addNotices } from "../../requests/PersonNotices.ts"
 import { mustBeSeen, type ReviewDecision } from "./ApproveReview.ts"
 import { entriesOf, evidence, wholeChain } from "./Evidence.ts"
-import { recording, recoveryActor, telling } from "./Records.ts"
+import { eventAppender, recording, recoveryActor } from "./Records.ts"
 import { type LoadedRow, receiptOf, reviewColumns, reviewedPerson } from "./Rows.ts"
 
 interface Loaded extends LoadedRow {
@@ -32,7 +32,7 @@ const decide = Effect.fnUntraced(function* (loaded: Loaded, decision: ReviewDeci
 export const revoking = Effect.gen(function* () {
   const { sql } = yield* Database
   const recorded = yield* recording
-  const tell = yield* telling
+  const appendEvent = yield* eventAppender
   const chain = evidence(sql)
   const [columns, about] = [sql.literal(reviewColumns), sql.literal(reviewedPerson)]
   const entries = entriesOf(sql, sql`access_reviews.id`)
@@ -41,7 +41,7 @@ export const revoking = Effect.gen(function* () {
   const close = Effect.fnUntraced(function* (row: LoadedRow, personId: PersonId, reason: string) {
     const before = yield* wholeChain(row)
     const entry = yield* chain.next(row, before, { action: "revoke", personId, reason })
-    const eventId = yield* tell("access-review-revoked", row)
+    const eventId = yield* appendEvent("access-review-revoked", row)
     yield* fence(
       sql,
       one((earlier) =>

@@ -9,7 +9,7 @@ import { type AccessDecision, type Holder, versionColumns, versionOf } from "./V
 
 export const granting = Effect.gen(function* () {
   const { sql } = yield* Database
-  const positions = yield* EventLog
+  const eventLog = yield* EventLog
 
   const entered = newRow(sql, "access", {
     id: "text",
@@ -30,8 +30,8 @@ export const granting = Effect.gen(function* () {
   return Effect.fn("AccessVersions.grant")(function* (decision: AccessDecision, holder: Holder) {
     const { accessId, madeBy, projectId } = decision
     const person = { ...holder, canonical: holder.id, status: "active", removed: false } as const
-    const statusEvent = (yield* positions.toldDisabled(projectId, holder)) ? "account-enabled" : null
-    const [eventId] = yield* positions.append(...eventsOfVersion(accessId, null, decision, person, madeBy, statusEvent))
+    const statusEvent = (yield* eventLog.toldDisabled(projectId, holder)) ? "account-enabled" : null
+    const [eventId] = yield* eventLog.append(...eventsOfVersion(accessId, null, decision, person, madeBy, statusEvent))
     const row = versionOf(accessId, 1, decision, decision, eventId!, yield* Clock.currentTimeMillis)
     const { access_id, digest, event_id: _, ...made } = row
     yield* fence(sql, entered({ ...made, id: access_id, state_decided: true, updated_at: made.created_at }))

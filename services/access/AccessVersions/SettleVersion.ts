@@ -11,7 +11,7 @@ const ofFeed: Makers = { madeBy: null, approvedBy: [] }
 
 export const settling = Effect.gen(function* () {
   const { sql } = yield* Database
-  const positions = yield* EventLog
+  const eventLog = yield* EventLog
   const people = persons(sql)
   const versionNames = sql.literal(Object.keys(versionColumns).join(", "))
   const versionTypes = sql.literal(
@@ -27,7 +27,7 @@ export const settling = Effect.gen(function* () {
     if (kindOf(last, next) !== "access-granted") return null
     const statusEvent = standingOf(person)
     if (statusEvent !== null) return statusEvent
-    return (yield* positions.toldDisabled(next.projectId, person)) ? "account-enabled" : null
+    return (yield* eventLog.toldDisabled(next.projectId, person)) ? "account-enabled" : null
   })
 
   const write = Effect.fnUntraced(function* (
@@ -39,7 +39,7 @@ export const settling = Effect.gen(function* () {
   ) {
     const accessVersion = (last?.accessVersion ?? 0) + 1
     const statusEvent = yield* statusEventFor(last, next, person)
-    const [eventId] = yield* positions.append(
+    const [eventId] = yield* eventLog.append(
       ...eventsOfVersion(accessId, last, next, person, makers.madeBy, statusEvent),
     )
     const row = versionOf(accessId, accessVersion, next, makers, eventId!, yield* Clock.currentTimeMillis)

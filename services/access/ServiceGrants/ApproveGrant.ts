@@ -11,7 +11,7 @@ import { mustBeOpen } from "../../platform/database/Installation.ts"
 import { environmentHeld } from "../ProjectRefusals.ts"
 import type { GrantReads, OnGrant } from "./GrantReads.ts"
 import { mustFit, stateOf } from "./GrantRows.ts"
-import { recording, telling } from "./Records.ts"
+import { eventAppender, recording } from "./Records.ts"
 
 export interface GrantApproval extends OnGrant {
   readonly expectedVersion: number
@@ -22,7 +22,7 @@ export const approving = Effect.fnUntraced(function* (reads: GrantReads) {
   const { sql } = yield* Database
   const recorded = yield* recording
   const roles = yield* Roles
-  const tell = yield* telling
+  const appendEvent = yield* eventAppender
 
   return Effect.fn("ServiceGrants.approve")(function* (approval: GrantApproval) {
     const { expectedVersion, personId, projectId, reason, stepUp } = approval
@@ -42,7 +42,7 @@ export const approving = Effect.fnUntraced(function* (reads: GrantReads) {
     if (state !== "proposed") return yield* new InvalidState({ state, allowed: ["proposed"] })
     if (grant.revision !== expectedVersion) return yield* new VersionConflict({ current_version: grant.revision })
     yield* mustFit(project, grant.environment)
-    const eventId = yield* tell("service-grant-approved", grant, project.institution_id, personId)
+    const eventId = yield* appendEvent("service-grant-approved", grant, project.institution_id, personId)
     yield* sql`
       update service_grants set state = 'approved', revision = revision + 1, approved_by = ${personId},
         approved_at = ${now}, approval_reason = ${reason}, approval_event_id = ${eventId}::uuid

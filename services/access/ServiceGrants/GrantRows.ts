@@ -104,7 +104,7 @@ export const viewOf = (
   }
 }
 
-const place = ["body", "expires_at"]
+const expiresAt = ["body", "expires_at"]
 
 /** The requested end of a grant; 422 where it is not in the future, or more than 365 days ahead. */
 export const expiryOf = (
@@ -114,10 +114,10 @@ export const expiryOf = (
   if (text == null) return Effect.succeed(null)
   const at = Date.parse(text.toUpperCase())
   if (!(at > now)) {
-    return Effect.fail(HTTPValidationError.at(place, "datetime_future", "Input should be in the future"))
+    return Effect.fail(HTTPValidationError.at(expiresAt, "datetime_future", "Input should be in the future"))
   }
   return at > now + longest
-    ? Effect.fail(HTTPValidationError.at(place, "value_error", "Value error, at most 365 days from now"))
+    ? Effect.fail(HTTPValidationError.at(expiresAt, "value_error", "Value error, at most 365 days from now"))
     : Effect.succeed(new Date(at))
 }
 

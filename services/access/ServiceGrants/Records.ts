@@ -20,9 +20,9 @@ export const recording = Effect.map(
 )
 
 /** Appends the event of a decision; returns its id. */
-export const telling = Effect.map(
+export const eventAppender = Effect.map(
   EventLog,
-  (positions) =>
+  (eventLog) =>
   (
     kind: "service-grant-approved" | "service-grant-revoked",
     grant: GrantRow,
@@ -30,7 +30,7 @@ export const telling = Effect.map(
     personId: PersonId | null,
   ) =>
     Effect.map(
-      positions.append({
+      eventLog.append({
         kind,
         projectId: grant.project_id,
         institutionId,

@@ -6,13 +6,13 @@ import { administers, Roles } from "../../people/Roles.ts"
 import { Database } from "../../platform/database/Database.ts"
 import type { GrantReads, OnGrant } from "./GrantReads.ts"
 import type { GrantRow } from "./GrantRows.ts"
-import { recording, telling } from "./Records.ts"
+import { eventAppender, recording } from "./Records.ts"
 
 export const revoking = Effect.fnUntraced(function* (reads: GrantReads) {
   const { sql } = yield* Database
   const recorded = yield* recording
   const roles = yield* Roles
-  const tell = yield* telling
+  const appendEvent = yield* eventAppender
 
   /** Ends a locked grant; the person is null for the program itself. */
   const close = Effect.fnUntraced(
@@ -20,7 +20,7 @@ export const revoking = Effect.fnUntraced(function* (reads: GrantReads) {
       const now = new Date(yield* Clock.currentTimeMillis)
       const told = grant.approved_at === null
         ? null
-        : yield* tell("service-grant-revoked", grant, institutionId, personId)
+        : yield* appendEvent("service-grant-revoked", grant, institutionId, personId)
       // The column holds the newest decision's event: delivery and acknowledgement are now those of the revocation.
       yield* sql`
         update service_grants set state = 'revoked', revision = revision + 1, revoked_by = ${personId},

@@ -14,7 +14,7 @@ import { OneTimeTokens } from "../../platform/security/OneTimeTokens.ts"
 import { type NewestReview, openedOf, PolicyReviews, reviewIn } from "../../requests/PolicyReviews.ts"
 import { newestReview, type RequestRow, requestRows, stateAt } from "../../requests/RequestRows.ts"
 import { recipientOf } from "../Requests/InvitationDelivery.ts"
-import { admission, type Place, placeOf } from "./Admission.ts"
+import { admission, admissionColumns, type AdmissionState } from "./Admission.ts"
 import { recording } from "./Records.ts"
 
 export interface Acceptance {
@@ -30,7 +30,7 @@ interface Holder {
 }
 
 /** The columns of the request are null where no request has the token. */
-interface Loaded extends RequestRow, NewestReview, Place {
+interface Loaded extends RequestRow, NewestReview, AdmissionState {
   readonly holder: string
   readonly held: boolean
   /** The persons who signed the invitation. */
@@ -74,7 +74,7 @@ export const accepting = Effect.gen(function* () {
       sql,
       sql`
       select ${columns}, v.*, ${answerTo(sql, holderRow(personId))} as holder, ${isHeld(sql)} as held,
-        ${placeOf(sql, sql`r.institution_id`, sql`${personId}`)},
+        ${admissionColumns(sql, sql`r.institution_id`, sql`${personId}`)},
         array(
           select a.person_id from policy_approvals a join policy_reviews s on s.id = a.review_id
           where s.request_id = r.id and s.kind = 'enrollment' and s.state = 'applied') as signed

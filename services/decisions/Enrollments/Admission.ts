@@ -16,7 +16,7 @@ import { type RequestRow, requestRows } from "../../requests/RequestRows.ts"
 import { recording } from "./Records.ts"
 
 /** The loaded state on which an admission is decided. */
-export interface Place {
+export interface AdmissionState {
   readonly institution: string
   readonly seats: string
   readonly administrated: boolean
@@ -41,8 +41,12 @@ const institutionOf = (sql: PgClient.PgClient, institutionId: Statement.Fragment
   lock: sql`for share`,
 })
 
-/** SQL of the columns of a `Place`; both are SQL of an id. */
-export const placeOf = (sql: PgClient.PgClient, institutionId: Statement.Fragment, personId: Statement.Fragment) =>
+/** SQL of the columns of an `AdmissionState`; both are SQL of an id. */
+export const admissionColumns = (
+  sql: PgClient.PgClient,
+  institutionId: Statement.Fragment,
+  personId: Statement.Fragment,
+) =>
   sql`${answerTo(sql, institutionOf(sql, institutionId))} as institution,
     ${answerTo(sql, seatsOf(sql, institutionId, personId))} as seats,
     exists (
@@ -50,19 +54,19 @@ export const placeOf = (sql: PgClient.PgClient, institutionId: Statement.Fragmen
       where institution_id = ${institutionId} and role = 'administrator' and state <> 'ended' and not removed
     ) as administrated`
 
-const decide = Effect.fnUntraced(function* (place: Place, signedAt: Date) {
-  const [institution] = JSON.parse(place.institution) as ReadonlyArray<Institution>
+const decide = Effect.fnUntraced(function* (loaded: AdmissionState, signedAt: Date) {
+  const [institution] = JSON.parse(loaded.institution) as ReadonlyArray<Institution>
   if (institution?.status !== "active") {
     return yield* new InvalidState({ state: institution?.status ?? "removed", allowed: ["active"] })
   }
   // A suspension, or an end of a role after the invitation, must not be undone by the older invitation.
-  const seats = seatsIn(place.seats)
+  const seats = seatsIn(loaded.seats)
   const barred = barredBy(seats, signedAt)
   if (barred !== null) return yield* new InvalidState({ state: barred, allowed: ["invited", "active"] })
   return {
     seats,
     written: institution.written,
-    role: place.administrated ? "member" as const : "administrator" as const,
+    role: loaded.administrated ? "member" as const : "administrator" as const,
   }
 })
 
@@ -74,17 +78,19 @@ export const admission = Effect.gen(function* () {
 
   /** Gives the person a membership, if that is allowed; the caller has fenced the person's row. */
   const seat = Effect.fnUntraced(
-    function* (row: RequestRow, place: Place, { approvedBy, personId, signedAt }: Admitted) {
+    function* (row: RequestRow, loaded: AdmissionState, { approvedBy, personId, signedAt }: Admitted) {
       const institutionId = row.institution_id!
-      const { role, seats, written } = yield* decide(place, signedAt)
+      const { role, seats, written } = yield* decide(loaded, signedAt)
       const first = one((earlier) =>
         sql`update institutions set updated_at = updated_at
         where id = ${institutionId} and xmin = ${written}::xid and ${earlier} returning 1`
       )
       yield* fence(
         sql,
-        role === "administrator" ? first : unchanged(sql, institutionOf(sql, sql`${institutionId}`), place.institution),
-        unchanged(sql, seatsOf(sql, sql`${institutionId}`, sql`${personId}`), place.seats),
+        role === "administrator"
+          ? first
+          : unchanged(sql, institutionOf(sql, sql`${institutionId}`), loaded.institution),
+        unchanged(sql, seatsOf(sql, sql`${institutionId}`, sql`${personId}`), loaded.seats),
       )
       const to = { institutionId, personId, role, state: "active", madeBy: row.author, approvedBy } as const
       return { role, resultId: yield* seatAmong(to, seats) }

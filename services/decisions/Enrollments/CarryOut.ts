@@ -13,10 +13,10 @@ import { invitationKind, invitationToken } from "../../requests/RequestMail.ts"
 import { invitationWindow, requestRows } from "../../requests/RequestRows.ts"
 import { activeIn, activeRow, notActive } from "../Requests/ActivePerson.ts"
 import { recipientOf } from "../Requests/InvitationDelivery.ts"
-import { admission, type Place, placeOf } from "./Admission.ts"
+import { admission, admissionColumns, type AdmissionState } from "./Admission.ts"
 import { recording } from "./Records.ts"
 
-interface Loaded extends Place {
+interface Loaded extends AdmissionState {
   readonly active: string
 }
 
@@ -44,7 +44,7 @@ export const carryingOut = Effect.gen(function* () {
     const loaded = yield* load<Loaded>(
       sql,
       sql`select ${answerTo(sql, person)} as active, ${
-        placeOf(sql, sql`${request.institution_id}`, sql`${review.author}`)
+        admissionColumns(sql, sql`${request.institution_id}`, sql`${review.author}`)
       }`,
     )
     const claimant = activeIn(loaded.active)

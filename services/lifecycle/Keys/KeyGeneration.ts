@@ -53,7 +53,7 @@ export const typeable = (any: Effect.Effect<Unnamed>): Effect.Effect<KeyPair> =>
 /** Makes a key pair. RSA keys take long to make, so call this before taking a lock. */
 export const makePair: Effect.Effect<KeyPair> = typeable(anyPair)
 
-const place = (kid: string) => ({ table: "signing_keys", column: "private_key", row: kid })
+const cellOf = (kid: string) => ({ table: "signing_keys", column: "private_key", row: kid })
 const encoder = new TextEncoder()
 const encoded = (bytes: Uint8Array | string) => Buffer.from(bytes).toString("base64url")
 
@@ -79,7 +79,7 @@ export const keyStore = (sql: PgClient.PgClient, vault: Vault["Service"]) => {
   /** Adds a key behind all others, under `lockKeys`; returns its kid. */
   const add = Effect.fnUntraced(function* (state: KeyState, { kid, privateKey, publicJwk }: KeyPair) {
     const pem = Redacted.make(String(privateKey.export({ type: "pkcs8", format: "pem" })))
-    const sealed = vault.seal(pem, place(kid))
+    const sealed = vault.seal(pem, cellOf(kid))
     const now = new Date(yield* Clock.currentTimeMillis)
     const open = { ...publicJwk, kid, alg: "RS256", use: "sig" }
     yield* sql`
@@ -96,7 +96,7 @@ export const keyStore = (sql: PgClient.PgClient, vault: Vault["Service"]) => {
     const [row] = yield* sql<{ private_key: Uint8Array; vault_kid: string }>`
       select private_key, vault_kid from signing_keys where kid = ${kid} and private_key is not null`
     if (row === undefined) return null
-    const pem = vault.open({ kid: row.vault_kid, bytes: row.private_key }, place(kid))
+    const pem = vault.open({ kid: row.vault_kid, bytes: row.private_key }, cellOf(kid))
     const made: Signer = { kid, sign: signing(kid, createPrivateKey(Redacted.value(pem))) }
     opened.set(kid, made)
     return made

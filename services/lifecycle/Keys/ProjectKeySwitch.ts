@@ -51,10 +51,10 @@ export interface Transition {
 export const moving = Effect.gen(function* () {
   const database = yield* Database
   const { sql } = database
-  const positions = yield* EventLog
+  const eventLog = yield* EventLog
 
   /** Locks the heads of projects; returns the position of each project's next event. */
-  const nextPlaces = Effect.fnUntraced(function* (projectIds: ReadonlyArray<ProjectId>) {
+  const nextPositions = Effect.fnUntraced(function* (projectIds: ReadonlyArray<ProjectId>) {
     const ids = [...projectIds].sort()
     yield* sql`insert into lifecycle_heads (project_id) select unnest(${ids}::text[]) on conflict do nothing`
     const heads = yield* sql<Head>`
@@ -87,13 +87,13 @@ export const moving = Effect.gen(function* () {
 
   /** Lets these keys sign from the projects' next events on. */
   const signFrom = Effect.fnUntraced(function* (
-    places: ReadonlyMap<string, Head>,
+    positions: ReadonlyMap<string, Head>,
     to: ReadonlyArray<{ readonly project_id: ProjectId; readonly kid: string; readonly anew: boolean }>,
   ) {
     if (to.length === 0) return
     const since = new Date(yield* Clock.currentTimeMillis)
     const rows = to.map((row) => {
-      const { epoch, position } = places.get(row.project_id)!
+      const { epoch, position } = positions.get(row.project_id)!
       return { ...row, epoch, position: String(position) }
     })
     yield* sql`
@@ -111,12 +111,12 @@ export const moving = Effect.gen(function* () {
   })
 
   /** Raises the minimum cursors of consumers to these positions: each has to take a snapshot first. */
-  const raiseFloors = (
-    places: ReadonlyMap<string, Head>,
-    whom: ReadonlyArray<{ readonly project_id: ProjectId; readonly consumer: string | null }>,
+  const raiseMinimumCursors = (
+    positions: ReadonlyMap<string, Head>,
+    consumers: ReadonlyArray<{ readonly project_id: ProjectId; readonly consumer: string | null }>,
   ) => {
-    const rows = whom.map(({ consumer, project_id }) => {
-      const { epoch, position } = places.get(project_id)!
+    const rows = consumers.map(({ consumer, project_id }) => {
+      const { epoch, position } = positions.get(project_id)!
       return { project_id, consumer, epoch, position: String(position) }
     })
     return rows.length === 0 ? Effect.void : sql`
@@ -169,21 +169,21 @@ export const moving = Effect.gen(function* () {
       where p.project_id = any(${[...projectIds]}::text[])`
 
   const announceTo = Effect.fnUntraced(function* (projectIds: ReadonlyArray<ProjectId>) {
-    const places = yield* nextPlaces(projectIds)
+    const positions = yield* nextPositions(projectIds)
     const rows = yield* untold(projectIds)
     const next = yield* successors
     const touched = rows.filter((row) => row.touched)
     yield* signFrom(
-      places,
+      positions,
       touched.map(({ kid, lost, project_id, refuge }) => ({ project_id, kid: lost ? refuge : kid, anew: true })),
     )
     for (const [stolen, own] of Map.groupBy(touched, ({ compromised }) => compromised!)) {
       yield* deleteStolenMessages(stolen, own.map(({ project_id }) => project_id))
     }
     // Streams are locked before consumers, in the order in which the settlement of deliveries locks them.
-    yield* raiseFloors(places, touched.map(({ project_id }) => ({ project_id, consumer: null })))
+    yield* raiseMinimumCursors(positions, touched.map(({ project_id }) => ({ project_id, consumer: null })))
     const told = rows.map(({ news_id, project_id }) => {
-      const { epoch, position } = places.get(project_id)!
+      const { epoch, position } = positions.get(project_id)!
       return { project_id, news_id: String(news_id), epoch, position: String(position) }
     })
     yield* sql`
@@ -192,7 +192,7 @@ export const moving = Effect.gen(function* () {
       from json_to_recordset(${JSON.stringify(told)}::json)
         r(project_id text, news_id bigint, epoch integer, position bigint)
       where p.project_id = r.project_id`
-    yield* positions.append(...rows.flatMap((row) =>
+    yield* eventLog.append(...rows.flatMap((row) =>
       eventOf(row, {
         next: next.get(row.lost ? row.refuge : row.kid)!,
         ...(row.compromised === null ? {} : { compromised: row.compromised }),
@@ -212,7 +212,7 @@ export const moving = Effect.gen(function* () {
   }).pipe(Effect.provideService(Database, database), Effect.withSpan("KeyRotation.tell"))
 
   const switchProjects = Effect.fnUntraced(function* (projectIds: ReadonlyArray<ProjectId>, to: Transition, now: Date) {
-    const places = yield* nextPlaces(projectIds)
+    const positions = yield* nextPositions(projectIds)
     const rows = yield* sql<Standing & { readonly waits: ReadonlyArray<string> }>`
       select p.project_id, p.kid, pr.institution_id, coalesce(pr.removed, true) as removed,
         array(${waitingFor(sql, now)}) as waits
@@ -221,12 +221,12 @@ export const moving = Effect.gen(function* () {
         and exists (select from signing_keys k where k.kid = ${to.successor} and k.state in ('published', 'active'))`
     const going = rows.filter(({ waits }) => waits.length === 0 || now >= to.deadline_at)
     const next = (yield* successors).get(to.successor)!
-    yield* signFrom(places, going.map(({ project_id }) => ({ project_id, kid: to.successor, anew: false })))
-    yield* raiseFloors(
-      places,
+    yield* signFrom(positions, going.map(({ project_id }) => ({ project_id, kid: to.successor, anew: false })))
+    yield* raiseMinimumCursors(
+      positions,
       going.flatMap(({ project_id, waits }) => waits.map((consumer) => ({ project_id, consumer }))),
     )
-    yield* positions.append(...going.flatMap((row) => eventOf(row, { next })))
+    yield* eventLog.append(...going.flatMap((row) => eventOf(row, { next })))
     return going.length
   })
 

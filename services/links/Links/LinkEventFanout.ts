@@ -11,7 +11,7 @@ import { Database } from "../../platform/database/Database.ts"
 import { type JobKind, Jobs, worker } from "../../platform/messaging/Jobs.ts"
 import { runOnce } from "../../platform/database/UnitOfWork.ts"
 import type { Identity } from "../../people/PersonEventFanout.ts"
-import { type Audience, type NewsLimits, newsLimits, personOf, persons, some } from "../../people/PersonAudience.ts"
+import { type Audience, type FanoutLimits, fanoutLimits, personOf, persons, some } from "../../people/PersonAudience.ts"
 
 /** The two identities that are linked, and their persons. */
 interface Pair {
@@ -44,11 +44,11 @@ const eventOf = ({ author, linked, others, own }: Pair, hearer: Audience): NewLi
   }
 }
 
-export const linkNews = Effect.fnUntraced(function* (limits: NewsLimits = newsLimits) {
+export const linkEventFanout = Effect.fnUntraced(function* (limits: FanoutLimits = fanoutLimits) {
   const database = yield* Database
   const { sql } = database
   const jobs = yield* Jobs
-  const positions = yield* EventLog
+  const eventLog = yield* EventLog
   const { audienceOf } = persons(sql)
 
   /** The pair of a request. To be called before the merge, while the persons can still be told apart. */
@@ -60,9 +60,9 @@ export const linkNews = Effect.fnUntraced(function* (limits: NewsLimits = newsLi
     return { author, own: own!, linked: fields as unknown as Identity, others: names.map(({ id }) => id) }
   })
 
-  const tellSome = Effect.fnUntraced(function* (args: Args, most: NewsLimits) {
+  const tellSome = Effect.fnUntraced(function* (args: Args, most: FanoutLimits) {
     const { last, now } = some(yield* audienceOf(args.author, args.at), args.cursor, most)
-    return { ids: yield* positions.append(...now.map((hearer) => eventOf(args, hearer))), last }
+    return { ids: yield* eventLog.append(...now.map((hearer) => eventOf(args, hearer))), last }
   })
 
   /** Appends the events in the current transaction, after the merge; returns the id of the first. */

@@ -13,7 +13,7 @@ import { Mails } from "../../platform/mail/Mails.ts"
 import { Timers } from "../../platform/database/Timers.ts"
 import { holderOf } from "./Holder.ts"
 import { merging } from "./Merging.ts"
-import { linkNews } from "./LinkEventFanout.ts"
+import { linkEventFanout } from "./LinkEventFanout.ts"
 import { objection } from "./Objection.ts"
 import { recording } from "./Records.ts"
 
@@ -21,7 +21,7 @@ export const takingEffect = Effect.gen(function* () {
   const { sql } = yield* Database
   const timers = yield* Timers
   const recorded = yield* recording
-  const news = yield* linkNews()
+  const fanout = yield* linkEventFanout()
   const rows = requestRows(sql)
   const { decidedTogether, entangled, lockBoth, merge } = merging(sql)
   const objectionUntil = objection(sql, yield* Mails)
@@ -48,13 +48,13 @@ export const takingEffect = Effect.gen(function* () {
       return yield* recorded(yield* rows.change(row, { state: "declined" }), "declined", "system")
     }
     const approvedBy = yield* signers(row)
-    const pair = yield* news.about(row)
+    const pair = yield* fanout.about(row)
     if (other !== null) yield* merge({ from: other, into: row.author, approvedBy, now })
     else {
       yield* sql`insert into identities (issuer, subject, person_id, linked_at, made_by, approved_by)
         values (${issuer}, ${subject}, ${row.author}, ${now}, ${row.author}, ${[...approvedBy]}::text[])`
     }
-    const eventId = yield* news.tell(pair)
+    const eventId = yield* fanout.tell(pair)
     const linked = yield* rows.change(row, {
       state: "linked",
       resultId: row.author,

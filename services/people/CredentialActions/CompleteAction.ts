@@ -22,7 +22,7 @@ export const completing = Effect.fnUntraced(function* (party: RelyingParty, stor
   const { sql } = yield* Database
   const audit = yield* Audit
   const authenticators = yield* Authenticators
-  const tellings = yield* SecurityEventFanout
+  const fanout = yield* SecurityEventFanout
   const effects = effectsOf(party, { authenticators, sessions: yield* Sessions, secretOf: store.secretOf })
 
   /** Records what an action did and appends its events. */
@@ -37,7 +37,7 @@ export const completing = Effect.fnUntraced(function* (party: RelyingParty, stor
         outcome: "done",
         details: { kind, about: done.about, sessions_revoked: done.sessionsRevoked },
       })
-      const eventIds = yield* tellings.tell(me.personId, done.happenings)
+      const eventIds = yield* fanout.tell(me.personId, done.happenings)
       const owned = done.authenticatorId === null ? [] : yield* authenticators.of(me.personId)
       const authenticator = owned.find(({ id }) => id === done.authenticatorId)
       return {

@@ -50,7 +50,7 @@ export interface NewIntent {
 }
 
 export const intents = (sql: PgClient.PgClient, vault: Vault["Service"]) => {
-  const place = (row: string) => ({ table: "credential_intents", column: "secret", row })
+  const cellOf = (row: string) => ({ table: "credential_intents", column: "secret", row })
 
   /** Adds an intent; ends an open one of the same kind and target. */
   const add = Effect.fnUntraced(function* (intent: NewIntent) {
@@ -60,7 +60,7 @@ export const intents = (sql: PgClient.PgClient, vault: Vault["Service"]) => {
         state = case when expires_at <= ${now} then 'expired' else 'superseded' end
       where person_id = ${personId} and kind = ${kind} and coalesce(target_id, '') = ${targetId ?? ""}
         and state = 'pending'`
-    const sealed: Sealed | null = intent.secret === null ? null : vault.seal(intent.secret, place(id))
+    const sealed: Sealed | null = intent.secret === null ? null : vault.seal(intent.secret, cellOf(id))
     const binding = intent.binding === undefined ? null : bindingOf(intent.binding)
     yield* sql`
       insert into credential_intents (id, person_id, kind, target_id, label, state, created_at, expires_at, binding,
@@ -109,7 +109,7 @@ export const intents = (sql: PgClient.PgClient, vault: Vault["Service"]) => {
 
   /** The seed of an app that is being enrolled. */
   const secretOf = ({ id, kid, secret }: Intent): Redacted.Redacted =>
-    vault.open({ kid: kid!, bytes: secret! }, place(id))
+    vault.open({ kid: kid!, bytes: secret! }, cellOf(id))
 
   return { add, hold, expire, complete, countBadProof, secretOf }
 }

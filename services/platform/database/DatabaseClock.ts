@@ -22,7 +22,7 @@ export class ClockHealth extends Context.Reference<{
     /** Whether they are at most 30 s apart. */
     readonly healthy: boolean
   }>
-}>("bailiwick/services/platform/ClockHealth", {
+}>("bailiwick/services/platform/database/DatabaseClock/ClockHealth", {
   defaultValue: () => ({ read: Effect.succeed({ offsetMillis: 0, healthy: true }) }),
 }) {}
 

@@ -62,9 +62,10 @@ export const holds = (sql: PgClient.PgClient, condition: Statement.Fragment): Fe
 })
 
 /** A hook between a load and its write. The program does nothing there; tests use it to order commands. */
-export class BeforeWrite extends Context.Reference<Effect.Effect<void>>("bailiwick/services/platform/BeforeWrite", {
-  defaultValue: () => Effect.void,
-}) {}
+export class BeforeWrite
+  extends Context.Reference<Effect.Effect<void>>("bailiwick/services/platform/database/FencedWrite/BeforeWrite", {
+    defaultValue: () => Effect.void,
+  }) {}
 
 /** Writes parts where all `fences` hold. */
 export const writeWhere = Effect.fnUntraced(function* (

@@ -128,6 +128,6 @@ export interface MailTemplate {
 
 /** The templates that this process knows; mails of other kinds are left to other processes. */
 export class MailTemplates extends Context.Reference<ReadonlyArray<MailTemplate>>(
-  "bailiwick/services/platform/MailTemplates",
+  "bailiwick/services/platform/mail/Mails/MailTemplates",
   { defaultValue: () => [] },
 ) {}

@@ -70,15 +70,15 @@ interface Item {
 
 /** Joins messages that name things under one subject. */
 const joined = (items: Array.NonEmptyReadonlyArray<Item>): Array.NonEmptyReadonlyArray<Item> => {
-  const places = new Map<string, number>()
+  const indexes = new Map<string, number>()
   const all: globalThis.Array<Item> = []
   for (const item of items) {
-    const place = item.naming === null ? undefined : places.get(item.naming.subject)
-    const open = place === undefined ? undefined : all[place]
+    const index = item.naming === null ? undefined : indexes.get(item.naming.subject)
+    const open = index === undefined ? undefined : all[index]
     if (open !== undefined && open.names.length + item.names.length <= mostNames) {
-      all[place!] = { ...open, names: [...open.names, ...item.names] }
+      all[index!] = { ...open, names: [...open.names, ...item.names] }
     } else {
-      if (item.naming !== null) places.set(item.naming.subject, all.length)
+      if (item.naming !== null) indexes.set(item.naming.subject, all.length)
       all.push(item)
     }
   }

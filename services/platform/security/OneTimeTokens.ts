@@ -22,7 +22,7 @@ export interface IssuedToken {
   readonly hash: Uint8Array
 }
 
-export interface TokenPlace {
+export interface TokenInput {
   /** The token's purpose, for example `transfer-accept`. */
   readonly kind: string
   /** The row that the token acts on. */
@@ -35,14 +35,14 @@ export class OneTimeTokens extends Context.Service<OneTimeTokens, {
   /** Makes a new token's row values; neither argument may hold 0x00. */
   readonly issue: (kind: string, id: string) => IssuedToken
   /** The token: 256 bits in base64url (43 characters). Throws VaultError where the ring lacks the kid. */
-  readonly derive: (place: TokenPlace) => Redacted.Redacted<string>
+  readonly derive: (input: TokenInput) => Redacted.Redacted<string>
   /** The hash of any text that claims to be a token, as `issue` makes it. */
   readonly hash: (token: string) => Uint8Array
 }>()("bailiwick/services/platform/security/OneTimeTokens") {
   static readonly layer = Layer.effect(
     OneTimeTokens,
     Effect.map(Vault, (vault) => {
-      const derive = ({ id, kid, kind, nonce }: TokenPlace) => {
+      const derive = ({ id, kid, kind, nonce }: TokenInput) => {
         if (kind.includes("\0") || id.includes("\0")) throw new Error("0x00 separates the parts of a token")
         const key = Redacted.value(vault.derive(purpose, kid).key)
         const token = createHmac("sha256", key).update(`${kind}\0${id}\0`).update(nonce).digest("base64url")

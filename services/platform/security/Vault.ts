@@ -1,7 +1,7 @@
 /**
  * Secrets at rest: AES-256-GCM under a key ring, the key's id beside each ciphertext.
  *
- * A ciphertext opens only in the place where it was sealed: table, column, row and kid are bound into it. Each purpose
+ * A ciphertext opens only in the cell for which it was sealed: table, column, row and kid are bound into it. Each purpose
  * has a key of its own (HKDF), so the values computed for one purpose reveal nothing about another. The database stores
  * a check value of every key; a process whose ring lacks a key, or has another key under its kid, does not start, and a
  * ring is made only for a database that has no keys. `open` and `seal` are synchronous and take some microseconds.
@@ -23,8 +23,8 @@ export interface VaultConfig {
   readonly file: string
 }
 
-/** The place of a ciphertext. `row` is the row's id. */
-export interface VaultPlace {
+/** The database cell that stores a ciphertext. `row` is the row's id. */
+export interface VaultCell {
   readonly table: string
   readonly column: string
   readonly row: string
@@ -42,11 +42,11 @@ export interface DerivedKey {
 }
 
 export class Vault extends Context.Service<Vault, {
-  readonly seal: (plaintext: Redacted.Redacted, place: VaultPlace) => Sealed
+  readonly seal: (plaintext: Redacted.Redacted, cell: VaultCell) => Sealed
   /**
-   * Throws VaultError where kid, place or bytes are not those of `seal`: a defect, since only this program writes them.
+   * Throws VaultError where kid, cell or bytes are not those of `seal`: a defect, since only this program writes them.
    */
-  readonly open: (sealed: Sealed, place: VaultPlace) => Redacted.Redacted
+  readonly open: (sealed: Sealed, cell: VaultCell) => Redacted.Redacted
   /**
    * 32 bytes for `purpose` from the active key, or from `kid` (throws VaultError where the ring lacks it). Store the
    * kid with every value that must outlive a change of keys.
@@ -109,8 +109,7 @@ const admitted = Effect.fnUntraced(function* (config: VaultConfig) {
   }).pipe(sql.withTransaction, inTurn)
 })
 
-const bound = ({ table, column, row }: VaultPlace, kid: string) =>
-  Buffer.from(JSON.stringify([table, column, row, kid]))
+const bound = ({ table, column, row }: VaultCell, kid: string) => Buffer.from(JSON.stringify([table, column, row, kid]))
 
 const make = (ring: Ring) => {
   const sealing = new Map(Array.from(ring.keys, ([kid, key]) => [kid, deriveKey(key, "seal")]))
@@ -118,22 +117,22 @@ const make = (ring: Ring) => {
   const derived = new Map<string, DerivedKey>()
 
   return Vault.of({
-    seal: (plaintext, place) => {
+    seal: (plaintext, cell) => {
       const kid = ring.active
       const nonce = randomBytes(12)
-      const cipher = createCipheriv("aes-256-gcm", sealing.get(kid)!, nonce).setAAD(bound(place, kid))
+      const cipher = createCipheriv("aes-256-gcm", sealing.get(kid)!, nonce).setAAD(bound(cell, kid))
       const body = Buffer.concat([cipher.update(Redacted.value(plaintext), "utf8"), cipher.final()])
       return { kid, bytes: Buffer.concat([nonce, body, cipher.getAuthTag()]) }
     },
-    open: ({ kid, bytes }, place) => {
+    open: ({ kid, bytes }, cell) => {
       const key = sealing.get(kid)
       if (key === undefined) throw new VaultError({ message: `the ring lacks key ${kid}` })
       try {
         const decipher = createDecipheriv("aes-256-gcm", key, bytes.subarray(0, 12), { authTagLength: 16 })
-          .setAAD(bound(place, kid)).setAuthTag(bytes.subarray(-16))
+          .setAAD(bound(cell, kid)).setAuthTag(bytes.subarray(-16))
         return Redacted.make(decipher.update(bytes.subarray(12, -16), undefined, "utf8") + decipher.final("utf8"))
       } catch {
-        throw new VaultError({ message: `${place.table}.${place.column} does not open under key ${kid}` })
+        throw new VaultError({ message: `${cell.table}.${cell.column} does not open under key ${kid}` })
       }
     },
     derive: (purpose, kid = ring.active) => {

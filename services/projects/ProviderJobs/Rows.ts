@@ -56,7 +56,7 @@ const tokenOf = (token: Redacted.Redacted | null) => token === null ? null : Red
 
 /** The known clients, with their management credentials sealed. */
 export const clients = (sql: PgClient.PgClient, vault: Vault["Service"]) => {
-  const place = (projectId: ProjectId) => ({ table: "provider_clients", column: "management_token", row: projectId })
+  const cellOf = (projectId: ProjectId) => ({ table: "provider_clients", column: "management_token", row: projectId })
 
   const of = Effect.fnUntraced(function* (projectId: ProjectId) {
     const [row] = yield* sql<{
@@ -74,7 +74,7 @@ export const clients = (sql: PgClient.PgClient, vault: Vault["Service"]) => {
       managementUri: row.management_uri,
       managementToken: row.management_token === null || row.kid === null
         ? null
-        : vault.open({ kid: row.kid, bytes: row.management_token }, place(projectId)),
+        : vault.open({ kid: row.kid, bytes: row.management_token }, cellOf(projectId)),
     }
     return { client, disabled: row.disabled, expected: row.expected }
   })
@@ -87,7 +87,7 @@ export const clients = (sql: PgClient.PgClient, vault: Vault["Service"]) => {
     target: ClientTarget,
   ) {
     const now = new Date(yield* Clock.currentTimeMillis)
-    const sealed = client.managementToken === null ? null : vault.seal(client.managementToken, place(projectId))
+    const sealed = client.managementToken === null ? null : vault.seal(client.managementToken, cellOf(projectId))
     yield* sql`
       insert into provider_clients (project_id, reference, client_id, management_uri, management_token, kid, expected,
         expected_digest, made_at, looked_at)
@@ -108,7 +108,7 @@ export const clients = (sql: PgClient.PgClient, vault: Vault["Service"]) => {
   const renew = Effect.fnUntraced(
     function* (projectId: ProjectId, before: KnownClient, { managementToken }: KnownClient) {
       if (managementToken === null || tokenOf(before.managementToken) === tokenOf(managementToken)) return
-      const { bytes, kid } = vault.seal(managementToken, place(projectId))
+      const { bytes, kid } = vault.seal(managementToken, cellOf(projectId))
       yield* sql`
       update provider_clients set management_token = ${bytes}, kid = ${kid}
       where project_id = ${projectId} and client_id = ${before.clientId} and not disabled`

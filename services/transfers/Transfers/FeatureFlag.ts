@@ -26,7 +26,7 @@ export class FeatureFlag extends Context.Service<FeatureFlag, {
   readonly allowed: Statement.Fragment
   /** Reads `allowed`; to be called in the deciding transaction, after its locks. */
   readonly on: Effect.Effect<boolean>
-}>()("bailiwick/services/transfers/Feature") {
+}>()("bailiwick/services/transfers/Transfers/FeatureFlag") {
   static readonly layer = (enabled: boolean) =>
     Layer.effect(
       FeatureFlag,

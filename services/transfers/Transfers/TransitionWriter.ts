@@ -41,7 +41,7 @@ export interface Change {
 }
 
 /** A notice that is still to be written, and its account's addresses. */
-export interface Telling {
+export interface UnwrittenNotice {
   readonly notice: Notice
   readonly to: Reachable | undefined
 }
@@ -89,7 +89,7 @@ export class TransitionWriter extends Context.Service<TransitionWriter, {
    */
   readonly write: (
     ...changes: ReadonlyArray<Change>
-  ) => Effect.Effect<ReadonlyArray<Telling>, SqlError.SqlError | Conflict>
+  ) => Effect.Effect<ReadonlyArray<UnwrittenNotice>, SqlError.SqlError | Conflict>
   /**
    * The same for one change by a fenced write: the last fences (domain, transfers, credentials), and an effect that
    * adds everything else, with the notices.
@@ -99,8 +99,8 @@ export class TransitionWriter extends Context.Service<TransitionWriter, {
     readonly gather: Effect.Effect<void, SqlError.SqlError>
   }
   /** Writes notices, as the last step of the current transaction: inboxes are locked after all other rows. */
-  readonly tell: (tellings: ReadonlyArray<Telling>) => Effect.Effect<void, SqlError.SqlError>
-}>()("bailiwick/services/transfers/Changes") {
+  readonly tell: (notices: ReadonlyArray<UnwrittenNotice>) => Effect.Effect<void, SqlError.SqlError>
+}>()("bailiwick/services/transfers/Transfers/TransitionWriter") {
   static readonly layer = Layer.effect(
     TransitionWriter,
     Effect.gen(function* () {
@@ -186,10 +186,10 @@ export class TransitionWriter extends Context.Service<TransitionWriter, {
         }
       }
 
-      const tell = (tellings: ReadonlyArray<Telling>) =>
+      const tell = (notices: ReadonlyArray<UnwrittenNotice>) =>
         notifications.tell(
-          new Map(tellings.flatMap(({ notice, to }) => to === undefined ? [] : [[notice.accountId, to] as const])),
-          tellings.map(({ notice }) => notice),
+          new Map(notices.flatMap(({ notice, to }) => to === undefined ? [] : [[notice.accountId, to] as const])),
+          notices.map(({ notice }) => notice),
         )
 
       return TransitionWriter.of({ write, fenced, tell })

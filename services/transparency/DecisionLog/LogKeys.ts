@@ -1,4 +1,4 @@
-/** The log's Ed25519 key: made once, sealed at rest. It never changes: verifiers were told it. */
+/** The log's Ed25519 key: made once, sealed at rest. It never changes: verifiers keep its public half. */
 import type { PgClient } from "@effect/sql-pg"
 import { Clock, Effect, Redacted } from "effect"
 import { createPrivateKey, generateKeyPairSync, type KeyObject } from "node:crypto"
@@ -11,7 +11,7 @@ interface KeyRow {
   readonly vault_kid: string
 }
 
-const place = (row: string) => ({ table: "log_keys", column: "private_key", row })
+const cellOf = (row: string) => ({ table: "log_keys", column: "private_key", row })
 
 export const logKeys = (sql: PgClient.PgClient, vault: Vault["Service"]) => {
   let opened: { readonly verifier_key: string; readonly key: KeyObject } | null = null
@@ -20,7 +20,7 @@ export const logKeys = (sql: PgClient.PgClient, vault: Vault["Service"]) => {
   const make = Effect.fnUntraced(function* (origin: LogOrigin) {
     const { privateKey } = generateKeyPairSync("ed25519")
     const name = verifierKey(origin, privateKey)
-    const sealed = vault.seal(Redacted.make(String(privateKey.export({ type: "pkcs8", format: "pem" }))), place(name))
+    const sealed = vault.seal(Redacted.make(String(privateKey.export({ type: "pkcs8", format: "pem" }))), cellOf(name))
     const now = new Date(yield* Clock.currentTimeMillis)
     yield* sql`
       insert into log_keys (verifier_key, private_key, vault_kid, created_at)
@@ -32,7 +32,7 @@ export const logKeys = (sql: PgClient.PgClient, vault: Vault["Service"]) => {
     const [row] = yield* sql<KeyRow>`select verifier_key, private_key, vault_kid from log_keys`
     if (row === undefined) return yield* Effect.die(new Error("The log has no key"))
     if (opened?.verifier_key !== row.verifier_key) {
-      const pem = vault.open({ kid: row.vault_kid, bytes: row.private_key }, place(row.verifier_key))
+      const pem = vault.open({ kid: row.vault_kid, bytes: row.private_key }, cellOf(row.verifier_key))
       opened = { verifier_key: row.verifier_key, key: createPrivateKey(Redacted.value(pem)) }
     }
     return opened.key

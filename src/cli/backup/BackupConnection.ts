@@ -3,7 +3,7 @@ import { Effect, Redacted } from "effect"
 import type { Readable } from "node:stream"
 import pg from "pg"
 import { CliFault } from "../CliFault.ts"
-import { placeOf } from "../../ServerAddress.ts"
+import { addressOf } from "../../ServerAddress.ts"
 import { reasonOf } from "../Reason.ts"
 import { reading, writing } from "./CopyFormat.ts"
 
@@ -41,7 +41,7 @@ export const connect = (url: Redacted.Redacted) =>
   Effect.acquireRelease(
     Effect.tryPromise({
       try: () => open(url),
-      catch: (error) => new CliFault({ message: `cannot use the database at ${placeOf(url)}: ${reasonOf(error)}` }),
+      catch: (error) => new CliFault({ message: `cannot use the database at ${addressOf(url)}: ${reasonOf(error)}` }),
     }),
     (client) => Effect.promise(() => client.end().catch(() => {})),
   ).pipe(Effect.map((client): BackupConnection => ({

@@ -2,7 +2,7 @@
 import { Effect } from "effect"
 import * as Progress from "../Progress.ts"
 
-export const telling = Effect.gen(function* () {
+export const backupProgress = Effect.gen(function* () {
   const progress = yield* Progress.make
   let text = ""
   yield* Effect.suspend(() => progress.tell(text)).pipe(

@@ -50,8 +50,8 @@ const readBody = Effect.fnUntraced(function* (request: HttpServerRequest.HttpSer
 
 const without = (faults: ReadonlyArray<Fault>, known: ReadonlyArray<Fault>) => {
   if (faults.length === 0) return faults
-  const places = new Set(known.map(({ loc }) => JSON.stringify(loc)))
-  return faults.filter(({ loc }) => !places.has(JSON.stringify(loc)))
+  const locations = new Set(known.map(({ loc }) => JSON.stringify(loc)))
+  return faults.filter(({ loc }) => !locations.has(JSON.stringify(loc)))
 }
 
 /** The objection to a user's address, or undefined. */

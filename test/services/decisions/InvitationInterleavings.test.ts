@@ -33,7 +33,7 @@ const invitation = Effect.fnUntraced(function* (fern: InstitutionId, sam: Person
 })
 
 /** A sent invitation of ned's, an unreviewed one, and two of an institution without administrators. */
-const place = Effect.gen(function* () {
+const scenario = Effect.gen(function* () {
   const w = yield* fixture
   const [ned, mia, moss, sol] = yield* Effect.all([person(), person(), institution(), person()])
   const [finder, thief] = yield* Effect.all([person(), person()])
@@ -47,10 +47,10 @@ const place = Effect.gen(function* () {
   ]
   return { ...at, sent, first, second, waiting: waiting.enrollment_id, review: waiting.policy_review!.review_id }
 })
-type Place = Effect.Success<typeof place>
+type Scenario = Effect.Success<typeof scenario>
 
 /** The rows of the invitations and memberships, with names in place of ids. */
-const stateOf = (at: Place) =>
+const stateOf = (at: Scenario) =>
   Effect.gen(function* () {
     const { sql } = yield* Database
     const names = new Map<unknown, string>(Object.entries(at).map(([name, id]) => [id, name]))
@@ -76,7 +76,7 @@ const stateOf = (at: Place) =>
     }
   })
 
-type Act = (at: Place) => Effect.Effect<string, never, Services>
+type Act = (at: Scenario) => Effect.Effect<string, never, Services>
 
 /** Accepts an invitation; gives the new role, or the code of the refusal. */
 const accepts = (who: "ned" | "mia" | "finder" | "thief", which: "sent" | "first" | "second" = "sent"): Act => (at) =>
@@ -98,7 +98,7 @@ const takesBack = (who: "ada" | "sam", which: "sent" | "waiting"): Act => (at) =
     }))))
 
 /** Runs a command in one transaction, without a pause before its write. */
-const atOnce = <A, E extends object>(act: (at: Place) => Effect.Effect<A, E, Services>): Act => (at) =>
+const atOnce = <A, E extends object>(act: (at: Scenario) => Effect.Effect<A, E, Services>): Act => (at) =>
   codeOf(Effect.provideService(act(at), BeforeWrite, Effect.void))
 const claimed = (act: typeof sign | typeof decline) =>
   atOnce((at) =>
@@ -165,7 +165,7 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Concurrent
     it.effect(`${name} end as if made one after the other`, () =>
       Effect.gen(function* () {
         const { interleavings, serial } = yield* interleaved(Effect.gen(function* () {
-          const at = yield* place
+          const at = yield* scenario
           if (before !== undefined) yield* before(at)
           return { commands: [one(at), other(at)] as const, state: stateOf(at) }
         }))
@@ -176,7 +176,7 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Concurrent
 
   it.effect("each command takes two round trips", () =>
     Effect.gen(function* () {
-      const at = yield* place
+      const at = yield* scenario
       assert.deepStrictEqual(yield* counting(accepts("finder")(at)), [2, "waits"])
       assert.deepStrictEqual(yield* counting(accepts("ned")(at)), [2, "member"])
       assert.deepStrictEqual(yield* counting(takesBack("sam", "waiting")(at)), [2, "done"])

@@ -155,8 +155,8 @@ export const tokenOf = Effect.fnUntraced(function* (enrollmentId: RequestId) {
   const { sql } = yield* Database
   const [row] = yield* sql<{ token_kid: string; token_nonce: Uint8Array }>`
     select token_kid, token_nonce from requests where id = ${enrollmentId}::uuid`
-  const place = { kind: invitationToken, id: enrollmentId, kid: row!.token_kid, nonce: row!.token_nonce }
-  return Redacted.value((yield* OneTimeTokens).derive(place))
+  const input = { kind: invitationToken, id: enrollmentId, kid: row!.token_kid, nonce: row!.token_nonce }
+  return Redacted.value((yield* OneTimeTokens).derive(input))
 })
 
 export const organization = (personId: PersonId) =>

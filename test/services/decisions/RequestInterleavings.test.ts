@@ -15,17 +15,17 @@ import { codeOf, decided, type Fixture, fixture, services } from "./RequestFixtu
 
 type Services = Layer.Success<typeof services>
 
-interface Place extends Fixture {
+interface Scenario extends Fixture {
   readonly portal: ProjectId
   readonly subject: string
 }
 
-const place = Effect.gen(function* () {
+const scenario = Effect.gen(function* () {
   const w = yield* fixture
   return { ...w, portal: yield* project(w.fern), subject: randomUUID() }
 })
 
-const stateOf = ({ fern, subject }: Place) =>
+const stateOf = ({ fern, subject }: Scenario) =>
   Effect.gen(function* () {
     const { sql } = yield* Database
     const requests = yield* sql`
@@ -40,7 +40,7 @@ const stateOf = ({ fern, subject }: Place) =>
     return { requests, people }
   })
 
-type Ask = (at: Place) => Effect.Effect<string, never, Services>
+type Ask = (at: Scenario) => Effect.Effect<string, never, Services>
 
 const asksForAccess: Ask = ({ fern, pat, portal }) =>
   Effect.flatMap(
@@ -76,7 +76,7 @@ const makes: Ask = ({ oz, subject }) =>
 
 /** A change by one statement of something that the concurrent command depends on. */
 const changes =
-  (statement: (at: Place, sql: Database["Service"]["sql"]) => Effect.Effect<unknown, unknown>): Ask => (at) =>
+  (statement: (at: Scenario, sql: Database["Service"]["sql"]) => Effect.Effect<unknown, unknown>): Ask => (at) =>
     Effect.flatMap(Database, ({ sql }) => Effect.as(Effect.orDie(statement(at, sql)), "done"))
 const withdraws = changes(({ portal }, sql) => sql`update projects set state = 'withdrawn' where id = ${portal}`)
 const suspends = changes(({ pat }, sql) => sql`update people set status = 'suspended' where id = ${pat}`)
@@ -104,7 +104,7 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Concurrent
     it.effect(`${name} end as if made one after the other`, () =>
       Effect.gen(function* () {
         const { interleavings, serial } = yield* interleaved(
-          Effect.map(place, (at) => ({ commands: [one(at), other(at)] as const, state: stateOf(at) })),
+          Effect.map(scenario, (at) => ({ commands: [one(at), other(at)] as const, state: stateOf(at) })),
         )
         const known = serial.map((ended) => JSON.stringify(ended))
         for (const ended of interleavings) assert.include(known, JSON.stringify(ended))
@@ -113,7 +113,7 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Concurrent
 
   it.effect("each request takes two round trips", () =>
     Effect.gen(function* () {
-      const at = yield* place
+      const at = yield* scenario
       for (const ask of [asksForAccess, asksForRole("ada"), invites, makes]) {
         assert.deepStrictEqual(yield* counting(ask(at)), [2, "done"])
       }

@@ -35,7 +35,7 @@ const idOf = (of: { readonly policy_review: { readonly review_id: PolicyReviewId
   of.policy_review!.review_id
 
 /** One request of each kind that waits for its signatures, and one of Access by another name of the same person. */
-const place = Effect.gen(function* () {
+const scenario = Effect.gen(function* () {
   const w = yield* fixture
   const [ned, mo, gil, one, other, alias] = yield* Effect.all([
     person(),
@@ -95,10 +95,10 @@ const place = Effect.gen(function* () {
     invitation: invitation.enrollment_id,
   }
 })
-type Place = Effect.Success<typeof place>
-type Review = keyof Place["reviews"]
+type Scenario = Effect.Success<typeof scenario>
+type Review = keyof Scenario["reviews"]
 
-const stateOf = (at: Place) =>
+const stateOf = (at: Scenario) =>
   Effect.gen(function* () {
     const { sql } = yield* Database
     const names = new Map(Object.entries(at.people).map(([name, id]) => [id, name]))
@@ -134,10 +134,10 @@ const stateOf = (at: Place) =>
     }
   })
 
-type Act = (at: Place) => Effect.Effect<string, never, Services>
+type Act = (at: Scenario) => Effect.Effect<string, never, Services>
 type Who = "sam" | "ada" | "abe" | "oz" | "ola"
 
-const decision = (at: Place, review: Review, role: string, who: Who) => ({
+const decision = (at: Scenario, review: Review, role: string, who: Who) => ({
   personId: at[who],
   reviewId: at.reviews[review],
   role,
@@ -175,7 +175,7 @@ const objects: Act = ({ link, other }) =>
 
 /** A change by one statement of something that the concurrent command depends on. */
 const changes =
-  (statement: (at: Place, sql: Database["Service"]["sql"]) => Effect.Effect<unknown, unknown>): Act => (at) =>
+  (statement: (at: Scenario, sql: Database["Service"]["sql"]) => Effect.Effect<unknown, unknown>): Act => (at) =>
     Effect.flatMap(Database, ({ sql }) => Effect.as(Effect.orDie(statement(at, sql)), "done"))
 const leaves = changes(({ ada }, sql) =>
   sql`update institution_memberships set state = 'ended' where person_id = ${ada} and state = 'active'`
@@ -289,7 +289,7 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Concurrent
     it.effect(`${name} end as if made one after the other`, () =>
       Effect.gen(function* () {
         const { interleavings, serial } = yield* interleaved(Effect.gen(function* () {
-          const at = yield* place
+          const at = yield* scenario
           if (before !== undefined) assert.strictEqual(yield* before(at), "done")
           return { commands: [one(at), other(at)] as const, state: stateOf(at) }
         }))
@@ -301,7 +301,7 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Concurrent
 
   it.effect("a signature takes two round trips, a last one three or, for a project's first Access, four", () =>
     Effect.gen(function* () {
-      const at = yield* place
+      const at = yield* scenario
       // This Access makes the project's first event, and so its head row, outside of what is counted below.
       const first = yield* askAccess(at.fern, at.portal, at.other)
       for (const [role, who] of [["sponsor", at.sam], ["administrator", at.ada]] as const) yield* sign(first, role, who)

@@ -1,5 +1,5 @@
 /**
- * Random events of every kind, shaped as the domains append them (`positions.append` in people, access, projects and
+ * Random events of every kind, shaped as the domains append them (`EventLog.append` in people, access, projects and
  * keys), about few people and things, so that they collide: similar names, one person under several names.
  */
 import { type InstitutionId, PersonId, type ProjectId } from "../../../schemas/BrandedIds.ts"

@@ -16,7 +16,7 @@ import { ask, prove, settledNow } from "./LinkSteps.ts"
 type Services = Layer.Success<typeof services>
 
 /** Three people; `one` and `third` hold proofs of `other`'s identity, and `link` asks for `wanted`'s. */
-const place = Effect.gen(function* () {
+const scenario = Effect.gen(function* () {
   const w = yield* fixture
   const [one, third, other, wanted] = yield* Effect.all([person(), person(), person(), person()])
   const proofs = {
@@ -27,9 +27,9 @@ const place = Effect.gen(function* () {
   const merging = yield* ask(third, (yield* prove(third, yield* tokenFor(other))).proof_id)
   return { ...w, one, third, other, wanted, proofs, token: yield* tokenFor(other), link, merging }
 })
-type Place = Effect.Success<typeof place>
+type Scenario = Effect.Success<typeof scenario>
 
-const stateOf = (at: Place) =>
+const stateOf = (at: Scenario) =>
   Effect.gen(function* () {
     const { sql } = yield* Database
     const names = new Map(Object.entries(at).map(([name, id]) => [id, name]))
@@ -55,7 +55,7 @@ const stateOf = (at: Place) =>
     }
   })
 
-type Act = (at: Place) => Effect.Effect<string, never, Services>
+type Act = (at: Scenario) => Effect.Effect<string, never, Services>
 
 const proves = (who: "one" | "third"): Act => (at) =>
   Effect.flatMap(Links, (links) => codeOf(decided(links.prove({ personId: at[who], token: at.token }))))
@@ -71,9 +71,9 @@ const objects: Act = ({ link: { link_request_id }, wanted }) =>
   )
 
 /** Runs a command in one transaction, without a pause before its write. */
-const atOnce = <A, E extends object>(act: (at: Place) => Effect.Effect<A, E, Services>): Act => (at) =>
+const atOnce = <A, E extends object>(act: (at: Scenario) => Effect.Effect<A, E, Services>): Act => (at) =>
   codeOf(Effect.provideService(act(at), BeforeWrite, Effect.void))
-const writes = (statement: (at: Place, sql: Database["Service"]["sql"]) => Effect.Effect<unknown, object>) =>
+const writes = (statement: (at: Scenario, sql: Database["Service"]["sql"]) => Effect.Effect<unknown, object>) =>
   atOnce((at) => Effect.flatMap(Database, ({ sql }) => statement(at, sql)))
 
 const approves = atOnce(({ link, oz }) => sign(link, "operator", oz))
@@ -108,7 +108,7 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Concurrent
     it.effect(`${name} end as if made one after the other`, () =>
       Effect.gen(function* () {
         const { interleavings, serial } = yield* interleaved(Effect.gen(function* () {
-          const at = yield* place
+          const at = yield* scenario
           if (before !== undefined) assert.strictEqual(yield* before(at), "done")
           return { commands: [one(at), other(at)] as const, state: stateOf(at) }
         }))
@@ -121,7 +121,7 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Concurrent
     Effect.gen(function* () {
       const { sql } = yield* Database
       for (let i = 0; i < 10; i++) {
-        const at = yield* place
+        const at = yield* scenario
         yield* free(at)
         const both = yield* Effect.all([asks("one")(at), asks("third")(at)], { concurrency: 2 })
         assert.sameMembers(both, ["done", "request_exists"])
@@ -133,7 +133,7 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Concurrent
 
   it.effect("each command takes two round trips", () =>
     Effect.gen(function* () {
-      const at = yield* place
+      const at = yield* scenario
       yield* free(at)
       assert.deepStrictEqual(yield* counting(proves("one")(at)), [2, "done"])
       assert.deepStrictEqual(yield* counting(asks("one")(at)), [2, "done"])

@@ -30,9 +30,9 @@ const ids = /[0-9a-f]{8}-[0-9a-f-]{27}|[A-Za-z0-9_-]{20,}/g
 const counts = new Map<string, number>()
 
 const write = (exchange: Exchange) => {
-  const place = `${exchange.method} ${exchange.path.replaceAll(ids, "*").replace(/\?.*/, "")} ${exchange.status}`
-  const count = (counts.get(place) ?? 0) + 1
-  counts.set(place, count)
+  const key = `${exchange.method} ${exchange.path.replaceAll(ids, "*").replace(/\?.*/, "")} ${exchange.status}`
+  const count = (counts.get(key) ?? 0) + 1
+  counts.set(key, count)
   if (count > enough || exchange.answer.length + exchange.body.length > longest) return
   appendFileSync(join(folder!, `${process.pid}.jsonl`), `${JSON.stringify(exchange)}\n`)
 }

@@ -32,7 +32,7 @@ const refusal = <E extends Error, R>(started: Effect.Effect<unknown, E, R>) =>
 const onDatabase = <A, E, R>(use: Effect.Effect<A, E, R>) =>
   Effect.provide(Effect.scoped(use), Layer.fresh(TestDatabase.layer))
 
-const place = { table: "webhooks", column: "secret", row: "w1" }
+const cell = { table: "webhooks", column: "secret", row: "w1" }
 const secret = Redacted.make("whsec_äöü")
 
 /** RFC 5869 over node's HMAC: one block, salt `bailiwick`. */
@@ -42,24 +42,24 @@ const hkdf = (key: Buffer, info: string) => {
 }
 
 describe("Vault", () => {
-  it.live("opens what it sealed, only at its place, under its key and unchanged", () =>
+  it.live("opens what it sealed, only for its cell, under its key and unchanged", () =>
     onDatabase(Effect.gen(function* () {
       const vault = yield* withKeys(ring("k1", { k1: one, k2: two }))
-      const sealed = vault.seal(secret, place)
+      const sealed = vault.seal(secret, cell)
       assert.strictEqual(sealed.kid, "k1")
-      assert.strictEqual(Redacted.value(vault.open(sealed, place)), "whsec_äöü")
-      assert.notDeepEqual(vault.seal(secret, place).bytes, sealed.bytes)
+      assert.strictEqual(Redacted.value(vault.open(sealed, cell)), "whsec_äöü")
+      assert.notDeepEqual(vault.seal(secret, cell).bytes, sealed.bytes)
       const flipped = Uint8Array.from(sealed.bytes)
       flipped[14]! ^= 1
       for (
         const [wrong, at] of [
-          [sealed, { ...place, row: "w2" }],
-          [sealed, { ...place, column: "old_secret" }],
-          [sealed, { ...place, table: "accounts" }],
-          [{ ...sealed, kid: "k2" }, place],
-          [{ ...sealed, kid: "k3" }, place],
-          [{ ...sealed, bytes: flipped }, place],
-          [{ ...sealed, bytes: sealed.bytes.subarray(0, 20) }, place],
+          [sealed, { ...cell, row: "w2" }],
+          [sealed, { ...cell, column: "old_secret" }],
+          [sealed, { ...cell, table: "accounts" }],
+          [{ ...sealed, kid: "k2" }, cell],
+          [{ ...sealed, kid: "k3" }, cell],
+          [{ ...sealed, bytes: flipped }, cell],
+          [{ ...sealed, bytes: sealed.bytes.subarray(0, 20) }, cell],
         ] as const
       ) assert.throws(() => vault.open(wrong, at), VaultError)
     })))
@@ -67,7 +67,7 @@ describe("Vault", () => {
   it.live("seals by AES-256-GCM with nonce, ciphertext and tag, under HKDF of the ring's key", () =>
     onDatabase(Effect.gen(function* () {
       const vault = yield* withKeys(ring("k1", { k1: one }))
-      const { bytes } = vault.seal(secret, place)
+      const { bytes } = vault.seal(secret, cell)
       const key = hkdf(Buffer.alloc(32, 1), "seal")
       const decipher = createDecipheriv("aes-256-gcm", key, bytes.subarray(0, 12))
         .setAAD(Buffer.from(`["webhooks","secret","w1","k1"]`)).setAuthTag(bytes.subarray(-16))
@@ -93,10 +93,10 @@ describe("Vault", () => {
       const [a, b] = yield* Effect.all([start({ file }), start({ file })], { concurrency: 2 })
       assert.deepStrictEqual(readdirSync(at), ["keys.json"])
       assert.strictEqual(statSync(file).mode & 0o777, 0o600)
-      const sealed = a.seal(secret, place)
-      assert.strictEqual(Redacted.value(b.open(sealed, place)), "whsec_äöü")
+      const sealed = a.seal(secret, cell)
+      assert.strictEqual(Redacted.value(b.open(sealed, cell)), "whsec_äöü")
       const again = yield* withKeys(Redacted.make(readFileSync(file, "utf8")))
-      assert.strictEqual(Redacted.value(again.open(sealed, place)), "whsec_äöü")
+      assert.strictEqual(Redacted.value(again.open(sealed, cell)), "whsec_äöü")
       const { sql } = yield* Database
       assert.deepStrictEqual(yield* sql`select kid from vault_keys`, [{ kid: sealed.kid }])
     })))
@@ -116,7 +116,7 @@ describe("Vault", () => {
         Effect.provide(Layer.fresh(Database.layer({ url, ownerUrl, maxConnections: 2 }))),
       )
       const [vault] = yield* Effect.all([started, slow], { concurrency: 2 })
-      assert.strictEqual(vault.seal(secret, place).kid, "k1")
+      assert.strictEqual(vault.seal(secret, cell).kid, "k1")
     })))
 
   it.live("refuses a ring that is missing, world-readable, lacks a key or holds another under its name", () =>

@@ -73,8 +73,8 @@ export const invitation = Effect.fnUntraced(function* (recipient: string) {
   const { sql } = yield* Database
   const [row] = yield* sql<{ token_kid: string; token_nonce: Uint8Array }>`
     select token_kid, token_nonce from requests where id = ${enrollment_id}::uuid`.pipe(Effect.orDie)
-  const place = { kind: invitationToken, id: enrollment_id, kid: row!.token_kid, nonce: row!.token_nonce }
-  return secret(Redacted.value((yield* OneTimeTokens).derive(place)))
+  const input = { kind: invitationToken, id: enrollment_id, kid: row!.token_kid, nonce: row!.token_nonce }
+  return secret(Redacted.value((yield* OneTimeTokens).derive(input)))
 })
 
 export const own: ReadonlyArray<Case> = [

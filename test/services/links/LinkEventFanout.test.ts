@@ -1,6 +1,6 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
-import { linkNews } from "../../../services/links/Links/LinkEventFanout.ts"
+import { linkEventFanout } from "../../../services/links/Links/LinkEventFanout.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { Jobs } from "../../../services/platform/messaging/Jobs.ts"
 import { run } from "../../../services/platform/database/UnitOfWork.ts"
@@ -12,7 +12,7 @@ layer(identity, { excludeTestServices: true })("Events of links", (it) => {
     Effect.gen(function* () {
       const { sql } = yield* Database
       const jobs = yield* Jobs
-      const { about, tell, worker } = yield* linkNews({ atOnce: 3, chunk: 2 })
+      const { about, tell, worker } = yield* linkEventFanout({ atOnce: 3, chunk: 2 })
       const fern = yield* institution()
       const [one, other] = [yield* person(), yield* person()]
       const projects = yield* Effect.forEach(Array.from({ length: 7 }), () => project(fern))

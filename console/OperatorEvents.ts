@@ -10,7 +10,7 @@ interface Events {
   readonly findings: AnswerOf<"doctor">
 }
 
-/** What a page does with each event. */
+/** A page's handlers of the events. */
 export type Handlers = { readonly [Subject in keyof Events]?: (data: Events[Subject]) => void }
 
 const subjects = ["queues", "backlogs", "dead-letters", "findings"] as const

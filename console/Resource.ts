@@ -1,5 +1,5 @@
 /**
- * What a screen reads: the answer of before is shown at once while the new one is asked for, and a request ends with the
+ * A screen's read: the previous answer is shown at once while a new one is requested, and a request ends with the
  * screen that made it. The cache has a bound, so that looking around does not take memory without end.
  */
 import { type Signal, signal } from "@preact/signals"

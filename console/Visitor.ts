@@ -17,7 +17,7 @@ export const embedEnded = signal(false)
 /** Whether the console may change anything (`CONSOLE=read`). */
 export const readOnly = computed(() => session.value?.mode === "read")
 
-/** What this installation calls itself. */
+/** The installation's own name. */
 export const brandName = computed(() => session.value?.brand.name ?? "")
 
 /** Tells the other tabs of this browser that the session changed. */

@@ -1,6 +1,7 @@
 /**
  * A witness of transparency logs: cosigns (C2SP tlog-cosignature) each checkpoint that continues the one that it cosigned
- * before, and no other. Who asks for its cosignatures cannot be shown another log than the other askers.
+ * before, and no other. A client that asks for its cosignatures cannot be shown another log than the other
+ * clients.
  *
  * `addCheckpoint` answers the requests of C2SP tlog-witness; a server hands them to it.
  */

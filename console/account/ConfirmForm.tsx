@@ -17,7 +17,7 @@ export const ConfirmForm = ({ action: payload, children, close, done, name, said
   /** The name of the form's draft: the form opens again after a step-up. */
   readonly name: string
   readonly submit: string
-  /** What is said when it succeeded. */
+  /** The announcement of its success. */
   readonly said: string
   readonly children: ComponentChildren
 }): JSX.Element => {

@@ -1,4 +1,4 @@
-/** How the person is mailed of what became of its requests, and of what waits for its signature. */
+/** The person's setting for mails about the ends of its requests and about reviews that wait for its signature. */
 import type { JSX } from "preact"
 import { useAction } from "../Action.ts"
 import { ask } from "../contract/Ask.ts"

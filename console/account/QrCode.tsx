@@ -2,7 +2,7 @@
 import type { JSX } from "preact"
 import { encode } from "uqr"
 
-/** One run of dark modules of a row a subpath. */
+/** A subpath for each run of dark modules in a row. */
 const pathOf = (rows: ReadonlyArray<ReadonlyArray<boolean>>): string =>
   rows.flatMap((row, y) => {
     const runs: Array<string> = []

@@ -1,5 +1,5 @@
 /**
- * Whether an approval would be accepted now, asked of the API before anybody writes a reason: a dry run changes nothing,
+ * Whether an approval would be accepted now, asked of the API before the signer writes a reason: a dry run changes nothing,
  * and is answered with the very refusal that the approval would get.
  */
 import type { JSX } from "preact"

@@ -33,7 +33,7 @@ const Fact = ({ children, name }: { readonly name: string; readonly children: Co
 
 export const AttemptFigures = ({ nothing, stats }: {
   readonly stats: Resource<AnswerOf<"webhookStats">>
-  /** What is said where no attempt was made. */
+  /** Shown where no attempt was made. */
   readonly nothing: ComponentChildren
 }): JSX.Element => {
   const found = stats.value.value

@@ -49,7 +49,7 @@ const Again = ({ done, of: { id, status } }: {
 }
 
 export const DeliveryTable = ({ done, empty, rows, webhookOf }: {
-  /** What is asked for anew when one is sent again. */
+  /** Requests the page's data again, once a delivery is sent again. */
   readonly done: () => unknown
   readonly rows: ReadonlyArray<Delivery>
   /** Gives the address of a webhook, where the rows are of several ones. */

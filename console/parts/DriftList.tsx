@@ -1,4 +1,4 @@
-/** What differs from what was decided: clients at the provider, and what products were told. */
+/** Drift: clients at the provider, and events that products got, which differ from what was decided. */
 import type { JSX } from "preact"
 import type { AnswerOf } from "../contract/EndpointTypes.ts"
 import { Badge } from "./Badge.tsx"

@@ -239,7 +239,7 @@ const Card = ({ done, names, review, subjects }: Named & {
   )
 }
 
-/** The cards of these reviews, with the names of whom and what they are about. */
+/** The cards of these reviews, with the names of the people and things that they are about. */
 export const PolicyReviews = ({ done, of }: {
   readonly of: ReadonlyArray<Review>
   readonly done: () => unknown

@@ -11,10 +11,10 @@ export const ReasonDialog = ({ children, done, kind = "main", label, name, said,
   readonly title: string
   /** The words of the button that decides. */
   readonly submit: string
-  /** What is said when it succeeded. */
+  /** The announcement of its success. */
   readonly said: string
   readonly write: (reason: string, key: string) => Promise<unknown>
-  /** What is asked for anew when it succeeded. */
+  /** Requests the page's data again, once it succeeded. */
   readonly done: () => unknown
   readonly kind?: "main" | "stop"
   readonly children?: ComponentChildren

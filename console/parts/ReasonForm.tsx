@@ -13,11 +13,11 @@ export const ReasonForm = (
     /** The name of the form's draft, unique on its page. */
     readonly name: string
     readonly submit: string
-    /** What is said when it succeeded. */
+    /** The announcement of its success. */
     readonly said: string
     readonly write: (reason: string, key: string) => Promise<unknown>
     readonly close: () => void
-    /** What is asked for anew when it succeeded. */
+    /** Requests the page's data again, once it succeeded. */
     readonly done: () => unknown
     readonly kind?: "main" | "stop"
     readonly ready?: boolean

@@ -15,7 +15,7 @@ export const Table = <Row,>({ caption, columns, empty, keyOf, rows }: {
   readonly columns: ReadonlyArray<Column<Row>>
   readonly rows: ReadonlyArray<Row>
   readonly keyOf: (row: Row) => string
-  /** What is said, and what to do, where there is no row. */
+  /** Shown where there is no row: that there is none, and what to do. */
   readonly empty: ComponentChildren
 }): JSX.Element =>
   rows.length === 0 ? <div class="empty">{empty}</div> : (

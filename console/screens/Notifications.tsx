@@ -1,4 +1,4 @@
-/** The notifications of an account, as they come, and by which channels. */
+/** The notifications of an account, live, and the channels that send them on. */
 import type { JSX } from "preact"
 import { useEffect } from "preact/hooks"
 import { useAction } from "../Action.ts"

@@ -56,7 +56,7 @@ const toneOf = (state: Request["state"]): Tone => good.has(state) ? "good" : ove
 const ownProject = (id: string): string | null =>
   session.value?.projects.find(({ project_id }) => project_id === id)?.name ?? null
 
-/** What is asked for, and for whom. */
+/** The subject of a request, and its recipient. */
 const What = ({ names, of }: { readonly of: Request; readonly names: (id: string) => string }): JSX.Element => {
   const { kind, membership, name, project_id, recipient } = of
   const about = project_id !== null

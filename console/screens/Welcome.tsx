@@ -1,4 +1,4 @@
-/** Who is signed in: the home of a visitor who has no other. */
+/** Shows the signed-in person: the home of a visitor who has no other. */
 import type { JSX } from "preact"
 import { Page } from "../parts/Page.tsx"
 import { When } from "../parts/When.tsx"

@@ -5,7 +5,7 @@ import { Id, Timestamp } from "../Wire.ts"
 import { Assurance } from "./Assurance.ts"
 
 export const ConsoleSession = Schema.Struct({
-  /** Null: nobody is signed in. `id` is a name of the session, and opens nothing. */
+  /** Null: no person is signed in. `id` is a name of the session, and opens nothing. */
   session: Schema.NullOr(Schema.Struct({
     id: Id,
     issuer: Schema.String,

@@ -2,8 +2,8 @@
  * How a service follows a project's lifecycle: pages of signed events after a cursor, with a wait; a signed snapshot of
  * what they come to; and the acknowledgement of what the product committed (docs/lifecycle.md).
  *
- * Each call holds the service to its grant as it stands then: a revoked one is refused from its commit on. Whoever never
- * had one is told that there is no such project.
+ * Each call holds the service to its grant as it stands then: a revoked one is refused from its commit on. A service
+ * that never had one is told that there is no such project.
  */
 import { Clock, Context, Effect, Layer, Option } from "effect"
 import type { SqlError } from "effect/sql"
@@ -62,7 +62,7 @@ export class CursorApi extends Context.Service<CursorApi, {
 
         /**
          * Moves the consumer on to a position that it had not come to when it was read, and measures what it did not have:
-         * each position once, however often it is asked for. Who moved it meanwhile, from another connection, measured.
+         * each position once, however often it is asked for. A call that moved it meanwhile has measured it.
          */
         const delivered = Effect.fnUntraced(function* (
           asking: Asking,

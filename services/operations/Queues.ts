@@ -57,7 +57,7 @@ const backlogs = (sql: PgClient.PgClient) =>
     from (
       (select webhook_id as id from counted order by depth desc, webhook_id limit ${listed})
       union
-      -- For those whose queue is short or empty: nobody else can resume them.
+      -- For those whose queue is short or empty: only an operator can resume them.
       (select id from webhooks where paused_by = 'operator' and not is_active and deleted_at is null order by id limit ${listedPaused})
     ) shown
     join webhooks w on w.id = shown.id left join webhook_lanes l on l.webhook_id = w.id

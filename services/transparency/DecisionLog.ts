@@ -21,13 +21,13 @@ import { emptyRoot } from "./MerkleTree.ts"
 
 export type { HeldLogReason } from "./DecisionLog/StoredLog.ts"
 
-/** What an operator is told of the log. */
+/** The state of the log, for operators. */
 export interface LogStatus {
   readonly size: number
   /** The size of the checkpoint that is served; null before the first. */
   readonly published: number | null
   readonly held: HeldLogReason | null
-  /** When the oldest decision was made that is in no published checkpoint. */
+  /** The time of the oldest decision that no published checkpoint contains. */
   readonly waitingSince: Date | null
 }
 

@@ -1,4 +1,4 @@
-/** Proofs that decisions are in the log, each with what its entry was made of (docs/transparency.md). */
+/** Proofs that decisions are in the log, each with the parts of its entry (docs/transparency.md). */
 import { Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
 import { Database } from "../platform/database/Database.ts"

@@ -14,7 +14,7 @@ export interface Tile {
   /** Of hashes: its level of tiles. */
   readonly level: number | "entries"
   readonly index: number
-  /** How many it holds, 1 to 256. */
+  /** The number of hashes or entries in it, 1 to 256. */
   readonly width: number
 }
 

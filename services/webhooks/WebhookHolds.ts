@@ -1,5 +1,5 @@
 /**
- * What an operator does to any account's webhook: pauses and resumes it, and makes what waits for it due. The account is
+ * Operators' commands on any account's webhook: pause, resume, and make its waiting deliveries due. The account is
  * told that an operator did so, and not why: the reason is the operators' evidence, and may speak of others.
  *
  * An operator's pause lies above any other: the account cannot resume the webhook, and where it had been paused before, the
@@ -42,7 +42,7 @@ interface Row extends OperatedWebhook {
 type Done<A> = Effect.Effect<A | "active" | "paused" | `paused_by_${PausedBy}` | null, SqlError.SqlError, InTransaction>
 
 export class WebhookHolds extends Context.Service<WebhookHolds, {
-  /** Pauses it, whoever paused it before; refused where an operator did. */
+  /** Pauses it, also where the account or the program had paused it; refused where an operator had. */
   readonly pause: (id: WebhookId, by: Acting) => Done<OperatedWebhook>
   /** Resumes what an operator or the program paused; leaves it paused where the account had paused it before. */
   readonly resume: (id: WebhookId, by: Acting) => Done<OperatedWebhook>

@@ -31,7 +31,7 @@ const brokerFindings = (found: Instance) =>
     onSome: (url) => checked("broker", brokerChecks(url).pipe(Effect.provide(Bus.layer(configOf(found, url))))),
   })
 
-/** Since when findings are not fine; empty where the database is away, which is a finding already. */
+/** Since when findings are not fine; empty while the database is away, which is a finding of its own. */
 const times = (found: Instance, findings: ReadonlyArray<Finding>) =>
   Effect.flatMap(databaseUrls(found), (urls) => Effect.provide(sinceOf(findings), databaseAt(urls))).pipe(
     Effect.catch((): Effect.Effect<Since> => Effect.succeed(new Map())),
@@ -40,7 +40,7 @@ const times = (found: Instance, findings: ReadonlyArray<Finding>) =>
 const timed = (findings: ReadonlyArray<Finding>, since: Since) =>
   findings.map((finding) => ({ ...finding, since: timeOf(since, finding) }))
 
-/** Since when, of a finding that an earlier look made: of one that is new it would say now. */
+/** Only of a finding of an earlier run: for a new one the time would be now. */
 const seenBefore = (since: string | null, now: number) =>
   since === null || now - Date.parse(since) < 60_000 ? "" : ` (since ${since})`
 

@@ -1,6 +1,6 @@
 /**
  * `log`: the key of the transparency log, and a verifier of a whole log that trusts nothing but the keys it is told. The
- * verifier is the kit's: it shares no code with what writes the log.
+ * verifier is the kit's: it shares no code with the log's writer.
  */
 import { Console, Effect, FileSystem, Layer, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"

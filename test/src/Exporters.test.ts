@@ -1,4 +1,4 @@
-/** The port for metrics outlives connections that nobody uses. */
+/** The port for metrics outlives unused connections. */
 import { assert, it } from "@effect/vitest"
 import { Effect, Layer, Metric, Redacted, Schedule } from "effect"
 import { createServer, type IncomingHttpHeaders } from "node:http"

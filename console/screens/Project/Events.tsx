@@ -1,4 +1,4 @@
-/** What a project's products are told, decoded, newest first. */
+/** The events that a project's products get, decoded, newest first. */
 import type { JSX } from "preact"
 import { ask } from "../../contract/Ask.ts"
 import type { AnswerOf } from "../../contract/EndpointTypes.ts"

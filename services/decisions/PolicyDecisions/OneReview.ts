@@ -1,4 +1,4 @@
-/** One review, for a person whom a list of reviews shows it to; for anybody else there is none. */
+/** One review, for a person whom a list of reviews shows it to; for any other person there is none. */
 import type { PgClient } from "@effect/sql-pg"
 import { Effect } from "effect"
 import type { SqlError } from "effect/sql"

@@ -11,7 +11,7 @@ export interface StoredTile {
 
 const nameOf = ({ index, level }: Pick<Tile, "index" | "level">) => `${level}/${index}`
 
-/** Reads stored tiles by their place. */
+/** Reads stored tiles by their level and index. */
 export const reader = (tiles: ReadonlyArray<StoredTile>) => {
   const known = new Map(tiles.map((tile) => [nameOf(tile), tile.hashes]))
   return (tile: Pick<Tile, "index" | "level">): Uint8Array => {

@@ -48,7 +48,7 @@ export const publication = (
     readonly hold: (finding: Finding) => Effect.Effect<void, SqlError.SqlError>
   },
 ) => {
-  /** Why what is published does not fit the log, or null. Only what this log's key has signed counts. */
+  /** The reason why the published checkpoint does not fit the log, or null. Only what this log's key has signed counts. */
   const faultOf = Effect.fnUntraced(function* ({ origin, size }: LogHead, data: Uint8Array) {
     const found = read(new TextDecoder().decode(data))
     if (found._tag === "None" || found.value.origin !== origin) {

@@ -1,4 +1,4 @@
-/** `deliveries`: what was sent to the webhooks of an account, and what became of it. */
+/** `deliveries`: the deliveries to an account's webhooks, their attempts, and their repetition. */
 import { Clock, Console, Effect, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { DeliveryStatus } from "../../../schemas/mail/Delivery.ts"

@@ -189,7 +189,7 @@ export const listen = Command.make(
     yield* keep
     yield* Console.error(`listening for 127.0.0.1:${target.port}${target.path}; Ctrl-C ends`)
     if (given === null) yield* Console.error(`signed with the secret ${state.secret} (WEBHOOK_SECRET names another)`)
-    // Only Ctrl-C ends this command, and so is no failure.
+    // Ctrl-C is the only end of this command, and so no failure.
     yield* Effect.sync(() => void (process.exitCode = 0))
     return yield* Effect.forever(Effect.andThen(turn, Effect.sleep(pollInterval)))
   }),

@@ -141,7 +141,7 @@ export const rehearse = Effect.fn("rehearse")(function* (
       migrations.push({ name: `${String(id).padStart(4, "0")}_${name}`, ...seen })
     }
     const { kept, lines } = yield* difference(db, before)
-    // Where a column went, the sum of before is taken anew over what both have: only the count can be compared.
+    // A table that lost a column has another sum for that reason alone: only its count is compared.
     const whole = new Set(
       before.filter((t) => kept.some((k) => k.name === t.name && k.columns.length === t.columns.length)).map((
         { name },

@@ -9,7 +9,7 @@ export class RequestActor extends Context.Reference<{
   actor: string | null
   /** Whether the request's credential is valid, even where its account is not known. */
   accepted: boolean
-  /** Whom the request is charged to, while its credential is not checked yet; `account:<id>` or null. */
+  /** The account that the request is charged to, while its credential is not checked yet; `account:<id>` or null. */
   charged: string | null
 }>("bailiwick/http/edge/RequestActor", { defaultValue: () => ({ actor: null, accepted: false, charged: null }) }) {}
 
@@ -20,7 +20,7 @@ export const actsAs = (actor: string): Effect.Effect<void> =>
     current.accepted = true
   })
 
-/** Names whom the current request is charged to. It may still turn out that its credential was withdrawn. */
+/** Names the account that the current request is charged to. It may still turn out that its credential was withdrawn. */
 export const chargedTo = (charged: string): Effect.Effect<void> =>
   Effect.map(RequestActor, (current) => {
     current.charged = charged

@@ -1,7 +1,7 @@
 /**
  * Random histories of reviews in one institution: proposers, approvers and revokers, changes of the Access, roles,
  * provenance, merges of people, replays, and the positions of products all vary. In each: every answer is the model's;
- * nobody approved their own proposal, under any name; a decision leaves the Access alone; a replay is the original; the
+ * no person approved their own proposal, under any name; a decision leaves the Access alone; a replay is the original; the
  * evidence is whole; and each of the four states of a decision follows from its own source alone.
  */
 import { assert, layer } from "@effect/vitest"

@@ -143,10 +143,10 @@ const history = Effect.fnUntraced(function* (steps: ReadonlyArray<Step>) {
     const page = { personId, state: "open", afterId: null, limit: 10_000 }
     const listed = (yield* policies.list(page)).items.some(({ review_id }) => review_id === reviewId)
     const code = yield* codeOf(sign(reviewId, role, personId))
-    if (code === "done") assert.isTrue(another, "signed by somebody who does not count")
-    if (code === "four_eyes_required") assert.isFalse(another, "refused though it was somebody else")
+    if (code === "done") assert.isTrue(another, "signed by a person who does not count")
+    if (code === "four_eyes_required") assert.isFalse(another, "refused though it was another person")
     if (code === "done") assert.isTrue(listed, "signed, but not listed")
-    if (code === "four_eyes_required") assert.isFalse(listed, "listed, but needs somebody else")
+    if (code === "four_eyes_required") assert.isFalse(listed, "listed, but needs another person")
     return { code, listed }
   })
 

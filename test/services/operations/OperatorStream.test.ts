@@ -77,7 +77,7 @@ const subjects = ({ text }: { readonly text: string }) =>
   [...text.matchAll(/^event: (.*)$/gm)].map(([, subject]) => subject!)
 
 layer(services)("the operators' stream", (it) => {
-  it.effect("nobody looks: nothing is read; many look: all share one look a tick and one examination", () =>
+  it.effect("without a reader nothing is read; many readers share one look a tick and one examination", () =>
     Effect.gen(function* () {
       yield* turns(20)
       assert.deepStrictEqual(looks, { queues: 0, findings: 0 })

@@ -151,7 +151,7 @@ layer(TestDatabase.layer, { excludeTestServices: true })("writing behind", (it) 
       const { begun, letGo, write } = yield* held
       const behind = yield* writeBehind({ name: "cancelled", most: 100, write })
       behind.note("a", 1)
-      // A write that nobody wants at this moment is cut off, and tried again.
+      // A write that is not awaited at this moment is cut off, and tried again.
       const flush = yield* Effect.forkChild(behind.flush)
       yield* Queue.take(begun)
       yield* Fiber.interrupt(flush)

@@ -45,7 +45,7 @@ layer(Layer.fresh(Audit.layer.pipe(Layer.provideMerge(TestDatabase.layer))), { e
         assert.notStrictEqual(hex(leaf.digest), hex(entryOf(evidence, new Uint8Array(16))))
       }))
 
-    it.effect("two records that are alike have leaves that nobody can tell to be", () =>
+    it.effect("two equal records have leaves that do not show it", () =>
       Effect.gen(function* () {
         const audit = yield* Audit
         const ids = yield* audit.append(entry({ decision: true }), entry({ decision: true }))

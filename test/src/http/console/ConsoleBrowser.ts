@@ -1,5 +1,5 @@
 /**
- * People at the console in real Chromium: signed in through the demo's issuer as anybody is, with every complaint of the
+ * People at the console in real Chromium: signed in through the demo's issuer as its people are, with every complaint of the
  * browser, and every address that it asked for, recorded.
  */
 import { AxePuppeteer } from "@axe-core/puppeteer"
@@ -171,7 +171,7 @@ export const choose = (page: Page, label: string, words: string) =>
     await list.select(value)
   })
 
-/** A browser at the console, signed in by nobody yet. */
+/** A browser at the console, not signed in yet. */
 export const atConsole = Effect.fnUntraced(function* (options: AtConsoleOptions = {}) {
   const origin = options.origin ?? (yield* Server).url
   const { cookie, key } = yield* DevKey
@@ -196,7 +196,7 @@ export const atConsole = Effect.fnUntraced(function* (options: AtConsoleOptions 
   return { ...visiting, origin, asked, open } satisfies AtConsole
 })
 
-/** Chooses somebody on the demo issuer's page. */
+/** Chooses a person on the demo issuer's page. */
 export const chooseAtIssuer = Effect.fnUntraced(function* (page: Page, who: string, level?: string) {
   yield* Effect.promise(() => page.waitForSelector('button[name="subject"]'))
   if (level !== undefined) yield* Effect.promise(() => page.click(`input[value="${level}"]`))
@@ -212,7 +212,7 @@ export const chooseAtIssuer = Effect.fnUntraced(function* (page: Page, who: stri
   })
 })
 
-/** A browser in which somebody of the demo is signed in, by the pages alone. */
+/** A browser in which a person of the demo is signed in, by the pages alone. */
 export const inConsole = Effect.fnUntraced(function* (who: string, options: AtConsoleOptions = {}, path = "/console/") {
   const at = yield* atConsole(options)
   yield* at.open(path, "Sign in")

@@ -207,7 +207,7 @@ layer(Layer.merge(staged(), Chromium.layer), { excludeTestServices: true, timeou
         yield* text(pat.page, "There is no such thing, or it is not yours.")
       }))
 
-    it.effect("Sam reads why Pat has Access, and that nobody had it before there was any", () =>
+    it.effect("Sam reads why Pat has Access, and that no person had it before it was granted", () =>
       Effect.gen(function* () {
         const sam = yield* deciderAt("Sam", fern, "Fern")
         yield* press(sam.page, "Pat", "table a")

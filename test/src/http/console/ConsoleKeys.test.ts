@@ -55,7 +55,7 @@ layer(stage, { excludeTestServices: true, timeout: "4 minutes" })("signing keys 
       )
     }))
 
-  it.effect("nobody else has such a page", () =>
+  it.effect("only operators have such a page", () =>
     Effect.gen(function* () {
       const at = yield* inConsole("Sam", {}, "/console/operations/signing-keys")
       yield* heading(at.page, "There is no such page")

@@ -142,7 +142,7 @@ layer(stage, { excludeTestServices: true, timeout: "4 minutes" })("an operator a
       assert.isFalse(yield* shown("#menu"))
     }))
 
-  it.effect("a sponsor sees none of it, and the activity of nobody else", () =>
+  it.effect("a sponsor sees none of it, and no other person's activity", () =>
     Effect.gen(function* () {
       const at = yield* inConsole("Sam", {}, "/console/operations/audit")
       yield* heading(at.page, "There is no such page")

@@ -1,4 +1,4 @@
-/** A person's own requests at the console, in real Chromium: asked for by forms, and withdrawn while nobody has decided them. */
+/** A person's own requests at the console, in real Chromium: asked for by forms, and withdrawn while they are undecided. */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { PersonId } from "../../../../schemas/BrandedIds.ts"

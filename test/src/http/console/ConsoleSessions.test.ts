@@ -61,7 +61,7 @@ layer(staged(), { excludeTestServices: true })("a session of the console", (it) 
       carol.jar.set(name, kept)
       assert.strictEqual((yield* carol.ask("GET", "/v1/webhooks/")).status, 401)
       assert.isTrue(yield* isIn(elsewhere))
-      // Once more, by nobody.
+      // Once more, without a session.
       assert.strictEqual((yield* (yield* browser).ask("POST", "/console/sign-out", { headers: ownPage })).status, 200)
     }))
 

@@ -145,7 +145,7 @@ layer(staged(), { excludeTestServices: true })("sign-in to the console", (it) =>
       assert.strictEqual((yield* mine.visitor).account.id, demoIds.bob)
     }))
 
-  it.effect("a sign-in that was given up, or that belongs to nobody here, opens nothing", () =>
+  it.effect("a sign-in that was given up, or that belongs to no person here, opens nothing", () =>
     Effect.gen(function* () {
       const { sql } = yield* Database
       const one = yield* browser
@@ -209,7 +209,7 @@ layer(staged(), { excludeTestServices: true })("sign-in to the console", (it) =>
       const old = yield* browser
       old.jar.set(name, before.cookie)
       assert.isNull((yield* old.visitor).session)
-      // Somebody else in the same browser gets a session of their own.
+      // Another person in the same browser gets a session of their own.
       yield* signIn(one, "Sam")
       const { person, session } = yield* one.visitor
       assert.strictEqual(person.display_name, "Sam")

@@ -114,7 +114,7 @@ export const toIssuer = Effect.fnUntraced(function* (one: Browser, query = "") {
   return { location: new URL(begun.location), page: yield* one.ask("GET", begun.location) }
 })
 
-/** Chooses somebody on the issuer's page; returns the address of the callback. */
+/** Chooses a person on the issuer's page; returns the address of the callback. */
 export const chosen = Effect.fnUntraced(function* (one: Browser, page: Reply, who: string, level = aal1) {
   const [, subject] = new RegExp(`name="subject" value="([^"]+)">${who},`).exec(page.text) ?? []
   assert.isDefined(subject, `${who} is not on ${page.text}`)
@@ -132,7 +132,7 @@ export const signIn = Effect.fnUntraced(function* (one: Browser, who: string, qu
   return answer
 })
 
-/** A browser in which somebody of the demo is signed in: `Alice`, `Sam`. */
+/** A browser in which a person of the demo is signed in: `Alice`, `Sam`. */
 export const signedIn = Effect.fnUntraced(function* (who: string, level = aal1) {
   const one = yield* browser
   yield* signIn(one, who, "", level)

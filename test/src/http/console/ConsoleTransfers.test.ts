@@ -95,7 +95,7 @@ layer(Layer.merge(staged(), Chromium.layer), { excludeTestServices: true, timeou
 layer(Layer.merge(staged(), Chromium.layer), { excludeTestServices: true, timeout: "4 minutes" })(
   "a platform administrator",
   (it) => {
-    it.effect("moves a domain at once; nobody else is shown the way", () =>
+    it.effect("moves a domain at once; only a platform administrator is shown the way", () =>
       Effect.gen(function* () {
         const alice = yield* inConsole("Alice", {}, "/console/move-domain")
         yield* heading(alice.page, "There is no such page")

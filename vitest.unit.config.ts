@@ -1,7 +1,7 @@
 import { defineConfig } from "vitest/config"
 import { withoutServers } from "./test/support/WithoutServers.ts"
 
-/** The tests that need no server: seconds, for changes of pure functions. Also part of `task test`. */
+/** The tests that need no server, with few generated cases: seconds, for changes of pure functions. Also part of `task test`. */
 export default defineConfig({
   test: {
     include: [...withoutServers()],
@@ -11,7 +11,8 @@ export default defineConfig({
     // A worker for all files instead of one each: a quarter of the time was imports.
     isolate: false,
     // Before Effect loads, as in every entry of the program.
-    setupFiles: ["src/process/HideAsyncHooks.ts"],
+    setupFiles: ["src/process/HideAsyncHooks.ts", "test/support/Runs.ts"],
+    env: { FEW_RUNS: "1" },
     testTimeout: 60_000,
   },
 })

@@ -8,6 +8,7 @@ import { createHash, createPublicKey, generateKeyPairSync } from "node:crypto"
 import { assert, describe, it } from "vitest"
 import type { RefusalStep } from "../../sdk/Refusal.ts"
 import { chained, granted, keyOf, pinsTo, stepOf } from "./Tokens.ts"
+import { runs } from "../support/Runs.ts"
 
 const utf8 = new TextEncoder()
 const encoded = (value: unknown) => base64url.encode(typeof value === "string" ? value : JSON.stringify(value))
@@ -185,7 +186,7 @@ describe("keys", () => {
         const expected = !committed ? "kid" : !there ? "key" : by === named ? "verified" : "signature"
         assert.strictEqual(step, expected)
       }),
-      { numRuns: 300 },
+      { numRuns: runs(300) },
     )
   })
 })

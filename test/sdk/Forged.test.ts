@@ -11,6 +11,7 @@ import { genesis, type Json } from "../../sdk/Canonical.ts"
 import { Gap, Refusal, type RefusalStep } from "../../sdk/Refusal.ts"
 import { sqliteStore } from "../../sdk/stores/Sqlite.ts"
 import { verifyEvent } from "../../sdk/Verify.ts"
+import { runs } from "../support/Runs.ts"
 import {
   audience,
   chained,
@@ -151,12 +152,17 @@ describe("a page", () => {
   it("with a changed character in a message is refused", async () => {
     const one = await product()
     const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+    const step = 3 * 1_000 / runs(1_000)
     for (const [at, set] of page.entries()) {
-      for (let i = at % 3; i < set.length; i += 3) {
+      for (let i = at % 3; i < set.length; i += step) {
         // Only the lowest bit, which a base64 decoder may ignore in the last character.
         const other = alphabet[alphabet.indexOf(set[i]!) ^ 1] ?? "A"
-        const step = await refusedBy(one, changed(page, at, set.slice(0, i) + other + set.slice(i + 1)), `${at} ${i}`)
-        assert.include(["signature", "header", "typ", "alg", "kid", "compact"], step)
+        const refused = await refusedBy(
+          one,
+          changed(page, at, set.slice(0, i) + other + set.slice(i + 1)),
+          `${at} ${i}`,
+        )
+        assert.include(["signature", "header", "typ", "alg", "kid", "compact"], refused)
       }
       for (const bits of [1, 2, 4, 8]) {
         const end = alphabet[alphabet.indexOf(set.at(-1)!) ^ bits]!

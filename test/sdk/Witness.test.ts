@@ -7,6 +7,7 @@ import { verifyCheckpoint } from "../../sdk/TransparencyLog.ts"
 import { witness, type WitnessMemory } from "../../sdk/Witness.ts"
 import { signedCheckpoint, verifierKey } from "../../services/transparency/LogCheckpoint.ts"
 import { proofOf, rootOf } from "../services/transparency/NaiveTree.ts"
+import { runs } from "../support/Runs.ts"
 
 const origin = "log.example.org/log"
 const key = generateKeyPairSync("ed25519").privateKey
@@ -65,7 +66,7 @@ describe("witness", () => {
           assert.strictEqual(memory.heads.get(origin)!.size, size)
         }
       }),
-      { numRuns: 30, seed: 18 },
+      { numRuns: runs(30), seed: 18 },
     ))
 
   it("cosigns no fork, whatever old size and proof it is given", () =>
@@ -81,7 +82,7 @@ describe("witness", () => {
         }
         assert.strictEqual(memory.heads.get(origin), before)
       }),
-      { numRuns: 60, seed: 18 },
+      { numRuns: runs(60), seed: 18 },
     ))
 
   it("tells its size where it is asked from another one", async () => {

@@ -37,6 +37,7 @@ const isNamedFunction = (node: Node): boolean =>
  * functions that have a name within it are counted for those alone.
  */
 export const longFunctions = (text: string): ReadonlyArray<string> => {
+  if (text.split("\n").length <= most) return []
   const lines = ({ end, start }: Node) => text.slice(start, end).split("\n").length
   const ofNamed = (node: Node): number =>
     within(node).reduce((sum, part) => sum + (isNamedFunction(part) ? lines(part) : ofNamed(part)), 0)

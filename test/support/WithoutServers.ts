@@ -1,6 +1,6 @@
 /**
  * The test files that need neither PostgreSQL, nor a broker, nor another program: nothing that they import, directly or
- * not, uses one of the run's servers (`inject`), and no test starts a process. Found by reading import lines, so a new
+ * not, uses one of the run's servers (`inject`), and no test listens on a port or starts a process. Found by reading import lines, so a new
  * test gets into the right suite by itself.
  */
 import { existsSync, globSync, readFileSync } from "node:fs"
@@ -13,7 +13,7 @@ const imported =
 const starters = new Set(["src/embedded/EmbeddedPostgres.ts", "src/embedded/EmbeddedNats.ts"])
 
 const needsMore = (path: string, text: string) =>
-  starters.has(path) || path.startsWith("test/") && /\binject\(|"node:child_process"/.test(text)
+  starters.has(path) || path.startsWith("test/") && /\binject\(|"node:child_process"|\.listen\(/.test(text)
 
 interface Module {
   readonly needy: boolean

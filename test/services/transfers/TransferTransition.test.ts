@@ -6,6 +6,7 @@ import { isLive, TransferStatus } from "../../../schemas/mail/Transfer.ts"
 import type { TransferCommand } from "../../../services/transfers/Transfers/TransferCommands.ts"
 import { isDue, timersOf, type TransferState, viewOf } from "../../../services/transfers/Transfers/TransferState.ts"
 import { transition } from "../../../services/transfers/Transfers/TransferTransition.ts"
+import { runs } from "../../support/Runs.ts"
 
 const [owner, bob, eve] = [AccountId.make("owner"), AccountId.make("bob"), AccountId.make("eve")]
 const start = 1_000_000
@@ -101,7 +102,7 @@ const walk = (commands: ReadonlyArray<readonly [TransferCommand, number]>): Read
 }
 
 const always = (holds: (step: Step) => void) =>
-  fc.assert(fc.property(steps, (commands) => walk(commands).forEach(holds)), { numRuns: 1_000 })
+  fc.assert(fc.property(steps, (commands) => walk(commands).forEach(holds)), { numRuns: runs(1_000) })
 
 const allowed: Readonly<Record<TransferStatus, ReadonlyArray<TransferStatus>>> = {
   pending: ["pending", "accepted", "declined", "cancelled", "expired"],

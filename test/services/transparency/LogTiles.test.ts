@@ -12,6 +12,7 @@ import {
 } from "../../../services/transparency/LogTiles.ts"
 import { consistencySteps, inclusionSteps, rootStep, type Subtree } from "../../../services/transparency/MerkleTree.ts"
 import { pathOf, proofOf, rootOf } from "./NaiveTree.ts"
+import { runs } from "../../support/Runs.ts"
 
 const entries = Array.from({ length: 1_100 }, (_, n) => Buffer.from(`decision ${n}`))
 const known = new Map<string, Uint8Array>()
@@ -81,7 +82,7 @@ describe("LogTiles", () => {
           assert.deepStrictEqual(hex(proof), hex(proofOf(before, now)))
         }
       }),
-      { numRuns: 12 },
+      { numRuns: runs(12) },
     )
   })
 

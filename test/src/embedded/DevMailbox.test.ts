@@ -7,6 +7,7 @@ import { join } from "node:path"
 import { MailTransport } from "../../../services/platform/mail/MailTransport.ts"
 import { DevMailbox, message, newest } from "../../../src/embedded/DevMailbox.ts"
 import { readEml } from "../../../src/embedded/Eml.ts"
+import { runs } from "../../support/Runs.ts"
 
 const folder = Effect.acquireRelease(
   Effect.sync(() => mkdtempSync(join(tmpdir(), "bailiwick-mailbox-"))),
@@ -68,7 +69,7 @@ describe("the dev mailbox", () => {
         assert.strictEqual(read.html.trimEnd(), html.trimEnd())
         assert.strictEqual(read.to, "bob@example.com")
       })
-      yield* Effect.promise(() => fc.assert(property, { numRuns: 200 }))
+      yield* Effect.promise(() => fc.assert(property, { numRuns: runs(200) }))
     }).pipe(Effect.scoped))
 
   it("ignores a file that is no message", () => {

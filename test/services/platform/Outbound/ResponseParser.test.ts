@@ -7,6 +7,7 @@ import {
   ResponseParser,
 } from "../../../../services/platform/Outbound/ResponseParser.ts"
 import { bytesOf, cuts, type Read, read } from "./Answers.ts"
+import { runs } from "../../../support/Runs.ts"
 
 const ok = "HTTP/1.1 200 OK\r\n"
 const length = (body: string) => `content-length: ${body.length}\r\n\r\n${body}`
@@ -267,7 +268,7 @@ describe("a generated response", () => {
           alone: true,
         })
       }),
-      { numRuns: 1_000 },
+      { numRuns: runs(1_000) },
     )
   })
 
@@ -280,7 +281,7 @@ describe("a generated response", () => {
           assert.deepStrictEqual(read(Array.from(all, (byte) => Buffer.from([byte])), ended), read([all], ended))
         }
       }),
-      { numRuns: 2_000 },
+      { numRuns: runs(2_000) },
     )
   })
 

@@ -6,6 +6,7 @@ import type { SlotLimits } from "../../../../services/webhooks/Sender/SlotLimits
 import { ConcurrencyLimiter } from "../../../../services/webhooks/Sender/ConcurrencyLimiter.ts"
 import type { WakeUp } from "../../../../services/webhooks/Sender/SenderQueues.ts"
 import { type Job, SimpleSlots } from "./SimpleSlots.ts"
+import { runs } from "../../../support/Runs.ts"
 
 const limits: SlotLimits = { active: 6, claimed: 40, perHost: 5, perSilentHost: 2 }
 
@@ -188,7 +189,7 @@ describe("ConcurrencyLimiter", () => {
         model.check()
         assert.deepStrictEqual(model.slots.load, { claimed: 0, active: 0 })
       }),
-      { numRuns: 300 },
+      { numRuns: runs(300) },
     )
   })
 
@@ -422,7 +423,7 @@ describe("ConcurrencyLimiter", () => {
           assert.isBelow(now, 1_000_000)
         }
       }),
-      { numRuns: 500 },
+      { numRuns: runs(500) },
     )
   })
 
@@ -519,7 +520,7 @@ describe("ConcurrencyLimiter", () => {
           assert.isAtLeast(n, simple[a]! * 0.55 - 40, `${real} instead of ${simple}`)
         }
       }),
-      { numRuns: 60 },
+      { numRuns: runs(60) },
     )
   })
 

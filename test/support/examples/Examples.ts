@@ -1,7 +1,8 @@
 /**
  * Makes src/http/docs/RecordedExamples.json: `deno task examples` runs the tests that ask every operation over HTTP,
  * records what they asked, and takes the fullest example of each operation. An example that still fits its schema stays
- * as it is, so that a run changes nothing that need not change; `deno task examples --all` takes all of them anew.
+ * as it is, so that a run changes nothing that need not change; `deno task examples --all` takes all of them anew, and
+ * `deno task examples FILE` runs that test alone.
  */
 import { spawnSync } from "node:child_process"
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
@@ -19,8 +20,10 @@ import type { Exchange } from "./RecordExchanges.ts"
 
 export const examplesFile = new URL("../../../src/http/docs/RecordedExamples.json", import.meta.url)
 
-/** The tests whose servers are asked every operation. */
-const recorded = [
+const named = process.argv.slice(2).filter((argument) => !argument.startsWith("--"))
+
+/** The tests whose exchanges are recorded: those that the command names, or those that ask every operation. */
+const recorded = named.length > 0 ? named : [
   "test/src/http/docs/SeldomAsked",
   "test/src/http/handlers",
   "test/src/http/identity/Walk",

@@ -9,16 +9,16 @@ import type { Capability } from "../../schemas/identity/ServiceGrant.ts"
 import { genesis } from "../platform/security/CanonicalJson.ts"
 import { Database } from "../platform/database/Database.ts"
 import { type Asking, grants } from "./GrantCheck.ts"
-import { floorOf } from "./Keys/MinimumCursor.ts"
+import { minimumCursorOf } from "./Keys/MinimumCursor.ts"
 import type { Travelled } from "./LatencyMetrics.ts"
 
 /**
  * A project's last position, and the last one that is signed: consumers read signed events only. This consumer gets no
- * event before `floor`: those were signed by a key that it no longer believes.
+ * event before `minimumCursor`: those were signed by a key that it no longer believes.
  */
 export interface Head extends EventPosition {
   readonly signed: number
-  readonly floor: EventPosition | null
+  readonly minimumCursor: EventPosition | null
 }
 
 interface Had {
@@ -66,14 +66,15 @@ const headOf = ({ epoch, floor_epoch, floor_position, position, signed }: HeadRo
   epoch,
   position: Number(position),
   signed: Number(signed),
-  floor: floor_epoch === null ? null : { epoch: floor_epoch, position: Number(floor_position) },
+  minimumCursor: floor_epoch === null ? null : { epoch: floor_epoch, position: Number(floor_position) },
 })
 
 export const consumerOf = ({ clientId, issuer }: Asking): string => `${issuer} ${clientId}`
 
 /** Whether a consumer must take a snapshot before it goes on from a position. */
-export const isBelow = ({ epoch, position }: EventPosition, { floor }: Head): boolean =>
-  floor !== null && (epoch < floor.epoch || epoch === floor.epoch && position < floor.position)
+export const isBelow = ({ epoch, position }: EventPosition, { minimumCursor }: Head): boolean =>
+  minimumCursor !== null &&
+  (epoch < minimumCursor.epoch || epoch === minimumCursor.epoch && position < minimumCursor.position)
 
 export const reading = Effect.gen(function* () {
   const { sql } = yield* Database
@@ -82,7 +83,7 @@ export const reading = Effect.gen(function* () {
   const headColumns = sql.literal(`g.stands, f.floor_epoch, f.floor_position,
     coalesce(h.epoch, i.epoch) as epoch, coalesce(h.position, 0) as position, coalesce(h.signed, 0) as signed`)
 
-  /** `g`: the grant; `i`: the installation; `h`: the project's head; `f`: the floor; `c`: the consumer. */
+  /** `g`: the grant; `i`: the installation; `h`: the project's head; `f`: the minimum cursor; `c`: the consumer. */
   const sources = (asking: Asking, capability: Capability, now: Date) =>
     sql`(${asked(asking, capability, now)}) g cross join installation i
       left join (
@@ -90,7 +91,7 @@ export const reading = Effect.gen(function* () {
         left join lifecycle_signed s on s.project_id = h.project_id and s.epoch = h.epoch
         where h.project_id = ${asking.projectId}
       ) h on true
-      left join (${floorOf(sql, asking.projectId, consumerOf(asking))}) f on true
+      left join (${minimumCursorOf(sql, asking.projectId, consumerOf(asking))}) f on true
       left join lifecycle_consumers c on c.project_id = ${asking.projectId} and c.consumer = ${consumerOf(asking)}`
 
   const hadColumns = sql.literal(

@@ -8,7 +8,7 @@ import { Clock, Effect, Metric } from "effect"
 import type { ProjectId } from "../../schemas/BrandedIds.ts"
 import type { LifecycleDrift, LifecycleLag, LifecycleStream } from "../../schemas/identity/LagReport.ts"
 import { followers, progress } from "./Followers.ts"
-import { floorOf } from "./Keys/MinimumCursor.ts"
+import { minimumCursorOf } from "./Keys/MinimumCursor.ts"
 import { p99Of } from "./LatencyMetrics.ts"
 
 const most = 500
@@ -112,7 +112,7 @@ export const lagging = Effect.fn("Lag.consumers")(function* (
       t.placed and coalesce((t.epoch, t.acknowledged_position) >= (f.floor_epoch, f.floor_position), true) as placed,
       waiting.position as waiting_position, waiting.created_at as waiting_since, signed.p99 as signed_p99
     from placed t
-    left join lateral (${floorOf(wide, wide.literal("t.project_id"), wide.literal("t.consumer"))}) f on true
+    left join lateral (${minimumCursorOf(wide, wide.literal("t.project_id"), wide.literal("t.consumer"))}) f on true
     left join lateral (
       select e.position, e.created_at from lifecycle_events e
       where e.project_id = t.project_id and e.epoch = t.epoch and e.position > t.acknowledged_position

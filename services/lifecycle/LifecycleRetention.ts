@@ -11,7 +11,7 @@ import type { SqlError } from "effect/sql"
 import type { LifecycleEventKind } from "../../schemas/identity/LifecycleEventKinds.ts"
 import { Database } from "../platform/database/Database.ts"
 import { prune } from "../platform/database/Prune.ts"
-import { floorOf } from "../platform/Ids.ts"
+import { leastIdAt } from "../platform/Ids.ts"
 
 const dayMillis = 24 * 60 * 60_000
 const keptMillis = 90 * dayMillis
@@ -113,7 +113,7 @@ export class LifecycleRetention extends Context.Service<LifecycleRetention, {
         })
         // By age, which the id tells, and by the time of delivery.
         const ofStreams = { table: "lifecycle_stream_messages", batch: ownAtOnce }
-        yield* prune(sql, { ...ofStreams, where: sql`id < ${floorOf(own.getTime())}::uuid`, order: "id" })
+        yield* prune(sql, { ...ofStreams, where: sql`id < ${leastIdAt(own.getTime())}::uuid`, order: "id" })
         yield* prune(sql, { ...ofStreams, where: sql`delivered_at < ${delivered}`, order: "delivered_at" })
         return gone
       }).pipe(Effect.withSpan("Retention.prune"))

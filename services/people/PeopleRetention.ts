@@ -9,7 +9,7 @@ import { Clock, Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
 import { Database } from "../platform/database/Database.ts"
 import { prune } from "../platform/database/Prune.ts"
-import { floorOf } from "../platform/Ids.ts"
+import { leastIdAt } from "../platform/Ids.ts"
 
 /** How long a session is shown after its last use, and how long the other rows are kept. */
 export const keptMillis = 90 * 86_400_000
@@ -35,11 +35,11 @@ export class PeopleRetention extends Context.Service<PeopleRetention, {
         // Revoked sessions are kept: their issuer does not know of the revocation and may issue tokens for them at any
         // time.
         const sessions = Effect.fnUntraced(function* (before: Date) {
-          let [after, gone] = [floorOf(0), 0]
+          let [after, gone] = [leastIdAt(0), 0]
           for (;;) {
             const [row] = yield* sql<{ n: number; last: string | null }>`
               with old as materialized (
-                select id from sessions where id > ${after}::uuid and id < ${floorOf(before.getTime())}::uuid
+                select id from sessions where id > ${after}::uuid and id < ${leastIdAt(before.getTime())}::uuid
                 order by id limit ${page}
               ), ended as (
                 delete from sessions s using old where s.id = old.id
@@ -54,7 +54,7 @@ export class PeopleRetention extends Context.Service<PeopleRetention, {
 
         const pruneOld = Effect.gen(function* () {
           const before = new Date((yield* Clock.currentTimeMillis) - keptMillis)
-          const made = sql`id < ${floorOf(before.getTime())}::uuid`
+          const made = sql`id < ${leastIdAt(before.getTime())}::uuid`
           const ended = sql`${sql.literal(ending)} and created_at < ${before}`
           const counts = yield* Effect.all([
             sessions(before),

@@ -74,7 +74,7 @@ export class Ids extends Context.Reference<{
 export const millisOf = (id: string): number => parseInt(id.slice(0, 8) + id.slice(9, 13), 16)
 
 /** The smallest UUIDv7 of a millisecond: a bound for ranges and partitions. */
-export const floorOf = (millis: number): string => {
+export const leastIdAt = (millis: number): string => {
   const digits = hex(Math.max(0, Math.trunc(millis)), 12)
   return `${digits.slice(0, 8)}-${digits.slice(8)}-7000-8000-000000000000`
 }

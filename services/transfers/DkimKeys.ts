@@ -67,7 +67,7 @@ export const recordOf = (domainName: string, { algorithm, publicKey, selector }:
   value: `v=DKIM1; k=${algorithm}; p=${publicKey}`,
 })
 
-interface KeyPlace {
+interface KeyedTransfer {
   readonly domainId: DomainId
   readonly id: TransferId
 }
@@ -75,7 +75,7 @@ interface KeyPlace {
 /** The keys of transfers, by the transfers' ids. */
 export const keysOf = (
   sql: PgClient.PgClient,
-  transfers: ReadonlyArray<KeyPlace>,
+  transfers: ReadonlyArray<KeyedTransfer>,
 ): Effect.Effect<ReadonlyMap<TransferId, DkimKey>, SqlError.SqlError> =>
   transfers.length === 0 ? Effect.succeed(new Map()) : Effect.map(
     sql<DkimKey & { readonly id: TransferId }>`
@@ -88,17 +88,17 @@ export const keysOf = (
 /** The key of a transfer, or null. */
 export const keyOf = (
   sql: PgClient.PgClient,
-  transfer: KeyPlace,
+  transfer: KeyedTransfer,
 ): Effect.Effect<DkimKey | null, SqlError.SqlError> =>
   Effect.map(keysOf(sql, [transfer]), (keys) => keys.get(transfer.id) ?? null)
 
 /** Deletes the keys of transfers that do not take effect, in the current transaction (UnitOfWork.ts). */
 export const dropKeys = (
   sql: PgClient.PgClient,
-  transfers: ReadonlyArray<KeyPlace>,
+  transfers: ReadonlyArray<KeyedTransfer>,
 ): Effect.Effect<void, SqlError.SqlError> => write(sql, dropped(sql), transfers)
 
-const dropped = (sql: PgClient.PgClient): Kind<KeyPlace> => ({
+const dropped = (sql: PgClient.PgClient): Kind<KeyedTransfer> => ({
   name: "dropped_dkim_keys",
   parts: (transfers) => [{
     name: "dropped_dkim_keys",

@@ -22,7 +22,7 @@ import { eventTypes } from "../../schemas/mail/MailEvent.ts"
 import { unstorable } from "../../schemas/Validation/Scalars.ts"
 import { isUuid } from "../../schemas/Wire.ts"
 import { Database } from "../platform/database/Database.ts"
-import { floorOf } from "../platform/Ids.ts"
+import { leastIdAt } from "../platform/Ids.ts"
 import { seenKeyOf, timeOf } from "./Deliveries/SeenKey.ts"
 
 export interface DeliveryFilter {
@@ -263,7 +263,7 @@ const make = Effect.fnUntraced(function* (config: { readonly deliveredDays: numb
   const spanOf = Effect.fnUntraced(function* (accountId: AccountId, { emailId, eventId }: DeliveryFilter) {
     // An email's events follow it. A day for clocks that differ.
     const sentAt = emailId === undefined ? 0 : timeOf(emailId)
-    const from = sentAt === 0 ? lowest : floorOf(Math.max(0, sentAt - dayMillis))
+    const from = sentAt === 0 ? lowest : leastIdAt(Math.max(0, sentAt - dayMillis))
     if (eventId === undefined) return { from, before: highest }
     const { before, key } = seenKeyOf(accountId, eventId)
     const [seen] = yield* reads<{ day: number }>`
@@ -273,8 +273,8 @@ const make = Effect.fnUntraced(function* (config: { readonly deliveredDays: numb
       where account_id = ${accountId}::uuid and key = ${before}::uuid`
     // Its deliveries have their ids from the same moment; an hour for a clock that was set.
     return seen === undefined ? null : {
-      from: later(from, floorOf(seen.day - hourMillis)),
-      before: floorOf(seen.day + dayMillis + hourMillis),
+      from: later(from, leastIdAt(seen.day - hourMillis)),
+      before: leastIdAt(seen.day + dayMillis + hourMillis),
     }
   })
 
@@ -296,11 +296,11 @@ const make = Effect.fnUntraced(function* (config: { readonly deliveredDays: numb
       emailId: emailId ?? null,
       eventId: eventId ?? null,
       limit,
-      oldest: floorOf((today - config.deliveredDays - 1) * dayMillis),
-      from: later(span.from, since === undefined ? lowest : floorOf(since)),
-      before: earlier(earlier(span.before, until === undefined ? highest : floorOf(until)), afterId ?? highest),
+      oldest: leastIdAt((today - config.deliveredDays - 1) * dayMillis),
+      from: later(span.from, since === undefined ? lowest : leastIdAt(since)),
+      before: earlier(earlier(span.before, until === undefined ? highest : leastIdAt(until)), afterId ?? highest),
     }
-    const recent = floorOf((today - 1) * dayMillis)
+    const recent = leastIdAt((today - 1) * dayMillis)
     if (status === undefined || status === "delivered") {
       if (asked.from < recent && recent < asked.before) {
         const found = pageOf(yield* read({ ...asked, from: later(asked.from, recent) }), limit)

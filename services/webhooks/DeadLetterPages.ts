@@ -3,7 +3,7 @@ import type { PgClient } from "@effect/sql-pg"
 import { Effect } from "effect"
 import type { AccountId, DeliveryId, WebhookId } from "../../schemas/BrandedIds.ts"
 import { isUuid } from "../../schemas/Wire.ts"
-import { floorOf } from "../platform/Ids.ts"
+import { leastIdAt } from "../platform/Ids.ts"
 
 export interface DeadLetter {
   readonly delivery_id: DeliveryId
@@ -48,11 +48,11 @@ export const letterPages = (sql: PgClient.PgClient) =>
   Effect.fnUntraced(function* (filter: LetterFilter, limit: number, afterId: string = highest) {
     const { accountId, eventType, since, until, webhookId } = filter
     if (![accountId, webhookId].every((id) => id === undefined || isUuid(id))) return { letters: [], nextAfterId: null }
-    const before = until === undefined ? afterId : earlier(afterId, floorOf(until))
+    const before = until === undefined ? afterId : earlier(afterId, leastIdAt(until))
     const scanned = sql`
       select * from dead_letters where ${
       sql.and([
-        sql`delivery_id >= ${floorOf(since ?? 0)}::uuid and delivery_id < ${before}::uuid`,
+        sql`delivery_id >= ${leastIdAt(since ?? 0)}::uuid and delivery_id < ${before}::uuid`,
         ...(accountId === undefined ? [] : [sql`account_id = ${accountId}::uuid`]),
         ...(webhookId === undefined ? [] : [sql`webhook_id = ${webhookId}::uuid`]),
       ])

@@ -7,7 +7,7 @@ import type { SqlError } from "effect/sql"
 import type { DeliveryId, WebhookId } from "../../schemas/BrandedIds.ts"
 import { Audit } from "../platform/observability/Audit.ts"
 import { Database } from "../platform/database/Database.ts"
-import { floorOf } from "../platform/Ids.ts"
+import { leastIdAt } from "../platform/Ids.ts"
 import { Jobs } from "../platform/messaging/Jobs.ts"
 import { type DeadLetter, type LetterFilter, type LetterPage, letterPages } from "./DeadLetterPages.ts"
 import { Replays } from "./Replays.ts"
@@ -110,8 +110,8 @@ const make = Effect.gen(function* () {
   /** The ids of a span. Later failures are left out: the job would send its own failures again. */
   const idsOf = ({ since, until }: LetterSpan) =>
     Effect.map(Clock.currentTimeMillis, (now) => ({
-      from: floorOf(since),
-      to: floorOf(Math.min(until ?? Infinity, now)),
+      from: leastIdAt(since),
+      to: leastIdAt(Math.min(until ?? Infinity, now)),
     }))
 
   const count = Effect.fn("DeadLetters.count")(function* (webhookId: WebhookId, span: LetterSpan) {
@@ -154,8 +154,8 @@ const make = Effect.gen(function* () {
   const replaySince: DeadLetters["Service"]["replaySince"] = Effect.fn("DeadLetters.replaySince")(
     function* (webhookId, since, by, tell) {
       // A delivery that fails again keeps its id, which is then behind the cursor: so each is sent again once.
-      const to = floorOf(yield* Clock.currentTimeMillis)
-      let from: string | undefined = floorOf(since)
+      const to = leastIdAt(yield* Clock.currentTimeMillis)
+      let from: string | undefined = leastIdAt(since)
       let total = 0
       while (from !== undefined) {
         const done: "gone" | { readonly done: number; readonly next: string | undefined } = yield* step(

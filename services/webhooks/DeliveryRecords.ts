@@ -12,7 +12,7 @@ import { isUuid } from "../../schemas/Wire.ts"
 import { Principals, who } from "../authentication/Principals.ts"
 import { BoundedMap } from "../platform/BoundedMap.ts"
 import { Database } from "../platform/database/Database.ts"
-import { floorOf } from "../platform/Ids.ts"
+import { leastIdAt } from "../platform/Ids.ts"
 import { counted } from "../platform/MapSizes.ts"
 import { attemptsOf } from "./Deliveries/Attempts.ts"
 import { userAgent } from "./Signer.ts"
@@ -127,7 +127,7 @@ export class DeliveryRecords extends Context.Service<DeliveryRecords, {
               return yield* whole(credential, webhookId, request, now)
             }
             if ((sparse.get(webhookId) ?? 0) > now) return yield* whole(credential, webhookId, request, now)
-            const recent = floorOf((Math.floor(now / dayMillis) - 1) * dayMillis)
+            const recent = leastIdAt((Math.floor(now / dayMillis) - 1) * dayMillis)
             const read = yield* Effect.orDie(readNewest(credential, webhookId, { ...request, recent }))
             const { body, found } = yield* principals.seen(read === null ? undefined : { ...read, key_id: read.keyId })
             if (!found) return yield* new WebhookNotFound()
@@ -145,7 +145,7 @@ export class DeliveryRecords extends Context.Service<DeliveryRecords, {
             now: number,
           ) {
             const today = Math.floor(now / dayMillis)
-            const oldest = floorOf((today - config.deliveredDays - 1) * dayMillis)
+            const oldest = leastIdAt((today - config.deliveredDays - 1) * dayMillis)
             const offset = page * limit
             const pool = offset > deep || status !== undefined ? wide : reads
             const rows = pool.literal(source(status))

@@ -8,7 +8,7 @@ import { Clock, Effect } from "effect"
 import { DeliveryId, type EventId, type WebhookId } from "../../schemas/BrandedIds.ts"
 import { WakeUps } from "../platform/messaging/WakeUps.ts"
 import { Database } from "../platform/database/Database.ts"
-import { floorOf, Ids } from "../platform/Ids.ts"
+import { Ids, leastIdAt } from "../platform/Ids.ts"
 import { dueTopic } from "./Deliveries/DeliveryClaims.ts"
 import { arrayOf } from "./Deliveries/PgArray.ts"
 import { makeQueueDue } from "./Deliveries/RowLocks.ts"
@@ -91,7 +91,7 @@ export const pruneMissed = (sql: PgClient.PgClient, oldest: number) =>
   pruneByWebhook(sql, {
     table: "missed_events",
     // One bound in both cases, since an alternative of two would read every note.
-    where: sql`event_id < case when w.deleted_at is null then ${floorOf(oldest)}::uuid
+    where: sql`event_id < case when w.deleted_at is null then ${leastIdAt(oldest)}::uuid
       else 'ffffffff-ffff-ffff-ffff-ffffffffffff'::uuid end`,
     order: "event_id",
     batch: 10_000,

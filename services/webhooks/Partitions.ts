@@ -11,7 +11,7 @@ import { Clock, Context, Effect, Layer } from "effect"
 import type { SqlError, Statement } from "effect/sql"
 import { Database } from "../platform/database/Database.ts"
 import { pruneMissed } from "./MissedEvents.ts"
-import { floorOf } from "../platform/Ids.ts"
+import { leastIdAt } from "../platform/Ids.ts"
 import {
   create,
   dayMillis,
@@ -166,7 +166,7 @@ export class Partitions extends Context.Service<Partitions, {
           const oldest = new Date((today - config.deliveredDays - 1) * dayMillis)
           yield* owner`delete from delivery_counts where day < ${oldest}::timestamptz::date
             and status not in ('dead_letter', 'pending', 'retrying')`
-          const before = floorOf(oldest.getTime())
+          const before = leastIdAt(oldest.getTime())
           yield* owner`delete from attempts_default where delivery_id < ${before}::uuid
             and delivery_id not in (select delivery_id from delivery_queue)`
           yield* owner`delete from deliveries_default where id < ${before}::uuid

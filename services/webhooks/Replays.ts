@@ -13,7 +13,7 @@ import { Audit } from "../platform/observability/Audit.ts"
 import { WakeUps } from "../platform/messaging/WakeUps.ts"
 import { Database } from "../platform/database/Database.ts"
 import type { InTransaction } from "../platform/database/UnitOfWork.ts"
-import { floorOf, Ids } from "../platform/Ids.ts"
+import { Ids, leastIdAt } from "../platform/Ids.ts"
 import { Jobs } from "../platform/messaging/Jobs.ts"
 import { RateLimits } from "../platform/security/RateLimits.ts"
 import { dueTopic } from "./Deliveries/DeliveryClaims.ts"
@@ -230,9 +230,9 @@ const make = Effect.gen(function* () {
 
   /** The ids between which a span lies, and how many deliveries of the webhook ended in it. */
   const countIn = Effect.fnUntraced(function* (webhookId: WebhookId, span: Span) {
-    const from = floorOf(span.since)
+    const from = leastIdAt(span.since)
     // Deliveries that end after now are not part of it: otherwise the job would replay its own replays.
-    const to = floorOf(Math.min(span.until ?? Infinity, yield* Clock.currentTimeMillis))
+    const to = leastIdAt(Math.min(span.until ?? Infinity, yield* Clock.currentTimeMillis))
     if (span.status === "missed") {
       return { from, to, n: yield* Effect.orDie(countMissed(wide, webhookId, { from, to })) }
     }

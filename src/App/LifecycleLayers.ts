@@ -69,7 +69,7 @@ const recovery = RecoveryWorker.layer.pipe(
   Layer.provide(PolicyReviews.layer),
 )
 
-/** Writes the transparency log, which names itself by the place where it is served. */
+/** Writes the transparency log, which names itself by the address under which it is served. */
 const decisionLog = (publicUrl: URL) =>
   Layer.merge(DecisionLogWorker.layer, Layer.effectDiscard(gaugedLog)).pipe(
     Layer.provide(DecisionLog.layer(`${publicUrl.host}${logPath}`)),

@@ -5,7 +5,7 @@ import { SqlClient } from "effect/sql"
 import auditMonths from "../../migrations/0026_audit_months.ts"
 import { AuditPartitions } from "../../services/platform/observability/AuditPartitions.ts"
 import { Database } from "../../services/platform/database/Database.ts"
-import { floorOf } from "../../services/platform/Ids.ts"
+import { leastIdAt } from "../../services/platform/Ids.ts"
 import { months, nameOf } from "../../services/platform/database/RangePartitions.ts"
 import { migrate } from "../../src/Migrations.ts"
 import { TestDatabase } from "../support/TestDatabase.ts"
@@ -50,7 +50,7 @@ const fill = (n: number, from: number, to: number) =>
   Effect.flatMap(Database, ({ owner }) => {
     const step = Math.floor((to - from) / n)
     const rows = Array.from({ length: n }, (_, i) => ({
-      id: floorOf(from + i * step),
+      id: leastIdAt(from + i * step),
       at: new Date(from + i * step),
       request_id: `old-${i}`,
       details: { count: 2, request_ids: [`old-${i}`, `more-${i}`] },
@@ -82,7 +82,7 @@ layer(Layer.fresh(TestDatabase.layer), { excludeTestServices: true })("the audit
       const now = Date.now()
       yield* fill(2_000, Date.parse("2023-01-01"), now)
       // A record of a machine whose clock was ahead.
-      const ahead = floorOf(now + 90 * 86_400_000)
+      const ahead = leastIdAt(now + 90 * 86_400_000)
       yield* owner`insert into audit_records (id, at, action, outcome) values (${ahead}::uuid, ${new Date(
         now,
       )}, 'a', 'done')`
@@ -122,20 +122,20 @@ layer(Layer.fresh(TestDatabase.layer), { excludeTestServices: true })("the audit
         select request_id from audit_records
         where details ? 'request_ids' and details->'request_ids' @> '["more-77"]'::jsonb`
       assert.deepStrictEqual(found, [{ request_id: "old-77" }])
-      yield* sql`insert into audit_records (id, at, action, outcome) values (${floorOf(now + 1)}::uuid, ${new Date(
+      yield* sql`insert into audit_records (id, at, action, outcome) values (${leastIdAt(now + 1)}::uuid, ${new Date(
         now,
       )}, 'a', 'done')`
       for (
         const [statement, tag] of [
           [
             `insert into audit_records (id, at, action, outcome) values ('${
-              floorOf(now + 1)
+              leastIdAt(now + 1)
             }', '2026-01-01', 'a', 'done')`,
             "UniqueViolation",
           ],
           [
             `insert into audit_records (id, at, action, outcome) values ('${
-              floorOf(now + 2)
+              leastIdAt(now + 2)
             }', '2026-01-01', 'a', 'no')`,
             "ConstraintError",
           ],
@@ -167,7 +167,7 @@ layer(Layer.fresh(TestDatabase.layer), { excludeTestServices: true })("the audit
       yield* monthly
       const now = Date.now()
       yield* sql`insert into audit_records (id, at, action, outcome)
-        values (${floorOf(now)}::uuid, ${new Date(now)}, 'a', 'done')`
+        values (${leastIdAt(now)}::uuid, ${new Date(now)}, 'a', 'done')`
       const rows = yield* contents
       assert.lengthOf(rows, 11)
     }))
@@ -178,7 +178,7 @@ layer(Layer.fresh(TestDatabase.layer), { excludeTestServices: true })("the audit
       yield* before
       const now = Date.now()
       yield* fill(500, Date.parse("2024-01-01"), now)
-      const late = floorOf(now + 90 * 86_400_000)
+      const late = leastIdAt(now + 90 * 86_400_000)
       yield* owner`insert into audit_records (id, at, action, outcome)
         values (${late}::uuid, ${new Date(now)}, 'a', 'done')`
       const rows = yield* contents

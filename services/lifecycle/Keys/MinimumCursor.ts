@@ -11,7 +11,7 @@ import type { ProjectId } from "../../../schemas/BrandedIds.ts"
  * SQL of a query for the minimum cursor of a consumer (`<issuer> <client>`): no row, or one of floor_epoch and
  * floor_position.
  */
-export const floorOf = (
+export const minimumCursorOf = (
   sql: PgClient.PgClient,
   projectId: ProjectId | Statement.Fragment,
   consumer: string | Statement.Fragment,

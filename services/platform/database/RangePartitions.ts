@@ -6,7 +6,7 @@
 import type { PgClient } from "@effect/sql-pg"
 import { Effect } from "effect"
 import type { SqlError } from "effect/sql"
-import { floorOf } from "../Ids.ts"
+import { leastIdAt } from "../Ids.ts"
 import { tryLock } from "./AdvisoryLocks.ts"
 
 /** Days or months, numbered without a gap. */
@@ -100,8 +100,8 @@ export const exclude = (owner: PgClient.PgClient, parents: ReadonlyArray<Parent>
 export const create = Effect.fnUntraced(function* (owner: PgClient.PgClient, parent: Parent, n: number) {
   const { key, storage, table, unit } = parent
   const name = nameOf(parent, n)
-  const from = floorOf(unit.startOf(n))
-  const to = floorOf(unit.startOf(n + 1))
+  const from = leastIdAt(unit.startOf(n))
+  const to = leastIdAt(unit.startOf(n + 1))
   yield* owner.unsafe(`create table ${name} (like ${table} including defaults including constraints) ${storage}`)
   yield* owner.unsafe(
     `with late as (delete from ${table}_default where ${key} >= '${from}' and ${key} < '${to}' returning *)

@@ -9,7 +9,7 @@ import { type AboutObject, auditConditions } from "./AuditConditions.ts"
 import type { AuditFilter, AuditPage, AuditQuery, AuditRecord } from "./AuditRecord.ts"
 import { newestRecords } from "./NewestRecords.ts"
 import { Database } from "../database/Database.ts"
-import { floorOf } from "../Ids.ts"
+import { leastIdAt } from "../Ids.ts"
 
 const page = 500
 
@@ -71,8 +71,8 @@ export class AuditLog extends Context.Service<AuditLog, {
 
       // A record's id carries its time; no record has the smallest id of a millisecond, so `>` loses none.
       const read = (filter: AuditFilter) => {
-        const end = filter.until === undefined ? null : floorOf(filter.until)
-        return Stream.paginate(floorOf(filter.since ?? 0), (from) =>
+        const end = filter.until === undefined ? null : leastIdAt(filter.until)
+        return Stream.paginate(leastIdAt(filter.since ?? 0), (from) =>
           Effect.map(after(from, filter), (rows) => {
             const last = rows.at(-1)
             return [rows, last === undefined || rows.length < page ? Option.none() : Option.some(last.id)] as const

@@ -9,7 +9,7 @@ import { keepAuditIndexes } from "./AuditIndexes.ts"
 import { Database } from "../database/Database.ts"
 import { allowLonger } from "../database/Database/StalledConnections.ts"
 import { prune } from "../database/Prune.ts"
-import { floorOf } from "../Ids.ts"
+import { leastIdAt } from "../Ids.ts"
 import {
   create,
   dayMillis,
@@ -80,7 +80,7 @@ export class AuditPartitions extends Context.Service<AuditPartitions, {
         /** Deletes old records of the default partition, whose month was not made in time. */
         const endLate = Effect.gen(function* () {
           const oldest = months.startOf(months.of((yield* Clock.currentTimeMillis) - retention.auditDays * dayMillis))
-          const where = owner`id < ${floorOf(oldest)}::uuid and not (${owner.literal(auditTable.kept)})`
+          const where = owner`id < ${leastIdAt(oldest)}::uuid and not (${owner.literal(auditTable.kept)})`
           yield* prune(owner, { table: "audit_records_default", where, order: "id", batch: chunk })
         })
 

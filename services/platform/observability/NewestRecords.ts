@@ -2,7 +2,7 @@
 import type { PgClient } from "@effect/sql-pg"
 import { Effect } from "effect"
 import type { Statement } from "effect/sql"
-import { floorOf } from "../Ids.ts"
+import { leastIdAt } from "../Ids.ts"
 import { type auditConditions } from "./AuditConditions.ts"
 import type { AuditFilter, AuditPage, AuditRecord } from "./AuditRecord.ts"
 
@@ -59,8 +59,8 @@ export const newestRecords = (
 
   return Effect.fnUntraced(function* (filter: AuditFilter, limit: number, afterId: string = highest) {
     // A record's id carries its time.
-    const before = filter.until === undefined ? afterId : earlier(afterId, floorOf(filter.until))
-    const span = sql`id >= ${floorOf(filter.since ?? 0)}::uuid and id < ${before}::uuid`
+    const before = filter.until === undefined ? afterId : earlier(afterId, leastIdAt(filter.until))
+    const span = sql`id >= ${leastIdAt(filter.since ?? 0)}::uuid and id < ${before}::uuid`
     const all = scanned(filter, span)
     const found = yield* sql<AuditRecord>`
       select uid::text as id, ${sql.literal(values)} from (${all}) s where ${rest(filter)} order by uid desc limit ${

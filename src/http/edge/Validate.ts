@@ -79,7 +79,7 @@ interface Asked {
 }
 
 /** Makes the middleware; `refusal` turns faults into the failure. */
-const floor = <E>(judge: Judge, refusal: (faults: ReadonlyArray<Fault>) => E) =>
+const validation = <E>(judge: Judge, refusal: (faults: ReadonlyArray<Fault>) => E) =>
   Effect.fnUntraced(function* (handler: Handler, { endpoint, group }: Asked) {
     const request = yield* HttpServerRequest.HttpServerRequest
     const { params } = yield* HttpRouter.RouteContext
@@ -134,10 +134,10 @@ const judged: Effect.Effect<Judge> = Effect.map(
 export const layer = Layer.merge(
   Layer.effect(
     RequestValidation,
-    Effect.map(judged, (judge) => floor(judge, (faults) => new HTTPValidationError({ detail: faults }))),
+    Effect.map(judged, (judge) => validation(judge, (faults) => new HTTPValidationError({ detail: faults }))),
   ),
   Layer.effect(
     PlainFloor,
-    Effect.map(judged, (judge) => floor(judge, (faults) => new MalformedRequest({ detail: inWords(faults) }))),
+    Effect.map(judged, (judge) => validation(judge, (faults) => new MalformedRequest({ detail: inWords(faults) }))),
   ),
 )

@@ -6,9 +6,9 @@ import { type LifecycleEventKind, lifecycleEventKinds } from "../../../schemas/i
 import { EventLog, type NewLifecycleEvent } from "../../../services/lifecycle/EventLog.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { runOnce } from "../../../services/platform/database/UnitOfWork.ts"
-import { ground as floor } from "../../support/TestAccounts.ts"
+import { ground as accounts } from "../../support/TestAccounts.ts"
 
-const ground = Layer.provideMerge(EventLog.layer, floor)
+const ground = Layer.provideMerge(EventLog.layer, accounts)
 
 interface Event {
   readonly id: string

@@ -79,13 +79,13 @@ layer(Drift.layer.pipe(Layer.provideMerge(transmitter)), { excludeTestServices: 
 
       // The consumer joined too late for a new key: it is below its minimum position.
       const { sql } = yield* Database
-      const floor = (position: number | null) =>
+      const setMinimumCursor = (position: number | null) =>
         sql`
           update lifecycle_consumers set floor_epoch = case when ${position}::bigint is null then null else 1 end,
             floor_position = ${position} where project_id = ${project}`
-      yield* floor(head + 3)
+      yield* setMinimumCursor(head + 3)
       assert.isTrue((yield* now).snapshot_required)
-      yield* floor(null)
+      yield* setMinimumCursor(null)
 
       // A new consumer with a grant lags by everything; a consumer whose grant expired is not listed.
       const grantId = yield* grant(made, "other", ["events.read"])

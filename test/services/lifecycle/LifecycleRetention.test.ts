@@ -8,7 +8,7 @@ import { LifecycleRetention } from "../../../services/lifecycle/LifecycleRetenti
 import { Roles } from "../../../services/people/Roles.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { run } from "../../../services/platform/database/UnitOfWork.ts"
-import { floorOf } from "../../../services/platform/Ids.ts"
+import { leastIdAt } from "../../../services/platform/Ids.ts"
 import { verifySnapshot } from "../../../sdk/Verify.ts"
 import { tagOf } from "../../support/Fixtures.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
@@ -203,13 +203,13 @@ layer(fixture, { excludeTestServices: true })("Retention", (it) => {
       yield* sql`
         insert into lifecycle_stream_messages (id, stream_id, kind, message, created_at, delivered_at)
         select o.id, ${id}::uuid, 'verification', name, made, had
-        from (values (${floorOf(hours(90 * 24 + 1).getTime())}::uuid, 'waits too long', ${
+        from (values (${leastIdAt(hours(90 * 24 + 1).getTime())}::uuid, 'waits too long', ${
         hours(90 * 24 + 1)
       }::timestamptz,
             null::timestamptz),
-          (${floorOf(hours(90 * 24 - 1).getTime())}, 'waits', ${hours(90 * 24 - 1)}, null),
-          (${floorOf(hours(31).getTime())}, 'had', ${hours(31)}, ${hours(25)}),
-          (${floorOf(hours(30).getTime())}, 'had lately', ${hours(30)}, ${hours(23)})) o(id, name, made, had)`
+          (${leastIdAt(hours(90 * 24 - 1).getTime())}, 'waits', ${hours(90 * 24 - 1)}, null),
+          (${leastIdAt(hours(31).getTime())}, 'had', ${hours(31)}, ${hours(25)}),
+          (${leastIdAt(hours(30).getTime())}, 'had lately', ${hours(30)}, ${hours(23)})) o(id, name, made, had)`
       yield* prune
       const own = yield* sql<{ message: string }>`
         select message from lifecycle_stream_messages where stream_id = ${id}::uuid order by message`

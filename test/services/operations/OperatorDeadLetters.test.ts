@@ -4,7 +4,7 @@ import { randomUUID } from "node:crypto"
 import { AccountId, WebhookId } from "../../../schemas/BrandedIds.ts"
 import { DeadLetterPage } from "../../../schemas/identity/DeadLetterView.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
-import { floorOf } from "../../../services/platform/Ids.ts"
+import { leastIdAt } from "../../../services/platform/Ids.ts"
 import { DeadLetters } from "../../../services/webhooks/DeadLetters.ts"
 import { Replays } from "../../../services/webhooks/Replays.ts"
 import { uuid } from "../../support/DirectoryLines.ts"
@@ -32,8 +32,8 @@ layer(management(), { excludeTestServices: true, timeout: "2 minutes" })("Dead l
       const [one, gone] = [yield* hook(), yield* hook(true)]
       const now = Date.now()
       const letters: Array<string> = []
-      for (const days of [3, 2, 1]) letters.unshift(yield* deadLetter(one, undefined, floorOf(now - days * day)))
-      const lost = yield* deadLetter(gone, undefined, floorOf(now - day / 2))
+      for (const days of [3, 2, 1]) letters.unshift(yield* deadLetter(one, undefined, leastIdAt(now - days * day)))
+      const lost = yield* deadLetter(gone, undefined, leastIdAt(now - day / 2))
       const listed = Effect.fnUntraced(function* (query: string) {
         const answer = yield* send("GET", `${path}?${query}`, oz)
         assert.strictEqual(answer.status, 200, answer.text)
@@ -69,7 +69,7 @@ layer(management(), { excludeTestServices: true, timeout: "2 minutes" })("Dead l
       const oz = yield* bearer(operator)
       const [one, gone] = [yield* hook(), yield* hook(true)]
       const now = Date.now()
-      for (const days of [3, 2, 1]) yield* deadLetter(one, undefined, floorOf(now - days * day))
+      for (const days of [3, 2, 1]) yield* deadLetter(one, undefined, leastIdAt(now - days * day))
       yield* deadLetter(gone)
       const since = new Date(now - 2.5 * day).toISOString()
 

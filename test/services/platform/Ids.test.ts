@@ -1,7 +1,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { TestClock } from "effect/testing"
-import { floorOf, Ids, millisOf } from "../../../services/platform/Ids.ts"
+import { Ids, leastIdAt, millisOf } from "../../../services/platform/Ids.ts"
 
 const version7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/
 
@@ -20,7 +20,7 @@ layer(Layer.empty)("Ids", (it) => {
       assert.deepStrictEqual(all.filter((id) => !version7.test(id)), [])
       assert.deepStrictEqual(all, [...new Set(all)].sort())
       assert.deepStrictEqual([...new Set(all.map(millisOf))], [at, at + 1])
-      assert.isTrue(floorOf(at) < many[0]! && one < floorOf(at + 1) && floorOf(at + 1) < later[0]!)
+      assert.isTrue(leastIdAt(at) < many[0]! && one < leastIdAt(at + 1) && leastIdAt(at + 1) < later[0]!)
       assert.isAbove(new Set(many.map((id) => id.slice(-8))).size, 19_000)
     }))
 

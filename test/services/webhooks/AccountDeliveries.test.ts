@@ -5,7 +5,7 @@ import { type AccountId, type DeliveryId, SourceEventId, WebhookId } from "../..
 import { DeliveryList, type DeliveryRecord, DeliveryStatus } from "../../../schemas/mail/Delivery.ts"
 import { eventTypes } from "../../../schemas/mail/MailEvent.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
-import { floorOf, Ids } from "../../../services/platform/Ids.ts"
+import { Ids, leastIdAt } from "../../../services/platform/Ids.ts"
 import { AccountDeliveries, type DeliveryFilter } from "../../../services/webhooks/AccountDeliveries.ts"
 import { Partitions } from "../../../services/webhooks/Partitions.ts"
 import { Replays } from "../../../services/webhooks/Replays.ts"
@@ -176,7 +176,7 @@ layer(served)("the deliveries of all webhooks", (it) => {
         yield* settle(tasks.map((task) => resultOf(task, at, dead)))
         return tasks.slice(0, hooks.length).map(({ deliveryId }) => deliveryId).sort().reverse()
       })
-      const id = (days: number) => floorOf(noon - days * dayMillis)
+      const id = (days: number) => leastIdAt(noon - days * dayMillis)
       const [old, quoted, timed] = [
         yield* made(40, "a", "m-1"),
         yield* made(9, 'quote"d', 'm"2'),

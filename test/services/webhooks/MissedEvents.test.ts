@@ -4,7 +4,7 @@ import { Effect, Layer } from "effect"
 import { TestClock } from "effect/testing"
 import type { AccountId, DeliveryId, WebhookId } from "../../../schemas/BrandedIds.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
-import { floorOf } from "../../../services/platform/Ids.ts"
+import { leastIdAt } from "../../../services/platform/Ids.ts"
 import { missedEvents, pruneMissed } from "../../../services/webhooks/MissedEvents.ts"
 import { Partitions } from "../../../services/webhooks/Partitions.ts"
 import { Webhooks } from "../../../services/webhooks/Webhooks.ts"
@@ -93,7 +93,7 @@ layer(Layer.fresh(fixture()))("events that a paused webhook missed", (it) => {
       const noted = (daysAgo: number, n: number) =>
         owner`
           insert into missed_events (webhook_id, event_id)
-          select ${hook.id}::uuid, (left(${floorOf(at - daysAgo * 86_400_000)}, 24) || lpad(to_hex(i), 12, '0'))::uuid
+          select ${hook.id}::uuid, (left(${leastIdAt(at - daysAgo * 86_400_000)}, 24) || lpad(to_hex(i), 12, '0'))::uuid
           from generate_series(1, ${n}) i`
       yield* noted(1, 20_000)
       yield* noted(60, 10)

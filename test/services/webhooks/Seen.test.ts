@@ -4,7 +4,7 @@ import { Effect, Layer } from "effect"
 import { hash } from "node:crypto"
 import { AccountId, SourceEventId } from "../../../schemas/BrandedIds.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
-import { floorOf } from "../../../services/platform/Ids.ts"
+import { leastIdAt } from "../../../services/platform/Ids.ts"
 import { seenKeyOf, timeOf } from "../../../services/webhooks/Deliveries/SeenKey.ts"
 import { Partitions } from "../../../services/webhooks/Partitions.ts"
 import { noon } from "../../support/Fixtures.ts"
@@ -15,7 +15,7 @@ const idsAt = (at: number, n: number) => {
   const low = n.toString(16).padStart(12, "0")
   const alphabet = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
   const time = Array.from({ length: 10 }, (_, i) => alphabet[Math.floor(at / 32 ** (9 - i)) % 32]).join("")
-  return [`${floorOf(at).slice(0, 24)}${low}`, `${time}${String(n).padStart(16, "0")}`, `evt_${n}`, `${n}`]
+  return [`${leastIdAt(at).slice(0, 24)}${low}`, `${time}${String(n).padStart(16, "0")}`, `evt_${n}`, `${n}`]
 }
 
 const upkeep = Effect.flatMap(Partitions, (partitions) => Effect.andThen(partitions.upkeep, partitions.forget))

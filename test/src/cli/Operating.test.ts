@@ -4,7 +4,7 @@ import { Clock, Effect, Layer } from "effect"
 import { join } from "node:path"
 import { AuditPartitions } from "../../../services/platform/observability/AuditPartitions.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
-import { floorOf, Ids } from "../../../services/platform/Ids.ts"
+import { Ids, leastIdAt } from "../../../services/platform/Ids.ts"
 import { Vault } from "../../../services/platform/security/Vault.ts"
 import * as Processes from "../../support/Processes.ts"
 import { uuid } from "../../support/DirectoryLines.ts"
@@ -42,7 +42,11 @@ describe("cli", () => {
         assert.strictEqual(lines(replayed.stderr).filter((line) => line.includes("is no dead letter")).length, 2)
 
         const more = [yield* deadLetter(uuid(10)), yield* deadLetter(uuid(10))]
-        const older = yield* deadLetter(uuid(10), undefined, floorOf((yield* Clock.currentTimeMillis) - 2 * 3_600_000))
+        const older = yield* deadLetter(
+          uuid(10),
+          undefined,
+          leastIdAt((yield* Clock.currentTimeMillis) - 2 * 3_600_000),
+        )
         const [bulk, none] = yield* Effect.all([
           cli("replay", "--webhook", uuid(10), "--since", "1h", "--as", "oz"),
           cli("replay", "--webhook", uuid(11), "--since", "1h"),
@@ -184,7 +188,7 @@ describe("cli", () => {
       const months = yield* type(home, env, ["doctor"])
       assert.match(months.stdout, /^ok +audit +3 months, 0\.\d MB, kept 400 days$/m)
       yield* owner.unsafe(`create table audit_records_p202001 partition of audit_records
-        for values from ('${floorOf(old)}') to ('${floorOf(old + 31 * 86_400_000)}')`)
+        for values from ('${leastIdAt(old)}') to ('${leastIdAt(old + 31 * 86_400_000)}')`)
 
       yield* owner`drop table relay_streams`
       yield* owner`insert into intake_rejects (id, stream, stream_seq, subject, reason, payload, state, received_at)

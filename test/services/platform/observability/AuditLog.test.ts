@@ -4,7 +4,7 @@ import { Effect, Exit, Layer, Stream } from "effect"
 import { AuditLog } from "../../../../services/platform/observability/AuditLog.ts"
 import { AuditPartitions } from "../../../../services/platform/observability/AuditPartitions.ts"
 import { Database } from "../../../../services/platform/database/Database.ts"
-import { floorOf } from "../../../../services/platform/Ids.ts"
+import { leastIdAt } from "../../../../services/platform/Ids.ts"
 import { TestDatabase } from "../../../support/TestDatabase.ts"
 import { stoppedClock } from "../../webhooks/WebhookFixture.ts"
 
@@ -16,7 +16,7 @@ const rows = 6_000
 const fill = (from: number) =>
   Effect.flatMap(Database, ({ owner }) => {
     const records = Array.from({ length: rows }, (_, i) => ({
-      id: floorOf(from + i),
+      id: leastIdAt(from + i),
       at: new Date(from + i),
       subject: `account:a${i}`,
       details: { transfer_id: `t${i}`, project: `p${i}`, request_ids: [`r${i}`] },

@@ -4,7 +4,7 @@ import { AuditLog } from "../../../../services/platform/observability/AuditLog.t
 import { AuditPartitions } from "../../../../services/platform/observability/AuditPartitions.ts"
 import type { AuditFilter } from "../../../../services/platform/observability/AuditRecord.ts"
 import { Database } from "../../../../services/platform/database/Database.ts"
-import { floorOf } from "../../../../services/platform/Ids.ts"
+import { leastIdAt } from "../../../../services/platform/Ids.ts"
 import { rowsRead } from "../../../support/RowsRead.ts"
 import { TestDatabase } from "../../../support/TestDatabase.ts"
 import { stoppedClock } from "../../webhooks/WebhookFixture.ts"
@@ -18,7 +18,7 @@ const rows = 30_000
 const fill = (from: number) =>
   Effect.flatMap(Database, ({ owner }) => {
     const records = Array.from({ length: rows }, (_, i) => ({
-      id: floorOf(from + i),
+      id: leastIdAt(from + i),
       at: new Date(from + i),
       actor: i % 10_000 === 77 ? "person:sam" : `account:a${i % 100}`,
       subject: `webhook:w${i % 1_000}`,

@@ -8,7 +8,7 @@ import { join } from "node:path"
 import { AccessReviews } from "../../../../services/access/AccessReviews.ts"
 import { Roles } from "../../../../services/people/Roles.ts"
 import { Database } from "../../../../services/platform/database/Database.ts"
-import { floorOf } from "../../../../services/platform/Ids.ts"
+import { leastIdAt } from "../../../../services/platform/Ids.ts"
 import { run } from "../../../../services/platform/database/UnitOfWork.ts"
 import { connect } from "../../../../src/cli/backup/BackupConnection.ts"
 import { fill } from "../../../../src/cli/backup/RestoreTables.ts"
@@ -93,7 +93,7 @@ layer(AccessReviews.layer.pipe(Layer.provide(Roles.layer), Layer.provideMerge(id
         access_version: 1,
       }))
       yield* run(reviews.approve({ ...on, personId: ada, reviewId: review_id, stepUp: Effect.void }))
-      const [from, to] = [floorOf(day), floorOf(day + 86_400_000)]
+      const [from, to] = [leastIdAt(day), leastIdAt(day + 86_400_000)]
       yield* owner.unsafe(`create table deliveries_p20260131 partition of deliveries
         for values from ('${from}') to ('${to}') with (fillfactor = 70)`)
       yield* sql`
@@ -101,7 +101,7 @@ layer(AccessReviews.layer.pipe(Layer.provide(Roles.layer), Layer.provideMerge(id
           response_body)
         select id::uuid, gen_random_uuid(), gen_random_uuid(), gen_random_uuid(), 'email.sent', 'delivered', 1, 1,
           '2026-01-31', repeat('line' || chr(10) || chr(9) || chr(92) || '. ', 50)
-        from unnest(${[floorOf(day + 1), floorOf(0)]}::text[]) id`
+        from unnest(${[leastIdAt(day + 1), leastIdAt(0)]}::text[]) id`
       yield* sql`select nextval('claims')`
       yield* sql`insert into vault_keys (kid, check_value, created_at) values ('k1', ${new Uint8Array([
         0,
@@ -140,7 +140,7 @@ layer(AccessReviews.layer.pipe(Layer.provide(Roles.layer), Layer.provideMerge(id
   it.effect("an audit without partitions is restored, also where the target already has months", () =>
     Effect.gen(function* () {
       const { owner, sql } = yield* Database
-      const month = (n: number) => floorOf(Date.UTC(2026, n))
+      const month = (n: number) => leastIdAt(Date.UTC(2026, n))
       yield* owner.unsafe(`create table audit_records_p202601 partition of audit_records
         for values from (minvalue) to ('${month(1)}')`)
       yield* sql`insert into audit_records (id, at, action, outcome)

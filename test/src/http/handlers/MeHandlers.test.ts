@@ -3,7 +3,7 @@ import { Effect, Layer, Schema } from "effect"
 import { OwnAccount } from "../../../../schemas/identity/IdentityAccount.ts"
 import { PeopleRetention } from "../../../../services/people/PeopleRetention.ts"
 import { Database } from "../../../../services/platform/database/Database.ts"
-import { floorOf } from "../../../../services/platform/Ids.ts"
+import { leastIdAt } from "../../../../services/platform/Ids.ts"
 import { Clients } from "../../../../src/http/edge/Clients.ts"
 import { codeOf } from "../../../support/Fixtures.ts"
 import { access, institution, issuer, member, owner, person, project, tell } from "../../../support/TestIdentity.ts"
@@ -195,7 +195,7 @@ layer(fixture(), { excludeTestServices: true })("/v1/me", (it) => {
         yield* sql`
           insert into sessions (id, issuer, sid, person_id, client_id, issued_at, last_seen_at, expires_at, aal, amr,
             revoked_at)
-          values (${floorOf(then + i)}::uuid, ${issuer}, ${`${sid} ${me}`}, ${me}, 'portal', ${new Date(then)},
+          values (${leastIdAt(then + i)}::uuid, ${issuer}, ${`${sid} ${me}`}, ${me}, 'portal', ${new Date(then)},
             ${new Date(seen!)}, ${new Date(then)}, 'unknown', '{}',
             ${sid === "ended" ? new Date(then) : null}::timestamptz)`
       }
@@ -205,14 +205,14 @@ layer(fixture(), { excludeTestServices: true })("/v1/me", (it) => {
         const at = new Date(made)
         yield* sql`
           insert into credential_intents (id, person_id, kind, target_id, state, created_at, expires_at, ended_at)
-          values (${floorOf(made + i)}::uuid, ${me}, 'session.revoke', ${state}, ${state}, ${at}, ${at},
+          values (${leastIdAt(made + i)}::uuid, ${me}, 'session.revoke', ${state}, ${state}, ${at}, ${at},
             ${state === "pending" ? null : at}::timestamptz)`
       }
       for (const [jti, made, consumed] of [["a", then, true], ["b", then + 1, false], ["c", recent, true]] as const) {
         const at = new Date(made)
         yield* sql`
           insert into link_proofs (id, person_id, issuer, subject, jti, created_at, expires_at, consumed_at)
-          values (${floorOf(made)}::uuid, ${me}, ${me}, 'other', ${jti}, ${at}, ${at},
+          values (${leastIdAt(made)}::uuid, ${me}, ${me}, 'other', ${jti}, ${at}, ${at},
             ${consumed ? at : null}::timestamptz)`
       }
       const prune = Effect.provide(

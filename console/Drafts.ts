@@ -1,5 +1,5 @@
 /**
- * What is being typed in a form, with the idempotency key that was made when the form opened. While the visitor signs in
+ * The unsent text of a form, with the idempotency key that was made when the form opened. While the visitor signs in
  * again for a step-up, drafts wait in the tab's session storage, and the form opens with them after the return. Secrets
  * are never a draft.
  */

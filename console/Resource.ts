@@ -21,7 +21,7 @@ export interface Resource<A> {
 /** How long a first answer, and a newer one, may take before the page says that it waits, in milliseconds. */
 const slowAfter = { first: 2_000, newer: 10_000 }
 
-/** What is asked for and not answered for long, with the way to ask again. */
+/** Requests that have had no answer for long, with the way to ask again. */
 export const slow = signal<ReadonlySet<() => unknown>>(new Set())
 
 const setSlow = (reload: () => unknown, waits: boolean): void => {

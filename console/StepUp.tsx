@@ -1,6 +1,6 @@
 /**
  * The dialog for a refusal that a sign-in would lift: the session has ended, or the action needs a fresher or stronger
- * sign-in (RFC 9470). What is typed waits in the tab until the return.
+ * sign-in (RFC 9470). The typed text waits in the tab until the return.
  */
 import { signal } from "@preact/signals"
 import type { JSX } from "preact"

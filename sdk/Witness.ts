@@ -14,7 +14,7 @@ import { type LogPolicy, type TreeHead, verifyCheckpoint } from "./TransparencyL
 /** The signature type of a timestamped cosignature. */
 const witnessType = 0x04
 
-/** What the witness cosigned last, by the origin of the log. It has to survive a restart. */
+/** The checkpoints that the witness cosigned last, by the origin of the log. They have to survive a restart. */
 export interface WitnessMemory {
   readonly last: (origin: string) => Promise<Tree | null>
   /** Remembers `next` where `before` is still the last one; gives whether it was. */

@@ -29,5 +29,5 @@ export const confirm = async (payload: Starting): Promise<Finished> => {
   return await complete(intent_id, { type: "confirm", acknowledged: true })
 }
 
-/** What is typed as a label, or null, which leaves the label to the server. */
+/** The typed label, or null, which leaves the label to the server. */
 export const labelOf = (typed: string): string | null => typed.trim() === "" ? null : typed.trim()

@@ -29,7 +29,7 @@ type JsonOf<Part> = Part extends { readonly Type: infer Json } ? Json : never
 
 type KeysOf<Part> = Extract<keyof JsonOf<Part>, string>
 
-/** What a query or a header may hold; undefined leaves it out. */
+/** A value of a query or a header; undefined leaves it out. */
 type Text = string | number | boolean | undefined
 
 type Section<Name extends string, Part, Value> = [Part] extends [never] ? { readonly [K in Name]?: never }
@@ -37,7 +37,7 @@ type Section<Name extends string, Part, Value> = [Part] extends [never] ? { read
   : [KeysOf<Part>] extends [never] ? { readonly [K in Name]?: never }
   : { readonly [K in Name]: Value }
 
-/** What a request of an endpoint consists of. `headers`: If-Match; the client sends the idempotency key by itself. */
+/** The parts of a request of an endpoint. `headers`: If-Match; the client sends the idempotency key by itself. */
 export type RequestOf<Name extends EndpointName> =
   & Section<"params", Named<Name>["~Params"], { readonly [K in KeysOf<Named<Name>["~Params"]>]: string }>
   & ([KeysOf<Named<Name>["~Query"]>] extends [never] ? { readonly query?: never }

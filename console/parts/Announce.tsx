@@ -1,4 +1,4 @@
-/** What just happened, for eyes and for screen readers. */
+/** The announcement of an outcome, for eyes and for screen readers. */
 import { signal } from "@preact/signals"
 import type { JSX } from "preact"
 

@@ -1,4 +1,4 @@
-/** What keeps a domain from being offered, as a refusal lists it. */
+/** The obstacles to an offer of a domain, as a refusal lists them. */
 import type { JSX } from "preact"
 import type { Refused } from "../contract/Ask.ts"
 import { When } from "./When.tsx"

@@ -32,7 +32,7 @@ export const CopyButton = ({ label = "Copy", text }: {
 
 /** Says that a try whose answer was lost had made the thing: its secret is in no answer any more. */
 export const MadeBefore = ({ button, children, close, what }: {
-  /** What was made, at the beginning of a sentence. */
+  /** The made thing, at the beginning of a sentence. */
   readonly what: string
   readonly close: () => void
   /** How to get another secret, and the button or link for it. */

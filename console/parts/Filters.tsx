@@ -11,7 +11,7 @@ import { filterOf } from "./TextFilter.tsx"
 /** How many of these filters are set. */
 const setOf = (names: ReadonlyArray<string>): number => names.filter((name) => filterOf(name) !== undefined).length
 
-/** What an empty list says: `nothing` where no filter is set, which may hide what there is. */
+/** The text of an empty list: `nothing` where no filter is set, since a filter may hide items. */
 export const emptyList = (names: ReadonlyArray<string>, nothing: ComponentChildren): ComponentChildren =>
   setOf([...names, "after"]) === 0 ? nothing : "Nothing fits. Clear the filters to see everything."
 

@@ -10,7 +10,7 @@ export const Form = ({ action, children, close, kind = "main", leave = "Cancel",
   readonly action: Action
   /** The words of the button that does it. */
   readonly submit: string
-  /** What the button does. */
+  /** The action of the button. */
   readonly write: () => unknown
   readonly close?: () => void
   /** The words of the button that leaves it undone. */

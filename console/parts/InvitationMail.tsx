@@ -1,4 +1,4 @@
-/** What became of an invitation's mail. */
+/** The outcome of an invitation's mail. */
 import type { JSX } from "preact"
 import type { AnswerOf } from "../contract/EndpointTypes.ts"
 import { Badge, type Tone } from "./Badge.tsx"

@@ -1,4 +1,4 @@
-/** What an operator does about a job that failed, or whose outcome is unknown. */
+/** An operator's actions on a job that failed, or whose outcome is unknown. */
 import { useSignal } from "@preact/signals"
 import type { JSX } from "preact"
 import { useAction } from "../Action.ts"

@@ -12,7 +12,7 @@ type Lag = AnswerOf<"projectDiagnostics">["lifecycle_lag"][number]
 /** Where the page stands in the address. */
 export const lagAfter = "consumers"
 
-/** What the API is asked for: the page that the address names. */
+/** The query of the API: the page that the address names. */
 export const lagPageQuery = () => {
   const after_lag = filterOf(lagAfter)
   return { lag_limit: String(pageSize), ...(after_lag === undefined ? {} : { after_lag }) }

@@ -11,7 +11,7 @@ export const NextPage = ({ last, name, words }: {
   readonly last: string | null
   /** Where the page stands in the address. */
   readonly name: string
-  /** What the list has, in the plural: `members`. */
+  /** The list's items, in the plural: `members`. */
   readonly words: string
 }): JSX.Element | null => {
   if (last === null && filterOf(name) === undefined) return null
@@ -25,7 +25,7 @@ export const NextPage = ({ last, name, words }: {
   )
 }
 
-/** What an empty page of a list says: only the first one says that there is nothing. `name` as in NextPage. */
+/** The text of an empty page of a list: only the first one says that there is nothing. `name` as in NextPage. */
 export const emptyPage = (name: string, nothing: string): string =>
   filterOf(name) === undefined ? nothing : "The list ends before this place."
 

@@ -114,7 +114,7 @@ const labelOf = (name: string): string => {
 const peopleIn = (asked: Review["asked"]): ReadonlyArray<string> =>
   Object.entries(asked).flatMap(([name, value]) => /person_id$/.test(name) && typeof value === "string" ? [value] : [])
 
-/** What a machine compares: no person decides by it at first sight. */
+/** Fields that machines compare: no person decides by them at first sight. */
 const technical = new Set(["preview_digest", "project_version", "proof_id"])
 
 /** Fields that the card shows by their names, or in other words. */

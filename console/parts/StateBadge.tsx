@@ -1,4 +1,4 @@
-/** What was decided of Access, and what became of it at the products: the same words on every screen. */
+/** The state of a decision on Access, and of its delivery to the products: the same words on every screen. */
 import type { JSX } from "preact"
 import { Badge, type Tone } from "./Badge.tsx"
 import { When } from "./When.tsx"

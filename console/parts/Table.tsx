@@ -9,7 +9,7 @@ export interface Column<Row> {
 }
 
 export const Table = <Row,>({ caption, columns, empty, keyOf, rows }: {
-  /** What the table lists; read by screen readers. */
+  /** The table's name, for screen readers. */
   readonly caption: string
   /** The first column names the row. */
   readonly columns: ReadonlyArray<Column<Row>>

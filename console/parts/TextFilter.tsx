@@ -25,7 +25,7 @@ export const TextFilter = ({ label, name, placeholder }: {
   )
 }
 
-/** What the address says of a filter; undefined where it says nothing. */
+/** A filter's value in the address; undefined where it has none. */
 export const filterOf = (name: string): string | undefined => here.value.searchParams.get(name) || undefined
 
 /** The address of the next page of a list. `name`: where it stands in the address, on a page with several lists. */

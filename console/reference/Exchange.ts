@@ -10,7 +10,7 @@ export interface Sent {
   readonly millis: number
 }
 
-/** What the form holds: values of parameters by their names, and the body as it was typed. */
+/** The form's content: values of parameters by their names, and the body as it was typed. */
 export interface Filled {
   readonly values: Readonly<Record<string, string>>
   readonly body: string

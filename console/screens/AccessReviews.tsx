@@ -131,7 +131,7 @@ const ProposeForm = ({ candidate, close, done, institution, names }: Opened & {
   )
 }
 
-/** What the visitor may do about a review, by their roles and by who proposed it; the API decides. */
+/** The visitor's actions on a review, by their roles and by its proposer; the API decides. */
 const partIn = ({ institution_id, sponsor_decision, state }: Review) => {
   const roles = rolesIn(institution_id)
   const administrator = roles.has("administrator")

@@ -1,4 +1,4 @@
-/** What the visitor did and tried: the audit of one person. */
+/** The visitor's own actions and attempts: the audit of one person. */
 import { OwnAudit } from "./Audit.tsx"
 
 export default OwnAudit

@@ -164,7 +164,7 @@ const Older = ({ after }: { readonly after: string | null | undefined }): JSX.El
     </p>
   )
 
-/** What the visitor did and tried. */
+/** The visitor's own actions and attempts. */
 export const OwnAudit = (): JSX.Element => {
   const records = useResource(
     `own audit ${here.value.search}`,

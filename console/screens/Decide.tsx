@@ -51,7 +51,7 @@ const WaitingReviews = (
   )
 }
 
-/** What the visitor signed and what another signature is missing for; nothing beside a list of decided ones. */
+/** The requests that the visitor signed and that lack another signature; nothing beside a list of decided ones. */
 const useSigned = (asked: boolean) =>
   useResource(
     `policy reviews signed ${asked}`,

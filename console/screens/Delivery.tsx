@@ -46,7 +46,7 @@ const Fields = ({ of }: { readonly of: Readonly<Record<string, string>> }): JSX.
   </dl>
 )
 
-/** What came back of a failed attempt, where it is kept. */
+/** The answer to a failed attempt, where it is kept. */
 const Answer = (
   { of: { response_body, response_headers } }: { readonly of: Delivery["attempts"][number] },
 ): JSX.Element | null =>

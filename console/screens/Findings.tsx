@@ -50,7 +50,7 @@ const sentence = (text: string): string =>
 /** Commands that a remedy names, between quotes. */
 const commands = /"((?:npx|bailiwick) [^"]+)"/
 
-/** What to do about it; a command stands on its own, to be copied. */
+/** The remedy; a command stands on its own, to be copied. */
 const Remedy = ({ of }: { readonly of: string }): JSX.Element => (
   <div class="note">
     {sentence(of).split(commands).map((part, n) =>

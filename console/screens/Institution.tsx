@@ -48,7 +48,7 @@ const Facts = ({ of }: { readonly of: OneInstitution }): JSX.Element => (
   </dl>
 )
 
-/** What a Sponsor, an effective administrator and an operator read. */
+/** The parts that a Sponsor, an effective administrator and an operator read. */
 const Decided = ({ of }: { readonly of: OneInstitution }): JSX.Element => {
   const decides = of.memberships.some(({ effective, role }) => effective && role !== "member")
   if (!decides && session.value?.operator !== true) {

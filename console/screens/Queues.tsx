@@ -1,4 +1,4 @@
-/** What waits in the program, and the webhooks for which the most waits. */
+/** The program's queues, and the webhooks with the longest ones. */
 import type { JSX } from "preact"
 import { useAccountNames } from "../AccountNames.ts"
 import { ask } from "../contract/Ask.ts"
@@ -49,7 +49,7 @@ const pausedBy = {
 
 type Held = AnswerOf<"listBacklogs">["items"][number]
 
-/** What an operator may do to a webhook's queue; its account's own pause is the account's. */
+/** An operator's actions on a webhook's queue; its account's own pause is the account's. */
 const Commands = ({ done, of }: { readonly of: Held; readonly done: () => unknown }): JSX.Element => {
   const params = { webhook_id: of.webhook_id }
   const named = (what: string) => `${what} ${of.webhook_id}`

@@ -1,4 +1,4 @@
-/** What the visitor asked for, and links of their identity that another person asks for. */
+/** The visitor's own requests, and links of their identity that another person asks for. */
 import type { JSX } from "preact"
 import { useAction } from "../Action.ts"
 import { ask } from "../contract/Ask.ts"
@@ -88,7 +88,7 @@ const madeBy = ({ institution_id, kind, result_id }: Request): readonly [href: s
   }
 }
 
-/** What came of it: its page, its client, its mail. */
+/** The outcome of a request: its page, its client, its mail. */
 const Result = ({ of }: { readonly of: Request }): JSX.Element => {
   const made = madeBy(of)
   const { client_id, delivery } = of
@@ -129,7 +129,7 @@ const WaitsFor = ({ of }: { readonly of: Request }): JSX.Element => {
 /** Whether its author may withdraw a request; a launch that is `held` is approved. */
 const isOpen = (of: Request): boolean => toneOf(of.state) === "wait" && !(of.kind === "launch" && of.state === "held")
 
-/** What a withdrawal ends besides the request. */
+/** The effects of a withdrawal besides the end of the request. */
 const consequence = ({ kind }: Request): string =>
   kind === "website"
     ? "Its project is withdrawn with it; the website has to be registered again."

@@ -144,7 +144,7 @@ const ends: Partial<Record<Transfer["status"], string>> = {
   reversed: "The transfer was stopped within its safety window; the domain stayed with its owner.",
 }
 
-/** What happened and what comes, in order. */
+/** The past and the coming steps, in order. */
 const Steps = ({ of }: { readonly of: Transfer }): JSX.Element => {
   const step = (words: string, at: string | null, next?: string) => (
     <li class={at === null ? "" : "past"}>

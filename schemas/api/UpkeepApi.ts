@@ -1,4 +1,4 @@
-/** What an operator decides about the whole installation (docs/api/identity.md; extras). */
+/** Operators' decisions about the whole installation (docs/api/identity.md; extras). */
 import { HttpApi, HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import { ReasonBody } from "../identity/DecisionReason.ts"
 import { optionallyKeyed } from "../identity/IdempotencyKey.ts"

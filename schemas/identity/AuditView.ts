@@ -21,7 +21,7 @@ const own = {
   request_id: orNull(Schema.String),
   route: orNull(Schema.String),
   action: Schema.String,
-  /** What it was done to: `webhook:<id>`. */
+  /** The object of the action: `webhook:<id>`. */
   subject: orNull(Schema.String),
   outcome: Outcome,
   status: orNull(Schema.Int),
@@ -38,7 +38,7 @@ export const AuditRecordView = Schema.Struct({
   details: Schema.Record(Schema.String, Schema.Unknown),
 }).annotate({ identifier: "AuditRecord" })
 
-/** What proves that a decision is in the transparency log (docs/transparency.md). */
+/** The proof that a decision is in the transparency log (docs/transparency.md). */
 export const DecisionProofView = Schema.Struct({
   /** The record that the entry commits to; null where the audit keeps it no more. */
   record: orNull(AuditRecordView),

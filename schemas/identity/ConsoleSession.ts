@@ -1,4 +1,4 @@
-/** What the web console knows of its visitor and of this installation: enough to show the right navigation. */
+/** The web console's knowledge of its visitor and of this installation: enough to show the right navigation. */
 import { Schema } from "effect"
 import { Plan } from "../mail/MailAccount.ts"
 import { Id, Timestamp } from "../Wire.ts"
@@ -40,7 +40,7 @@ export const ConsoleSession = Schema.Struct({
   issuers: Schema.Array(Schema.Struct({ issuer: Schema.String, name: Schema.String, sign_in_url: Schema.String })),
   /** `read`: the console may change nothing. */
   mode: Schema.Literals(["read", "on"]),
-  /** What this installation calls itself, and its logo (`BRAND_NAME`, `BRAND_LOGO`). */
+  /** The installation's own name, and its logo (`BRAND_NAME`, `BRAND_LOGO`). */
   brand: Schema.Struct({ name: Schema.String, logo_url: Schema.NullOr(Schema.String) }),
   features: Schema.Struct({
     transfers: Schema.Boolean,

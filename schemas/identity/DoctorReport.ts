@@ -6,11 +6,11 @@ const DoctorLevel = Schema.Literals(["fail", "warn", "ok"]).annotate({ identifie
 
 export const DoctorFinding = Schema.Struct({
   level: DoctorLevel,
-  /** What was checked, in one or two words. */
+  /** The subject of the check, in one or two words. */
   subject: Schema.String,
-  /** What is the case. */
+  /** The finding. */
   says: Schema.String,
-  /** What to do about it; null where there is nothing to do. */
+  /** The remedy; null where there is nothing to do. */
   remedy: Schema.NullOr(Schema.String),
   /**
    * Since when a look has found the subject not to be fine; null where it is fine, and for the process that answers and

@@ -11,7 +11,7 @@ export const InstallationState = Schema.Struct({
   held_since: orNull(Timestamp),
   held_reason: orNull(Schema.String),
   says: orNull(Schema.String),
-  /** What ends that; null where nothing has to be done. */
+  /** The action that ends it; null where there is nothing to do. */
   remedy: orNull(Schema.String),
   /** Decisions since this time may be lost; null while it is open. */
   lost_since: orNull(Timestamp),

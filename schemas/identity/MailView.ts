@@ -22,7 +22,7 @@ export const OutgoingMail = Schema.Struct({
   created_at: Timestamp,
   /** When the next attempt is due; null where none follows. */
   next_attempt_at: orNull(Timestamp),
-  /** What the server said to the last attempt, or why there was none. */
+  /** The server's answer to the last attempt, or the reason why there was none. */
   last_error: orNull(Schema.String),
 }).annotate({ identifier: "OutgoingMail" })
 export type OutgoingMail = typeof OutgoingMail.Type

@@ -49,7 +49,7 @@ export const contrast = (one: string, other: string): number => {
   return (more! + 0.05) / (less! + 0.05)
 }
 
-/** What a link stands on, and what stands on a button, on light and on dark pages (console/Style.css). */
+/** The colours behind a link and on a button, on light and on dark pages (console/Style.css). */
 const beside = {
   light: ["#ffffff", "#f4f5f7", "#fff1d3", "#ffe5e5", "#dcf5e3"],
   dark: ["#14171a", "#1d2126", "#33270c", "#3a1618", "#12301c", "#0b1a2b"],

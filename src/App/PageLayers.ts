@@ -1,5 +1,5 @@
 /**
- * What is outside of the API and the console: the landing page, the links of notices, those of people's mails, and the
+ * Pages outside of the API and the console: the landing page, the links of notices, those of people's mails, and the
  * files of the transparency log.
  */
 import { Layer } from "effect"

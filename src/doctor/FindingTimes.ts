@@ -8,7 +8,7 @@ import { Clock, Effect } from "effect"
 import { Database } from "../../services/platform/database/Database.ts"
 import type { Finding } from "./Finding.ts"
 
-/** What differs from process to process, or is about the one that looks. */
+/** Subjects that differ from process to process, or are about the process that looks. */
 const ofProcess: ReadonlySet<string> = new Set(["configuration", "variables", "instance"])
 
 export type Since = ReadonlyMap<string, Date>

@@ -1,4 +1,4 @@
-/** What a running program's port for metrics serves, and the page that describes it. */
+/** The metrics that a running program's port serves, and the page that describes them. */
 import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { readFileSync } from "node:fs"

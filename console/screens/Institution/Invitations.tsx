@@ -105,7 +105,7 @@ const Renew = ({ close, done, of }: Opened & { readonly of: Invitation }): JSX.E
   )
 }
 
-/** What the visitor may do about an invitation. */
+/** The visitor's actions on an invitation. */
 const Act = ({ done, of }: { readonly of: Invitation; readonly done: () => unknown }): JSX.Element => {
   const { delivery, enrollment_id, recipient, state } = of
   const [open, failed] = [state === "held" || state === "invited", delivery.state === "failed"]

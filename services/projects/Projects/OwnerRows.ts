@@ -1,4 +1,4 @@
-/** The rows of a project's owners. What changes one tells products of it (Owners.ts). */
+/** The rows of a project's owners. A command that changes one also appends its event for products (Owners.ts). */
 import type { PgClient } from "@effect/sql-pg"
 import { Clock, Effect } from "effect"
 import type { SqlError } from "effect/sql"

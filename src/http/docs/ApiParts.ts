@@ -36,7 +36,7 @@ export const partNames = Object.keys(parts) as ReadonlyArray<Part>
 /** The path of a part's document. */
 export const partPath = (part: Part): `/${string}` => `/v1/openapi/${part}.json`
 
-/** What the title of a part's document adds to that of the whole. */
+/** The addition of a part's title to that of the whole document. */
 export const titles: Readonly<Record<Part, string>> = {
   mail: "the mail API",
   identity: "the identity API",

@@ -125,7 +125,7 @@ const message = (line: string, { body, headers }: RecordedExample["request"] | R
     ...(body === undefined ? [] : ["", typeof body === "string" ? body.trimEnd() : JSON.stringify(body, null, 2)]),
   ].join("\n")
 
-/** What was asked and answered in a run of the tests. */
+/** A request and its answer of a run of the tests. */
 const recorded = ({ id, method, path }: Operation): Html => {
   const example = examples[id]
   // A document of another contract may have an operation of the same name.

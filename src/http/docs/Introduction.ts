@@ -66,7 +66,7 @@ export const sections: ReadonlyArray<Section> = [
   },
 ]
 
-/** What the whole document says of its parts. */
+/** The whole document's paragraph about its parts. */
 const partsSection: Section = {
   title: "Parts",
   paragraphs: [

@@ -25,7 +25,7 @@ export interface IdempotentResponse<A, I> {
   readonly payload: unknown
   readonly status: number | ((result: A) => number)
   readonly success: Schema.Codec<A, I>
-  /** What stands in the receipt's path in place of parameters that are secret: tokens. */
+  /** The text in the receipt's path in place of secret parameters: tokens. */
   readonly named?: Readonly<Record<string, string>>
   /** The result as the receipt keeps it, without secrets, which are shown only once. */
   readonly keep?: (result: A) => A

@@ -1,4 +1,4 @@
-/** What is said of an Access: who asked, who signed, what became of it, and what keeps it from being effective. */
+/** Explanations of an Access: its author, its signers, its outcome, and the obstacles to its effect. */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { TestClock } from "effect/testing"

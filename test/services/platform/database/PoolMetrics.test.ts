@@ -1,4 +1,4 @@
-/** What the metrics of a pool show while its only connection is taken. */
+/** The metrics of a pool while its only connection is taken. */
 import { assert, layer } from "@effect/vitest"
 import { Context, Deferred, Effect, Fiber, Layer, Metric } from "effect"
 import { Database } from "../../../../services/platform/database/Database.ts"

@@ -1,4 +1,4 @@
-/** What waits for an operator's word at the console, in real Chromium. */
+/** Objects that wait for an operator's decision at the console, in real Chromium. */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { randomUUID } from "node:crypto"

@@ -1,4 +1,4 @@
-/** What an account reads of its webhooks and their deliveries, over HTTP. */
+/** An account's reads of its webhooks and their deliveries, over HTTP. */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Redacted, Schema } from "effect"
 import { HttpApi, HttpApiBuilder } from "effect/http-api"

@@ -34,19 +34,19 @@ const bothRoles = row("not_found", {
   administrator_not_effective: "early suspended",
   role_required: "member",
 })
-/** What those read who decide in the institution, and operators. */
+/** Readable for those who decide in the institution, and for operators. */
 const reading = row("not_found", {
   ok: "sponsor sponsor2 administrator administrator2 operator",
   administrator_not_effective: "early suspended",
   role_required: "member",
 })
-/** What they read of a project, and its owners do. */
+/** The same of a project, also for its owners. */
 const decided = row("not_found", {
   ok: "sponsor sponsor2 administrator administrator2 operator owner owner2",
   administrator_not_effective: "early suspended",
   role_required: "member",
 })
-/** What an owner of a project reads, and an operator who belongs to its institution. */
+/** Readable for an owner of a project, and for an operator who belongs to its institution. */
 const diagnosing = row("not_found", {
   ok: "owner owner2",
   role_required: "sponsor sponsor2 administrator administrator2 member early suspended operator",

@@ -51,6 +51,7 @@ import { CountCompaction } from "../services/webhooks/CountCompaction.ts"
 import { FailingWebhooks } from "../services/webhooks/FailingWebhooks.ts"
 import { DeadLetters } from "../services/webhooks/DeadLetters.ts"
 import { Deliveries } from "../services/webhooks/Deliveries.ts"
+import { DeliveryStream } from "../services/webhooks/DeliveryStream.ts"
 import { DeliveryStats } from "../services/webhooks/DeliveryStats.ts"
 import { DeliveryRecords } from "../services/webhooks/DeliveryRecords.ts"
 import { Endpoints } from "../services/webhooks/Endpoints.ts"
@@ -324,7 +325,7 @@ const api = (config: AppConfig, backing: BackingServices) => {
         Layer.provide(consoleHandlersOf(config, publicUrl)),
         Layer.provide(identityApi(config, backing)),
         Layer.provide(lifecycleHandlers(config, publicUrl, demoIssuer(config, backing), rates)),
-        Layer.provide([Inbox.layer, Live.layer, Preferences.layer]),
+        Layer.provide([Inbox.layer, Live.layer, Preferences.layer, DeliveryStream.layer]),
       ),
     config.transfersEnabled ? Docs.layer(Api, publicUrl.origin) : Docs.layer(ApiWithoutTransfers, publicUrl.origin),
     transferPages(config, publicUrl),

@@ -150,6 +150,7 @@ export const routes: RouteTable = {
   ssfConfiguration: ["GET", "/.well-known/ssf-configuration/lifecycle"],
   startCredentialAction: ["POST", "/v1/me/credential-actions"],
   stopTransfer: ["POST", "/v1/domain-transfers/stop/:stop_token"],
+  streamDeliveries: ["GET", "/v1/webhook-deliveries/stream"],
   streamNotifications: ["GET", "/v1/notifications/stream"],
   streamOperations: ["GET", "/v1/operations/stream"],
   testWebhook: ["POST", "/v1/webhooks/:webhook_id/test"],

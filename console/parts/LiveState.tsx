@@ -1,6 +1,6 @@
 /** Whether the page's stream is open; a cut one leaves the page as it was. */
 import type { JSX } from "preact"
-import type { Cut } from "../OperatorEvents.ts"
+import type { Cut } from "../LiveStream.ts"
 import { When } from "./When.tsx"
 
 export const LiveState = ({ cut }: { readonly cut: Cut }): JSX.Element => (

@@ -1,12 +1,15 @@
 /** Deliveries over all webhooks, by filters that stand in the address. */
 import type { JSX } from "preact"
+import { useRef } from "preact/hooks"
 import { ask } from "../contract/Ask.ts"
 import type { AnswerOf } from "../contract/EndpointTypes.ts"
-import { here, setQuery } from "../Location.ts"
+import { useLiveStream } from "../LiveStream.ts"
+import { embedded, here, setQuery } from "../Location.ts"
 import { deliveryStates, DeliveryTable } from "../parts/DeliveryState.tsx"
 import { emptyList, Filters } from "../parts/Filters.tsx"
 import { Failure } from "../parts/Failure.tsx"
-import { SelectField } from "../parts/Form.tsx"
+import { CheckField, SelectField } from "../parts/Form.tsx"
+import { LiveState } from "../parts/LiveState.tsx"
 import { Page } from "../parts/Page.tsx"
 import { Span, spanStart } from "../parts/Span.tsx"
 import { filterOf, pageAfter, TextFilter } from "../parts/TextFilter.tsx"
@@ -16,6 +19,8 @@ import { type Resource, useResource } from "../Resource.ts"
 type Webhooks = AnswerOf<"listWebhooks">
 
 const filters = ["status", "event_type", "webhook_id", "response_status", "email_id", "event_id", "within"]
+
+const isFiltered = (): boolean => filters.some((name) => filterOf(name) !== undefined)
 
 const choose = (name: string) => (chosen: string) => setQuery({ [name]: chosen, after: undefined })
 
@@ -52,6 +57,54 @@ const DeliveryFilters = ({ webhooks }: { readonly webhooks: Resource<Webhooks> }
   )
 }
 
+type List = AnswerOf<"listAllDeliveries">
+
+/** Asks again after each change, one request after the other: none is given up for the next change. */
+const useChanges = (reload: () => Promise<void>): () => Promise<void> => {
+  const state = useRef({ changed: false, asking: false })
+  return async () => {
+    const now = state.current
+    now.changed = true
+    if (now.asking) return
+    now.asking = true
+    while (now.changed) {
+      now.changed = false
+      await reload()
+    }
+    now.asking = false
+  }
+}
+
+/** The switch of the live tail. A page that is not live stays as it is, so that its rows can be read. */
+const LiveTail = ({ list }: { readonly list: Resource<List> }): JSX.Element => {
+  const on = filterOf("live") !== "off"
+  const changed = useChanges(list.reload)
+  const cut = useLiveStream({
+    path: "/v1/webhook-deliveries/stream",
+    subjects: ["newest", "changed"],
+    // An event without deliveries says that the stream is not cut.
+    hear: (_, data) => (data as Pick<List, "items">).items.length > 0 && void changed(),
+    refused: list.reload,
+    on,
+  })
+  // The stream tells of the newest deliveries: what a filter finds behind them is asked for.
+  useRefresh(list, !on ? 3_600 : isFiltered() ? 5 : 60)
+  return (
+    <div class="live">
+      <CheckField label="Live" checked={on} onChange={(on) => setQuery({ live: on ? undefined : "off" })} />
+      {on
+        ? <LiveState cut={cut} />
+        : <p class="note" role="status">This page stays as it is until it is loaded again.</p>}
+    </div>
+  )
+}
+
+/** In a frame the session's token is a bearer, which the browser's own reader of streams cannot send. */
+const Refreshed = ({ list }: { readonly list: Resource<List> }): null => {
+  useRefresh(list, 5)
+  return null
+}
+
 const Deliveries = (): JSX.Element => {
   const webhooks = useResource(
     "webhooks",
@@ -74,12 +127,14 @@ const Deliveries = (): JSX.Element => {
         },
       }, { signal }),
   )
-  // The first page follows what happens.
-  useRefresh(deliveries, after_id === undefined ? 5 : 3_600)
   const found = deliveries.value.value
   return (
     <Page title="Deliveries">
       <DeliveryFilters webhooks={webhooks} />
+      {
+        // The first page follows what happens.
+        after_id !== undefined ? null : embedded ? <Refreshed list={deliveries} /> : <LiveTail list={deliveries} />
+      }
       <Failure of={deliveries.failure} retry={deliveries.reload} />
       {found === undefined ? null : (
         <DeliveryTable

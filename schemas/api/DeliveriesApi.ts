@@ -1,12 +1,13 @@
 /** Deliveries over all webhooks of an account, and what leads to them (docs/api/mail.md; extras). */
 import { Schema } from "effect"
-import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
+import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { WebhookId } from "../BrandedIds.ts"
 import { DeliveryList, DeliveryStatus } from "../mail/Delivery.ts"
 import { DeliveryStatistics } from "../mail/DeliveryStatistics.ts"
 import { EventTypes } from "../mail/EventCatalogue.ts"
 import { eventTypes } from "../mail/MailEvent.ts"
 import { RateLimited } from "../problems/HttpProblems.ts"
+import { StreamLimit } from "../problems/NotificationProblems.ts"
 import { WebhookNotFound } from "../problems/WebhookProblems.ts"
 import { ListFilter } from "../Validation/Scalars.ts"
 import { AskedTime } from "../Wire.ts"
@@ -24,6 +25,11 @@ const statsSpan = {
   /** Minutes that began before this time. */
   until: Schema.optionalKey(AskedTime),
 }
+
+/** `text/event-stream` (HTML Living Standard, 9.2). */
+const Events = Schema.String.pipe(HttpApiSchema.asText({ contentType: "text/event-stream" })).annotate({
+  description: "`newest` with `items`, then `changed` with the `items` that are new or changed, and `skipped`",
+})
 
 export class DeliveriesApi extends HttpApiGroup.make("deliveries")
   .add(
@@ -47,6 +53,8 @@ export class DeliveriesApi extends HttpApiGroup.make("deliveries")
       },
       success: DeliveryList,
     }).annotate(OpenApi.Summary, "List the deliveries of all your webhooks, newest first"),
+    HttpApiEndpoint.get("streamDeliveries", "/v1/webhook-deliveries/stream", { success: Events, error: StreamLimit })
+      .annotate(OpenApi.Summary, "Follow the newest deliveries of all your webhooks live"),
     HttpApiEndpoint.get("countReplay", "/v1/webhooks/:webhook_id/replay", {
       params: { webhook_id: WebhookId },
       query: {

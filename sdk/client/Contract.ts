@@ -588,6 +588,8 @@ export interface Operations {
   readonly "POST /v1/projects/{project_id}/owners": { readonly request: { readonly params: { readonly project_id: string }; readonly body: OwnerChange }; readonly answer: ProjectOwners }
   /** A project with its client, version, owners and launches, and why it is held */
   readonly "GET /v1/projects/{project_id}": { readonly request: { readonly params: { readonly project_id: string } }; readonly answer: Project }
+  /** Follow the newest deliveries of all your webhooks live */
+  readonly "GET /v1/webhook-deliveries/stream": { readonly request: None; readonly answer: string }
   /** End a waiting delivery without a further attempt; a replay may send it again */
   readonly "POST /v1/webhook-deliveries/{delivery_id}/cancel": { readonly request: { readonly params: { readonly delivery_id: string } }; readonly answer: { readonly id: string; readonly status: DeliveryStatus } }
   /** Send one delivery again, in a new cycle of attempts */

@@ -7,15 +7,14 @@
  * streams. No stream has a loop of its own. Without a signal they are polled every second.
  */
 import { Clock, Context, Effect, Latch, Layer } from "effect"
-import { Buffer } from "node:buffer"
 import type { AccountId } from "../../schemas/BrandedIds.ts"
-import type { Credential } from "../../schemas/api/CredentialsApi.ts"
 import { StreamLimit } from "../../schemas/problems/NotificationProblems.ts"
+import { type PresentedAgain, standingOf } from "../authentication/StandingCredentials.ts"
 import { WakeUps } from "../platform/messaging/WakeUps.ts"
 import { Database } from "../platform/database/Database.ts"
 import { changes } from "./Live/ChangeFeed.ts"
 import { batchOf, positionOf } from "./Live/Events.ts"
-import { LiveClient, type Outlets, type PresentedAgain } from "./Live/LiveClient.ts"
+import { LiveClient, type Outlets } from "./Live/LiveClient.ts"
 import { greeting } from "../platform/StreamOutlet.ts"
 import { inboxesTopic } from "./Notifications.ts"
 
@@ -115,28 +114,9 @@ export class Live extends Context.Service<Live, {
 
       /** Ends the streams among `due` whose credential is no longer valid. */
       const recheck = Effect.fnUntraced(function* (due: ReadonlyArray<LiveClient>) {
-        const asked: Array<readonly [LiveClient, Credential["Service"]]> = []
-        for (const outlet of due) {
-          yield* outlet.credential.pipe(
-            Effect.map((credential) => asked.push([outlet, credential])),
-            Effect.catchTag("InvalidCredentials", () => Effect.sync(() => outlet.end())),
-            // The issuer's keys cannot be fetched now: the check is repeated in a second.
-            Effect.catchTag("DependencyUnavailable", () => Effect.void),
-          )
-        }
-        if (asked.length === 0) return
-        const hashes = asked.map(([, c]) => c.via === "key" ? Buffer.from(c.hash).toString("hex") : "")
-        const good = yield* reads<{ n: number }>`
-          select s.n::int from unnest(${asked.map(([{ accountId }]) => accountId)}::uuid[], ${hashes}::text[])
-            with ordinality s(account_id, hash, n)
-          join accounts a on a.id = s.account_id and a.status = 'active' and not a.removed
-          where s.hash = '' or exists (
-            select from api_keys k where k.hash = decode(s.hash, 'hex') and k.is_active and k.account_id = a.id)`
-        const standing = new Set(good.map(({ n }) => n - 1))
-        for (const [i, [outlet]] of asked.entries()) {
-          if (standing.has(i)) outlet.recheckAt = now() + recheckMillis
-          else outlet.end()
-        }
+        const { refused, valid } = yield* standingOf(reads, due)
+        for (const outlet of valid) outlet.recheckAt = now() + recheckMillis
+        for (const outlet of refused) outlet.end()
       })
 
       const beat = Effect.gen(function* () {

@@ -26,6 +26,7 @@ const followed = (one: Browser, path: string) =>
 
 const streams = [
   ["Alice", "/v1/notifications/stream", "account_id", demoIds.alice],
+  ["Bob", "/v1/webhook-deliveries/stream", "account_id", demoIds.bob],
   ["Oz", "/v1/operations/stream", "person_id", demoIdentityIds.oz],
 ] as const
 
@@ -53,7 +54,7 @@ const lasts = Effect.fnUntraced(function* ([who, path, column, id]: typeof strea
 layer(staged(), { excludeTestServices: true, timeout: "1 minute" })("a stream of a console session", (it) => {
   it.effect(
     "goes on while the session lives, is no use of it, and ends with it",
-    () => Effect.forEach(streams, lasts, { concurrency: 2, discard: true }),
+    () => Effect.forEach(streams, lasts, { concurrency: 3, discard: true }),
     240_000,
   )
 })

@@ -2,18 +2,13 @@
  * One client of the live stream of notifications: its position in an inbox. Polls and checks are made for all clients
  * at once. Ten thousand of these are in memory most of the time, so each holds only what it needs.
  */
-import type { Effect } from "effect"
 import type { AccountId } from "../../../schemas/BrandedIds.ts"
-import type { Credential } from "../../../schemas/api/CredentialsApi.ts"
-import type { DependencyUnavailable, InvalidCredentials } from "../../../schemas/problems/HttpProblems.ts"
+import type { PresentedAgain } from "../../authentication/StandingCredentials.ts"
 import { StreamOutlet } from "../../platform/StreamOutlet.ts"
 import type { Position } from "./Events.ts"
 
 /** A client that is behind gets no more while so many bytes are unsent. */
 const enough = 64 * 1024
-
-/** The credential of a request that is still answered. */
-export type PresentedAgain = Effect.Effect<Credential["Service"], InvalidCredentials | DependencyUnavailable>
 
 /** The state that all outlets of a process share. */
 export interface Outlets {

@@ -23,6 +23,8 @@ export const descriptions: Readonly<Record<string, string>> = {
     "Sent whatever is subscribed. A paused webhook gets nothing: `queued` is false. Ten a minute and account.",
   replayWebhook:
     "Each gets a new cycle of attempts under its id, so a receiver knows repeats. Ten a minute and account.",
+  streamDeliveries:
+    "Server-Sent Events. A connection begins with the newest 50; `skipped` where more came at once. At least one event in ten seconds.",
   countReplay: "With the values that the POST would have. Ten a minute and account, beside the replays.",
   listDeliveries: "`total` counts what the filter leaves, exactly; a page past the end is empty.",
   getWebhookDelivery: "With the payload, the last answer's body and each attempt.",

@@ -1,12 +1,16 @@
 /** Handlers of the deliveries of all webhooks, of a replay's count, of statistics, and of the event types. */
 import { Effect } from "effect"
+import { HttpServerRequest } from "effect/http"
 import { HttpApi, HttpApiBuilder } from "effect/http-api"
 import { Principal } from "../../../schemas/api/CredentialsApi.ts"
 import { DeliveriesApi } from "../../../schemas/api/DeliveriesApi.ts"
 import { catalogue } from "../../../schemas/mail/EventCatalogue.ts"
 import { AccountDeliveries } from "../../../services/webhooks/AccountDeliveries.ts"
+import { DeliveryStream } from "../../../services/webhooks/DeliveryStream.ts"
 import { DeliveryStats } from "../../../services/webhooks/DeliveryStats.ts"
 import { Replays } from "../../../services/webhooks/Replays.ts"
+import { presentAgain } from "../auth/AccountAuth.ts"
+import { eventStream } from "../edge/StreamingResponse.ts"
 
 const Api = HttpApi.make("bailiwick").add(DeliveriesApi)
 
@@ -25,6 +29,8 @@ export const deliveries = HttpApiBuilder.group(
     const service = yield* AccountDeliveries
     const replays = yield* Replays
     const stats = yield* DeliveryStats
+    const stream = yield* DeliveryStream
+    const again = yield* presentAgain
     return handlers.handleAll({
       listAllDeliveries: Effect.fnUntraced(function* ({ query }) {
         return yield* service.list((yield* Principal).accountId, {
@@ -39,6 +45,11 @@ export const deliveries = HttpApiBuilder.group(
           limit: query.limit,
           afterId: query.after_id,
         })
+      }),
+      streamDeliveries: Effect.fnUntraced(function* () {
+        const { accountId } = yield* Principal
+        const credential = again(yield* HttpServerRequest.HttpServerRequest)
+        return eventStream(yield* stream.open({ accountId, credential }))
       }),
       countReplay: Effect.fnUntraced(function* ({ params, query }) {
         const span = { since: millisOf(query.since)!, until: millisOf(query.until) ?? null }

@@ -1,13 +1,20 @@
-/** The notifications' stream of a browser whose network goes and comes back. */
+/** The streams of notifications and of deliveries in a browser whose network goes and comes back. */
 import { assert, layer } from "@effect/vitest"
 import { Context, Effect, Layer } from "effect"
+import type { Page } from "puppeteer-core"
 import { freePort } from "../../../../src/embedded/FreePorts.ts"
 import { relay, type TcpRelay } from "../../../support/TcpRelay.ts"
-import { Chromium, inConsole, text } from "./ConsoleBrowser.ts"
+import { Chromium, inConsole, press, text } from "./ConsoleBrowser.ts"
 import { ownPage, signedIn, staged } from "./ConsoleStage.ts"
 
 /** The network between the browser and the program. */
 class Network extends Context.Service<Network, TcpRelay>()("bailiwick/test/http/console/Network") {}
+
+/** Waits for these words in a row of the page's table; the filters above it have them, too. */
+const listed = (page: Page, words: string) =>
+  Effect.promise(() =>
+    page.waitForFunction((words: string) => document.querySelector("tbody")?.innerText.includes(words), {}, words)
+  )
 
 const behindNetwork = Layer.unwrap(Effect.gen(function* () {
   const port = yield* Effect.orDie(freePort())
@@ -44,6 +51,40 @@ layer(Layer.merge(behindNetwork, Chromium.layer), { excludeTestServices: true, t
         const { body } = yield* alice.ask("GET", "/v1/notifications")
         assert.strictEqual(body.total, 4, "the demo made a key, too")
         yield* text(page, `${body.unread} unread of ${body.total}`)
+      }))
+
+    it.effect("of deliveries goes on after it, and follows nothing while its switch is off", () =>
+      Effect.gen(function* () {
+        const network = yield* Network
+        const alice = yield* signedIn("Alice")
+        const json = { url: "https://hooks.example.com/tail", events: ["email.delivered"] }
+        const hook = yield* alice.ask("POST", "/v1/webhooks/", { json, headers: ownPage })
+        /** Makes a delivery of an event of this type, beside the network that goes. */
+        const sends = Effect.fnUntraced(function* (event: string) {
+          const path = `/v1/webhooks/${hook.body.id}/test`
+          const sent = yield* alice.ask("POST", path, { json: { event }, headers: ownPage })
+          assert.strictEqual(sent.status, 200, sent.text)
+        })
+        const origin = `http://127.0.0.1:${network.port}`
+        const { asked, page } = yield* inConsole("Alice", { origin }, "/console/deliveries")
+        yield* text(page, "Live: this page follows what happens.")
+        yield* sends("email.opened")
+        yield* listed(page, "email.opened")
+        network.refuse()
+        yield* text(page, "The live stream is cut.")
+        yield* sends("email.bounced")
+        network.mend()
+        yield* listed(page, "email.bounced")
+        yield* text(page, "Live: this page follows what happens.")
+
+        yield* press(page, "Live", "label")
+        yield* text(page, "This page stays as it is until it is loaded again.")
+        const streams = () => asked.filter((one) => new URL(one).pathname.endsWith("/stream")).length
+        const before = streams()
+        yield* sends("email.clicked")
+        yield* press(page, "Live", "label")
+        yield* listed(page, "email.clicked")
+        assert.strictEqual(streams(), before + 1, "the switch opens one stream")
       }))
   },
 )

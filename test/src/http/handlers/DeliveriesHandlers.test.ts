@@ -17,6 +17,7 @@ import { Vault } from "../../../../services/platform/security/Vault.ts"
 import { pruneAccountReceipts } from "../../../../services/platform/security/ReceiptRetention.ts"
 import { AccountDeliveries } from "../../../../services/webhooks/AccountDeliveries.ts"
 import { headersFor } from "../../../../services/webhooks/Signer.ts"
+import { DeliveryStream } from "../../../../services/webhooks/DeliveryStream.ts"
 import { DeliveryStats } from "../../../../services/webhooks/DeliveryStats.ts"
 import { authenticated, presented } from "../../../../src/http/auth/AccountAuth.ts"
 import { RejectionAudit } from "../../../../src/http/edge/RejectionAudit.ts"
@@ -35,6 +36,7 @@ import {
   webhook,
 } from "../../../services/webhooks/WebhookFixture.ts"
 import { codeOf } from "../../../support/Fixtures.ts"
+import { follow } from "./NotificationServer.ts"
 
 const publicUrl = new URL("https://mail.example")
 const Api = HttpApi.make("bailiwick").add(WebhooksApi, DeliveriesApi)
@@ -48,6 +50,7 @@ const clock = stoppedClock()
 
 const served = Server.layer(app, { host: "127.0.0.1", port: 0, publicUrl: publicUrl.href }).pipe(
   Layer.provide(RejectionAudit.layer),
+  Layer.provideMerge(DeliveryStream.layer),
   Layer.provideMerge(Layer.mergeAll(AccountDeliveries.layer(retention), DeliveryStats.layer, ApiKeys.layer)),
   Layer.provideMerge(fixture({ clock: clock.layer })),
 )
@@ -114,6 +117,34 @@ layer(served, { excludeTestServices: true, timeout: "2 minutes" })("reads of web
         "not_found",
       ])
       assert.strictEqual((yield* get("/v1/webhook-stats")).status, 401)
+    }))
+
+  it.effect("a stream follows the newest deliveries of its account alone, and needs a credential", () =>
+    Effect.gen(function* () {
+      const path = "/v1/webhook-deliveries/stream"
+      const { headers, hook } = yield* hooked
+      const before = yield* ended(hook.accountId)
+      const reader = yield* follow(headers, undefined, path)
+      assert.strictEqual(reader.status, 200)
+      assert.strictEqual(reader.headers["content-type"], "text/event-stream")
+      assert.strictEqual(reader.headers["cache-control"], "no-store, no-transform")
+      const told = Effect.map(reader.next, (next) => {
+        const { data, event } = next ?? assert.fail("the stream ended")
+        return [event, (data as unknown as typeof DeliveryList.Type).items.map(({ id }) => id)] as const
+      })
+      assert.deepStrictEqual(yield* told, ["newest", before])
+      const stranger = yield* hooked
+      yield* ended(stranger.hook.accountId)
+      const after = yield* ended(hook.accountId)
+      const seen = new Set<unknown>()
+      while (seen.size < after.length) for (const id of (yield* told)[1]!) seen.add(id)
+      assert.deepStrictEqual(seen, new Set(after))
+      yield* reader.cut
+      const { items } = Schema.decodeUnknownSync(DeliveryList)((yield* get("/v1/webhook-deliveries", headers)).body)
+      const again = yield* follow(headers, undefined, path)
+      assert.deepStrictEqual((yield* again.next)?.data as unknown, { items })
+      yield* again.cut
+      assert.deepStrictEqual(codeOf(yield* get(path)), [401, "invalid_credentials"])
     }))
 
   it.effect("a delivery has the request of its last attempt, with no signature and no secret", () =>

@@ -87,7 +87,13 @@ layer(Layer.fresh(fixture()))("webhooks that an operator holds", (it) => {
       yield* settle(tasks.slice(0, 2).map((task) => failed(task, at)))
       const waiting = tasks.slice(0, 2).map(({ deliveryId }) => deliveryId)
       assert.deepStrictEqual(yield* claimAll(waiting), [])
+      const { sql } = yield* Database
+      const nextTries = sql<{ at: Date | null }>`
+        select next_retry_at as at from deliveries where webhook_id = ${id}::uuid order by next_retry_at nulls last`
+      assert.isTrue((yield* nextTries).slice(0, 2).every((one) => one.at!.getTime() > at))
       assert.deepStrictEqual(yield* held("kick", id), { deliveries: 2 })
+      // What an account sees as the time of the next try; one at its first attempt has none.
+      assert.deepStrictEqual((yield* nextTries).map(({ at }) => at?.getTime() ?? null), [at, at, null])
       yield* lawful
       const claimed = yield* claimAll(waiting)
       assert.deepStrictEqual(claimed.map(({ attempt, cycle }) => [attempt, cycle]), [[2, 1], [2, 1]])

@@ -71,6 +71,53 @@ describe("cli", () => {
     slow,
   )
 
+  it.live(
+    "pauses, resumes and kicks a webhook's queue under an operator's name, and says why it does not",
+    () =>
+      Effect.gen(function* () {
+        const env = yield* servers
+        const home = yield* Processes.home
+        const { sql } = yield* Database
+        const hook = uuid(12)
+        yield* webhook(hook, false)
+        const due = new Date((yield* Clock.currentTimeMillis) + 3_600_000)
+        yield* sql`
+        insert into delivery_queue (delivery_id, webhook_id, account_id, event_id, cycle, attempt, due_at)
+        values (${uuid(13)}::uuid, ${hook}::uuid, ${uuid(1)}::uuid, gen_random_uuid(), 1, 2, ${due}::timestamptz)`
+        const cli = (what: string, id: string, reason: string) =>
+          type(home, env, ["queues", what, id, "--reason", reason, "--as", "oz"])
+        const says = Effect.fnUntraced(function* (what: string, code: number, words: string, id = hook) {
+          const { stderr, stdout, ...typed } = yield* cli(what, id, "floods a third party")
+          assert.deepStrictEqual(
+            [typed.code, (code === 0 ? stdout : stderr).includes(words)],
+            [code, true],
+            stderr + stdout,
+          )
+        })
+        yield* says("kick", 0, `${hook} kicked, due now: 1\n`)
+        const [kicked] = yield* sql<{ due_at: Date }>`select due_at from delivery_queue`
+        assert.isBelow(kicked!.due_at.getTime(), due.getTime() - 3_000_000)
+        yield* says("pause", 0, `${hook} paused\n`)
+        const [, , short] = yield* Effect.all([
+          says("kick", 1, `webhook ${hook} is paused by operator`),
+          says("resume", 1, `there is no webhook ${uuid(99)}, or it was deleted`, uuid(99)),
+          cli("resume", hook, "because"),
+        ], { concurrency: 2 })
+        assert.notStrictEqual(short.code, 0)
+        assert.include(short.stderr + short.stdout, "a reason of 8 to 500 characters")
+        yield* says("resume", 0, `${hook} resumed\n`)
+        const audited = yield* sql`
+        select action, actor, details from audit_records where subject = ${`webhook:${hook}`} order by id`
+        const reason = "floods a third party"
+        assert.deepStrictEqual(audited, [
+          { action: "webhook.kicked", actor: "operator:oz", details: { reason, deliveries: 1 } },
+          { action: "webhook.paused", actor: "operator:oz", details: { reason } },
+          { action: "webhook.resumed", actor: "operator:oz", details: { reason } },
+        ])
+      }).pipe(Effect.scoped, Effect.provide(fresh)),
+    slow,
+  )
+
   it.live("finds a request's record by its id, alone or among others", () =>
     Effect.gen(function* () {
       const env = yield* servers
@@ -215,6 +262,8 @@ describe("cli", () => {
       assert.match(strange.stdout, /^FAIL configuration PORT: .*example/m)
 
       yield* owner`create table relay_streams (stream text primary key)`
+      // Noted by the looks before; no look has come as far as the account's Slack messages yet.
+      yield* owner`update finding_times set since = '2026-01-02T03:04:05Z' where subject = 'partitions'`
       const foreign = yield* type(other, {
         ...env,
         BAILIWICK_KEYS: JSON.stringify({ active: "x", keys: { x: "A".repeat(43) + "=" } }),
@@ -223,6 +272,8 @@ describe("cli", () => {
       assert.match(foreign.stdout, /^warn audit .*1 months are older than AUDIT_RETENTION_DAYS/m)
       assert.match(foreign.stdout, /^warn intake .*malformed_json 1/m)
       assert.match(foreign.stdout, /^warn slack .*1 failed in 30 days \(status 404\)/m)
+      assert.match(foreign.stdout, /^warn partitions .* \(since 2026-01-02T03:04:05\.000Z\)$/m)
+      assert.notMatch(foreign.stdout, /^warn slack .*\(since/m)
       assert.match(foreign.stdout, /^warn provider .*0 jobs wait, 1 failed, 0 of unknown outcome: decide on each/m)
       assert.match(foreign.stdout, /^warn lifecycle .*2 values of 1 projects have drifted/m)
       assert.match(foreign.stdout, /^FAIL keys .*lacks/m)

@@ -74,6 +74,7 @@ import transparencyLog from "../migrations/0104_transparency_log.ts"
 import ownDecisions from "../migrations/0105_own_decisions.ts"
 import stoppedByWhom from "../migrations/0106_stopped_by_whom.ts"
 import platformLists from "../migrations/0107_platform_lists.ts"
+import secretAge from "../migrations/0108_secret_age.ts"
 import { lock } from "../services/platform/database/AdvisoryLocks.ts"
 import { Database } from "../services/platform/database/Database.ts"
 import { isAway } from "../services/platform/database/Database/Awaited.ts"
@@ -154,6 +155,7 @@ export const migrations: ReadonlyArray<Migration> = [
   [105, "own_decisions", ownDecisions],
   [106, "stopped_by_whom", stoppedByWhom],
   [107, "platform_lists", platformLists],
+  [108, "secret_age", secretAge],
 ]
 
 /** The number of the newest migration. */

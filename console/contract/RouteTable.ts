@@ -39,6 +39,7 @@ export const routes: RouteTable = {
   declineTransfer: ["POST", "/v1/domain-transfers/:transfer_id/decline"],
   deleteStream: ["DELETE", "/v1/lifecycle/streams"],
   deleteWebhook: ["DELETE", "/v1/webhooks/:webhook_id"],
+  deliveryHours: ["GET", "/v1/webhook-stats/hours"],
   discardIntakeReject: ["POST", "/v1/operations/intake-rejects/:reject_id/discard"],
   doctor: ["GET", "/v1/operations/doctor"],
   explainAccess: ["GET", "/v1/institutions/:institution_id/access/:access_id/explain"],

@@ -327,6 +327,11 @@ const Facts = ({ button, of }: { readonly of: Webhook; readonly button: Button }
           two, the old one until <When at={of.overlap_until} exact />
         </>
       )}
+      {of.secret_made_at === null ? null : (
+        <div class="note">
+          made <When at={of.secret_made_at} />
+        </div>
+      )}
     </Changeable>
     <Changeable
       name="Custom headers"

@@ -13,6 +13,7 @@ import { EventChoice } from "../parts/EventChoice.tsx"
 import { Failure } from "../parts/Failure.tsx"
 import { Do, Form, TextField } from "../parts/Form.tsx"
 import { Page } from "../parts/Page.tsx"
+import { Sparkline } from "../parts/Sparkline.tsx"
 import { Table } from "../parts/Table.tsx"
 import { DescriptionField, Health } from "../parts/WebhookState.tsx"
 import { When } from "../parts/When.tsx"
@@ -114,6 +115,9 @@ const Webhooks = (): JSX.Element => {
   )
   // A test or an event may arrive at any time.
   useRefresh(webhooks, 5)
+  const day = useResource("hours of webhooks", (signal) => ask("deliveryHours", {}, { signal }))
+  useRefresh(day, 60)
+  const hoursOf = (id: string) => day.value.value?.items.find(({ webhook_id }) => webhook_id === id)?.hours
   // A session in a frame reads nothing of the account beside its webhooks.
   const account = embedded ? null : useResource("account", (signal) => ask("getAccount", {}, { signal }))
   const done = async () => void await Promise.all([webhooks.reload(), account?.reload()])
@@ -148,6 +152,7 @@ const Webhooks = (): JSX.Element => {
               ),
             },
             { head: "State", cell: (one) => <Health of={one} /> },
+            { head: "Last 24 hours", cell: ({ id }) => <Sparkline hours={hoursOf(id)} /> },
             { head: "Last success", cell: ({ last_success_at }) => <When at={last_success_at} never="none" minute /> },
             {
               head: "Events",

@@ -3,7 +3,7 @@ import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { WebhookId } from "../BrandedIds.ts"
 import { DeliveryList, DeliveryStatus } from "../mail/Delivery.ts"
-import { DeliveryStatistics } from "../mail/DeliveryStatistics.ts"
+import { DeliveryHours, DeliveryStatistics } from "../mail/DeliveryStatistics.ts"
 import { EventTypes } from "../mail/EventCatalogue.ts"
 import { eventTypes } from "../mail/MailEvent.ts"
 import { RateLimited } from "../problems/HttpProblems.ts"
@@ -70,6 +70,8 @@ export class DeliveriesApi extends HttpApiGroup.make("deliveries")
       query: statsSpan,
       success: DeliveryStatistics,
     }).annotate(OpenApi.Summary, "Count the attempts of all your webhooks by minute; by default of the last 24 hours"),
+    HttpApiEndpoint.get("deliveryHours", "/v1/webhook-stats/hours", { success: DeliveryHours })
+      .annotate(OpenApi.Summary, "Count the attempts of each webhook by the hour, of the last 24 hours"),
     HttpApiEndpoint.get("oneWebhookStats", "/v1/webhooks/:webhook_id/stats", {
       params: { webhook_id: WebhookId },
       query: statsSpan,

@@ -1,5 +1,6 @@
 /** Attempts of deliveries by minute. */
 import { Schema } from "effect"
+import { WebhookId } from "../BrandedIds.ts"
 import { Timestamp } from "../Wire.ts"
 
 const DeliveryMinute = Schema.Struct({
@@ -24,3 +25,23 @@ export const DeliveryStatistics = Schema.Struct({
   }),
 }).annotate({ identifier: "DeliveryStatistics" })
 export type DeliveryStatistics = typeof DeliveryStatistics.Type
+
+const DeliveryHour = Schema.Struct({
+  hour: Timestamp.annotate({ description: "When the hour began in which the attempts began" }),
+  delivered: Schema.Int,
+  failed: Schema.Int.annotate({ description: "Attempts that failed and are followed by another one" }),
+  dead_letter: Schema.Int.annotate({ description: "Attempts that failed and were the last one" }),
+}).annotate({ identifier: "DeliveryHour" })
+
+/** The last day of each webhook of an account, for an overview of many. */
+export const DeliveryHours = Schema.Struct({
+  items: Schema.Array(
+    Schema.Struct({
+      webhook_id: WebhookId,
+      hours: Schema.Array(DeliveryHour).annotate({
+        description: "Oldest first; the hour that has begun is the last one. Hours without an attempt are left out",
+      }),
+    }).annotate({ identifier: "WebhookHours" }),
+  ).annotate({ description: "Webhooks without an attempt are left out" }),
+}).annotate({ identifier: "DeliveryHours" })
+export type DeliveryHours = typeof DeliveryHours.Type

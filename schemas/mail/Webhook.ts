@@ -55,6 +55,9 @@ export type WebhookView = typeof WebhookView.Type
 export const WebhookDetails = Schema.Struct({
   ...WebhookView.fields,
   updated_at: Timestamp,
+  secret_made_at: Schema.NullOr(Timestamp).annotate({
+    description: "When the secret that signs was made or brought; null where an earlier release made it",
+  }),
   overlap_until: Schema.NullOr(Timestamp).annotate({
     description: "Until then the secret before the last rotation signs as well; null where one secret signs",
   }),

@@ -40,6 +40,7 @@ const embeddedRoutes: ReadonlySet<string> = new Set([
   "/v1/webhook-deliveries/{delivery_id}/retry",
   "/v1/webhook-deliveries/{delivery_id}/cancel",
   "/v1/webhook-stats",
+  "/v1/webhook-stats/hours",
   "/v1/event-types",
 ])
 

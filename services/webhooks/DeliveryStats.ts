@@ -6,7 +6,7 @@
 import { Clock, Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
 import type { AccountId, WebhookId } from "../../schemas/BrandedIds.ts"
-import type { DeliveryStatistics } from "../../schemas/mail/DeliveryStatistics.ts"
+import type { DeliveryHours, DeliveryStatistics } from "../../schemas/mail/DeliveryStatistics.ts"
 import { WebhookNotFound } from "../../schemas/problems/WebhookProblems.ts"
 import { isUuid } from "../../schemas/Wire.ts"
 import { Database } from "../platform/database/Database.ts"
@@ -14,7 +14,8 @@ import { pruneByWebhook } from "./PruneByWebhook.ts"
 import { type Octave, octaveOf, withinOf } from "./Settlement/Octave.ts"
 
 const minuteMillis = 60_000
-const dayMillis = 24 * 60 * minuteMillis
+const hourMillis = 60 * minuteMillis
+const dayMillis = 24 * hourMillis
 /** How long minutes are kept. */
 const keptDays = 30
 /** A page reads so much of each webhook at most. */
@@ -39,6 +40,25 @@ interface Row {
   readonly ms_max: number
 }
 
+interface HourRow {
+  readonly webhook_id: WebhookId
+  readonly hour: Date
+  readonly delivered: number
+  readonly failed: number
+  readonly dead_letter: number
+}
+
+/** Rows in the order of their webhooks. */
+const hoursOf = (rows: ReadonlyArray<HourRow>): DeliveryHours => {
+  const items = new Map<WebhookId, Array<DeliveryHours["items"][number]["hours"][number]>>()
+  for (const { hour, webhook_id, ...counts } of rows) {
+    const hours = items.get(webhook_id) ?? []
+    hours.push({ hour: hour.toISOString(), ...counts })
+    items.set(webhook_id, hours)
+  }
+  return { items: [...items].map(([webhook_id, hours]) => ({ webhook_id, hours })) }
+}
+
 const minuteOf = (millis: number) => Math.floor(millis / minuteMillis) * minuteMillis
 const stamp = (millis: number) => new Date(millis).toISOString()
 
@@ -51,6 +71,8 @@ export class DeliveryStats extends Context.Service<DeliveryStats, {
     webhookId: WebhookId,
     span: StatsSpan,
   ) => Effect.Effect<DeliveryStatistics, WebhookNotFound>
+  /** The last 24 hours of each webhook of the account, by the hour. */
+  readonly hours: (accountId: AccountId) => Effect.Effect<DeliveryHours>
   /** Deletes minutes older than 30 days; returns how many rows. */
   readonly prune: Effect.Effect<number, SqlError.SqlError>
 }>()("bailiwick/services/webhooks/DeliveryStats") {
@@ -96,6 +118,22 @@ export class DeliveryStats extends Context.Service<DeliveryStats, {
         return { hooks, statistics }
       }, Effect.orDie)
 
+      const hours = Effect.fn("DeliveryStats.hours")(function* (accountId: AccountId) {
+        const now = yield* Clock.currentTimeMillis
+        // With the hour that has begun.
+        const since = Math.floor(now / hourMillis) * hourMillis - 23 * hourMillis
+        return hoursOf(
+          yield* reads<HourRow>`
+            select m.webhook_id, to_timestamp(floor(extract(epoch from m.minute) / 3600) * 3600) as hour,
+              coalesce(sum(m.n) filter (where m.outcome = 'delivered'), 0)::float8 as delivered,
+              coalesce(sum(m.n) filter (where m.outcome = 'failed'), 0)::float8 as failed,
+              coalesce(sum(m.n) filter (where m.outcome = 'dead_letter'), 0)::float8 as dead_letter
+            from webhooks w join delivery_minutes m on m.webhook_id = w.id
+            where w.account_id = ${accountId}::uuid and w.deleted_at is null and m.minute >= ${new Date(since)}
+            group by 1, 2 order by 1 desc, 2`,
+        )
+      }, Effect.orDie)
+
       const prune = Effect.gen(function* () {
         const oldest = new Date((yield* Clock.currentTimeMillis) - keptDays * dayMillis)
         const where = sql`minute < ${oldest}`
@@ -109,6 +147,7 @@ export class DeliveryStats extends Context.Service<DeliveryStats, {
           const { hooks, statistics } = yield* page(accountId, webhookId, span)
           return hooks === 0 ? yield* new WebhookNotFound() : statistics
         }),
+        hours,
         prune,
       })
     }),

@@ -64,6 +64,12 @@ interface ReadRow {
   readonly failing_since: Date | null
 }
 
+interface DetailsRow extends ReadRow {
+  readonly updated_at: Date
+  readonly secret_made_at: Date | null
+  readonly old_secret_until: Date | null
+}
+
 interface Row extends ReadRow {
   readonly version: number
   readonly secret_kid: string
@@ -236,11 +242,11 @@ const make = Effect.fnUntraced(function* (config: WebhooksConfig) {
       yield* sql`
         insert into webhooks (id, account_id, url, description, events, is_active, version, secret_kid, secret,
           header_names, headers_kid, headers, basic_auth_kid, basic_auth, honor_retry_after, rate_limit, created_at,
-          updated_at, paused_at, paused_by)
+          updated_at, paused_at, paused_by, secret_made_at)
         values (${id}::uuid, ${accountId}::uuid, ${url}, ${description}, ${events}::text[], ${isActive}, 1, ${sealed.kid},
           ${sealed.bytes}, ${[...after.headerNames]}::text[], ${sealedHeaders.kid}, ${sealedHeaders.bytes},
           ${sealedAuth.kid}, ${sealedAuth.bytes}, ${honorRetryAfter}, ${rateLimit}, ${now}, ${now},
-          ${paused.paused_at}, ${paused.paused_by})`
+          ${paused.paused_at}, ${paused.paused_by}, ${now})`
       yield* sql`
         insert into webhook_lanes (webhook_id, account_id, paused) values (${id}::uuid, ${accountId}::uuid, ${!isActive})`
       yield* record(accountId, id, isActive ? ["created"] : ["created", "paused"])
@@ -267,8 +273,8 @@ const make = Effect.fnUntraced(function* (config: WebhooksConfig) {
 
   const get: Webhooks["Service"]["get"] = Effect.fn("Webhooks.get")(function* (accountId, id) {
     const [row] = isUuid(id)
-      ? yield* reads<ReadRow & { readonly updated_at: Date; readonly old_secret_until: Date | null }>`
-        select ${reads.literal(columns)}, w.updated_at, w.old_secret_until
+      ? yield* reads<DetailsRow>`
+        select ${reads.literal(columns)}, w.updated_at, w.secret_made_at, w.old_secret_until
         from webhooks w left join webhook_health h on h.webhook_id = w.id
         where w.id = ${id}::uuid and w.account_id = ${accountId}::uuid and w.deleted_at is null`.pipe(Effect.orDie)
       : []
@@ -278,6 +284,7 @@ const make = Effect.fnUntraced(function* (config: WebhooksConfig) {
     return {
       ...viewOf(row),
       updated_at: row.updated_at.toISOString(),
+      secret_made_at: row.secret_made_at?.toISOString() ?? null,
       overlap_until: overlaps ? until.toISOString() : null,
     }
   })
@@ -407,7 +414,7 @@ const make = Effect.fnUntraced(function* (config: WebhooksConfig) {
       yield* sql`
         update webhooks set secret_kid = ${sealed.kid}, secret = ${sealed.bytes}, old_secret_kid = ${old.kid},
           old_secret = ${old.bytes}, old_secret_until = ${new Date(now + overlapSeconds * 1000)},
-          version = version + 1, updated_at = ${new Date(now)}
+          secret_made_at = ${new Date(now)}, version = version + 1, updated_at = ${new Date(now)}
         where id = ${id}::uuid and version = ${row.version}`
       yield* record(accountId, id, ["secret-rotated"])
       return { ...viewOf(row), secret }

@@ -40,6 +40,7 @@ export const descriptions: Readonly<Record<string, string>> = {
   webhookStats:
     "Attempts by outcome, with their durations, for 30 days; an attempt counts once it is settled. `next_since` leads on.",
   oneWebhookStats: "As of all webhooks.",
+  deliveryHours: "For an overview of many webhooks: each attempt counts in the hour in which it began.",
   listEventTypes: "What a receiver has to expect: the meaning, the usual members of `metadata`, and a whole body.",
 
   listNotifications: "Kept for 400 days, and the newest 10,000. `next_after_id` takes `limit` or `after_id`.",

@@ -61,6 +61,9 @@ export const deliveries = HttpApiBuilder.group(
       webhookStats: Effect.fnUntraced(function* ({ query }) {
         return yield* stats.ofAccount((yield* Principal).accountId, spanOf(query))
       }),
+      deliveryHours: Effect.fnUntraced(function* () {
+        return yield* stats.hours((yield* Principal).accountId)
+      }),
       oneWebhookStats: Effect.fnUntraced(function* ({ params, query }) {
         return yield* stats.ofWebhook((yield* Principal).accountId, params.webhook_id, spanOf(query))
       }),

@@ -3,7 +3,7 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Schema } from "effect"
 import { randomUUID } from "node:crypto"
 import { type AccountId, WebhookId } from "../../../schemas/BrandedIds.ts"
-import { DeliveryStatistics } from "../../../schemas/mail/DeliveryStatistics.ts"
+import { DeliveryHours, DeliveryStatistics } from "../../../schemas/mail/DeliveryStatistics.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { CountCompaction } from "../../../services/webhooks/CountCompaction.ts"
 import { DeliveryStats, type StatsSpan } from "../../../services/webhooks/DeliveryStats.ts"
@@ -66,6 +66,37 @@ layer(Layer.provideMerge(DeliveryStats.layer, Layer.fresh(fixture())))("attempts
       assert.deepStrictEqual(yield* ofAccount(accountId), first)
       const service = yield* DeliveryStats
       assert.deepStrictEqual(decode(yield* service.ofWebhook(accountId, hook.id, {})), first)
+    }).pipe(on(noon + hour)))
+
+  it.effect("are summed by the hour, of each webhook, over a day", () =>
+    Effect.gen(function* () {
+      const { accountId, hook } = yield* attempts
+      const quiet = yield* webhook({ of: accountId, events: ["email.bounced"] })
+      const other = yield* webhook({ of: accountId })
+      const { tasks } = yield* take([event(accountId)])
+      yield* settle(tasks.map((task) => resultOf(task, noon + 2 * hour)))
+      const service = yield* DeliveryStats
+      const read = (millis: number) =>
+        service.hours(accountId).pipe(
+          on(millis),
+          Effect.map((all) => Schema.decodeUnknownSync(DeliveryHours)(all).items),
+        )
+      const [first, second] = [noon, noon + 2 * hour].map((millis) => new Date(millis).toISOString())
+      const one = (of: string | undefined, delivered: number, failed = 0, dead_letter = 0) => ({
+        hour: of!,
+        delivered,
+        failed,
+        dead_letter,
+      })
+      assert.deepStrictEqual(yield* read(noon + 3 * hour), [
+        { webhook_id: other.id, hours: [one(second, 1)] },
+        { webhook_id: hook.id, hours: [one(first, 4, 2, 1), one(second, 1)] },
+      ])
+      // The hour that began 23 hours ago is the oldest one.
+      const later = yield* read(noon + 24 * hour)
+      assert.deepStrictEqual(later.map(({ hours }) => hours.length), [1, 1])
+      assert.isFalse(later.some(({ webhook_id }) => webhook_id === quiet.id))
+      assert.deepStrictEqual((yield* service.hours(yield* account({ plan: "business" }))).items, [])
     }).pipe(on(noon + hour)))
 
   it.effect("are an account's own, of webhooks that it has", () =>

@@ -4,6 +4,7 @@ import { randomUUID } from "node:crypto"
 import { WebhookId } from "../../../schemas/BrandedIds.ts"
 import { WebhookDetails } from "../../../schemas/mail/Webhook.ts"
 import { WebhookNotFound } from "../../../schemas/problems/WebhookProblems.ts"
+import { Database } from "../../../services/platform/database/Database.ts"
 import { Webhooks } from "../../../services/webhooks/Webhooks.ts"
 import { CountCompaction } from "../../../services/webhooks/CountCompaction.ts"
 import { noon } from "../../support/Fixtures.ts"
@@ -17,7 +18,8 @@ layer(Layer.fresh(fixture()))("one webhook", (it) => {
       const { accountId, secret, ...made } = yield* webhook({ url: "http://127.0.0.1:20998/" })
       const fresh = yield* get(accountId, WebhookId.make(made.id.toUpperCase()))
       assert.isTrue(Schema.is(WebhookDetails)(fresh))
-      assert.deepStrictEqual(fresh, { ...made, updated_at: made.created_at, overlap_until: null })
+      const own = { updated_at: made.created_at, secret_made_at: made.created_at, overlap_until: null }
+      assert.deepStrictEqual(fresh, { ...made, ...own })
       assert.notInclude(JSON.stringify(fresh), secret.slice(6))
       yield* update(accountId, made.id, { isActive: false }).pipe(on(noon + 60_000))
       assert.deepStrictEqual(yield* get(accountId, made.id), {
@@ -93,6 +95,20 @@ layer(Layer.fresh(fixture()))("one webhook", (it) => {
       yield* rotate(accountId, id, 3_600)
       assert.strictEqual((yield* get(accountId, id).pipe(on(end - 1))).overlap_until, new Date(end).toISOString())
       assert.isNull((yield* get(accountId, id).pipe(on(end))).overlap_until)
+    }))
+
+  it.effect("says when its secret was made, by a rotation anew; nothing where an earlier release made it", () =>
+    Effect.gen(function* () {
+      const { get, rotate, update } = yield* Webhooks
+      const { accountId, created_at, id } = yield* webhook()
+      const madeAt = Effect.map(get(accountId, id), ({ secret_made_at }) => secret_made_at)
+      yield* update(accountId, id, { description: "later" }).pipe(on(noon + 60_000))
+      assert.strictEqual(yield* madeAt, created_at)
+      yield* rotate(accountId, id, 0).pipe(on(noon + 90_000))
+      assert.strictEqual(yield* madeAt, new Date(noon + 90_000).toISOString())
+      const { sql } = yield* Database
+      yield* sql`update webhooks set secret_made_at = null where id = ${id}::uuid`
+      assert.isNull(yield* madeAt)
     }))
 
   it.effect("another account's, a deleted one, an unknown one and a text that is no id are not found", () =>

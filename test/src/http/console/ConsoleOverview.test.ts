@@ -61,6 +61,15 @@ layer(Layer.merge(staged(), Chromium.layer), { excludeTestServices: true, timeou
         assert.notInclude(yield* Effect.promise(() => at.page.content()), demoIds.bob)
         assert.notInclude(yield* Effect.promise(() => at.page.content()), "Webhooks that need you")
 
+        yield* at.open("/console/webhooks", "Webhooks")
+        yield* text(at.page, "95%")
+        const failing = yield* Effect.promise(() =>
+          at.page.$$eval(".sparkline rect.bad", (all) =>
+            all.filter((one) => Number(one.getAttribute("height")) > 0).length)
+        )
+        assert.isAtLeast(failing, 22, "attempts fail in each hour")
+        yield* everyLook(at, "webhooks-day")
+
         yield* paused
         yield* at.open("/console/overview", "Overview")
         yield* text(at.page, "Webhooks that need you")

@@ -172,6 +172,7 @@ layer(stage, { excludeTestServices: true, timeout: "4 minutes" })("an account's 
         "/v1/webhook-deliveries",
         "/v1/event-types",
         "/v1/webhook-stats",
+        "/v1/webhook-stats/hours",
       ]
       for (const path of reads) assert.strictEqual((yield* one.ask("GET", path, { headers })).status, 200, path)
       const made = yield* one.ask("POST", "/v1/webhooks/", {
@@ -179,7 +180,14 @@ layer(stage, { excludeTestServices: true, timeout: "4 minutes" })("an account's 
         headers,
       })
       assert.strictEqual(made.status, 201, made.text)
-      for (const path of ["/v1/api-keys/", "/v1/account", "/v1/domains", "/v1/notifications/"]) {
+      const others = [
+        "/v1/api-keys/",
+        "/v1/account",
+        "/v1/domains",
+        "/v1/notifications/",
+        "/v1/webhook-deliveries/stream",
+      ]
+      for (const path of others) {
         assert.strictEqual((yield* one.ask("GET", path, { headers })).status, 403, path)
       }
       const again = yield* one.ask("POST", "/v1/console/embed-links", { json: {}, headers })

@@ -7,7 +7,7 @@ import type { AccountId } from "../../../../schemas/BrandedIds.ts"
 import { DeliveriesApi } from "../../../../schemas/api/DeliveriesApi.ts"
 import { WebhooksApi } from "../../../../schemas/api/WebhooksApi.ts"
 import { DeliveryList, SentDelivery } from "../../../../schemas/mail/Delivery.ts"
-import { DeliveryStatistics } from "../../../../schemas/mail/DeliveryStatistics.ts"
+import { DeliveryHours, DeliveryStatistics } from "../../../../schemas/mail/DeliveryStatistics.ts"
 import { EventTypes } from "../../../../schemas/mail/EventCatalogue.ts"
 import { eventTypes, metadataFields, WebhookBody } from "../../../../schemas/mail/MailEvent.ts"
 import { WebhookDetails, WebhookWithSecret } from "../../../../schemas/mail/Webhook.ts"
@@ -117,6 +117,10 @@ layer(served, { excludeTestServices: true, timeout: "2 minutes" })("reads of web
         "not_found",
       ])
       assert.strictEqual((yield* get("/v1/webhook-stats")).status, 401)
+      const hours = Schema.decodeUnknownSync(DeliveryHours)((yield* get("/v1/webhook-stats/hours", headers)).body)
+      assert.deepStrictEqual(hours.items.map(({ hours, webhook_id }) => [webhook_id, hours.length]), [[hook.id, 1]])
+      assert.deepStrictEqual((yield* get("/v1/webhook-stats/hours", stranger.headers)).body, { items: [] })
+      assert.strictEqual((yield* get("/v1/webhook-stats/hours")).status, 401)
     }))
 
   it.effect("a stream follows the newest deliveries of its account alone, and needs a credential", () =>

@@ -36,6 +36,23 @@ const entriesOf = (bundle: Uint8Array, width: number, path: string): ReadonlyArr
   return entries
 }
 
+/**
+ * Reads the first `width` entries of a bundle. A log may have deleted a partial bundle once the full one exists, so the
+ * full one stands in for it (C2SP tlog-tiles).
+ */
+const readBundle = async (read: ReadLogFile, index: number, width: number): Promise<ReadonlyArray<Uint8Array>> => {
+  const whole = async () => {
+    const path = bundlePath(index, bundleWidth)
+    return entriesOf(await read(path), bundleWidth, path).slice(0, width)
+  }
+  if (width === bundleWidth) return await whole()
+  const path = bundlePath(index, width)
+  const bundle = await read(path).catch((error: unknown) => ({ error }))
+  if (bundle instanceof Uint8Array) return entriesOf(bundle, width, path)
+  // Why the partial bundle cannot be read says more than that the full one does not exist yet.
+  return await whole().catch((fault: unknown) => Promise.reject(fault instanceof Refusal ? fault : bundle.error))
+}
+
 const equal = (a: Uint8Array, b: Uint8Array): boolean => a.length === b.length && a.every((byte, i) => byte === b[i])
 
 /** A tree that grows leaf by leaf: the roots of its complete subtrees, the largest first, each with its leaves. */
@@ -73,8 +90,7 @@ export const verifyLog = async (
   compare(0)
   for (let first = 0; first < head.size; first += bundleWidth) {
     const width = Math.min(bundleWidth, head.size - first)
-    const path = bundlePath(first / bundleWidth, width)
-    for (const [i, entry] of entriesOf(await read(path), width, path).entries()) {
+    for (const [i, entry] of (await readBundle(read, first / bundleWidth, width)).entries()) {
       tree.add(leafHashOf(entry))
       compare(first + i + 1)
     }

@@ -12,7 +12,7 @@ export interface DecisionProof {
   readonly record: AuditRecord | null
   readonly salt: Uint8Array
   readonly entry: Uint8Array
-  /** Null while the entry is in no published checkpoint. */
+  /** Null while the entry is in no published checkpoint, or the log is held. */
   readonly proved: { readonly index: number; readonly proof: string } | null
 }
 
@@ -39,7 +39,7 @@ export class DecisionProofs extends Context.Service<DecisionProofs, {
             select l.salt, l.digest, l.index, h.published_size::float8 as published_size, h.checkpoint from (
               select salt, digest, index::float8 as index from log_entries where record_id = ${recordId}::uuid
               union all select salt, digest, null from log_pending where record_id = ${recordId}::uuid
-            ) l left join log_head h on true`,
+            ) l left join log_head h on h.held_reason is null`,
           ([row]) => row ?? null,
         )
 

@@ -2,7 +2,7 @@
  * The log's static files (C2SP tlog-tiles): its checkpoint, and the tiles of hashes and of entries as far as the
  * checkpoint goes. A tile never changes under its path, so every cache may keep it.
  */
-import { Context, Effect, Layer } from "effect"
+import { Context, Effect, Layer, Schema } from "effect"
 import type { SqlError } from "effect/sql"
 import { Database } from "../platform/database/Database.ts"
 import { hashBytes, type Tile, tileOfPath, tileWidth } from "./LogTiles.ts"
@@ -11,15 +11,21 @@ import { hashBytes, type Tile, tileOfPath, tileWidth } from "./LogTiles.ts"
 const bundle = (entries: ReadonlyArray<Uint8Array>): Uint8Array =>
   Buffer.concat(entries.flatMap((entry) => [Uint8Array.of(entry.length >> 8, entry.length & 0xff), entry]))
 
+/**
+ * The log is held (docs/transparency.md): what this database has may contradict what was published, and caches would
+ * keep it for ever.
+ */
+export class LogHeld extends Schema.TaggedError<LogHeld>()("LogHeld", {}) {}
+
 /** The size from which on a tree has the tile. */
 const sizeOf = ({ index, level, width }: Tile) =>
   (index * tileWidth + width) * tileWidth ** (level === "entries" ? 0 : level)
 
 export class LogFiles extends Context.Service<LogFiles, {
   /** The newest checkpoint that the broker has; null before the first. */
-  readonly checkpoint: Effect.Effect<string | null, SqlError.SqlError>
+  readonly checkpoint: Effect.Effect<string | null, LogHeld | SqlError.SqlError>
   /** The tile of a path below the log's prefix; null where the checkpoint's tree has none. */
-  readonly tile: (path: string) => Effect.Effect<Uint8Array | null, SqlError.SqlError>
+  readonly tile: (path: string) => Effect.Effect<Uint8Array | null, LogHeld | SqlError.SqlError>
 }>()("bailiwick/services/transparency/LogFiles") {
   static readonly layer = Layer.effect(
     LogFiles,
@@ -31,7 +37,8 @@ export class LogFiles extends Context.Service<LogFiles, {
           sql<{ hashes: Uint8Array }>`
             select substring(t.hashes from 1 for ${tile.width * hashBytes}) as hashes
             from log_tiles t cross join log_head h
-            where t.level = ${tile.level} and t.index = ${tile.index} and h.published_size >= ${sizeOf(tile)}`,
+            where t.level = ${tile.level} and t.index = ${tile.index} and h.held_reason is null
+              and h.published_size >= ${sizeOf(tile)}`,
           ([row]) => row?.hashes ?? null,
         )
 
@@ -40,21 +47,31 @@ export class LogFiles extends Context.Service<LogFiles, {
           sql<{ digest: Uint8Array }>`
             select e.digest from log_entries e cross join log_head h
             where e.index >= ${tile.index * tileWidth} and e.index < ${tile.index * tileWidth + tile.width}
-              and h.published_size >= ${sizeOf(tile)}
+              and h.held_reason is null and h.published_size >= ${sizeOf(tile)}
             order by e.index`,
           (rows) => rows.length === tile.width ? bundle(rows.map(({ digest }) => digest)) : null,
         )
 
+      /** One more statement for what is not found only: what is served needs none. */
+      const unlessHeld = Effect.fnUntraced(function* () {
+        const [head] = yield* sql<{ held: boolean }>`select held_reason is not null as held from log_head`
+        return head?.held === true ? yield* new LogHeld() : null
+      })
+
+      const tile = Effect.fn("LogFiles.tile")(function* (path: string) {
+        const asked = tileOfPath(path)
+        if (asked === null || !Number.isSafeInteger(sizeOf(asked))) return null
+        const found = asked.level === "entries" ? yield* entries(asked) : yield* hashes(asked)
+        return found ?? (yield* unlessHeld())
+      })
+
       return LogFiles.of({
-        checkpoint: Effect.map(
-          sql<{ checkpoint: string | null }>`select checkpoint from log_head`,
-          ([row]) => row?.checkpoint ?? null,
+        checkpoint: Effect.flatMap(
+          sql<{ checkpoint: string | null; held: boolean }>`
+            select checkpoint, held_reason is not null as held from log_head`,
+          ([row]) => row?.held === true ? Effect.fail(new LogHeld()) : Effect.succeed(row?.checkpoint ?? null),
         ),
-        tile: Effect.fn("LogFiles.tile")((path: string) => {
-          const tile = tileOfPath(path)
-          if (tile === null || !Number.isSafeInteger(sizeOf(tile))) return Effect.succeed(null)
-          return tile.level === "entries" ? entries(tile) : hashes(tile)
-        }),
+        tile,
       })
     }),
   )

@@ -41,6 +41,18 @@ describe("verifyLog", () => {
       runs,
     ))
 
+  it("reads the full bundle where the partial one was deleted, and says why where neither is there", async () => {
+    const entries = Array.from({ length: 512 }, (_, n) => entry(n))
+    const [files, checkpoint] = [filesOf(entries), filesOf(entries.slice(0, 300))]
+    const without = (gone: RegExp) => (path: string) =>
+      gone.test(path) ? Promise.reject(new Error(`no ${path}`)) : path === "checkpoint" ? checkpoint(path) : files(path)
+    assert.strictEqual((await verifyLog(without(/\.p\//), policy)).size, 300)
+    assert.strictEqual(await stepOf(verifyLog(without(/001/), policy)), "Error: no tile/entries/001.p/44")
+    const others = filesOf(entries.with(270, entry(-1)))
+    const swapped = (path: string) => path === "tile/entries/001" ? others(path) : without(/\.p\//)(path)
+    assert.strictEqual(await stepOf(verifyLog(swapped, policy)), "inclusion")
+  })
+
   it("refuses an entry that is another, missing, added or moved", () =>
     fc.assert(
       fc.asyncProperty(log.filter(({ length }) => length > 1), fc.nat(), fc.nat(3), async (entries, n, how) => {

@@ -4,12 +4,21 @@
  */
 import { Effect, Layer } from "effect"
 import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
-import { NotFound } from "../../../schemas/problems/HttpProblems.ts"
-import { LogFiles } from "../../../services/transparency/LogFiles.ts"
+import type { SqlError } from "effect/sql"
+import { DependencyUnavailable, NotFound } from "../../../schemas/problems/HttpProblems.ts"
+import { LogFiles, type LogHeld } from "../../../services/transparency/LogFiles.ts"
 import { respond } from "../edge/ErrorMapping.ts"
 
 /** The log's prefix. */
 export const logPath = "/log"
+
+/** Verifiers come back: an operator has to put right what holds the log. */
+const retrySeconds = 60
+
+const held = Effect.fnUntraced(function* (_: LogHeld) {
+  const response = yield* respond(new DependencyUnavailable({ detail: "The log is held and serves nothing meanwhile" }))
+  return HttpServerResponse.setHeaders(response, { "retry-after": String(retrySeconds), "cache-control": "no-store" })
+})
 
 const checkpoint = Effect.gen(function* () {
   const found = yield* (yield* LogFiles).checkpoint
@@ -31,8 +40,9 @@ const tile = Effect.gen(function* () {
 })
 
 export const layer = Layer.unwrap(Effect.map(LogFiles, (files) => {
-  const answering = <E, R>(answer: Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>) =>
-    Effect.provideService(answer, LogFiles, files)
+  const answering = <R>(
+    answer: Effect.Effect<HttpServerResponse.HttpServerResponse, LogHeld | SqlError.SqlError, R>,
+  ) => Effect.catchTag(Effect.provideService(answer, LogFiles, files), "LogHeld", held)
   return Layer.merge(
     HttpRouter.add("GET", `${logPath}/checkpoint`, answering(checkpoint)),
     HttpRouter.add("GET", `${logPath}/tile/*`, answering(tile)),

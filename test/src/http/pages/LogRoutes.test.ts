@@ -89,6 +89,19 @@ layer(staged({ ROLES: "api,lifecycle" }), { excludeTestServices: true, timeout: 
             "other",
           ]
         ) assert.strictEqual((yield* ask(path)).status, 404, path)
+
+        // While the log is held nothing is served that may contradict what was published.
+        yield* sql`update log_head set held_reason = 'different'`
+        for (const path of ["checkpoint", "tile/0/000", `tile/entries/001.p/${size - 256}`]) {
+          const { headers, status } = yield* ask(path)
+          assert.deepStrictEqual(
+            [status, headers.get("retry-after"), headers.get("cache-control")],
+            [503, "60", "no-store"],
+            path,
+          )
+        }
+        yield* sql`update log_head set held_reason = null`
+        assert.strictEqual((yield* ask("tile/0/000")).status, 200)
       }),
     120_000,
   )

@@ -68,6 +68,22 @@ const growing = () => {
   return { add, root: () => treeOf(subtrees.map(({ hash }) => hash)) }
 }
 
+const isOf = (error: unknown, step: Refusal["step"]): boolean => error instanceof Refusal && error.step === step
+
+/**
+ * The log's newest checkpoint. Where its witnesses have not cosigned that one yet, a log of this program has the newest
+ * one that they have, unless it is older than what was remembered.
+ */
+const readHead = async (read: ReadLogFile, policy: LogPolicy, least: number): Promise<TreeHead> => {
+  const verified = async (path: string) => verifyCheckpoint(new TextDecoder().decode(await read(path)), policy)
+  return await verified("checkpoint").catch(async (error: unknown) => {
+    if (!isOf(error, "witnesses")) throw error
+    const head = await verified("cosigned-checkpoint").catch(() => null)
+    if (head === null || head.size < least) throw error
+    return head
+  })
+}
+
 /**
  * Verifies that the checkpoint is the log's, that all of its entries make its root, and that the log continues
  * `remembered`, a checkpoint that was verified before. Throws Refusal: what `verifyCheckpoint` throws, `inclusion` (the
@@ -78,7 +94,7 @@ export const verifyLog = async (
   policy: LogPolicy,
   remembered: Pick<TreeHead, "size" | "root"> | null = null,
 ): Promise<TreeHead> => {
-  const head = verifyCheckpoint(new TextDecoder().decode(await read("checkpoint")), policy)
+  const head = await readHead(read, policy, remembered?.size ?? 0)
   if (remembered !== null && remembered.size > head.size) {
     throw new Refusal("consistency", `the log had ${remembered.size} entries and has ${head.size}`)
   }

@@ -75,6 +75,7 @@ import ownDecisions from "../migrations/0105_own_decisions.ts"
 import stoppedByWhom from "../migrations/0106_stopped_by_whom.ts"
 import platformLists from "../migrations/0107_platform_lists.ts"
 import secretAge from "../migrations/0108_secret_age.ts"
+import logWitnesses from "../migrations/0112_log_witnesses.ts"
 import { lock } from "../services/platform/database/AdvisoryLocks.ts"
 import { Database } from "../services/platform/database/Database.ts"
 import { isAway } from "../services/platform/database/Database/Awaited.ts"
@@ -156,6 +157,7 @@ export const migrations: ReadonlyArray<Migration> = [
   [106, "stopped_by_whom", stoppedByWhom],
   [107, "platform_lists", platformLists],
   [108, "secret_age", secretAge],
+  [112, "log_witnesses", logWitnesses],
 ]
 
 /** The number of the newest migration. */
@@ -268,6 +270,7 @@ export const tables: ReadonlyArray<string> = [
   "log_tiles",
   "log_head",
   "log_keys",
+  "log_witnesses",
 ]
 
 /** Tables whose rows the program may add but never change: partitions and prunes are the owner's work. */

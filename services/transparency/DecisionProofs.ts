@@ -3,7 +3,7 @@ import { Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
 import { Database } from "../platform/database/Database.ts"
 import type { AuditRecord } from "../platform/observability/AuditRecord.ts"
-import { readSteps } from "./DecisionLog/StoredLog.ts"
+import { readCosigned, readSteps } from "./DecisionLog/StoredLog.ts"
 import { inclusionNote } from "./InclusionNote.ts"
 import { inclusionSteps } from "./MerkleTree.ts"
 
@@ -59,8 +59,10 @@ export class DecisionProofs extends Context.Service<DecisionProofs, {
         if (index === null || size === null || checkpoint === null || index >= size) {
           return { record, salt, entry, proved: null } satisfies DecisionProof
         }
-        const hashes = yield* readSteps(sql, inclusionSteps(index, size), size)
-        const proof = inclusionNote({ index, proof: hashes, checkpoint })
+        const cosigned = yield* readCosigned(sql)
+        const by = cosigned !== null && index < cosigned.size ? cosigned : { size, checkpoint }
+        const hashes = yield* readSteps(sql, inclusionSteps(index, by.size), by.size)
+        const proof = inclusionNote({ index, proof: hashes, checkpoint: by.checkpoint })
         return { record, salt, entry, proved: { index, proof } } satisfies DecisionProof
       })
 

@@ -5,6 +5,7 @@
 import { Context, Effect, Layer, Schema } from "effect"
 import type { SqlError } from "effect/sql"
 import { Database } from "../platform/database/Database.ts"
+import { readCosigned } from "./DecisionLog/StoredLog.ts"
 import { hashBytes, type Tile, tileOfPath, tileWidth } from "./LogTiles.ts"
 
 /** The bundle of entries: each after its length, two bytes. */
@@ -22,8 +23,10 @@ const sizeOf = ({ index, level, width }: Tile) =>
   (index * tileWidth + width) * tileWidth ** (level === "entries" ? 0 : level)
 
 export class LogFiles extends Context.Service<LogFiles, {
-  /** The newest checkpoint that the broker has; null before the first. */
+  /** The newest checkpoint that the broker has, with the lines of its witnesses so far; null before the first. */
   readonly checkpoint: Effect.Effect<string | null, LogHeld | SqlError.SqlError>
+  /** The checkpoint that most witnesses have cosigned, the newest of such; null where there is none. */
+  readonly cosigned: Effect.Effect<string | null, LogHeld | SqlError.SqlError>
   /** The tile of a path below the log's prefix; null where the checkpoint's tree has none. */
   readonly tile: (path: string) => Effect.Effect<Uint8Array | null, LogHeld | SqlError.SqlError>
 }>()("bailiwick/services/transparency/LogFiles") {
@@ -68,8 +71,15 @@ export class LogFiles extends Context.Service<LogFiles, {
       return LogFiles.of({
         checkpoint: Effect.flatMap(
           sql<{ checkpoint: string | null; held: boolean }>`
-            select checkpoint, held_reason is not null as held from log_head`,
+            select h.held_reason is not null as held, h.checkpoint || coalesce((
+              select string_agg(w.line, '' order by w.verifier_key) from log_witnesses w
+              where split_part(w.checkpoint, E'\n\n', 1) = split_part(h.checkpoint, E'\n\n', 1)), '') as checkpoint
+            from log_head h`,
           ([row]) => row?.held === true ? Effect.fail(new LogHeld()) : Effect.succeed(row?.checkpoint ?? null),
+        ),
+        cosigned: Effect.flatMap(
+          readCosigned(sql),
+          (found) => found === null ? unlessHeld() : Effect.succeed(found.checkpoint),
         ),
         tile,
       })

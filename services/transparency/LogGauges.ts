@@ -3,6 +3,7 @@ import { Clock, Effect, Metric } from "effect"
 import { Database } from "../platform/database/Database.ts"
 import { gaugedAtScrape, type Reading } from "../platform/observability/ScrapedGauges.ts"
 import { logStatus } from "./DecisionLog.ts"
+import { witnessStatus } from "./Witnesses.ts"
 
 const gauge = (name: string, description: string) => Metric.gauge(`bailiwick_decision_log_${name}`, { description })
 const entries = gauge("entries", "Entries of the transparency log")
@@ -12,6 +13,7 @@ const oldest = gauge(
   "Age of the oldest decision that is in no published checkpoint, 0 where none waits",
 )
 const held = gauge("held", "1 where the log gets no new checkpoint, otherwise 0")
+const cosigned = gauge("cosigned_entries", "Entries in the newest checkpoint that a witness has cosigned")
 
 /** Gauges the log until the scope ends. */
 export const gaugedLog = Effect.gen(function* () {
@@ -26,6 +28,10 @@ export const gaugedLog = Effect.gen(function* () {
       [published, status.published ?? 0],
       [oldest, since === null ? 0 : Math.max(0, now - since) / 1_000],
       [held, status.held === null ? 0 : 1],
+      ...(yield* witnessStatus).map(({ cosigned: size, name }): Reading => [
+        Metric.withAttributes(cosigned, { witness: name }),
+        size ?? 0,
+      ]),
     ]
     return readings
   })

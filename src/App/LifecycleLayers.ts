@@ -7,6 +7,7 @@ import { Recovery } from "../../services/recovery/Recovery.ts"
 import type { Consuming } from "../../schemas/api/LifecycleApi.ts"
 import { DecisionLog } from "../../services/transparency/DecisionLog.ts"
 import { gaugedLog } from "../../services/transparency/LogGauges.ts"
+import { Witnesses } from "../../services/transparency/Witnesses.ts"
 import { SigningKeys } from "../../services/lifecycle/SigningKeys.ts"
 import { StreamDelivery } from "../../services/event-streams/StreamDelivery.ts"
 import { StreamPush } from "../../services/event-streams/StreamPush.ts"
@@ -27,6 +28,7 @@ import { DecisionLogWorker } from "../workers/DecisionLogWorker.ts"
 import { LifecycleKeys } from "../workers/LifecycleKeys.ts"
 import { LifecyclePush } from "../workers/LifecyclePush.ts"
 import { LifecycleSigner } from "../workers/LifecycleSigner.ts"
+import { LogWitnessWorker } from "../workers/LogWitnessWorker.ts"
 import { RecoveryWorker } from "../workers/RecoveryWorker.ts"
 
 /** The audience of a consumer's tokens. */
@@ -75,11 +77,15 @@ const decisionLog = (publicUrl: URL) =>
     Layer.provide(DecisionLog.layer(`${publicUrl.host}${logPath}`)),
   )
 
+/** Asks the log's witnesses, where there are any. */
+const logWitnesses = ({ logWitnesses }: AppConfig) =>
+  logWitnesses.length === 0 ? Layer.empty : LogWitnessWorker.layer.pipe(Layer.provide(Witnesses.layer(logWitnesses)))
+
 /** The workers of the role `lifecycle`. */
 export const lifecycleWorkers = (config: AppConfig, publicUrl: URL) =>
   Layer.mergeAll(
     ...[LifecycleSigner.layer, LifecyclePush.layer, LifecycleKeys.layer],
-    ...[recovery, decisionLog(publicUrl)],
+    ...[recovery, decisionLog(publicUrl), logWitnesses(config)],
   ).pipe(
     Layer.provide(EventSigner.layer(publicUrl)),
     Layer.provide(StreamPush.layer(publicUrl)),

@@ -13,6 +13,7 @@ import { type BrandLogo, type BrandShades, shadesOf } from "../../services/platf
 import { visible } from "../../services/platform/Visible.ts"
 import { type MailSender, parseSender } from "../../services/platform/mail/MailSender.ts"
 import { parseCidrs } from "../../services/platform/Outbound/AddressPolicy.ts"
+import { type ConfiguredWitness, witnessKey } from "../../services/transparency/WitnessKey.ts"
 import { maxAttempts } from "../../services/webhooks/RetrySchedule.ts"
 
 /** A value, or the fault as the end of a sentence about the variable. */
@@ -282,3 +283,13 @@ export const listening = (text: string): Parsed<string> =>
 
 export const any = (text: string): Parsed<string> => Result.succeed(text)
 export const optional = <A>(parse: (text: string) => Parsed<A>) => (text: string): Parsed<A | null> => parse(text)
+
+/** `key url`: a witness of the transparency log, with its key as it publishes it. */
+export const witness = (text: string): Parsed<ConfiguredWitness> => {
+  const [key, url, ...more] = text.split(/ +/)
+  const read = witnessKey(key!)
+  if (read === null || url === undefined || more.length > 0) {
+    return fault("is not a key of a witness (name+id+base64) and a URL with a blank between them")
+  }
+  return isWeb(url) ? Result.succeed({ key: read, url }) : fault("has a URL that is not of the scheme http or https")
+}

@@ -35,6 +35,7 @@ import {
   tokenIssuers,
   url,
   urls,
+  witness,
 } from "./Parsers.ts"
 
 export const roles = ["api", "actors", "relay", "timers", "intake", "delivery", "mail", "lifecycle"] as const
@@ -58,6 +59,8 @@ const rolesOf = (text: string): Parsed<ReadonlySet<Role>> =>
       some.length === 0 ? Result.fail("names no role") : Result.succeed(new Set(some)))
 
 const day = 86_400_000
+
+const exampleWitness = "witness.example.net+26489758+BEQpkwZQBKoeTEj03QFYGUwCNJvMZkzZbkAOommRio1R"
 
 export const variables = {
   host: { name: "HOST", parse: listening, fallback: "127.0.0.1", example: "127.0.0.1" },
@@ -223,6 +226,12 @@ export const variables = {
   transferRequestWindow: { name: "TRANSFER_REQUEST_WINDOW", parse: millis, fallback: 7 * day, example: "7 days" },
   transferSafetyWindow: { name: "TRANSFER_SAFETY_WINDOW", parse: millis, fallback: day, example: "24 hours" },
   initiateTransferRate: { name: "INITIATE_TRANSFER_RATE", parse: int(1, 10_000), fallback: 5, example: "5" },
+  logWitnesses: {
+    name: "LOG_WITNESSES",
+    parse: list(witness),
+    fallback: [],
+    example: `${exampleWitness} https://witness.example.net`,
+  },
   keysFile: { name: "BAILIWICK_KEYS_FILE", parse: optional(any), fallback: null, example: "/etc/bailiwick/keys.json" },
   keys: { name: "BAILIWICK_KEYS", parse: optional(any), fallback: null, example: "the key ring as JSON" },
   smtpUrl: {

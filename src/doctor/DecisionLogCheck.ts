@@ -1,6 +1,7 @@
 /** Checks whether the transparency log goes on, and how old the oldest decision is that it has yet to publish. */
 import { Clock, Effect } from "effect"
 import { type HeldLogReason, logStatus } from "../../services/transparency/DecisionLog.ts"
+import { witnessStatus } from "../../services/transparency/Witnesses.ts"
 import { fail, ok, warn } from "./Finding.ts"
 
 const what = "decision log"
@@ -26,6 +27,14 @@ export const decisionLogCheck = Effect.gen(function* () {
   if (held !== null) return fail(what, meaningOf(held), "read docs/transparency.md, on restored databases")
   const now = yield* Clock.currentTimeMillis
   const entries = `${size} entries, ${published ?? 0} of them published`
+  const faulty = (yield* witnessStatus).filter(({ fault }) => fault !== null)
+  if (faulty.length > 0) {
+    return warn(
+      what,
+      `${entries}; ${faulty.map(({ fault, name }) => `the witness ${name} ${fault}`).join("; ")}`,
+      "read docs/transparency.md, on witnesses",
+    )
+  }
   return waitingSince !== null && now - waitingSince.getTime() > lateMillis
     ? warn(
       what,

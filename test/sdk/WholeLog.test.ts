@@ -5,6 +5,7 @@ import { generateKeyPairSync } from "node:crypto"
 import { Refusal } from "../../sdk/Refusal.ts"
 import type { LogPolicy } from "../../sdk/TransparencyLog.ts"
 import { verifyLog } from "../../sdk/WholeLog.ts"
+import { witness } from "../../sdk/Witness.ts"
 import { signedCheckpoint, verifierKey } from "../../services/transparency/LogCheckpoint.ts"
 import { rootOf } from "../services/transparency/NaiveTree.ts"
 
@@ -16,6 +17,7 @@ const headOf = (entries: ReadonlyArray<Uint8Array>) => ({ size: entries.length, 
 
 /** The files of a log, which may have other entries than its checkpoint says. */
 const filesOf = (entries: ReadonlyArray<Uint8Array>, head = headOf(entries)) => (path: string) => {
+  if (path === "cosigned-checkpoint") return Promise.reject(new Error("no witness has cosigned"))
   if (path === "checkpoint") return Promise.resolve(Buffer.from(signedCheckpoint({ origin, ...head }, key)))
   const [, index, width] = /^tile\/entries\/(\d{3})(?:\.p\/(\d+))?$/.exec(path)!
   const from = Number(index) * 256
@@ -51,6 +53,25 @@ describe("verifyLog", () => {
     const others = filesOf(entries.with(270, entry(-1)))
     const swapped = (path: string) => path === "tile/entries/001" ? others(path) : without(/\.p\//)(path)
     assert.strictEqual(await stepOf(verifyLog(swapped, policy)), "inclusion")
+  })
+
+  it("reads the newest cosigned checkpoint where the newest one lacks cosignatures, but none older than known", async () => {
+    const entries = Array.from({ length: 12 }, (_, n) => entry(n))
+    const { addCheckpoint, key: witnessKey } = witness({
+      name: "witness.example.net",
+      privateKey: generateKeyPairSync("ed25519").privateKey,
+      logs: [policy],
+      memory: { last: () => Promise.resolve(null), replace: () => Promise.resolve(true) },
+    })
+    const note = signedCheckpoint({ origin, ...headOf(entries.slice(0, 10)) }, key)
+    const { body } = await addCheckpoint(`old 0\n\n${note}`, 1)
+    const read = (path: string) =>
+      path === "cosigned-checkpoint" ? Promise.resolve(Buffer.from(note + body)) : filesOf(entries)(path)
+    const demanding = { ...policy, witnessKeys: [witnessKey], quorum: 1 }
+    assert.strictEqual((await verifyLog(read, demanding, headOf(entries.slice(0, 10)))).size, 10)
+    assert.strictEqual(await stepOf(verifyLog(read, demanding, headOf(entries.slice(0, 11)))), "witnesses")
+    assert.strictEqual(await stepOf(verifyLog(filesOf(entries), demanding)), "witnesses")
+    assert.strictEqual((await verifyLog(read, policy)).size, 12)
   })
 
   it("refuses an entry that is another, missing, added or moved", () =>

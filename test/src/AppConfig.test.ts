@@ -110,6 +110,12 @@ const wrong: Record<string, ReadonlyArray<string>> = {
   OTEL_TRACES_SAMPLER_ARG: ["2", "half"],
   OTEL_SDK_DISABLED: ["yes"],
   OTEL_METRIC_EXPORT_INTERVAL: ["999", "1 minute"],
+  // The key's id is another key's.
+  LOG_WITNESSES: [
+    "https://witness.example.net",
+    "witness.example.net+26489759+BEQpkwZQBKoeTEj03QFYGUwCNJvMZkzZbkAOommRio1R https://witness.example.net",
+    "witness.example.net+26489758+BEQpkwZQBKoeTEj03QFYGUwCNJvMZkzZbkAOommRio1R ftp://witness.example.net",
+  ],
   LOG_FORMAT: ["xml"],
   LOG_LEVEL: ["loud"],
   METRICS_PORT: ["0", "70000"],

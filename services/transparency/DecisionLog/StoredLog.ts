@@ -67,3 +67,18 @@ export const readEntries = (sql: PgClient.PgClient, first: number, end: number) 
       select digest from log_entries where index >= ${first} and index < ${end} order by index`,
     (rows) => rows.map(({ digest }) => digest),
   )
+
+/**
+ * The checkpoint that most witnesses have cosigned, the newest of such, with their lines; null where there is none or
+ * the log is held.
+ */
+export const readCosigned = (sql: PgClient.PgClient) =>
+  Effect.map(
+    sql<{ size: number; checkpoint: string }>`
+      select w.cosigned_size::float8 as size,
+        min(w.checkpoint) || string_agg(w.line, '' order by w.verifier_key) as checkpoint
+      from log_witnesses w join log_head h on h.held_reason is null and w.cosigned_size <= h.published_size
+      group by w.cosigned_size, split_part(w.checkpoint, E'\n\n', 1)
+      order by count(*) desc, w.cosigned_size desc limit 1`,
+    ([row]) => row ?? null,
+  )

@@ -1,5 +1,5 @@
 /**
- * `/log/checkpoint` and `/log/tile/…`: the transparency log as the static files of C2SP tlog-tiles. Public, without a
+ * `/log/checkpoint`, `/log/cosigned-checkpoint` and `/log/tile/…`: the transparency log as the static files of C2SP tlog-tiles. Public, without a
  * credential, and no part of the API's document: verifiers of any log read them.
  */
 import { Effect, Layer } from "effect"
@@ -20,13 +20,18 @@ const held = Effect.fnUntraced(function* (_: LogHeld) {
   return HttpServerResponse.setHeaders(response, { "retry-after": String(retrySeconds), "cache-control": "no-store" })
 })
 
-const checkpoint = Effect.gen(function* () {
-  const found = yield* (yield* LogFiles).checkpoint
-  if (found === null) return yield* respond(new NotFound({ detail: "The log has not begun" }))
-  return HttpServerResponse.text(found, {
+const noteOr = (found: string | null, detail: string) =>
+  found === null ? respond(new NotFound({ detail })) : Effect.succeed(HttpServerResponse.text(found, {
     contentType: "text/plain; charset=utf-8",
     headers: { "cache-control": "no-cache" },
-  })
+  }))
+
+const checkpoint = Effect.gen(function* () {
+  return yield* noteOr(yield* (yield* LogFiles).checkpoint, "The log has not begun")
+})
+
+const cosigned = Effect.gen(function* () {
+  return yield* noteOr(yield* (yield* LogFiles).cosigned, "No witness has cosigned a checkpoint")
 })
 
 const tile = Effect.gen(function* () {
@@ -43,8 +48,9 @@ export const layer = Layer.unwrap(Effect.map(LogFiles, (files) => {
   const answering = <R>(
     answer: Effect.Effect<HttpServerResponse.HttpServerResponse, LogHeld | SqlError.SqlError, R>,
   ) => Effect.catchTag(Effect.provideService(answer, LogFiles, files), "LogHeld", held)
-  return Layer.merge(
+  return Layer.mergeAll(
     HttpRouter.add("GET", `${logPath}/checkpoint`, answering(checkpoint)),
+    HttpRouter.add("GET", `${logPath}/cosigned-checkpoint`, answering(cosigned)),
     HttpRouter.add("GET", `${logPath}/tile/*`, answering(tile)),
   )
 })).pipe(Layer.provide(LogFiles.layer))

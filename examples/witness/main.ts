@@ -13,7 +13,9 @@ import { witness, type WitnessMemory } from "../../sdk/Witness.ts"
 
 const { DATA = "witness-data", LOG_KEYS = "", NAME, PORT = "8090" } = process.env
 if (NAME === undefined || LOG_KEYS === "") {
-  console.error("NAME is the witness's name (witness.example.net), LOG_KEYS the keys of the logs, a space between two")
+  console.error(
+    "NAME is the witness's name (witness.example.net), LOG_KEYS the keys of the logs, a space or line end between two",
+  )
   process.exit(1)
 }
 mkdirSync(DATA, { recursive: true, mode: 0o700 })
@@ -62,7 +64,9 @@ const memory: WitnessMemory = {
   },
 }
 
-const logs = LOG_KEYS.split(" ").map((key) => ({ origin: noteKey(key).name, logKeys: [key] }))
+/** A log has two keys while its key is replaced. */
+const logs = [...Map.groupBy(LOG_KEYS.split(/\s+/), (key) => noteKey(key).name)]
+  .map(([origin, logKeys]) => ({ origin, logKeys }))
 const { addCheckpoint, key } = witness({ name: NAME, privateKey, logs, memory })
 
 /** A longer body is no request of a log. */

@@ -13,7 +13,7 @@ import { Bus, type BusError } from "../platform/messaging/Bus.ts"
 import { Audit } from "../platform/observability/Audit.ts"
 import { Vault } from "../platform/security/Vault.ts"
 import { integratedAtOnce, integration } from "./DecisionLog/Integration.ts"
-import { logKeys } from "./DecisionLog/LogKeys.ts"
+import { logKeys, makeLogKey } from "./DecisionLog/LogKeys.ts"
 import { againMillis, type Finding, publication } from "./DecisionLog/Publication.ts"
 import { type HeldLogReason, readHead } from "./DecisionLog/StoredLog.ts"
 import type { LogOrigin } from "./LogCheckpoint.ts"
@@ -65,7 +65,8 @@ export class DecisionLog extends Context.Service<DecisionLog, {
         const { sql } = yield* Database
         const audit = yield* Audit
         const bus = yield* Bus
-        const keys = logKeys(sql, yield* Vault)
+        const vault = yield* Vault
+        const keys = logKeys(sql, vault)
 
         const begin = Effect.gen(function* () {
           yield* lock(sql, "transparencyLog")
@@ -73,7 +74,7 @@ export class DecisionLog extends Context.Service<DecisionLog, {
           const begun = yield* sql`
             insert into log_head (origin, size, root, changed_at) values (${origin}, 0, ${emptyRoot}, ${now})
             on conflict do nothing returning 1`
-          if (begun.length > 0) yield* keys.make(origin)
+          if (begun.length > 0) yield* makeLogKey(sql, vault, origin)
         }).pipe(sql.withTransaction)
 
         const hold = Effect.fnUntraced(function* ({ details, reason, unlessOfSize }: Finding) {

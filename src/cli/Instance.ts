@@ -7,6 +7,7 @@ import { Bus, BusError } from "../../services/platform/messaging/Bus.ts"
 import { Database } from "../../services/platform/database/Database.ts"
 import { direct } from "../../services/platform/database/Database/Awaited.ts"
 import { DatabaseClock } from "../../services/platform/database/DatabaseClock.ts"
+import { Vault } from "../../services/platform/security/Vault.ts"
 import * as AppConfig from "../AppConfig.ts"
 import * as Home from "../embedded/Home.ts"
 import { CliFault } from "./CliFault.ts"
@@ -23,6 +24,12 @@ export const instance = Effect.gen(function* () {
 })
 
 export type Instance = Effect.Success<typeof instance>
+
+/** The key ring of the instance. */
+export const vault = Layer.unwrap(Effect.map(
+  instance,
+  ({ config: { keys, keysFile } }) => Vault.layer({ file: keysFile ?? "", ...(keys === null ? {} : { keys }) }),
+))
 
 const none = ({ config }: Instance, variable: string) =>
   new CliFault({

@@ -8,18 +8,12 @@ import { SigningKeys } from "../../services/lifecycle/SigningKeys.ts"
 import { CurrentOperator } from "../../services/platform/observability/CurrentOperator.ts"
 import { Audit } from "../../services/platform/observability/Audit.ts"
 import { WakeUps } from "../../services/platform/messaging/WakeUps.ts"
-import { Vault } from "../../services/platform/security/Vault.ts"
 import { CliFault } from "./CliFault.ts"
-import { busIfKnown, database, instance } from "./Instance.ts"
+import { busIfKnown, database, instance, vault } from "./Instance.ts"
 import { asFlag, operatorNamed } from "./OperatorName.ts"
 import { printable, printableJson } from "./EscapeControls.ts"
 import { jsonFlag } from "./JsonFlag.ts"
 import { durationFlag } from "./Times.ts"
-
-const vault = Layer.unwrap(Effect.map(
-  instance,
-  ({ config: { keys, keysFile } }) => Vault.layer({ file: keysFile ?? "", ...(keys === null ? {} : { keys }) }),
-))
 
 const services = Layer.unwrap(Effect.map(
   instance,

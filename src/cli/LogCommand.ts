@@ -14,9 +14,10 @@ import { Database } from "../../services/platform/database/Database.ts"
 import { Audit } from "../../services/platform/observability/Audit.ts"
 import { CurrentOperator } from "../../services/platform/observability/CurrentOperator.ts"
 import { Outbound } from "../../services/platform/Outbound.ts"
+import { addLogKey, retireLogKey } from "../../services/transparency/RotateLogKey.ts"
 import { releaseLog } from "../../services/transparency/ReleaseLog.ts"
 import { CliFault } from "./CliFault.ts"
-import { database } from "./Instance.ts"
+import { database, vault } from "./Instance.ts"
 import { asFlag, operatorNamed, reasonFlag } from "./OperatorName.ts"
 import { printable } from "./EscapeControls.ts"
 import { cliCommand } from "../../services/platform/CommandSpelling.ts"
@@ -26,11 +27,12 @@ const key = Command.make(
   {},
   Effect.fn("cli.log.key")(function* () {
     const { sql } = yield* Database
-    const keys = yield* sql<{ key: string }>`select verifier_key as key from log_keys`
+    const keys = yield* sql<{ key: string }>`
+      select verifier_key as key from log_keys where retired_at is null order by created_at, verifier_key`
     if (keys.length === 0) return yield* new CliFault({ message: "the log has not begun" })
     for (const { key } of keys) yield* Console.log(key)
   }, Effect.provide(database)),
-).pipe(Command.withDescription("Prints the log's key, as verifiers are told it"))
+).pipe(Command.withDescription("Prints the log's key, or both while it is replaced, as verifiers are told it"))
 
 const release = Command.make(
   "release",
@@ -41,6 +43,28 @@ const release = Command.make(
     yield* Console.log(`the log was held (${held}); it is compared with the broker again, and goes on where both fit`)
   }, Effect.provide(Layer.provideMerge(Audit.layer, database))),
 ).pipe(Command.withDescription("Ends the hold of the log on the operator's word that nothing else was published"))
+
+const addKey = Command.make(
+  "add-key",
+  { as: asFlag, reason: reasonFlag },
+  Effect.fn("cli.log.add-key")(function* ({ as, reason }) {
+    const added = yield* Effect.provideService((yield* addLogKey)(reason), CurrentOperator, operatorNamed(as))
+    if (added.key === null) return yield* new CliFault({ message: String(added.fault) })
+    yield* Console.log(added.key)
+  }, Effect.provide(Layer.mergeAll(vault, Audit.layer).pipe(Layer.provideMerge(database)))),
+).pipe(
+  Command.withDescription("Adds a second key to the log, which signs each checkpoint beside the first, and prints it"),
+)
+
+const retireKey = Command.make(
+  "retire-key",
+  { key: Argument.String("key"), as: asFlag, reason: reasonFlag },
+  Effect.fn("cli.log.retire-key")(function* ({ as, key, reason }) {
+    const fault = yield* Effect.provideService((yield* retireLogKey)(key, reason), CurrentOperator, operatorNamed(as))
+    if (fault !== null) return yield* new CliFault({ message: fault })
+    yield* Console.log("the key signs no more checkpoints, and its private half is deleted")
+  }, Effect.provide(Layer.provideMerge(Audit.layer, database))),
+).pipe(Command.withDescription("Ends the use of a log's key that another one has replaced"))
 
 /** Files of a log over HTTP, and of a folder. */
 const reading = Effect.fnUntraced(function* (source: string) {
@@ -143,5 +167,5 @@ const verify = Command.make(
 
 export const log = Command.make("log").pipe(
   Command.withDescription("The transparency log of decisions"),
-  Command.withSubcommands([key, verify, release]),
+  Command.withSubcommands([key, addKey, retireKey, verify, release]),
 )

@@ -24,7 +24,7 @@ export const keyColumns: ReadonlyArray<readonly [table: string, column: string, 
   ["console_sessions", "kid", "true"],
   ["signing_keys", "vault_kid", "true"],
   ["lifecycle_streams", "vault_kid", "true"],
-  ["log_keys", "vault_kid", "true"],
+  ["log_keys", "vault_kid", "retired_at is null"],
 ]
 
 /** The tables that still need a key, each named once. */

@@ -3,20 +3,21 @@
  * broker has. The broker takes a checkpoint only as the successor of the message that this database knows as the last
  * one. Where it has another one, or where the installation's epoch is new, that message is compared with the log: a
  * larger log, or one with another root, was published by a history that this database has lost or never had, and the
- * log is held: it gives no second answer about what it has published. In a new epoch the same holds where the broker has
- * lost the message that this database knows: nothing then shows what else had been published.
+ * log is held: it gives no second answer about what it has published. So it is where a message before the newest one
+ * shows that, and in a new epoch where the broker has lost the message that this database knows: nothing then shows
+ * what else had been published.
  *
  * Killed before the broker's answer is stored: the broker refuses the checkpoint, the comparison finds it equal, and it
  * is published once more.
  */
 import type { PgClient } from "@effect/sql-pg"
-import { Clock, Effect, Schema } from "effect"
+import { Clock, Effect, Option, Schema } from "effect"
 import type { SqlError } from "effect/sql"
 import { CheckpointMessage, logSubject } from "../../../schemas/bus/LogMessage.ts"
 import { isAnother } from "../../platform/database/Installation.ts"
 import { faultPoint } from "../../platform/Failpoints.ts"
 import type { Bus, BusError } from "../../platform/messaging/Bus.ts"
-import { signedCheckpoint } from "../LogCheckpoint.ts"
+import { isSignedBy, signedCheckpoint } from "../LogCheckpoint.ts"
 import type { logKeys } from "./LogKeys.ts"
 import { type HeldLogReason, type LogHead, readEntries, readHead, readRoot } from "./StoredLog.ts"
 
@@ -30,6 +31,12 @@ export const againMillis = 30 * 24 * 60 * 60_000
 const wrongLast = "10071 "
 
 const read = Schema.decodeUnknownOption(Schema.fromJsonString(CheckpointMessage))
+
+/** How far the clocks of broker and database may be apart. */
+const clockMillis = 10 * 60_000
+
+const isOurs = ({ checkpoint, origin, root, size }: CheckpointMessage, keys: ReadonlyArray<string>) =>
+  isSignedBy(keys, checkpoint, { origin, size, root: Buffer.from(root, "base64") })
 
 const base64 = (bytes: Uint8Array) => Buffer.from(bytes).toString("base64")
 
@@ -48,21 +55,44 @@ export const publication = (
     readonly hold: (finding: Finding) => Effect.Effect<void, SqlError.SqlError>
   },
 ) => {
-  /** The reason why the published checkpoint does not fit the log, or null. Only what this log's key has signed counts. */
-  const faultOf = Effect.fnUntraced(function* ({ origin, size }: LogHead, data: Uint8Array) {
-    const found = read(new TextDecoder().decode(data))
-    if (found._tag === "None" || found.value.origin !== origin) {
-      return { reason: "unreadable", details: { size } } satisfies Finding
-    }
-    const { checkpoint, root, size: published } = found.value
-    const ours = signedCheckpoint({ origin, size: published, root: Buffer.from(root, "base64") }, yield* keys.current)
-    if (checkpoint !== ours) return { reason: "unreadable", details: { size } } satisfies Finding
+  /** Why a checkpoint of this log does not fit its head, or null. */
+  const contradiction = Effect.fnUntraced(function* ({ size }: LogHead, { root, size: published }: CheckpointMessage) {
     if (published > size) {
       return { reason: "behind", details: { size, published }, unlessOfSize: published } satisfies Finding
     }
     return base64(yield* readRoot(sql, published)) === root
       ? null
       : { reason: "different", details: { size, published } } satisfies Finding
+  })
+
+  /** Why what is published does not fit the log, or null. Only what a key of this log has signed counts. */
+  const faultOf = Effect.fnUntraced(function* (head: LogHead, data: Uint8Array) {
+    const { origin, size } = head
+    const found = read(new TextDecoder().decode(data))
+    if (found._tag === "None" || found.value.origin !== origin) {
+      return { reason: "unreadable", details: { size } } satisfies Finding
+    }
+    if (!isOurs(found.value, yield* keys.known)) return { reason: "unreadable", details: { size } } satisfies Finding
+    return yield* contradiction(head, found.value)
+  })
+
+  /**
+   * Why the largest checkpoint that the broker has got since the log's last one does not fit, or null. The newest message
+   * need not be the largest: anybody who may publish can send an old one of this log's once more.
+   */
+  const faultSince = Effect.fnUntraced(function* (head: LogHead) {
+    const known = yield* keys.known
+    const since = head.published_at === null ? 0 : head.published_at.getTime() - clockMillis
+    const found: { largest: CheckpointMessage | null } = { largest: null }
+    yield* bus.history("DECISION_LOG", Math.max(0, since), (messages) =>
+      Effect.sync(() => {
+        for (const { data, subject } of messages) {
+          const message = subject === logSubject ? Option.getOrNull(read(new TextDecoder().decode(data))) : null
+          if (message === null || message.origin !== head.origin) continue
+          if (message.size > (found.largest?.size ?? -1) && isOurs(message, known)) found.largest = message
+        }
+      }))
+    return found.largest === null ? null : yield* contradiction(head, found.largest)
   })
 
   /** Compares the log with what the broker has; holds the log, or confirms it for the epoch. */
@@ -72,7 +102,9 @@ export const publication = (
     if (head.confirmed_epoch !== epoch && seq < head.published_seq) {
       return yield* hold({ reason: "gone", details: { size: head.size, known: head.published_seq, found: seq } })
     }
-    const fault = found === null ? null : yield* faultOf(head, found.data)
+    const fault = found === null
+      ? null
+      : (yield* faultOf(head, found.data)) ?? (seq === head.published_seq ? null : yield* faultSince(head))
     if (fault !== null) return yield* hold(fault)
     yield* sql`
       update log_head set confirmed_epoch = ${epoch}, published_seq = ${seq}
@@ -85,7 +117,7 @@ export const publication = (
     const size = Math.min(head.size, first + mostEntries)
     const root = size === head.size ? head.root : yield* readRoot(sql, size)
     const entries = yield* readEntries(sql, first, size)
-    const checkpoint = signedCheckpoint({ origin: head.origin, size, root }, yield* keys.current)
+    const checkpoint = signedCheckpoint({ origin: head.origin, size, root }, ...(yield* keys.signing))
     const message: CheckpointMessage = {
       origin: head.origin,
       size,

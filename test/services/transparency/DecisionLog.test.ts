@@ -5,8 +5,9 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import fc from "fast-check"
-import { verifyConsistency } from "../../../sdk/TransparencyLog.ts"
+import { verifyCheckpoint, verifyConsistency } from "../../../sdk/TransparencyLog.ts"
 import { DecisionLog, logStatus } from "../../../services/transparency/DecisionLog.ts"
+import { addLogKey, retireLogKey } from "../../../services/transparency/RotateLogKey.ts"
 import { Bus, BusError } from "../../../services/platform/messaging/Bus.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import {
@@ -15,6 +16,7 @@ import {
   entries,
   head,
   origin,
+  policy,
   published,
   served,
   settled,
@@ -139,5 +141,37 @@ layer(decisionLog, { excludeTestServices: true, timeout: "1 minute" })("Decision
       assert.deepStrictEqual(yield* served, before)
       yield* settled
       assert.strictEqual((yield* served).size, before.size + 1)
+    }))
+
+  it.effect("while its key is replaced both sign, and a verifier who knows either accepts the checkpoint", () =>
+    Effect.gen(function* () {
+      const { owner, sql } = yield* Database
+      const [add, retire] = [yield* addLogKey, yield* retireLogKey]
+      const keysOf = Effect.map(policy, ({ logKeys }) => logKeys)
+      const [first] = yield* keysOf
+      assert.strictEqual(yield* retire(first!, "too early"), "the log's only key: add another one first")
+      const { size } = yield* served
+      const { key: second } = yield* add("the first one was seen on a screen")
+      assert.isNull((yield* add("a third one")).key)
+      yield* settled
+      const verifiedBy = (key: string) =>
+        Effect.map(head, ({ checkpoint }) => verifyCheckpoint(checkpoint!, { origin, logKeys: [key] }).size)
+      assert.deepStrictEqual([yield* verifiedBy(first!), yield* verifiedBy(second!)], [size + 1, size + 1])
+      assert.strictEqual(
+        yield* retire("log.example.org/log+00000000+A", "unknown"),
+        "not a key that signs the log's checkpoints",
+      )
+      assert.isNull(yield* retire(first!, "all readers have the second one"))
+      yield* settled
+      assert.strictEqual(yield* verifiedBy(second!), size + 2)
+      const { checkpoint } = yield* head
+      assert.throws(() => verifyCheckpoint(checkpoint!, { origin, logKeys: [first!] }), /kid/)
+      const [row] = yield* sql<{ length: number }>`
+        select length(private_key) as length from log_keys where verifier_key = ${first!}`
+      assert.strictEqual(row!.length, 0, "the retired key's private half is gone")
+      // What the retired key has signed stays the log's, also for a database of before.
+      yield* owner`update log_head set confirmed_epoch = null, published_seq = 0`
+      yield* settled
+      assert.isNull((yield* head).held_reason)
     }))
 })

@@ -111,6 +111,37 @@ layer(decisionLog, { excludeTestServices: true, timeout: "1 minute" })("A restor
     }))
 })
 
+layer(decisionLog, { excludeTestServices: true, timeout: "1 minute" })("A restored log behind a replay", (it) => {
+  it.effect("is held although the broker's newest message is an old checkpoint of this log, sent once more", () =>
+    Effect.gen(function* () {
+      yield* grown(5)
+      const old = (yield* published).at(-1)!
+      const restore = yield* backup
+      yield* grown(3)
+      const bus = yield* Bus
+      yield* bus.publish(logSubject, JSON.stringify(old))
+      yield* restore("noticed")
+      yield* isHeld("behind")
+      // An operator's word does not end that.
+      yield* (yield* releaseLog)("the newest message fits")
+      yield* isHeld("behind")
+    }))
+})
+
+layer(decisionLog, { excludeTestServices: true, timeout: "1 minute" })("A replay to a log that lost nothing", (it) => {
+  it.effect("holds nothing: the log goes on behind it", () =>
+    Effect.gen(function* () {
+      yield* grown(5)
+      const old = (yield* published).at(-1)!
+      yield* grown(3)
+      yield* (yield* Bus).publish(logSubject, JSON.stringify(old))
+      yield* grown(1)
+      assert.isNull((yield* head).held_reason)
+      assert.deepStrictEqual((yield* published).slice(-2).map(({ size }) => size), [5, 9])
+      assert.strictEqual((yield* served).size, 9)
+    }))
+})
+
 layer(decisionLog, { excludeTestServices: true, timeout: "1 minute" })("A log under another name", (it) => {
   it.effect("is held", () =>
     Effect.gen(function* () {

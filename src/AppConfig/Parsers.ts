@@ -285,7 +285,7 @@ export const any = (text: string): Parsed<string> => Result.succeed(text)
 export const optional = <A>(parse: (text: string) => Parsed<A>) => (text: string): Parsed<A | null> => parse(text)
 
 /** `key url`: a witness of the transparency log, with its key as it publishes it. */
-export const witness = (text: string): Parsed<ConfiguredWitness> => {
+const witness = (text: string): Parsed<ConfiguredWitness> => {
   const [key, url, ...more] = text.split(/ +/)
   const read = witnessKey(key!)
   if (read === null || url === undefined || more.length > 0) {
@@ -293,3 +293,14 @@ export const witness = (text: string): Parsed<ConfiguredWitness> => {
   }
   return isWeb(url) ? Result.succeed({ key: read, url }) : fault("has a URL that is not of the scheme http or https")
 }
+
+/** A checkpoint has at most 100 lines, in the kit and by C2SP signed-note. */
+const mostWitnesses = 32
+
+export const witnesses = (text: string): Parsed<ReadonlyArray<ConfiguredWitness>> =>
+  Result.flatMap(list(witness)(text), (all) => {
+    if (all.length > mostWitnesses) return fault(`has more than ${mostWitnesses} witnesses`)
+    return new Set(all.map(({ key }) => key.name)).size < all.length
+      ? fault("has a witness twice")
+      : Result.succeed(all)
+  })

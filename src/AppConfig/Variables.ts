@@ -35,7 +35,7 @@ import {
   tokenIssuers,
   url,
   urls,
-  witness,
+  witnesses,
 } from "./Parsers.ts"
 
 export const roles = ["api", "actors", "relay", "timers", "intake", "delivery", "mail", "lifecycle"] as const
@@ -228,7 +228,7 @@ export const variables = {
   initiateTransferRate: { name: "INITIATE_TRANSFER_RATE", parse: int(1, 10_000), fallback: 5, example: "5" },
   logWitnesses: {
     name: "LOG_WITNESSES",
-    parse: list(witness),
+    parse: witnesses,
     fallback: [],
     example: `${exampleWitness} https://witness.example.net`,
   },

@@ -115,6 +115,9 @@ const wrong: Record<string, ReadonlyArray<string>> = {
     "https://witness.example.net",
     "witness.example.net+26489759+BEQpkwZQBKoeTEj03QFYGUwCNJvMZkzZbkAOommRio1R https://witness.example.net",
     "witness.example.net+26489758+BEQpkwZQBKoeTEj03QFYGUwCNJvMZkzZbkAOommRio1R ftp://witness.example.net",
+    Array(2).fill("witness.example.net+26489758+BEQpkwZQBKoeTEj03QFYGUwCNJvMZkzZbkAOommRio1R https://w.example").join(
+      ",",
+    ),
   ],
   LOG_FORMAT: ["xml"],
   LOG_LEVEL: ["loud"],

@@ -77,21 +77,25 @@ export const publication = (
   })
 
   /**
-   * Why the largest checkpoint that the broker has got since the log's last one does not fit, or null. The newest message
-   * need not be the largest: anybody who may publish can send an old one of this log's once more.
+   * Why what the broker has got after the message `seq` does not fit the log, or null: a message that no key of the log
+   * has signed, or the largest checkpoint. The newest message need not be the largest: anybody who may publish can send
+   * an old one of this log's once more.
    */
-  const faultSince = Effect.fnUntraced(function* (head: LogHead) {
+  const faultAfter = Effect.fnUntraced(function* (head: LogHead, seq: number) {
     const known = yield* keys.known
     const since = head.published_at === null ? 0 : head.published_at.getTime() - clockMillis
-    const found: { largest: CheckpointMessage | null } = { largest: null }
+    const found: { largest: CheckpointMessage | null; isForeign: boolean } = { largest: null, isForeign: false }
     yield* bus.history("DECISION_LOG", Math.max(0, since), (messages) =>
       Effect.sync(() => {
-        for (const { data, subject } of messages) {
-          const message = subject === logSubject ? Option.getOrNull(read(new TextDecoder().decode(data))) : null
-          if (message === null || message.origin !== head.origin) continue
-          if (message.size > (found.largest?.size ?? -1) && isOurs(message, known)) found.largest = message
+        for (const one of messages) {
+          if (one.subject !== logSubject || one.seq <= seq) continue
+          const message = Option.getOrNull(read(new TextDecoder().decode(one.data)))
+          if (message === null || message.origin !== head.origin || !isOurs(message, known)) found.isForeign = true
+          else if (message.size > (found.largest?.size ?? -1)) found.largest = message
         }
       }))
+    // A key that this database has lost may have signed it.
+    if (found.isForeign) return { reason: "unreadable", details: { size: head.size } } satisfies Finding
     return found.largest === null ? null : yield* contradiction(head, found.largest)
   })
 
@@ -102,9 +106,8 @@ export const publication = (
     if (head.confirmed_epoch !== epoch && seq < head.published_seq) {
       return yield* hold({ reason: "gone", details: { size: head.size, known: head.published_seq, found: seq } })
     }
-    const fault = found === null
-      ? null
-      : (yield* faultOf(head, found.data)) ?? (seq === head.published_seq ? null : yield* faultSince(head))
+    const fault = found === null ? null : (yield* faultOf(head, found.data)) ??
+      (seq === head.published_seq ? null : yield* faultAfter(head, seq < head.published_seq ? 0 : head.published_seq))
     if (fault !== null) return yield* hold(fault)
     yield* sql`
       update log_head set confirmed_epoch = ${epoch}, published_seq = ${seq}

@@ -4,8 +4,10 @@
  */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
+import { generateKeyPairSync } from "node:crypto"
 import { logSubject } from "../../../schemas/bus/LogMessage.ts"
 import { DecisionLog, type HeldLogReason, logStatus } from "../../../services/transparency/DecisionLog.ts"
+import { signedCheckpoint } from "../../../services/transparency/LogCheckpoint.ts"
 import { releaseLog } from "../../../services/transparency/ReleaseLog.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { Bus } from "../../../services/platform/messaging/Bus.ts"
@@ -127,6 +129,29 @@ layer(decisionLog, { excludeTestServices: true, timeout: "1 minute" })("A restor
       yield* isHeld("behind")
     }))
 })
+
+layer(decisionLog, { excludeTestServices: true, timeout: "1 minute" })(
+  "A replay behind another key's message",
+  (it) => {
+    it.effect("holds the log: a key that the restored database has lost may have signed that message", () =>
+      Effect.gen(function* () {
+        yield* grown(5)
+        const old = (yield* published).at(-1)!
+        const restore = yield* backup
+        const another = signedCheckpoint(
+          { origin, size: 9, root: Buffer.alloc(32, 1) },
+          generateKeyPairSync("ed25519").privateKey,
+        )
+        const bus = yield* Bus
+        const root = Buffer.alloc(32, 1).toString("base64")
+        const message = { ...old, size: 9, root, checkpoint: another, first: 9, entries: [] }
+        yield* bus.publish(logSubject, JSON.stringify(message))
+        yield* bus.publish(logSubject, JSON.stringify(old))
+        yield* restore("noticed")
+        yield* isHeld("unreadable")
+      }))
+  },
+)
 
 layer(decisionLog, { excludeTestServices: true, timeout: "1 minute" })("A replay to a log that lost nothing", (it) => {
   it.effect("holds nothing: the log goes on behind it", () =>

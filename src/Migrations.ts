@@ -76,6 +76,7 @@ import stoppedByWhom from "../migrations/0106_stopped_by_whom.ts"
 import platformLists from "../migrations/0107_platform_lists.ts"
 import secretAge from "../migrations/0108_secret_age.ts"
 import logWitnesses from "../migrations/0112_log_witnesses.ts"
+import grantCalls from "../migrations/0113_grant_calls.ts"
 import { lock } from "../services/platform/database/AdvisoryLocks.ts"
 import { Database } from "../services/platform/database/Database.ts"
 import { isAway } from "../services/platform/database/Database/Awaited.ts"
@@ -158,6 +159,7 @@ export const migrations: ReadonlyArray<Migration> = [
   [107, "platform_lists", platformLists],
   [108, "secret_age", secretAge],
   [112, "log_witnesses", logWitnesses],
+  [113, "grant_calls", grantCalls],
 ]
 
 /** The number of the newest migration. */

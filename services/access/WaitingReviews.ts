@@ -1,4 +1,4 @@
-/** Proposed reviews of Access, as their proposers, and the people who may approve them, are told of them. */
+/** Proposed reviews of Access, and proposed service grants, as their proposers, and the people who may approve them, are told of them. */
 import type { PgClient } from "@effect/sql-pg"
 import { Effect } from "effect"
 import type { SqlError } from "effect/sql"
@@ -42,5 +42,27 @@ export const reviewsWaitingFor = Effect.fnUntraced(function* (
         select from access a
         where a.id = v.access_id and a.institution_id = v.institution_id and a.state = 'active' and not a.removed
           and a.access_version = v.access_version)`
+  return rows.map(({ id }) => id)
+})
+
+/**
+ * Selects the proposed service grants that the person could approve now, by the rules of an approval: the person's
+ * standing and independence, and a project that the grant fits.
+ */
+export const grantsWaitingFor = Effect.fnUntraced(function* (
+  sql: PgClient.PgClient,
+  personId: PersonId,
+  ids: ReadonlyArray<string>,
+  now: Date,
+): Effect.fn.Return<ReadonlyArray<string>, SqlError.SqlError> {
+  const rows = yield* sql<{ id: string }>`
+    select g.id::text as id from service_grants g
+    join projects o on o.id = g.project_id and not o.removed and o.state <> 'withdrawn'
+      and o.environment = g.environment
+    where ${idIn(sql, "g.id", "uuid", ids)} and g.state = 'proposed' and coalesce(g.expires_at > ${now}, true)
+      and exists (
+        select from (${heldIn(sql, personId, sql`o.institution_id`, now)}) h
+        where h.role = 'administrator' and h.effective)
+      and counts_as_two(${personId}, g.proposed_by, g.project_id, ${now})`
   return rows.map(({ id }) => id)
 })

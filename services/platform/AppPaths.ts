@@ -14,6 +14,7 @@ export const appPaths = {
   requests: "/requests",
   decide: "/decide",
   review: "/decide/:review_id",
+  project: "/projects/:project_id",
 } as const
 
 export type AppPathName = keyof typeof appPaths

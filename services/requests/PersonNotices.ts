@@ -6,7 +6,7 @@
 import type { PgClient } from "@effect/sql-pg"
 import { Clock, Effect } from "effect"
 import type { SqlError } from "effect/sql"
-import type { AccessReviewId, PersonId, RequestId } from "../../schemas/BrandedIds.ts"
+import type { AccessReviewId, PersonId, RequestId, ServiceGrantId } from "../../schemas/BrandedIds.ts"
 import { Database } from "../platform/database/Database.ts"
 import { prune } from "../platform/database/Prune.ts"
 import { type Kind, write } from "../platform/database/UnitOfWork.ts"
@@ -28,12 +28,19 @@ export type ReviewOutcome = "approved" | "revoked" | "expired"
 /** A review that waits for the person's signature; `closing` where it is about to expire. */
 export type SignatureNotice = "signature.waiting" | "signature.closing"
 
-export type NoticeKind = `request.${RequestOutcome}` | `review.${ReviewOutcome}` | SignatureNotice
+/** The outcome of a service grant, for its proposer. */
+export type GrantOutcome = "approved" | "revoked"
+
+export type NoticeKind =
+  | `request.${RequestOutcome}`
+  | `review.${ReviewOutcome}`
+  | `grant.${GrantOutcome}`
+  | SignatureNotice
 
 export interface NewNotice {
   readonly personId: PersonId
   readonly kind: NoticeKind
-  readonly subjectId: RequestId | AccessReviewId
+  readonly subjectId: RequestId | AccessReviewId | ServiceGrantId
   /** When it is due; at once by default. One that is due later is told only where it is true by then. */
   readonly dueAt?: Date
 }

@@ -5,13 +5,13 @@
 import type { PgClient } from "@effect/sql-pg"
 import { Clock, Effect } from "effect"
 import type { SqlError } from "effect/sql"
-import type { AccessReviewId, PolicyReviewId } from "../../schemas/BrandedIds.ts"
+import type { AccessReviewId, PolicyReviewId, ServiceGrantId } from "../../schemas/BrandedIds.ts"
 import { Database } from "../platform/database/Database.ts"
 import { insertion, write } from "../platform/database/UnitOfWork.ts"
 
 export interface SignatureCall {
-  readonly review_id: PolicyReviewId | AccessReviewId
-  readonly kind: "policy" | "access"
+  readonly review_id: PolicyReviewId | AccessReviewId | ServiceGrantId
+  readonly kind: "policy" | "access" | "service"
 }
 
 /** Adds the call of a new review, due at once, in the current unit of work. */
@@ -40,6 +40,10 @@ export const addMissingCalls = Effect.gen(function* () {
     select v.id, 'access', ${now} from access_reviews v
     where v.state = 'proposed' and v.proposed_at + interval '7 days' > ${now}
       and not exists (select from signature_calls c where c.review_id = v.id)
+    union all
+    select g.id, 'service', ${now} from service_grants g
+    where g.state = 'proposed' and coalesce(g.expires_at > ${now}, true)
+      and not exists (select from signature_calls c where c.review_id = g.id)
     order by 1 on conflict do nothing`
   yield* sql`
     insert into person_notices (person_id, kind, subject_id, created_at, due_at)

@@ -8,6 +8,7 @@ import {
 import { administers, Roles } from "../../people/Roles.ts"
 import { Database } from "../../platform/database/Database.ts"
 import { mustBeOpen } from "../../platform/database/Installation.ts"
+import { addNotices } from "../../requests/PersonNotices.ts"
 import { environmentHeld } from "../ProjectRefusals.ts"
 import type { GrantReads, OnGrant } from "./GrantReads.ts"
 import { mustFit, stateOf } from "./GrantRows.ts"
@@ -48,6 +49,7 @@ export const approving = Effect.fnUntraced(function* (reads: GrantReads) {
         approved_at = ${now}, approval_reason = ${reason}, approval_event_id = ${eventId}::uuid
       where id = ${grant.id}::uuid and revision = ${grant.revision}`
     yield* recorded("approve", grant, personId)
+    yield* addNotices(sql, { personId: grant.proposed_by, kind: "grant.approved", subjectId: grant.id })
     return yield* reads.view(grant.id)
   })
 })

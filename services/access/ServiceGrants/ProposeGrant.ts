@@ -6,6 +6,7 @@ import { HTTPValidationError } from "../../../schemas/Validation.ts"
 import { owns, Roles } from "../../people/Roles.ts"
 import { Database } from "../../platform/database/Database.ts"
 import { Ids } from "../../platform/Ids.ts"
+import { addCall } from "../../requests/SignatureCalls.ts"
 import type { GrantReads } from "./GrantReads.ts"
 import { after, expiryOf, mustFit, mustStand } from "./GrantRows.ts"
 import { recording } from "./Records.ts"
@@ -50,6 +51,7 @@ export const proposing = Effect.fnUntraced(function* (reads: GrantReads, issuers
         ${[...proposal.capabilities]}::text[], ${proposal.environment}, 'proposed', 1, ${proposal.reason},
         ${personId}, ${new Date(now)}, ${expires})`
     yield* recorded("propose", { id, project_id: projectId }, personId)
+    yield* addCall(sql, { review_id: id, kind: "service" }, new Date(now))
     return yield* reads.view(id)
   })
 })

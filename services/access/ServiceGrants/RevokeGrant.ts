@@ -4,6 +4,7 @@ import type { InstitutionId, PersonId, ProjectId, ServiceGrantId } from "../../.
 import { isUuid } from "../../../schemas/Wire.ts"
 import { administers, Roles } from "../../people/Roles.ts"
 import { Database } from "../../platform/database/Database.ts"
+import { addNotices } from "../../requests/PersonNotices.ts"
 import type { GrantReads, OnGrant } from "./GrantReads.ts"
 import type { GrantRow } from "./GrantRows.ts"
 import { eventAppender, recording } from "./Records.ts"
@@ -27,6 +28,9 @@ export const revoking = Effect.fnUntraced(function* (reads: GrantReads) {
           revoked_at = ${now}, revocation_reason = ${reason}, approval_event_id = ${told}::uuid
         where id = ${grant.id}::uuid and revision = ${grant.revision}`
       yield* recorded("revoke", grant, personId)
+      // What the person itself did is not told.
+      if (personId === grant.proposed_by) return
+      yield* addNotices(sql, { personId: grant.proposed_by, kind: "grant.revoked", subjectId: grant.id })
     },
   )
 

@@ -22,17 +22,28 @@ interface Review {
 }
 
 export const callingSigners = (sql: PgClient.PgClient) => {
+  /** The review, or service grant, that waits; no row where it has ended. */
   const waiting = ({ kind, review_id }: SignatureCall, now: Date) =>
-    kind === "policy"
-      ? sql<Review>`
-        select v.institution_id, v.required_roles, v.created_at, r.expires_at
-        from policy_reviews v join requests r on r.id = v.request_id
-        where v.id = ${review_id}::uuid and v.state = 'open' and coalesce(r.expires_at > ${now}, true)`
-      : sql<Review>`
-        select institution_id, array['administrator'] as required_roles, proposed_at as created_at,
-          proposed_at + interval '7 days' as expires_at
-        from access_reviews
-        where id = ${review_id}::uuid and state = 'proposed' and proposed_at + interval '7 days' > ${now}`
+    ({
+      policy: () =>
+        sql<Review>`
+          select v.institution_id, v.required_roles, v.created_at, r.expires_at
+          from policy_reviews v join requests r on r.id = v.request_id
+          where v.id = ${review_id}::uuid and v.state = 'open' and coalesce(r.expires_at > ${now}, true)`,
+      access: () =>
+        sql<Review>`
+          select institution_id, array['administrator'] as required_roles, proposed_at as created_at,
+            proposed_at + interval '7 days' as expires_at
+          from access_reviews
+          where id = ${review_id}::uuid and state = 'proposed' and proposed_at + interval '7 days' > ${now}`,
+      // The end of a grant is no term for its approval, so its approvers are told once.
+      service: () =>
+        sql<Review>`
+          select p.institution_id, array['administrator'] as required_roles, g.proposed_at as created_at,
+            null::timestamptz as expires_at
+          from service_grants g join projects p on p.id = g.project_id and not p.removed and p.state <> 'withdrawn'
+          where g.id = ${review_id}::uuid and g.state = 'proposed' and coalesce(g.expires_at > ${now}, true)`,
+    })[kind]()
 
   /** When the call is due again: after an hour at first, at most a day later, and when the review is about to expire. */
   const nextOf = ({ created_at, expires_at }: Review, now: number) => {

@@ -21,8 +21,10 @@ interface Row {
   readonly kind: NoticeKind
   readonly subject_id: string
   readonly request_kind: RequestKind | null
-  /** Of a review that waits for a signature. */
-  readonly review_kind: ReviewKind | "access_review" | null
+  /** Of what waits for a signature. */
+  readonly review_kind: ReviewKind | "access_review" | "service_grant" | null
+  /** Of a service grant. */
+  readonly project_id: string | null
   readonly institution: string | null
   readonly expires_at: Date | null
   readonly reason: string | null
@@ -39,7 +41,7 @@ const asked: Readonly<Record<RequestKind, string>> = {
   membership: "Your request for a role",
 }
 
-const waiting: Readonly<Record<ReviewKind | "access_review", string>> = {
+const waiting: Readonly<Record<ReviewKind | "access_review" | "service_grant", string>> = {
   organization: "A request for an institution",
   website: "The registration of a website",
   access: "A request for Access",
@@ -49,6 +51,7 @@ const waiting: Readonly<Record<ReviewKind | "access_review", string>> = {
   link: "A request to link an identity",
   membership: "A request for a role",
   access_review: "A review of an Access",
+  service_grant: "A service grant",
 }
 
 const became: Readonly<Record<NoticeKind, string>> = {
@@ -63,6 +66,8 @@ const became: Readonly<Record<NoticeKind, string>> = {
   "review.approved": "was approved",
   "review.revoked": "was revoked",
   "review.expired": "expired without an approval",
+  "grant.approved": "was approved",
+  "grant.revoked": "was revoked",
   "signature.waiting": "waits for your signature",
   "signature.closing": "still waits for your signature",
 }
@@ -79,7 +84,12 @@ const shortened = (text: string) => {
 
 const plural = (n: number, one: string, many: string) => n === 1 ? one : `${n} ${many}`
 
-const whatOf = ({ request_kind }: Row) => request_kind === null ? "Your review of an Access" : asked[request_kind]
+const whatOf = ({ project_id, request_kind }: Row) =>
+  request_kind !== null
+    ? asked[request_kind]
+    : project_id === null
+    ? "Your review of an Access"
+    : "Your proposal of a service grant"
 
 const answerOf = (row: Row) =>
   `${whatOf(row)} of ${when(row.asked_at)} ${became[row.kind]}` +
@@ -109,6 +119,8 @@ const once = (
 /** The page that the mail leads to, with the words of its button: where one review waits and nothing else is told, its own. */
 const pageOf = (rows: ReadonlyArray<Row>): readonly [path: string, label: string] => {
   const [first] = rows
+  const project = rows.length === 1 ? first!.project_id : null
+  if (project !== null) return [appPath("project", { project_id: project }), "Look at the project"]
   if (!rows.some(isSignature)) return [appPath("requests", {}), "Look at your requests"]
   return rows.length === 1 && first!.review_kind !== "access_review"
     ? [appPath("review", { review_id: first!.subject_id }), "Look at what waits for you"]
@@ -125,14 +137,18 @@ export const noticeTemplate = (publicUrl: URL) =>
     const read = (mailId: string) =>
       sql<Row>`
         select n.kind, n.subject_id::text as subject_id, r.kind as request_kind,
-          case when p.id is null then 'access_review' else p.kind end as review_kind, i.name as institution,
-          coalesce(r.reason, v.sponsor_reason) as reason, coalesce(r.created_at, v.proposed_at) as asked_at,
+          case when g.id is not null then 'service_grant' when p.id is null then 'access_review' else p.kind
+            end as review_kind,
+          g.project_id, i.name as institution, coalesce(r.reason, v.sponsor_reason, g.reason) as reason,
+          coalesce(r.created_at, v.proposed_at, g.proposed_at) as asked_at,
           case when p.id is null then v.proposed_at + interval '7 days' else q.expires_at end as expires_at
         from person_notices n
         left join requests r on r.id = n.subject_id left join access_reviews v on v.id = n.subject_id
         left join policy_reviews p on p.id = n.subject_id left join requests q on q.id = p.request_id
-        left join institutions i on i.id = coalesce(p.institution_id, v.institution_id)
-        where n.mail_id = ${mailId}::uuid and (r.id is not null or v.id is not null or p.id is not null)
+        left join service_grants g on g.id = n.subject_id left join projects o on o.id = g.project_id
+        left join institutions i on i.id = coalesce(p.institution_id, v.institution_id, o.institution_id)
+        where n.mail_id = ${mailId}::uuid
+          and (r.id is not null or v.id is not null or p.id is not null or g.id is not null)
         order by n.created_at, n.subject_id, n.kind desc`
 
     const template: MailTemplate = {

@@ -3,7 +3,7 @@ import type { PgClient } from "@effect/sql-pg"
 import { Effect } from "effect"
 import type { SqlError } from "effect/sql"
 import type { PersonId } from "../../../schemas/BrandedIds.ts"
-import { expiredReviews, reviewsWaitingFor } from "../../access/WaitingReviews.ts"
+import { expiredReviews, grantsWaitingFor, reviewsWaitingFor } from "../../access/WaitingReviews.ts"
 import type { NoticeKind } from "../../requests/PersonNotices.ts"
 import { listing } from "../PolicyDecisions/Listing.ts"
 
@@ -16,7 +16,7 @@ export interface DueNotice {
 /** Maximum number of reviews that one statement reads. */
 const most = 1_000
 
-/** Selects the reviews that the person could sign now, by the rules of the decisions. */
+/** Selects the reviews and service grants that the person could sign now, by the rules of the decisions. */
 export const waitingFor = (sql: PgClient.PgClient) => {
   const list = listing(sql)
   return Effect.fnUntraced(function* (
@@ -30,6 +30,7 @@ export const waitingFor = (sql: PgClient.PgClient) => {
       const { items } = yield* list({ personId, state: "open", afterId: null, limit: most, only })
       for (const { review_id } of items) found.add(review_id)
       for (const id of yield* reviewsWaitingFor(sql, personId, only, now)) found.add(id)
+      for (const id of yield* grantsWaitingFor(sql, personId, only, now)) found.add(id)
     }
     return found
   })

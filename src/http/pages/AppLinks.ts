@@ -25,6 +25,7 @@ const screens = {
   requests: ["/console/requests", "/v1/me/requests"],
   decide: ["/console/decide", "/v1/policies/reviews"],
   review: ["/console/decide/:review_id", "/v1/policies/reviews/:review_id"],
+  project: ["/console/projects/:project_id", "/v1/projects/:project_id"],
 } as const satisfies Partial<Record<AppPathName, readonly [screen: string, api: string]>>
 
 const landing = ({ console, name }: AppLinksOptions) =>
@@ -70,6 +71,7 @@ export const layer = (options: AppLinksOptions) => {
     link("requests"),
     link("decide"),
     link("review"),
+    link("project"),
     options.transfers ? link("domainTransfer") : Layer.empty,
   )
 }

@@ -3,6 +3,7 @@ import { Effect, Layer } from "effect"
 import type { PersonId } from "../../../schemas/BrandedIds.ts"
 import type { NoticeDelivery } from "../../../schemas/identity/NoticeDelivery.ts"
 import { AccessReviews } from "../../../services/access/AccessReviews.ts"
+import { ServiceGrants } from "../../../services/access/ServiceGrants.ts"
 import { NoticeMails } from "../../../services/decisions/NoticeMails.ts"
 import { noticesKind, noticeTemplate } from "../../../services/decisions/NoticeMails/NoticeTemplate.ts"
 import { NoticeSettings } from "../../../services/decisions/NoticeSettings.ts"
@@ -10,7 +11,10 @@ import { Database } from "../../../services/platform/database/Database.ts"
 import { run } from "../../../services/platform/database/UnitOfWork.ts"
 import { services } from "./RequestFixture.ts"
 
-export const noticeServices = Layer.mergeAll(NoticeMails.layer, NoticeSettings.layer, AccessReviews.layer).pipe(
+export const noticeServices = Layer.mergeAll(
+  ...[NoticeMails.layer, NoticeSettings.layer, AccessReviews.layer],
+  ServiceGrants.layer({ issuers: ["https://services.example"] }),
+).pipe(
   Layer.provideMerge(services),
 )
 

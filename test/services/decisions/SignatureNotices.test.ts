@@ -1,12 +1,14 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
-import type { PersonId } from "../../../schemas/BrandedIds.ts"
+import type { PersonId, ServiceGrantId } from "../../../schemas/BrandedIds.ts"
 import { AccessReviews } from "../../../services/access/AccessReviews.ts"
+import { ServiceGrants } from "../../../services/access/ServiceGrants.ts"
+import { run } from "../../../services/platform/database/UnitOfWork.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { addMissingCalls } from "../../../services/requests/SignatureCalls.ts"
 import { day, hour, reason, timed } from "../../support/Fixtures.ts"
-import { access, member, person, project } from "../../support/TestIdentity.ts"
+import { access, member, owner, person, project } from "../../support/TestIdentity.ts"
 import { callSigners, mailsTo, noticeServices, settleAll } from "./NoticeFixture.ts"
 import { askAccess, decided, fixture, organization, sign } from "./RequestFixture.ts"
 
@@ -87,6 +89,50 @@ layer(noticeServices, { excludeTestServices: true, timeout: "2 minutes" })("noti
       assert.deepStrictEqual(yield* subjectsTo(late), [one])
       yield* sign(founding, "operator", w.ola)
       assert.deepStrictEqual(yield* subjectsTo(w.ola), [null])
+    })))
+
+  it.effect("administrators hear once that a service grant waits, and its proposer what others made of it", () =>
+    timed(Effect.gen(function* () {
+      const w = yield* fixture
+      const { sql } = yield* Database
+      const grants = yield* ServiceGrants
+      const [portal, olga] = [yield* project(w.fern), yield* person()]
+      yield* owner(portal, olga)
+      const propose = run(grants.propose({
+        ...{ service_id: "backend", capabilities: ["events.read"], environment: "production", reason },
+        ...{ personId: olga, projectId: portal },
+      }))
+      const revoke = (personId: PersonId, grantId: ServiceGrantId) =>
+        run(grants.revoke({ personId, projectId: portal, grantId, reason }))
+      const first = yield* propose
+      yield* turn
+      yield* TestClock.adjust(2 * day)
+      yield* turn
+      assert.deepStrictEqual(yield* Effect.forEach([w.ada, w.abe, w.sam, olga, w.oz], subjectsTo), [
+        ...[[one], [one], [], [], []],
+      ])
+      const [mail] = yield* mailsTo(w.ada)
+      assert.strictEqual(
+        mail!.text,
+        "A service grant in Fern waits for your signature.\n\n" +
+          `Look at the project:\nhttps://bailiwick.example/projects/${portal}\n`,
+      )
+      const approval = { personId: w.ada, projectId: portal, grantId: first.id, reason, expectedVersion: 1 }
+      yield* run(grants.approve({ ...approval, stepUp: Effect.void }))
+      yield* turn
+      assert.deepStrictEqual(yield* Effect.forEach([w.ada, w.abe], subjectsTo), [[null], [null]])
+      yield* revoke(w.abe, first.id)
+      yield* TestClock.adjust(hour)
+      yield* turn
+      const became = "Your proposal of a service grant"
+      assert.deepStrictEqual(yield* subjectsTo(olga), [`${became} was approved`, `${became} was revoked`])
+      const second = yield* propose
+      yield* revoke(olga, second.id)
+      yield* TestClock.adjust(day)
+      yield* turn
+      assert.lengthOf(yield* subjectsTo(olga), 2, "what the person itself did is not told")
+      assert.deepStrictEqual(yield* subjectsTo(w.ada), [null])
+      assert.lengthOf(yield* sql`select from signature_calls where kind = 'service'`, 0)
     })))
 
   it.effect("the signers of a review that an older version opened are called, and none twice", () =>

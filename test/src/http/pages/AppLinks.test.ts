@@ -9,11 +9,11 @@ import { appPaths, filledPath } from "../../../../services/platform/AppPaths.ts"
 import { browser, signIn, staged } from "../console/ConsoleStage.ts"
 
 const params = () => {
-  const [webhook_id, delivery_id, transfer_id, link_request_id, review_id] = Array.from(
-    { length: 5 },
+  const [webhook_id, delivery_id, transfer_id, link_request_id, review_id, project_id] = Array.from(
+    { length: 6 },
     () => randomUUID(),
   )
-  return { webhook_id, delivery_id, transfer_id, link_request_id, review_id, token: "A".repeat(43) }
+  return { webhook_id, delivery_id, transfer_id, link_request_id, review_id, project_id, token: "A".repeat(43) }
 }
 
 const isPage = (text: string) => /^\s*<!doctype html>/.test(text)
@@ -40,6 +40,7 @@ layer(staged(), { excludeTestServices: true, timeout: "2 minutes" })("links of m
         "/console/requests",
         "/console/decide",
         `/console/decide/${ids.review_id}`,
+        `/console/projects/${ids.project_id}`,
       ])
     }))
 

@@ -5,8 +5,9 @@
 import { assert } from "@effect/vitest"
 import { connect, type Msg, type MsgHdrs } from "@nats-io/transport-node"
 import { Ajv, type ValidateFunction } from "ajv"
-import { Effect, Redacted, type Scope } from "effect"
+import { Effect, type Scope } from "effect"
 import { decodeJwt } from "jose"
+import { type BrokerPlace, optionsOf } from "../../support/BrokerAccess.ts"
 import type { ApiClient } from "./ApiClient.ts"
 
 interface AsyncApi {
@@ -106,10 +107,8 @@ const read = new Map<string, Documented>()
  * was said meanwhile is judged, and a message that is not as the document says is a defect.
  */
 export const documentedMessages = Effect.fnUntraced(function* (
-  url: Redacted.Redacted,
+  place: BrokerPlace,
 ): Effect.fn.Return<{ readonly check: (api: ApiClient) => Effect.Effect<void> }, never, Scope.Scope> {
-  const { host, password, username } = new URL(Redacted.value(url))
-  const credential = password === "" ? { token: username } : { user: username, pass: password }
   const faults: Array<string> = []
   const waiting: Array<Msg> = []
   let documented: Documented | null = null
@@ -120,7 +119,7 @@ export const documentedMessages = Effect.fnUntraced(function* (
   }
   yield* Effect.acquireRelease(
     Effect.promise(async () => {
-      const nc = await connect({ servers: host, ...credential, maxReconnectAttempts: -1, reconnectTimeWait: 100 })
+      const nc = await connect({ ...optionsOf(place), maxReconnectAttempts: -1, reconnectTimeWait: 100 })
       for (const root of ["webhooks", "transfers", "lifecycle", "notifications", "mailer", "directory"]) {
         nc.subscribe(`${root}.v1.>`, { callback: (_, message) => judge(message) })
       }

@@ -1,7 +1,8 @@
 /** The mail platform: publishes email events and directory lines on the bus, each acknowledged. */
 import { jetstream, type JetStreamClient } from "@nats-io/jetstream"
 import { connect, type NatsConnection } from "@nats-io/transport-node"
-import { Effect, Redacted, type Scope } from "effect"
+import { Effect, type Scope } from "effect"
+import { type BrokerPlace, optionsOf } from "../../support/BrokerAccess.ts"
 
 export interface MailEvent {
   readonly id: string
@@ -50,14 +51,11 @@ export interface EventFeed {
   ) => Effect.Effect<ReadonlyArray<MailEvent>>
 }
 
-const connection = (url: Redacted.Redacted, inboxPrefix?: string): Effect.Effect<NatsConnection, never, Scope.Scope> =>
+const connection = (place: BrokerPlace, inboxPrefix?: string): Effect.Effect<NatsConnection, never, Scope.Scope> =>
   Effect.acquireRelease(
-    Effect.promise(() => {
-      const { host, password, username } = new URL(Redacted.value(url))
-      const credential = password === "" ? { token: username } : { user: username, pass: password }
-      return connect({
-        servers: host,
-        ...credential,
+    Effect.promise(() =>
+      connect({
+        ...optionsOf(place),
         ...(inboxPrefix === undefined ? {} : { inboxPrefix }),
         maxReconnectAttempts: -1,
         reconnectTimeWait: 100,
@@ -66,7 +64,7 @@ const connection = (url: Redacted.Redacted, inboxPrefix?: string): Effect.Effect
         pingInterval: 2_000,
         maxPingOut: 2,
       })
-    }),
+    ),
     (nc) => Effect.promise(() => nc.close().catch(() => {})),
   )
 
@@ -81,10 +79,10 @@ const outcome = async (js: JetStreamClient, event: MailEvent, timeout: number) =
 
 /** `inboxPrefix`: where the user may read answers, if not everywhere. */
 export const feed = Effect.fnUntraced(function* (
-  url: Redacted.Redacted,
+  place: BrokerPlace,
   inboxPrefix?: string,
 ): Effect.fn.Return<EventFeed, never, Scope.Scope> {
-  const js = jetstream(yield* connection(url, inboxPrefix))
+  const js = jetstream(yield* connection(place, inboxPrefix))
   return {
     publish: (subject, data, msgId) =>
       Effect.promise(() =>

@@ -9,6 +9,7 @@ import { writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { makeAuthority } from "../../services/platform/Outbound/Certificates.ts"
 import { serve } from "../../services/platform/Outbound/LoopbackServers.ts"
+import { type BrokerPlace, urlOf } from "../../support/BrokerAccess.ts"
 import { home as emptyHome } from "../../support/Processes.ts"
 import { TestBus } from "../../support/TestBus.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
@@ -81,7 +82,7 @@ export const issuer = Effect.gen(function* () {
 
 export interface Servers {
   readonly database?: { readonly url: Redacted.Redacted; readonly ownerUrl: Redacted.Redacted }
-  readonly natsUrl?: Redacted.Redacted
+  readonly natsUrl?: BrokerPlace
   /** The runtime of the program, where it is not the run's own. */
   readonly command?: ReadonlyArray<string>
   /** The module that is run instead of `src/main.ts`. */
@@ -105,7 +106,7 @@ export const fixture = Effect.fnUntraced(function* (
     PORT: "0",
     DATABASE_URL: Redacted.value(database.url),
     DATABASE_OWNER_URL: Redacted.value(database.ownerUrl),
-    NATS_URL: Redacted.value(natsUrl),
+    NATS_URL: Redacted.value(urlOf(natsUrl)),
     MAIL_ISSUERS: configuration,
     WEBHOOKS_CA_FILE: caFile,
     WEBHOOKS_ALLOWED_CIDRS: "127.0.0.0/8",

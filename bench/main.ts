@@ -8,6 +8,7 @@ import { NodeRuntime } from "@effect/platform-node"
 import { Effect } from "effect"
 import process from "node:process"
 import * as Progress from "../src/cli/Progress.ts"
+import { backup } from "./claims/Backup.ts"
 import { growth } from "./claims/Growth.ts"
 import { identity } from "./claims/Identity.ts"
 import { latency } from "./claims/Latency.ts"
@@ -56,6 +57,7 @@ const all: ReadonlyArray<Claim> = [
   identity(only),
   webConsole,
   growth(only),
+  backup,
 ]
 const named = args.filter((arg) => !arg.startsWith("--"))
 const rounds = Number(args.find((arg) => arg.startsWith("--rounds="))?.slice("--rounds=".length) ?? (quick ? 1 : 5))

@@ -28,6 +28,7 @@ export interface Child {
 export interface ChildOptions {
   /** From the repository's root. */
   readonly module: string
+  readonly args?: ReadonlyArray<string>
   readonly env?: Readonly<Record<string, string>>
   /** The runtime of the module, where it is not this one. */
   readonly command?: ReadonlyArray<string>
@@ -59,11 +60,11 @@ const eventOf = (line: string): { readonly event: string } | null => {
   return JSON.parse(line)
 }
 
-const launch = ({ command, env, module }: ChildOptions) =>
+const launch = ({ args: given = [], command, env, module }: ChildOptions) =>
   Effect.sync(() => {
     const startedAt = performance.now()
     const [file, ...args] = command ?? runtime(module)
-    const child = spawn(file!, [...args, module], {
+    const child = spawn(file!, [...args, module, ...given], {
       cwd: root,
       env: { ...inherited(), ...env },
       stdio: ["pipe", "pipe", "pipe"],

@@ -1,7 +1,7 @@
 /**
  * Publishes events at a steady rate and receives their webhooks, in one process so that one clock measures both. An
  * order is a line of JSON on standard input; its latencies, from just before the publication to the end of the request,
- * come back sorted.
+ * come back sorted, with the milliseconds from the first publication to the last arrival.
  */
 import "../../../src/process/HideAsyncHooks.ts"
 import { connect } from "@nats-io/transport-node"
@@ -75,8 +75,9 @@ const play = async ({ count, from, hooks, natsUrl, rate }: Order) => {
   })
   await Promise.all(acks)
   await done
+  const millis = performance.now() - start
   await nc.close()
-  say("played", { latencies: latencies.sort((a, b) => a - b).map((ms) => Number(ms.toFixed(2))) })
+  say("played", { millis, latencies: latencies.sort((a, b) => a - b).map((ms) => Number(ms.toFixed(2))) })
 }
 
 const ports = await Promise.all(Array.from({ length: 4 }, () => listenBelow(server())))

@@ -1,9 +1,10 @@
 /** A backup of a database in use, restored into an empty one, by the parts that the commands are made of. */
 import { assert, layer } from "@effect/vitest"
-import { Effect, Layer, type Redacted } from "effect"
+import { Effect, Layer, Redacted } from "effect"
 import { Buffer } from "node:buffer"
 import { createHash } from "node:crypto"
 import { copyFileSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs"
+import { constants, getPriority } from "node:os"
 import { join } from "node:path"
 import { AccessReviews } from "../../../../services/access/AccessReviews.ts"
 import { Roles } from "../../../../services/people/Roles.ts"
@@ -16,7 +17,8 @@ import { outputTo } from "../../../../src/cli/backup/Output.ts"
 import { openBackup } from "../../../../src/cli/backup/BackupReader.ts"
 import { writeBackup } from "../../../../src/cli/backup/BackupWriter.ts"
 import { tables } from "../../../../src/Migrations.ts"
-import { home } from "../../../support/Processes.ts"
+import { until } from "../../../e2e/support/Until.ts"
+import { home, start } from "../../../support/Processes.ts"
 import { TestDatabase } from "../../../support/TestDatabase.ts"
 import { access, identity, institution, member, person, project } from "../../../support/TestIdentity.ts"
 
@@ -231,4 +233,35 @@ layer(AccessReviews.layer.pipe(Layer.provide(Roles.layer), Layer.provideMerge(id
       yield* Effect.promise(() => backup.close())
       assert.deepStrictEqual(yield* contents(into.url), before)
     }))
+
+  it.effect("the command lets other programs on the same cores go first", () =>
+    Effect.gen(function* () {
+      const { ownerUrl, url } = yield* TestDatabase
+      const folder = yield* home
+      const holder = yield* connect(ownerUrl)
+      const other = yield* connect(ownerUrl)
+      // The command waits for this lock in the midst of its work.
+      yield* Effect.promise(() => holder.rows("begin"))
+      yield* Effect.promise(() => holder.rows("lock table webhooks in access exclusive mode"))
+      const command = yield* start({
+        module: "src/cli/main.ts",
+        args: ["backup", join(folder, "backup")],
+        env: {
+          BAILIWICK_HOME: folder,
+          DATABASE_URL: Redacted.value(url),
+          DATABASE_OWNER_URL: Redacted.value(ownerUrl),
+        },
+      })
+      yield* until(
+        "the lock",
+        Effect.promise(() =>
+          other.rows<{ n: number }>(`select count(*)::int as n from pg_stat_activity
+            where datname = current_database() and application_name = 'bailiwick backup' and wait_event_type = 'Lock'`)
+        ),
+        ([row]) => row!.n === 1,
+      )
+      assert.strictEqual(getPriority(command.pid), constants.priority.PRIORITY_BELOW_NORMAL)
+      yield* Effect.promise(() => holder.rows("rollback"))
+      assert.strictEqual(yield* command.exited, 0, command.output())
+    }).pipe(Effect.scoped))
 })

@@ -25,8 +25,18 @@ const signed = (issuer: KeyPair, subject: KeyPair, name: string, nats: object) =
 }
 
 const unlimited = {
-  ...{ subs: -1, data: -1, payload: -1, imports: -1, exports: -1, wildcards: true, conn: -1, leaf: -1 },
-  ...{ mem_storage: -1, disk_storage: -1, streams: -1, consumer: -1 },
+  subs: -1,
+  data: -1,
+  payload: -1,
+  imports: -1,
+  exports: -1,
+  wildcards: true,
+  conn: -1,
+  leaf: -1,
+  mem_storage: -1,
+  disk_storage: -1,
+  streams: -1,
+  consumer: -1,
 }
 
 const decorated = (title: string, secret: string) => `-----BEGIN ${title}-----\n${secret}\n------END ${title}------\n\n`

@@ -99,8 +99,12 @@ layer(noticeServices, { excludeTestServices: true, timeout: "2 minutes" })("noti
       const [portal, olga] = [yield* project(w.fern), yield* person()]
       yield* owner(portal, olga)
       const propose = run(grants.propose({
-        ...{ service_id: "backend", capabilities: ["events.read"], environment: "production", reason },
-        ...{ personId: olga, projectId: portal },
+        service_id: "backend",
+        capabilities: ["events.read"],
+        environment: "production",
+        reason,
+        personId: olga,
+        projectId: portal,
       }))
       const revoke = (personId: PersonId, grantId: ServiceGrantId) =>
         run(grants.revoke({ personId, projectId: portal, grantId, reason }))

@@ -134,7 +134,9 @@ export const backup: Claim = {
       const { ports } = yield* metronome.event<{ readonly ports: ReadonlyArray<number> }>("ready")
       const hooks = hooksOn(ports)
       const setting = {
-        ...{ ...run, metronome, hooks },
+        ...run,
+        metronome,
+        hooks,
         perSecond: asked("BACKUP_RATE", 2_000),
         seconds: asked("BACKUP_SECONDS", run.quick ? 15 : 60),
       }

@@ -1,15 +1,6 @@
 /** Keeps what a page shows in a file: as the API answered it, a JSON text a line, or as CSV for a spreadsheet. */
 import type { JSX } from "preact"
-import { csvOf } from "./Csv.ts"
-
-const save = (name: string, type: string, text: string): void => {
-  const address = URL.createObjectURL(new Blob([text], { type }))
-  const link = document.createElement("a")
-  link.href = address
-  link.download = name
-  link.click()
-  URL.revokeObjectURL(address)
-}
+import { saveCsv, saveFile } from "./SaveFile.ts"
 
 export const DownloadButton = ({ items, label, name }: {
   readonly items: ReadonlyArray<unknown>
@@ -22,7 +13,7 @@ export const DownloadButton = ({ items, label, name }: {
       type="button"
       disabled={items.length === 0}
       onClick={() =>
-        save(`${name}.ndjson`, "application/x-ndjson", items.map((one) => `${JSON.stringify(one)}\n`).join(""))}
+        saveFile(`${name}.ndjson`, "application/x-ndjson", items.map((one) => `${JSON.stringify(one)}\n`).join(""))}
     >
       {label}
     </button>
@@ -30,8 +21,7 @@ export const DownloadButton = ({ items, label, name }: {
       type="button"
       disabled={items.length === 0}
       aria-label={`${label} as CSV`}
-      // A spreadsheet takes the file for UTF-8 by its first character.
-      onClick={() => save(`${name}.csv`, "text/csv", `\ufeff${csvOf(items)}`)}
+      onClick={() => saveCsv(name, items)}
     >
       as CSV
     </button>

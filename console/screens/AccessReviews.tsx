@@ -14,6 +14,7 @@ import { Badge } from "../parts/Badge.tsx"
 import { DialogButton } from "../parts/Dialog.tsx"
 import { DownloadButton } from "../parts/DownloadButton.tsx"
 import { acknowledged, decided, delivered, effective, StateBadge } from "../parts/StateBadge.tsx"
+import { ExportButton, exportSize } from "../parts/ExportButton.tsx"
 import { Failure } from "../parts/Failure.tsx"
 import { SelectField } from "../parts/Form.tsx"
 import { emptyPage, lastOf, NextPage, pageSize } from "../parts/NextPage.tsx"
@@ -292,6 +293,13 @@ const peopleOf = ({ candidates, reviews }: List): ReadonlyArray<string> => [
   ...candidates.map(({ person_id }) => person_id),
 ]
 
+/** All reviews of an institution, as evidence. */
+const exported = (institution_id: string) => () => async (after_id: string | undefined, signal: AbortSignal) => {
+  const query = { limit: String(exportSize), ...(after_id === undefined ? {} : { after_id }) }
+  const { reviews } = await ask("listAccessGrantReviews", { params: { institution_id }, query }, { signal })
+  return { items: reviews, next_after_id: reviews.length < exportSize ? null : reviews.at(-1)!.review_id }
+}
+
 const AccessReviews = (): JSX.Element => {
   const deciding = session.value!.institutions.filter(({ roles }) => roles.some((role) => role !== "member"))
   const institution_id = filterOf("institution") ?? deciding[0]?.institution_id ?? ""
@@ -334,6 +342,9 @@ const AccessReviews = (): JSX.Element => {
         <>
           <ReviewTable done={reviews.reload} list={list} names={names} projects={projects} />
           <NextPage last={lastOf(list.reviews, ({ review_id }) => review_id)} name={reviewsAfter} words="reviews" />
+          <div class="actions">
+            <ExportButton begin={exported(institution_id)} label="Download all as CSV" name="all-access-reviews" />
+          </div>
           <section aria-labelledby="candidates">
             <h2 id="candidates">Access without a review</h2>
             <CandidateTable done={reviews.reload} list={list} names={names} projects={projects} />

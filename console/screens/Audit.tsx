@@ -8,6 +8,7 @@ import { Badge, type Tone } from "../parts/Badge.tsx"
 import { CopyCommand } from "../parts/CopyCommand.tsx"
 import { DecisionProof } from "../parts/DecisionProof.tsx"
 import { DownloadButton } from "../parts/DownloadButton.tsx"
+import { ExportButton, exportSize } from "../parts/ExportButton.tsx"
 import { Failure } from "../parts/Failure.tsx"
 import { emptyList, Filters } from "../parts/Filters.tsx"
 import { SelectField } from "../parts/Form.tsx"
@@ -148,14 +149,22 @@ const OutcomeFilter = (): JSX.Element => (
 const ownFilters = ["action", "outcome", "request_id", "within"]
 const filters = [...ownFilters, "actor", "subject", "code"]
 
-const query = () => ({
+const conditions = () => ({
   action: filterOf("action"),
   outcome: filterOf("outcome"),
   code: filterOf("code"),
   request_id: filterOf("request_id"),
   since: spanStart(),
-  after_id: filterOf("after"),
 })
+
+const query = () => ({ ...conditions(), after_id: filterOf("after") })
+
+/** The audit from its newest record on, by the filters of now. */
+const exported = () => {
+  const filter = { ...conditions(), actor: filterOf("actor"), subject: filterOf("subject") }
+  return (after_id: string | undefined, signal: AbortSignal) =>
+    ask("listAudit", { query: { ...filter, limit: String(exportSize), after_id } }, { signal })
+}
 
 const Older = ({ after }: { readonly after: string | null | undefined }): JSX.Element | null =>
   after == null ? null : (
@@ -228,6 +237,9 @@ const Audit = (): JSX.Element => {
         />
       )}
       <Older after={found?.next_after_id} />
+      <div class="actions">
+        <ExportButton begin={exported} label="Download all as CSV" name="all-audit" />
+      </div>
       <CopyCommand
         command="audit"
         options={{

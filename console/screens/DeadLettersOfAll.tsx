@@ -15,12 +15,14 @@ import { announce } from "../parts/Announce.tsx"
 import { CopyCommand } from "../parts/CopyCommand.tsx"
 import { DialogButton } from "../parts/Dialog.tsx"
 import { DownloadButton } from "../parts/DownloadButton.tsx"
+import { ExportButton, exportSize } from "../parts/ExportButton.tsx"
 import { Failure } from "../parts/Failure.tsx"
 import { Form, SelectField, TextField } from "../parts/Form.tsx"
 import { emptyList, Filters } from "../parts/Filters.tsx"
 import { LiveState } from "../parts/LiveState.tsx"
 import { Page } from "../parts/Page.tsx"
 import { ReasonForm } from "../parts/ReasonForm.tsx"
+import { ReplayProgress } from "../parts/ReplayProgress.tsx"
 import { Span, spanStart } from "../parts/Span.tsx"
 import { Table } from "../parts/Table.tsx"
 import { filterOf, pageAfter, TextFilter } from "../parts/TextFilter.tsx"
@@ -62,6 +64,7 @@ const SendSpan = ({ close, done }: Opened): JSX.Element => {
   const counted = useSignal<{ readonly since: string; readonly until: string; readonly deliveries: number } | null>(
     null,
   )
+  const sending = useSignal(false)
   const changed = (change: Partial<{ webhook: string; hours: string }>) => {
     counted.value = null
     draft.set(change)
@@ -79,10 +82,22 @@ const SendSpan = ({ close, done }: Opened): JSX.Element => {
     const payload = { webhook_id: webhook.trim(), since, until, reason }
     if (!await action.run(() => ask("replayDeadLetters", { payload }, { key: draft.key }))) return
     announce("They are sent again, in the background.")
-    close()
+    sending.value = true
     await done()
   }
   const found = counted.value
+  if (sending.value && found !== null) {
+    const query = { webhook_id: webhook.trim(), since: found.since, until: found.until }
+    return (
+      <ReplayProgress
+        of={found.deliveries}
+        left={async (signal) => (await ask("countDeadLetters", { query }, { signal })).deliveries}
+        seconds={2}
+        done={done}
+        close={close}
+      />
+    )
+  }
   return (
     <Form
       action={action}
@@ -136,19 +151,25 @@ const useChanges = (reload: () => unknown): Cut => {
   return useOperatorEvents({ "dead-letters": onChange }, reload)
 }
 
+/** The filters as the API has them. */
+const query = () => ({
+  account_id: filterOf("account_id"),
+  webhook_id: filterOf("webhook_id"),
+  event_type: filterOf("event_type"),
+  since: spanStart(),
+})
+
+/** The list from its beginning, by the filters of now. */
+const exported = () => {
+  const filter = query()
+  return (after_id: string | undefined, signal: AbortSignal) =>
+    ask("listDeadLetters", { query: { ...filter, limit: String(exportSize), after_id } }, { signal })
+}
+
 const DeadLettersOfAll = (): JSX.Element => {
   const letters = useResource(
     `dead letters of all ${here.value.search}`,
-    (signal) =>
-      ask("listDeadLetters", {
-        query: {
-          account_id: filterOf("account_id"),
-          webhook_id: filterOf("webhook_id"),
-          event_type: filterOf("event_type"),
-          since: spanStart(),
-          after_id: filterOf("after"),
-        },
-      }, { signal }),
+    (signal) => ask("listDeadLetters", { query: { ...query(), after_id: filterOf("after") } }, { signal }),
   )
   const cut = useChanges(letters.reload)
   const found = letters.value.value
@@ -219,6 +240,9 @@ const DeadLettersOfAll = (): JSX.Element => {
           <a href={pageAfter(found.next_after_id)}>Older dead letters</a>
         </p>
       )}
+      <div class="actions">
+        <ExportButton begin={exported} label="Download all as CSV" name="all-dead-letters" />
+      </div>
       <CopyCommand
         command="dead-letters list"
         options={{

@@ -7,6 +7,7 @@ import { useLiveStream } from "../LiveStream.ts"
 import { embedded, here, setQuery } from "../Location.ts"
 import { deliveryStates, DeliveryTable } from "../parts/DeliveryState.tsx"
 import { emptyList, Filters } from "../parts/Filters.tsx"
+import { ExportButton, exportSize } from "../parts/ExportButton.tsx"
 import { Failure } from "../parts/Failure.tsx"
 import { CheckField, SelectField } from "../parts/Form.tsx"
 import { LiveState } from "../parts/LiveState.tsx"
@@ -105,6 +106,24 @@ const Refreshed = ({ list }: { readonly list: Resource<List> }): null => {
   return null
 }
 
+/** The filters as the API has them. */
+const query = () => ({
+  status: filterOf("status"),
+  event_type: filterOf("event_type"),
+  webhook_id: filterOf("webhook_id"),
+  response_status: filterOf("response_status"),
+  email_id: filterOf("email_id"),
+  event_id: filterOf("event_id"),
+  since: spanStart(),
+})
+
+/** The list from its beginning, by the filters of now. */
+const exported = () => {
+  const filter = query()
+  return (after_id: string | undefined, signal: AbortSignal) =>
+    ask("listAllDeliveries", { query: { ...filter, limit: exportSize, after_id } }, { signal })
+}
+
 const Deliveries = (): JSX.Element => {
   const webhooks = useResource(
     "webhooks",
@@ -113,19 +132,7 @@ const Deliveries = (): JSX.Element => {
   const after_id = filterOf("after")
   const deliveries = useResource(
     `deliveries ${here.value.search}`,
-    (signal) =>
-      ask("listAllDeliveries", {
-        query: {
-          status: filterOf("status"),
-          event_type: filterOf("event_type"),
-          webhook_id: filterOf("webhook_id"),
-          response_status: filterOf("response_status"),
-          email_id: filterOf("email_id"),
-          event_id: filterOf("event_id"),
-          since: spanStart(),
-          after_id,
-        },
-      }, { signal }),
+    (signal) => ask("listAllDeliveries", { query: { ...query(), after_id } }, { signal }),
   )
   const found = deliveries.value.value
   return (
@@ -156,6 +163,9 @@ const Deliveries = (): JSX.Element => {
           <a href={pageAfter(found.next_after_id)}>Older deliveries</a>
         </p>
       )}
+      <div class="actions">
+        <ExportButton begin={exported} label="Download all as CSV" name="deliveries" />
+      </div>
     </Page>
   )
 }

@@ -15,6 +15,7 @@ import { EventChoice } from "../parts/EventChoice.tsx"
 import { Failure } from "../parts/Failure.tsx"
 import { CheckField, Form, SelectField, TextField } from "../parts/Form.tsx"
 import { Page } from "../parts/Page.tsx"
+import { ReplayProgress } from "../parts/ReplayProgress.tsx"
 import { EditBasicAuth, EditHeaders } from "../parts/RequestHeaders.tsx"
 import { DescriptionField, Health } from "../parts/WebhookState.tsx"
 import { When } from "../parts/When.tsx"
@@ -193,6 +194,7 @@ const Replay = ({ close, done, of }: Opened): JSX.Element => {
   const action = useAction()
   const draft = useDraft("replay", { hours: "24", kind: "dead_letter" as Kind })
   const counted = useSignal<{ readonly since: string; readonly until: string; readonly n: number } | null>(null)
+  const sending = useSignal(false)
   const { hours, kind } = draft.value.value
   const params = { webhook_id: of.id }
   const changed = (change: Partial<{ hours: string; kind: Kind }>) => {
@@ -212,10 +214,25 @@ const Replay = ({ close, done, of }: Opened): JSX.Element => {
     const payload = { since, until, status: kind }
     if (!await action.run(() => ask("replayWebhook", { params, payload }, { key: draft.key }))) return
     announce("They are sent again, in the background.")
-    close()
+    // What was delivered counts again as soon as it arrives again: of that no count tells how far it is.
+    if (kind === "delivered") close()
+    else sending.value = true
     await done()
   }
   const found = counted.value
+  if (sending.value && found !== null) {
+    const query = { since: found.since, until: found.until, status: kind }
+    return (
+      <ReplayProgress
+        of={found.n}
+        left={async (signal) => (await ask("countReplay", { params, query }, { signal })).deliveries}
+        // Ten counts a minute are allowed, beside the replays.
+        seconds={8}
+        done={done}
+        close={close}
+      />
+    )
+  }
   return (
     <Form
       action={action}

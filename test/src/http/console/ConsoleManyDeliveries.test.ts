@@ -1,8 +1,11 @@
 /** A hundred thousand deliveries in real Chromium: pages are complete, and looking through them leaves nothing behind. */
 import { assert, layer } from "@effect/vitest"
 import { Clock, Effect, Layer } from "effect"
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, watch } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
 import { Database } from "../../../../services/platform/database/Database.ts"
-import { Chromium, heading, inConsole } from "./ConsoleBrowser.ts"
+import { Chromium, heading, inConsole, press, text } from "./ConsoleBrowser.ts"
 import { ownPage, signedIn, staged } from "./ConsoleStage.ts"
 
 const total = 100_000
@@ -81,6 +84,41 @@ layer(Layer.merge(staged(), Chromium.layer), { excludeTestServices: true, timeou
         const late = yield* Effect.promise(held)
         assert.isBelow(late.usedSize, early.usedSize + 500_000, `${early.usedSize} bytes after fifty pages`)
         assert.isBelow(late.nodes, early.nodes * 1.2, `${early.nodes} nodes after fifty pages`)
+      }))
+
+    it.effect("are kept in a file up to a bound, page by page, which can be stopped and begun again", () =>
+      Effect.gen(function* () {
+        const { cdp, page } = yield* inConsole("Alice", {}, "/console/deliveries")
+        const folder = yield* Effect.acquireRelease(
+          Effect.sync(() => mkdtempSync(join(tmpdir(), "deliveries-"))),
+          (made) => Effect.sync(() => rmSync(made, { recursive: true })),
+        )
+        yield* Effect.promise(() => cdp.send("Page.setDownloadBehavior", { behavior: "allow", downloadPath: folder }))
+        yield* heading(page, "Deliveries")
+        yield* press(page, "Download all as CSV")
+        yield* press(page, "Stop the download")
+        // The browser writes another name first, and gives the file its own at the end.
+        const written = new Promise<void>((done) => {
+          const files = watch(folder, () => {
+            if (!existsSync(join(folder, "deliveries.csv"))) return
+            files.close()
+            done()
+          })
+        })
+        yield* press(page, "Download all as CSV")
+        yield* text(page, "rows so far")
+        yield* text(page, "The file has the first 10,000 rows. Choose filters for what is behind them.")
+        yield* Effect.promise(() => written)
+        const [file, ...others] = readdirSync(folder)
+        assert.deepStrictEqual([file, others], ["deliveries.csv", []], "a stopped one leaves no file")
+        const [head, ...rows] = readFileSync(join(folder, file!), "utf8").trimEnd().split("\r\n")
+        assert.strictEqual(
+          head,
+          "\ufeffid,webhook_id,event_type,status,response_status,attempt,next_retry_at,created_at",
+        )
+        const ids = rows.map((row) => row.split(",")[0]!)
+        assert.strictEqual(new Set(ids).size, 10_000)
+        assert.deepStrictEqual(ids, [...ids].sort().reverse(), "newest first")
       }))
   },
 )

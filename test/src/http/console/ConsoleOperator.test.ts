@@ -82,6 +82,10 @@ layer(stage, { excludeTestServices: true, timeout: "4 minutes" })("an operator a
       const csv = readFileSync(join(folder, "audit.csv"), "utf8")
       assert.match(csv, /^\ufeffid,at,request_id,/)
       assert.include(csv, ",console-session.opened,")
+      const whole = downloading("all-audit.csv")
+      yield* press(at.page, "Download all as CSV")
+      yield* Effect.promise(() => whole)
+      assert.match(readFileSync(join(folder, "all-audit.csv"), "utf8"), /^\ufeffid,at,request_id,(.*\r\n){2}/)
       const records = readFileSync(join(folder, "audit.ndjson"), "utf8").trim().split("\n").map((line) =>
         JSON.parse(line)
       )

@@ -19,6 +19,7 @@ import { Failure } from "../parts/Failure.tsx"
 import { SelectField } from "../parts/Form.tsx"
 import { emptyPage, lastOf, NextPage, pageSize } from "../parts/NextPage.tsx"
 import { Page } from "../parts/Page.tsx"
+import { ReviewEvidence } from "../parts/ReviewEvidence.tsx"
 import { ReasonForm } from "../parts/ReasonForm.tsx"
 import { Table } from "../parts/Table.tsx"
 import { filterOf } from "../parts/TextFilter.tsx"
@@ -184,6 +185,7 @@ const Decisions = ({ done, names, review }: {
       {revokes || waitsFor !== null
         ? null
         : <span class="note">{state === "approved" ? "an administrator may revoke it" : "has ended"}</span>}
+      <ReviewEvidence institution_id={review.institution_id} review_id={review_id} />
     </div>
   )
 }

@@ -2,7 +2,7 @@
 import { Schema } from "effect"
 import { HttpApi, HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { AccessReviewId, InstitutionId } from "../BrandedIds.ts"
-import { GrantProposal, GrantReceipt, GrantReviewList } from "../identity/AccessReview.ts"
+import { GrantEvidence, GrantProposal, GrantReceipt, GrantReviewList } from "../identity/AccessReview.ts"
 import { keyed } from "../identity/IdempotencyKey.ts"
 import { limitOfPage } from "../identity/ListPage.ts"
 import { ReasonBody } from "../identity/DecisionReason.ts"
@@ -47,6 +47,11 @@ export class AccessReviewsApi extends HttpApiGroup.make("access-grant-reviews")
       OpenApi.Summary,
       "Reviews of Access grants with their present validity, and the Access that could be proposed",
     ),
+    HttpApiEndpoint.get(
+      "getAccessGrantEvidence",
+      "/v1/institutions/:institution_id/access-grant-reviews/:review_id/evidence",
+      { params: review, success: GrantEvidence, error: Problems.roleProblems },
+    ).annotate(OpenApi.Summary, "The evidence of one review: each decision, chained by digests"),
     HttpApiEndpoint.post("proposeAccessGrantReview", "/v1/institutions/:institution_id/access-grant-reviews", {
       params: institution,
       headers: keyed,

@@ -59,6 +59,36 @@ export const GrantReceipt = Schema.Struct({
 }).annotate({ identifier: "GrantReceipt" })
 export type GrantReceipt = typeof GrantReceipt.Type
 
+/** The evidence of one review: an entry for each decision, which names the digest of the entry before. */
+export const GrantEvidence = Schema.Struct({
+  review_id: AccessReviewId,
+  institution_id: InstitutionId,
+  project_id: ProjectId,
+  person_id: PersonId,
+  state: ReviewState,
+  access: ReviewedAccess,
+  sponsor_decision: SponsorDecision,
+  sponsor_reason: Schema.String,
+  grant_event: GrantEvent,
+  evidence_digest: Digest,
+  whole: Schema.Boolean.annotate({
+    description: "Whether each digest is that of its entry and the last one is `evidence_digest`",
+  }),
+  entries: Schema.Array(
+    Schema.Struct({
+      nth: Schema.Int,
+      receipt_id: Id,
+      action: Schema.Literals(["propose", "approve", "revoke"]),
+      person_id: PersonId,
+      at: Timestamp,
+      reason: Schema.String,
+      digest: Digest,
+      prev_digest: Digest.annotate({ description: "Of zeros in the first entry" }),
+    }).annotate({ identifier: "GrantEvidenceEntry" }),
+  ).annotate({ description: "Oldest first" }),
+}).annotate({ identifier: "GrantEvidence" })
+export type GrantEvidence = typeof GrantEvidence.Type
+
 export const ValidityReason = Schema.Literals([
   "access_version_superseded",
   "access_not_active",

@@ -8,7 +8,7 @@
 import { Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
 import type { AccessReviewId, InstitutionId, PersonId } from "../../schemas/BrandedIds.ts"
-import type { GrantReceipt } from "../../schemas/identity/AccessReview.ts"
+import type { GrantEvidence, GrantReceipt } from "../../schemas/identity/AccessReview.ts"
 import type { NotFound } from "../../schemas/problems/HttpProblems.ts"
 import type * as Problems from "../../schemas/problems/IdentityProblems.ts"
 import type { UnitOfWork } from "../platform/database/UnitOfWork.ts"
@@ -17,6 +17,7 @@ import { type Approval, approving, type ReviewDecision } from "./AccessReviews/A
 import type { ReviewPage } from "./AccessReviews/ListedRows.ts"
 import { listing } from "./AccessReviews/Listing.ts"
 import { type Proposal, proposing } from "./AccessReviews/Propose.ts"
+import { readingEvidence } from "./AccessReviews/ReviewEvidence.ts"
 import { revoking } from "./AccessReviews/RevokeReview.ts"
 
 export type { ReviewDecision } from "./AccessReviews/ApproveReview.ts"
@@ -41,6 +42,12 @@ export class AccessReviews extends Context.Service<AccessReviews, {
     institutionId: InstitutionId,
     page?: ReviewPage | null,
   ) => Effect.Effect<Uint8Array, RoleFault | SqlError.SqlError>
+  /** The chain of evidence of one review of the institution. */
+  readonly evidence: (
+    personId: PersonId,
+    institutionId: InstitutionId,
+    reviewId: AccessReviewId,
+  ) => Effect.Effect<GrantEvidence, Fault>
   readonly propose: (
     proposal: Proposal,
   ) => Effect.Effect<
@@ -73,7 +80,8 @@ export class AccessReviews extends Context.Service<AccessReviews, {
     Effect.gen(function* () {
       const propose = yield* proposing
       const approve = yield* approving
-      return AccessReviews.of({ list: yield* listing, propose, approve, ...(yield* revoking) })
+      const evidence = yield* readingEvidence
+      return AccessReviews.of({ list: yield* listing, evidence, propose, approve, ...(yield* revoking) })
     }),
   )
 }

@@ -57,7 +57,7 @@ const entryDigest = (row: ReviewRow, entry: Omit<EvidenceRow, "digest">): string
   })
 
 /** Whether the entries are an unbroken chain that ends with the review's `evidence_digest`. */
-const isWhole = (row: ReviewRow, entries: ReadonlyArray<EvidenceRow>): boolean =>
+export const isWhole = (row: ReviewRow, entries: ReadonlyArray<EvidenceRow>): boolean =>
   row.decision_digest === decisionDigest(row) && entries.length === row.evidence_count &&
   entries.at(-1)?.digest === row.evidence_digest &&
   entries.every((entry, i) =>
@@ -73,12 +73,13 @@ export const entriesOf = (sql: PgClient.PgClient, reviewId: Statement.Fragment):
 
 type Stored = Omit<EvidenceRow, "at"> & { readonly at: string }
 
+/** The entries that `entriesOf` read. */
+export const entriesIn = (json: string): ReadonlyArray<EvidenceRow> =>
+  (JSON.parse(json) as ReadonlyArray<Stored>).map((entry) => ({ ...entry, at: new Date(entry.at) }))
+
 /** The evidence of a loaded review. A broken chain is a defect: no decision may build on it. */
 export const wholeChain = (row: LoadedRow): Effect.Effect<ReadonlyArray<EvidenceRow>> => {
-  const entries = (JSON.parse(row.entries) as ReadonlyArray<Stored>).map((entry) => ({
-    ...entry,
-    at: new Date(entry.at),
-  }))
+  const entries = entriesIn(row.entries)
   return isWhole(row, entries)
     ? Effect.succeed(entries)
     : Effect.die(new Error(`The evidence of review ${row.id} does not hold`))

@@ -39,6 +39,12 @@ export const accessReviews = HttpApiBuilder.group(
         )
         return HttpServerResponse.uint8Array(listed, { contentType: "application/json" })
       }),
+      getAccessGrantEvidence: Effect.fnUntraced(function* ({ params }) {
+        const { personId } = yield* personIn
+        return yield* reviews.evidence(personId, params.institution_id, params.review_id).pipe(
+          Effect.catchTag("SqlError", Effect.die),
+        )
+      }),
       proposeAccessGrantReview: Effect.fnUntraced(function* ({ params, payload }) {
         const { personId, principal } = yield* personIn
         return yield* keyedFenced(

@@ -2,7 +2,7 @@ import { assert, layer } from "@effect/vitest"
 import { Cause, Deferred, Effect, Exit, Fiber, Schema } from "effect"
 import { SqlError } from "effect/sql"
 import { TestClock } from "effect/testing"
-import { GrantReviewList } from "../../../schemas/identity/AccessReview.ts"
+import { GrantEvidence, GrantReviewList } from "../../../schemas/identity/AccessReview.ts"
 import { AccessReviews } from "../../../services/access/AccessReviews.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { fenced } from "../../../services/platform/database/FencedCommand.ts"
@@ -95,6 +95,35 @@ layer(services, { excludeTestServices: true })("AccessReviews", (it) => {
         owner`truncate access_reviews`,
       ]
       for (const attempt of attempts) assert.isTrue(Exit.isFailure(yield* Effect.exit(attempt)))
+    })))
+
+  it.effect("a review's evidence is read by those who decide, as a chain of which a changed entry is told", () =>
+    timed(Effect.gen(function* () {
+      const w = yield* fixture
+      const { evidence } = yield* AccessReviews
+      const { review_id } = yield* propose(w)
+      yield* approve(on(w, w.ada, review_id))
+      const found = yield* evidence(w.sam, w.fern, review_id)
+      assert.deepStrictEqual(Schema.decodeUnknownSync(GrantEvidence)(found, { onExcessProperty: "error" }), found)
+      assert.deepStrictEqual(found.entries.map(({ action, person_id }) => [action, person_id]), [
+        ["propose", w.sam],
+        ["approve", w.ada],
+      ])
+      const digests = yield* verified(review_id)
+      assert.deepStrictEqual(found.entries.map(({ digest }) => digest), digests)
+      assert.deepStrictEqual([found.whole, found.entries[1]!.prev_digest], [true, digests[0]])
+      assert.strictEqual(found.evidence_digest, (yield* list(w, w.ada)).reviews[0]!.evidence_digest)
+      const other = yield* fixture
+      assert.strictEqual(yield* tagOf(evidence(other.sam, other.fern, review_id)), "NotFound")
+      assert.strictEqual(yield* tagOf(evidence(other.sam, w.fern, review_id)), "NotFound")
+      yield* member(w.fern, w.pat, "member")
+      assert.strictEqual(yield* tagOf(evidence(w.pat, w.fern, review_id)), "RoleRequired")
+      // Whoever may change the tables themselves can rewrite an entry, and is found out.
+      const { owner } = yield* Database
+      yield* owner`alter table access_review_evidence disable trigger user`
+      yield* owner`update access_review_evidence set reason = 'another one' where review_id = ${review_id}::uuid and nth = 1`
+      yield* owner`alter table access_review_evidence enable trigger user`
+      assert.isFalse((yield* evidence(w.sam, w.fern, review_id)).whole)
     })))
 
   it.effect("an approval that waits too long for the Access's lock fails with that, not as a dead transaction", () =>

@@ -54,7 +54,7 @@ layer(Layer.merge(staged(), Chromium.layer), { excludeTestServices: true, timeou
         yield* text(sam.page, "Every active Access has a review.")
         // A Sponsor approves nothing, and may take their own proposal back.
         yield* text(sam.page, "waits for an administrator")
-        assert.deepStrictEqual(yield* offered(sam.page), ["Revoke…"])
+        assert.deepStrictEqual(yield* offered(sam.page), ["Revoke…", "Evidence…"])
         yield* everyLook(sam, "reviews-proposed")
 
         const ada = yield* deciderAt("Ada", "/console/decide", "To decide")
@@ -78,7 +78,14 @@ layer(Layer.merge(staged(), Chromium.layer), { excludeTestServices: true, timeou
         yield* everyLook(ada, "reviews-approved")
         yield* sam.open("/console/reviews", "Access reviews")
         yield* text(sam.page, "approved")
-        assert.deepStrictEqual(yield* offered(sam.page), [])
+        assert.deepStrictEqual(yield* offered(sam.page), ["Evidence…"])
+        yield* press(sam.page, "Evidence…")
+        yield* text(sam.page, "the chain holds")
+        yield* text(sam.page, "Ada approved it")
+        yield* text(sam.page, "“looked at it myself”")
+        yield* text(sam.page, approved.evidence_digest)
+        yield* everyLook(sam, "review-evidence")
+        yield* press(sam.page, "Close")
 
         // Abe decides on evidence that Ada's approval has replaced.
         yield* press(abe.page, "Approve")

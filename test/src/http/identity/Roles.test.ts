@@ -82,6 +82,7 @@ const table: Readonly<Record<string, Row>> = {
   "policies.listPolicyReviews": own,
   "operations.operations": own,
   "access-grant-reviews.listAccessGrantReviews": bothRoles,
+  "access-grant-reviews.getAccessGrantEvidence": bothRoles,
   "access-grant-reviews.proposeAccessGrantReview": row("not_found", {
     ok: "sponsor sponsor2",
     membership_not_active: "early suspended",

@@ -1,0 +1,48 @@
+/**
+ * The evidence of one review, for those who decide on reviews and for an audit of them. A chain that does not hold is shown
+ * as such: no decision may build on it, and whoever audits has to see it.
+ */
+import { Effect } from "effect"
+import type { AccessReviewId, InstitutionId, PersonId } from "../../../schemas/BrandedIds.ts"
+import type { GrantEvidence } from "../../../schemas/identity/AccessReview.ts"
+import { NotFound } from "../../../schemas/problems/HttpProblems.ts"
+import { isUuid } from "../../../schemas/Wire.ts"
+import { needs, Roles } from "../../people/Roles.ts"
+import { Database } from "../../platform/database/Database.ts"
+import { entriesIn, entriesOf, isWhole } from "./Evidence.ts"
+import { identityOf, reviewColumns, type ReviewRow } from "./Rows.ts"
+
+type Row = ReviewRow & { readonly entries: string }
+
+const viewOf = (row: Row): GrantEvidence => {
+  const entries = entriesIn(row.entries)
+  return {
+    review_id: row.id,
+    project_id: row.project_id,
+    person_id: row.person_id,
+    state: row.state,
+    ...identityOf(row),
+    sponsor_reason: row.sponsor_reason,
+    whole: isWhole(row, entries),
+    entries: entries.map(({ at, ...entry }) => ({ ...entry, at: at.toISOString() })),
+  }
+}
+
+/** Makes `AccessReviews.evidence`. */
+export const readingEvidence = Effect.gen(function* () {
+  const { sql } = yield* Database
+  const roles = yield* Roles
+  const entries = entriesOf(sql, sql`access_reviews.id`)
+
+  return Effect.fn("AccessReviews.evidence")(
+    function* (personId: PersonId, institutionId: InstitutionId, reviewId: AccessReviewId) {
+      yield* needs(yield* roles.inInstitution(personId, institutionId, "none"), "sponsor", "administrator")
+      const [row] = isUuid(reviewId)
+        ? yield* sql<Row>`
+          select ${sql.literal(reviewColumns)}, ${entries} as entries from access_reviews
+          where id = ${reviewId}::uuid and institution_id = ${institutionId}`
+        : []
+      return row === undefined ? yield* new NotFound() : viewOf(row)
+    },
+  )
+})

@@ -95,6 +95,7 @@ export const routes: RouteTable = {
   listPersonNames: ["GET", "/v1/people"],
   listPolicyReviews: ["GET", "/v1/policies/reviews"],
   listProjectEvents: ["GET", "/v1/projects/:project_id/events"],
+  listProjectNames: ["GET", "/v1/operations/projects"],
   listProjectOwners: ["GET", "/v1/projects/:project_id/owners"],
   listProjects: ["GET", "/v1/institutions/:institution_id/projects"],
   listReceivedTransfers: ["GET", "/v1/domain-transfers/received"],

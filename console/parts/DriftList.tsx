@@ -1,6 +1,7 @@
 /** Drift: clients at the provider, and events that products got, which differ from what was decided. */
 import type { JSX } from "preact"
 import type { AnswerOf } from "../contract/EndpointTypes.ts"
+import { useOperatedProjects } from "../OperatedProjects.ts"
 import { Badge } from "./Badge.tsx"
 
 type Diagnostics = Pick<AnswerOf<"projectDiagnostics">, "client_drift" | "lifecycle_drift">
@@ -21,6 +22,7 @@ export const DriftList = ({ of, projects = false }: {
   readonly projects?: boolean
 }): JSX.Element => {
   const found = differences(of)
+  const nameOf = useOperatedProjects(projects ? found.map(({ project_id }) => project_id) : [])
   return found.length === 0 ? <p class="note">Nothing differs from what was decided.</p> : (
     <ul>
       {found.map(({ project_id, words }) => (
@@ -29,7 +31,7 @@ export const DriftList = ({ of, projects = false }: {
           {projects
             ? (
               <>
-                , <a href={`/console/projects/${project_id}`}>{project_id}</a>
+                , <a href={`/console/projects/${project_id}`}>{nameOf(project_id) ?? project_id}</a>
               </>
             )
             : null}

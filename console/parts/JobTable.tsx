@@ -1,7 +1,9 @@
 /** Jobs at the identity provider, with what an operator does about one. */
 import type { JSX } from "preact"
+import { useOperatedProjects } from "../OperatedProjects.ts"
 import { Badge, type Tone } from "./Badge.tsx"
 import { type Job, JobActions } from "./JobActions.tsx"
+import { ProjectLink } from "./ProjectLink.tsx"
 import { type Column, Table } from "./Table.tsx"
 import { When } from "./When.tsx"
 
@@ -13,11 +15,11 @@ const states: Readonly<Record<Job["state"], readonly [tone: Tone, words: string]
   ambiguous: ["warn", "outcome unknown"],
 }
 
-const project: Column<Job> = {
+const project = (nameOf: (id: string) => string | null): Column<Job> => ({
   head: "Project",
   cell: ({ project_id }) =>
-    project_id === null ? <span class="note">none</span> : <a href={`/console/projects/${project_id}`}>{project_id}</a>,
-}
+    project_id === null ? <span class="note">none</span> : <ProjectLink id={project_id} name={nameOf(project_id)} />,
+})
 
 export const JobTable = ({ caption, done = () => {}, empty, of, operator, projects = false }: {
   readonly caption: string
@@ -29,24 +31,27 @@ export const JobTable = ({ caption, done = () => {}, empty, of, operator, projec
   readonly done?: () => unknown
   /** Whether each row says, and leads to, its project. */
   readonly projects?: boolean
-}): JSX.Element => (
-  <Table
-    caption={caption}
-    rows={of}
-    keyOf={({ job_id }) => job_id}
-    empty={empty}
-    columns={[
-      { head: "Job", cell: ({ kind }) => kind.replaceAll("_", " ") },
-      ...(projects ? [project] : []),
-      { head: "State", cell: ({ state }) => <Badge tone={states[state][0]}>{states[state][1]}</Badge> },
-      { head: "Tries", cell: ({ attempts, max_attempts }) => `${attempts} of ${max_attempts}` },
-      { head: "Error", cell: ({ last_error_code }) => last_error_code ?? "none" },
-      { head: "Changed", cell: ({ updated_at }) => <When at={updated_at} /> },
-      ...(operator === null ? [] : [{
-        head: "To do",
-        cell: (job: Job) =>
-          operator ? <JobActions done={done} job={job} /> : <span class="note">an operator decides</span>,
-      }]),
-    ]}
-  />
-)
+}): JSX.Element => {
+  const nameOf = useOperatedProjects(projects ? of.map(({ project_id }) => project_id) : [])
+  return (
+    <Table
+      caption={caption}
+      rows={of}
+      keyOf={({ job_id }) => job_id}
+      empty={empty}
+      columns={[
+        { head: "Job", cell: ({ kind }) => kind.replaceAll("_", " ") },
+        ...(projects ? [project(nameOf)] : []),
+        { head: "State", cell: ({ state }) => <Badge tone={states[state][0]}>{states[state][1]}</Badge> },
+        { head: "Tries", cell: ({ attempts, max_attempts }) => `${attempts} of ${max_attempts}` },
+        { head: "Error", cell: ({ last_error_code }) => last_error_code ?? "none" },
+        { head: "Changed", cell: ({ updated_at }) => <When at={updated_at} /> },
+        ...(operator === null ? [] : [{
+          head: "To do",
+          cell: (job: Job) =>
+            operator ? <JobActions done={done} job={job} /> : <span class="note">an operator decides</span>,
+        }]),
+      ]}
+    />
+  )
+}

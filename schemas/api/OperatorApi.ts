@@ -15,6 +15,7 @@ import { ReasonBody } from "../identity/DecisionReason.ts"
 import { DoctorReport } from "../identity/DoctorReport.ts"
 import { optionallyKeyed } from "../identity/IdempotencyKey.ts"
 import { KickedDeliveries, OperatedWebhook, Queues, WebhookBacklogs } from "../identity/QueueView.ts"
+import { askedProjects, ProjectNames } from "../identity/ProjectName.ts"
 import { BusReport } from "../identity/StreamReportView.ts"
 import { Id } from "../Wire.ts"
 import { NotFound, RateLimited } from "../problems/HttpProblems.ts"
@@ -112,6 +113,11 @@ export class OperatorApi extends HttpApiGroup.make("operator")
       success: AccountNames,
       error: RoleRequired,
     }).annotate(OpenApi.Summary, "Names of mail accounts, for operators; unknown ids are left out"),
+    HttpApiEndpoint.get("listProjectNames", "/v1/operations/projects", {
+      query: { ids: askedProjects },
+      success: ProjectNames,
+      error: RoleRequired,
+    }).annotate(OpenApi.Summary, "Names of projects, for operators; unknown ids are left out"),
   )
   .middleware(RequestValidation)
   .middleware(Managed)

@@ -170,6 +170,8 @@ export type ProjectEvent = { readonly event_id: string; readonly epoch: number; 
 export type ProjectEvents = { readonly items: ReadonlyArray<ProjectEvent> }
 export type ProjectLaunch = LaunchProposal & { readonly author_person_id: string; readonly decided_at: Timestamp | null }
 export type ProjectLaunches = { readonly items: ReadonlyArray<ProjectLaunch> }
+export type ProjectName = { readonly project_id: string; readonly name: string }
+export type ProjectNames = { readonly items: ReadonlyArray<ProjectName> }
 export type ProjectOwner = { readonly person_id: string; readonly active: boolean; readonly since: Timestamp | null }
 export type ProjectOwners = { readonly project_id: string; readonly version: number; readonly owners: ReadonlyArray<ProjectOwner> }
 export type ProjectRegistration = { readonly request_id: string; readonly state: "submitted" | "approved" | "declined" | "superseded"; readonly reason: string; readonly version: number; readonly created_at: Timestamp; readonly event_id: string | null; readonly job_id: string | null; readonly policy_review: OpenedPolicyReview | null; readonly author_person_id: string; readonly decided_at: Timestamp | null }
@@ -523,6 +525,8 @@ export interface Operations {
   readonly "POST /v1/operations/mails/{mail_id}/retry": { readonly request: { readonly params: { readonly mail_id: string }; readonly body: Reason }; readonly answer: OutgoingMail }
   /** Mails that have not been sent, newest first, with masked recipients, for operators */
   readonly "GET /v1/operations/mails": { readonly request: { readonly query?: { readonly state?: "failed" | "unknown" | "pending" | undefined; readonly limit?: string | undefined; readonly after_id?: string | undefined } }; readonly answer: OutgoingMailPage }
+  /** Names of projects, for operators; unknown ids are left out */
+  readonly "GET /v1/operations/projects": { readonly request: { readonly query: { readonly ids: string } }; readonly answer: ProjectNames }
   /** Every queue: what waits, what is due and since when, for operators */
   readonly "GET /v1/operations/queues": { readonly request: None; readonly answer: Queues }
   /** Hold, fail or release the rollout of a project, as an operator */

@@ -8,6 +8,7 @@ import { NoticeMails } from "../../services/decisions/NoticeMails.ts"
 import { NoticeSettings } from "../../services/decisions/NoticeSettings.ts"
 import { PolicyDecisions } from "../../services/decisions/PolicyDecisions.ts"
 import { OperatorAccountNames } from "../../services/operations/OperatorAccountNames.ts"
+import { OperatorProjectNames } from "../../services/operations/OperatorProjectNames.ts"
 import { OperatorAudit } from "../../services/operations/OperatorAudit.ts"
 import { BusStatus } from "../../services/operations/BusStatus.ts"
 import { OperatorInstallation } from "../../services/operations/OperatorInstallation.ts"
@@ -94,6 +95,7 @@ const operating = ({ keyTransitionDeadline: deadlineMillis }: AppConfig) =>
     OperatorMails.layer.pipe(Layer.provide(MailUpkeep.layer)),
     OperatorRejects.layer.pipe(Layer.provide(RejectUpkeep.layer)),
     OperatorAccountNames.layer,
+    OperatorProjectNames.layer,
     OperatorAudit.layer.pipe(Layer.provide(AuditLog.layer)),
     OperatorKeys.layer.pipe(Layer.provide(KeyRotation.layer({ deadlineMillis })), Layer.provide(SigningKeys.layer)),
   )

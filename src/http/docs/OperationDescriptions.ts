@@ -105,6 +105,7 @@ export const descriptions: Readonly<Record<string, string>> = {
   busStreams: "`items` is null where the broker does not answer.",
   listBacklogs: "To see which endpoint holds deliveries up.",
   listAccountNames: "At most 100 ids, also of disabled accounts.",
+  listProjectNames: "At most 100 ids, also of withdrawn projects.",
   listSigningKeys: "With the pins for a new product, and the transition under way.",
   announceSigningKey:
     "By default no project switches for a day, so that products learn the key; it is 409 while another transition is under way.",

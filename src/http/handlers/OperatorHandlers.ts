@@ -11,6 +11,7 @@ import { BusStatus } from "../../../services/operations/BusStatus.ts"
 import { OperatorAccountNames } from "../../../services/operations/OperatorAccountNames.ts"
 import { OperatorAudit } from "../../../services/operations/OperatorAudit.ts"
 import { OperatorDeadLetters } from "../../../services/operations/OperatorDeadLetters.ts"
+import { OperatorProjectNames } from "../../../services/operations/OperatorProjectNames.ts"
 import { OperatorStream } from "../../../services/operations/OperatorStream.ts"
 import { OperatorWebhooks } from "../../../services/operations/OperatorWebhooks.ts"
 import { Queues } from "../../../services/operations/Queues.ts"
@@ -89,6 +90,7 @@ export const operator = HttpApiBuilder.group(
   Effect.fn(function* (handlers) {
     const findings = yield* Findings
     const names = yield* OperatorAccountNames
+    const projects = yield* OperatorProjectNames
     const audit = yield* OperatorAudit
     const letters = yield* OperatorDeadLetters
     const waiting = yield* Queues
@@ -129,6 +131,9 @@ export const operator = HttpApiBuilder.group(
       kickWebhook: onWebhook(KickedDeliveries, webhooks.kick),
       listAccountNames: Effect.fnUntraced(function* ({ query }) {
         return yield* names.of((yield* personOf).personId, query.ids.split(",")).pipe(sqlDies)
+      }),
+      listProjectNames: Effect.fnUntraced(function* ({ query }) {
+        return yield* projects.of((yield* personOf).personId, query.ids.split(",")).pipe(sqlDies)
       }),
       listDeadLetters: Effect.fnUntraced(function* ({ query }) {
         const { account_id, event_type, since, until, webhook_id } = query

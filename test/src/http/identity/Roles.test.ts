@@ -174,6 +174,7 @@ const table: Readonly<Record<string, Row>> = {
   "operator.resumeWebhook": operating,
   "operator.kickWebhook": operating,
   "operator.listAccountNames": operating,
+  "operator.listProjectNames": operating,
   "operator.listDeadLetters": operating,
   "operator.countDeadLetters": operating,
   "operator.replayDeadLetters": operating,

@@ -199,6 +199,11 @@ export const projects: ReadonlyArray<Case> = [
     asked: () => Effect.succeed({ query: "?ids=0199c0de-0000-7000-8000-000000000001" }),
   },
   {
+    operation: "operator.listProjectNames",
+    ...operates,
+    asked: ({ project }) => Effect.succeed({ query: `?ids=${project},unknown` }),
+  },
+  {
     operation: "operator.proveDecision",
     ...operates,
     asked: (stage) => Effect.map(recordedGrant(stage), (record_id) => ({ params: { record_id } })),

@@ -9,6 +9,7 @@ import { Effect } from "effect"
 import process from "node:process"
 import * as Progress from "../src/cli/Progress.ts"
 import { backup } from "./claims/BesideBackup.ts"
+import { decisionLog } from "./claims/DecisionCost.ts"
 import { growth } from "./claims/Growth.ts"
 import { identity } from "./claims/Identity.ts"
 import { latency } from "./claims/Latency.ts"
@@ -55,6 +56,7 @@ const all: ReadonlyArray<Claim> = [
   upkeep,
   lifecycle(only),
   identity(only),
+  decisionLog,
   webConsole,
   growth(only),
   backup,

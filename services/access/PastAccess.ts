@@ -13,7 +13,11 @@ export interface PastPage {
   readonly afterId: string | null
 }
 
-/** SQL of the page: for each Access the version in force at that moment, if that version grants access. */
+/**
+ * SQL of the page: for each Access the version in force at that moment, if that version grants access. Each Access is
+ * looked up once, its newest version first: to ask of each version whether a newer one was in force read 29,000 blocks
+ * for 100 Accesses of 100 versions.
+ */
 export const pastAccess = (
   sql: PgClient.PgClient,
   institutionId: InstitutionId,
@@ -23,12 +27,16 @@ export const pastAccess = (
     select v.access_id, v.access_version, v.project_id, v.person_id, p.display_name, v.role, v.state,
       v.created_at as granted_at, v.event_id::text as grant_event_id, r.review_id, r.review_state
     from (
-      select * from access_versions v
-      where v.institution_id = ${institutionId} and v.access_id > ${afterId ?? ""} and v.created_at <= ${at}
-        and v.state = 'active' and not exists (
-          select from access_versions n
-          where n.access_id = v.access_id and n.access_version > v.access_version and n.created_at <= ${at})
-      order by v.access_id limit ${limit}
+      select v.* from (
+        select distinct access_id from access_versions
+        where institution_id = ${institutionId} and access_id > ${afterId ?? ""}
+        order by access_id
+      ) a cross join lateral (
+        select * from access_versions n where n.access_id = a.access_id and n.created_at <= ${at}
+        order by n.access_version desc limit 1
+      ) v
+      where v.institution_id = ${institutionId} and v.state = 'active'
+      order by a.access_id limit ${limit}
     ) v
     left join people p on p.id = v.person_id and not p.removed
     left join lateral (

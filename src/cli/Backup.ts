@@ -34,10 +34,7 @@ const recorded = Effect.fnUntraced(function* ({ epoch, made_at, parts }: Manifes
   })
 })
 
-/**
- * Lets other programs on the same cores go first: reading and packing every row takes a core for as long as it lasts, and
- * beside 2,000 events a second deliveries fell behind.
- */
+/** Lets other programs on the same cores go first: reading and packing every row takes a core for as long as it lasts. */
 const giveWay = Effect.ignore(Effect.try(() => setPriority(constants.priority.PRIORITY_BELOW_NORMAL)))
 
 const run = Effect.fnUntraced(function* (file: string, force: boolean) {

@@ -1,6 +1,6 @@
 /**
  * The evidence of one review, for those who decide on reviews and for an audit of them. A chain that does not hold is shown
- * as such: no decision may build on it, and whoever audits has to see it.
+ * as such: no decision may build on it, and an auditor has to see it.
  */
 import { Effect } from "effect"
 import type { AccessReviewId, InstitutionId, PersonId } from "../../../schemas/BrandedIds.ts"

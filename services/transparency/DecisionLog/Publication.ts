@@ -78,7 +78,7 @@ export const publication = (
 
   /**
    * Why what the broker has got after the message `seq` does not fit the log, or null: a message that no key of the log
-   * has signed, or the largest checkpoint. The newest message need not be the largest: anybody who may publish can send
+   * has signed, or the largest checkpoint. The newest message need not be the largest: any publisher can send
    * an old one of this log's once more.
    */
   const faultAfter = Effect.fnUntraced(function* (head: LogHead, seq: number) {

@@ -118,7 +118,7 @@ layer(services, { excludeTestServices: true })("AccessReviews", (it) => {
       assert.strictEqual(yield* tagOf(evidence(other.sam, w.fern, review_id)), "NotFound")
       yield* member(w.fern, w.pat, "member")
       assert.strictEqual(yield* tagOf(evidence(w.pat, w.fern, review_id)), "RoleRequired")
-      // Whoever may change the tables themselves can rewrite an entry, and is found out.
+      // The tables' owner can rewrite an entry, and is found out.
       const { owner } = yield* Database
       yield* owner`alter table access_review_evidence disable trigger user`
       yield* owner`update access_review_evidence set reason = 'another one' where review_id = ${review_id}::uuid and nth = 1`

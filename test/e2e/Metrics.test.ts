@@ -19,6 +19,8 @@ const namesIn = (file: string, types: MetricTypes) =>
     }),
   )
 
+const witness = "witness.example.net+26489758+BEQpkwZQBKoeTEj03QFYGUwCNJvMZkzZbkAOommRio1R"
+
 const answers = (path: string) => path === "/well" ? 200 : path === "/refuses" ? 500 : "silence"
 
 it.live(
@@ -26,7 +28,12 @@ it.live(
   () =>
     Effect.gen(function* () {
       const port = yield* freePort()
-      const program = yield* fixture({ METRICS_PORT: `${port}`, WEBHOOKS_TIMEOUT: "3 seconds" })
+      const program = yield* fixture({
+        METRICS_PORT: `${port}`,
+        WEBHOOKS_TIMEOUT: "3 seconds",
+        // A witness that cannot be asked has its gauge, too.
+        LOG_WITNESSES: `${witness} http://127.0.0.1:9`,
+      })
       const { api, id } = yield* program.account()
       const target = yield* receiver(program.tls, ({ path }) => answers(path))
       for (const path of ["/well", "/refuses", "/silent"]) yield* hook(api, target, path, ["email.sent"])

@@ -44,7 +44,9 @@ layer(Layer.merge(behindNetwork, Chromium.layer), { excludeTestServices: true, t
         network.mend()
         yield* text(at.page, meanwhile)
         yield* text(at.page, "Live: this page follows what happens.")
-        const complaints = at.complaints.filter((one) => !/ERR_(EMPTY_RESPONSE|CONNECTION|INCOMPLETE|SOCKET_NOT_CONNECTED)/.test(one))
+        const complaints = at.complaints.filter((one) =>
+          !/ERR_(EMPTY_RESPONSE|CONNECTION|INCOMPLETE|SOCKET_NOT_CONNECTED)/.test(one)
+        )
         assert.strictEqual(complaints.join("\n"), "")
 
         yield* press(at.page, "Queues")

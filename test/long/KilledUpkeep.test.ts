@@ -118,7 +118,7 @@ const sentOnce = Effect.fnUntraced(function* (around: ProgramFixture, point: "mi
   assert.strictEqual(yield* notes, 0, point)
 }, Effect.scoped)
 
-describe("the upkeep of webhooks, killed", () => {
+describe.concurrent("the upkeep of webhooks, killed", () => {
   it.live("a failing webhook is paused and told of once", () =>
     Effect.gen(function* () {
       const around = yield* fixture({ ROLES: others, WEBHOOKS_PAUSE_FAILING: "true" })

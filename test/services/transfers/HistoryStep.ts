@@ -46,7 +46,7 @@ interface Seen {
 
 const isLive = (status: string) => status === "pending" || status === "accepted"
 
-/** The rows of a history, in one statement, since 10,000 histories read them about 100,000 times. */
+/** The rows of a history, in one statement, since 5,000 histories read them about 50,000 times. */
 const readRows = Effect.fnUntraced(function* ({ domains }: Real) {
   const { sql } = yield* Database
   const audits = (side: string) =>

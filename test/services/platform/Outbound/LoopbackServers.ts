@@ -25,7 +25,11 @@ const listening = Effect.fnUntraced(function* (server: Server, host: string) {
       Effect.callback<void>((resume) => {
         server.close(() => resume(Effect.void))
         for (const socket of sockets) socket.destroy()
-      }),
+      }).pipe(Effect.timeoutOrElse({
+        duration: "10 seconds",
+        // A test that has passed does not fail by it, nor wait for ever.
+        orElse: () => Effect.logWarning(`a test's server with ${seen.open} open connections did not close`),
+      })),
   )
   return { port: (server.address() as AddressInfo).port, seen }
 })

@@ -43,6 +43,15 @@ export interface ProgramFixture {
   readonly account: (fields?: { readonly plan?: Plan; readonly id?: string }) => Effect.Effect<Account>
   /** A session; `authTime`, in seconds since the epoch, is the time of the sign-in. */
   readonly cookie: (accountId: string, authTime?: number) => Effect.Effect<Readonly<Record<string, string>>>
+  /** Where people sign in, `withPeople`. */
+  readonly people: People
+}
+
+export interface People {
+  readonly issuer: string
+  readonly configuration: string
+  /** The Authorization header of a person of that issuer, signed in just now with two factors. */
+  readonly bearer: (subject: string) => Effect.Effect<Readonly<Record<string, string>>>
 }
 
 /** The directory's line of an account. */
@@ -77,7 +86,17 @@ export const issuer = Effect.gen(function* () {
       ),
       (token) => ({ cookie: `mail_session=${token}` }),
     )
-  return { cookie, configuration: JSON.stringify([{ issuer: name, jwks_uri: `${name}/jwks` }]) }
+  const bearer: People["bearer"] = (subject) =>
+    Effect.map(
+      Effect.promise(() =>
+        new SignJWT({ client_id: "portal", acr: "urn:service:aal2", auth_time: Math.floor(Date.now() / 1000) })
+          .setProtectedHeader({ alg: "ES256", kid: "e2e", typ: "at+jwt" }).setIssuer(name).setSubject(subject)
+          .setAudience("service-management").setJti(randomUUID()).setIssuedAt().setExpirationTime("5m").sign(privateKey)
+      ),
+      (token) => ({ authorization: `Bearer ${token}` }),
+    )
+  const configuration = JSON.stringify([{ issuer: name, jwks_uri: `${name}/jwks` }])
+  return { cookie, configuration, people: { issuer: name, configuration, bearer } }
 })
 
 export interface Servers {
@@ -87,6 +106,8 @@ export interface Servers {
   readonly command?: ReadonlyArray<string>
   /** The module that is run instead of `src/main.ts`. */
   readonly module?: string
+  /** People sign in at the fixture's issuer, and the directory is followed on the bus. */
+  readonly withPeople?: true
 }
 
 /** A running program with `env` beside the variables it needs; on the run's own servers by default. */
@@ -97,7 +118,7 @@ export const fixture = Effect.fnUntraced(function* (
   const home = yield* emptyHome
   const database = servers.database ?? (yield* TestDatabase.make)
   const natsUrl = servers.natsUrl ?? (yield* TestBus.make).url
-  const { configuration, cookie } = yield* issuer
+  const { configuration, cookie, people } = yield* issuer
   const authority = makeAuthority("Receivers")
   const caFile = join(home, "receivers.pem")
   writeFileSync(caFile, authority.certificate)
@@ -112,6 +133,7 @@ export const fixture = Effect.fnUntraced(function* (
     WEBHOOKS_ALLOWED_CIDRS: "127.0.0.0/8",
     LOG_FORMAT: "json",
     LOG_LEVEL: "warn",
+    ...(servers.withPeople ? { MANAGEMENT_ISSUERS: people.configuration, IDENTITY_DIRECTORY: "follow" } : {}),
     ...env,
   }
   const running = yield* instance(environment, {
@@ -144,5 +166,6 @@ export const fixture = Effect.fnUntraced(function* (
     tls: authority.issue("localhost"),
     account,
     cookie,
+    people,
   }
 })

@@ -42,11 +42,22 @@ const probes = (url: string, stalls: Map<string, number>) =>
     yield* Effect.forEach(probed, (table) => Effect.forever(once(table)), { concurrency: "unbounded" })
   }).pipe(Effect.provide(Reactivity.layer), Effect.scoped)
 
-/** The program's own role has no rights on a schema that is not migrated to its end. */
-const asOwner = ({ ownerUrl }: Fixture) => {
+/** The program's own role has no rights on a schema that is not migrated to its end. `patience` times its limits of time. */
+const asOwner = ({ ownerUrl }: Fixture, patience = 1) => {
   const url = Redacted.make(ownerUrl)
-  return Database.layer({ url, ownerUrl: url, maxConnections: 2 })
+  return Database.layer({ url, ownerUrl: url, maxConnections: 2, patience })
 }
+
+/** The rows are written by a few statements, which may take many minutes. */
+const filled = (run: Run, fixture: Fixture, rows: number) =>
+  Effect.gen(function* () {
+    const { owner } = yield* Database
+    yield* apply(owner, migrations.filter(([id]) => id <= from))
+    for (const [area, share] of [[deliveries, 1], [audit, 2], [people, 10]] as const) {
+      yield* run.tell(`writing ${Math.ceil(rows / share)} rows of ${area.name}`)
+      yield* area.fill(Math.ceil(rows / share), run)
+    }
+  }).pipe(Effect.provide(asOwner(fixture, 240)))
 
 interface Migrated {
   readonly name: string
@@ -63,13 +74,9 @@ const longest = (stalls: ReadonlyMap<string, number>) => {
 const measured = (run: Run, rows: number) =>
   Effect.gen(function* () {
     const fixture = yield* run.servers.fixture()
+    yield* filled(run, fixture, rows)
     return yield* Effect.gen(function* () {
       const { owner, sql } = yield* Database
-      yield* apply(owner, migrations.filter(([id]) => id <= from))
-      for (const [area, share] of [[deliveries, 1], [audit, 2], [people, 10]] as const) {
-        yield* run.tell(`writing ${Math.ceil(rows / share)} rows of ${area.name}`)
-        yield* area.fill(Math.ceil(rows / share), run)
-      }
       const stalls = new Map<string, number>()
       yield* Effect.forkScoped(probes(fixture.ownerUrl, stalls))
       yield* Effect.sleep("2 seconds")

@@ -22,7 +22,7 @@ const cellsOf = (value: unknown, path = ""): ReadonlyArray<readonly [path: strin
     ? Object.entries(value).flatMap(([name, inner]) => cellsOf(inner, path === "" ? name : `${path}.${name}`))
     : [[path, textOf(value)]]
 
-/** Some spreadsheets take the semicolon or the tab for the end of a cell, whatever a file's commas say. */
+/** Some spreadsheets end a cell at a semicolon or a tab, although the file separates cells by commas. */
 const quoted = (text: string): string => /[",;\t\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text
 
 export const csvOf = (items: ReadonlyArray<unknown>): string => {

@@ -55,7 +55,7 @@ export class LogFiles extends Context.Service<LogFiles, {
           (rows) => rows.length === tile.width ? bundle(rows.map(({ digest }) => digest)) : null,
         )
 
-      /** One more statement for what is not found only: what is served needs none. */
+      /** Asks whether the log is held, for a missing file only: a file that is served needs no second statement. */
       const unlessHeld = Effect.fnUntraced(function* () {
         const [head] = yield* sql<{ held: boolean }>`select held_reason is not null as held from log_head`
         return head?.held === true ? yield* new LogHeld() : null

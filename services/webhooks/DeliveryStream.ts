@@ -154,7 +154,7 @@ const make = Effect.gen(function* () {
   const now = () => clock.currentTimeMillisUnsafe()
   const { admit, open, pause, tails, watched } = makeTails(now)
 
-  /** The deliveries of one account; a failure keeps nobody else's from being read. */
+  /** Reads the deliveries of one account. A failure does not stop the reads of other accounts. */
   const look = Effect.fnUntraced(function* ([accountId, tail]: readonly [AccountId, Tail]) {
     const { items } = yield* list(accountId, { limit: window })
     tail.see(items, now())

@@ -1,4 +1,4 @@
-/** Proposed reviews of Access, and proposed service grants, as their proposers, and the people who may approve them, are told of them. */
+/** Proposed reviews of Access and proposed service grants: who is told of them, and which have expired. */
 import type { PgClient } from "@effect/sql-pg"
 import { Effect } from "effect"
 import type { SqlError } from "effect/sql"

@@ -28,7 +28,7 @@ export const revoking = Effect.fnUntraced(function* (reads: GrantReads) {
           revoked_at = ${now}, revocation_reason = ${reason}, approval_event_id = ${told}::uuid
         where id = ${grant.id}::uuid and revision = ${grant.revision}`
       yield* recorded("revoke", grant, personId)
-      // What the person itself did is not told.
+      // A proposer knows of an own revocation.
       if (personId === grant.proposed_by) return
       yield* addNotices(sql, { personId: grant.proposed_by, kind: "grant.revoked", subjectId: grant.id })
     },

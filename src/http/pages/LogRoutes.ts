@@ -1,6 +1,6 @@
 /**
- * `/log/checkpoint`, `/log/cosigned-checkpoint` and `/log/tile/…`: the transparency log as the static files of C2SP tlog-tiles. Public, without a
- * credential, and no part of the API's document: verifiers of any log read them.
+ * `/log/checkpoint`, `/log/cosigned-checkpoint` and `/log/tile/…`: the transparency log as the static files of C2SP
+ * tlog-tiles. Public, without a credential, and no part of the API's document: verifiers of any log read them.
  */
 import { Effect, Layer } from "effect"
 import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"

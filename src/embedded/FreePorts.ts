@@ -4,6 +4,7 @@
  */
 import { Effect, Predicate, Random, Schedule } from "effect"
 import { createServer } from "node:net"
+import { refusedPorts } from "../../services/platform/Outbound/BlockedPorts.ts"
 import { attempting, EmbeddedError } from "./EmbeddedError.ts"
 
 const lowest = 10_240
@@ -16,9 +17,12 @@ const probe = (port: number, host: string) =>
     server.listen({ port, host, exclusive: true }, () => server.close(() => resume(Effect.succeed(port))))
   })
 
+/** None of the ports that users' URLs may not name: what listens here may be a receiver of webhooks. */
+const anyPort = Effect.repeat(Random.nextIntBetween(lowest, highest), { until: (port) => !refusedPorts.has(port) })
+
 /** A port of `host` (loopback by default) that nothing listened on a moment ago, 10240 to 32000. */
 export const freePort = Effect.fn("Ports.freePort")(function* (host: string = "127.0.0.1") {
-  const somewhere = Effect.flatMap(Random.nextIntBetween(lowest, highest), (port) => probe(port, host))
+  const somewhere = Effect.flatMap(anyPort, (port) => probe(port, host))
   return yield* Effect.retry(somewhere, Schedule.recurs(50))
 })
 

@@ -98,15 +98,74 @@ const noted = (response: HttpServerResponse.HttpServerResponse) => {
 
 type Answer = (request: Request) => Promise<Response>
 
+/** Of a refused body, at most this much is read and dropped, and for so long. */
+const spare = { bytes: 2 * maxBody, millis: 1_000 }
+
 /**
- * Discards a body that the answer left unread, as a refusal does: Deno would close the connection. It reads the rest
- * before the next request.
+ * Reads the rest of a refused body and drops it. Deno closes a connection whose request was not read to its end, and a
+ * client that still writes then is reset, and may never read why it was refused (RFC 9112, section 9.6).
  */
-const keptAlive = (request: Request) => async (response: Response): Promise<Response> => {
-  const unread = request.method !== "GET" && request.method !== "HEAD" && !request.bodyUsed &&
-    Number(request.headers.get("content-length") ?? 0) <= maxBody
-  if (unread) await request.body?.cancel().catch(() => {})
-  return response
+const dropped = async (body: ReadableStreamDefaultReader<Uint8Array>): Promise<void> => {
+  const end = () => void body.cancel().catch(() => {})
+  const late = setTimeout(end, spare.millis)
+  let bytes = 0
+  try {
+    while (bytes <= spare.bytes) {
+      const { done, value } = await body.read()
+      if (done) return
+      bytes += value.byteLength
+    }
+  } catch {
+    // Cut off by its client.
+  } finally {
+    clearTimeout(late)
+    end()
+  }
+}
+
+/** A request, and what is left to do of its body before its answer goes. */
+interface Incoming {
+  readonly request: Request
+  readonly rest: () => Promise<void>
+}
+
+/** A body of unknown length, which is read on after its reader gave it up. */
+const ofUnknownLength = (request: Request, unread: ReadableStream<Uint8Array>): Incoming => {
+  const whole = unread.getReader()
+  let rest: Promise<void> | null = null
+  const cancel = () => {
+    rest ??= dropped(whole)
+  }
+  const pull = async (controller: ReadableStreamDefaultController<Uint8Array>) => {
+    const { done, value } = await whole.read()
+    if (done) controller.close()
+    else controller.enqueue(value)
+  }
+  const body = new ReadableStream<Uint8Array>({ pull, cancel }, { highWaterMark: 0 })
+  return {
+    request: Object.defineProperty(request, "body", { value: body }),
+    rest: async () => {
+      if (!request.bodyUsed) cancel()
+      await rest
+    },
+  }
+}
+
+/**
+ * The body of a request whose answer may come before it was read, as a refusal's does. Deno itself reads the rest of one
+ * that was cancelled and is no longer than allowed; a client that asked whether to go on has not sent it yet.
+ */
+const incoming = (request: Request): Incoming => {
+  const { body, headers, method } = request
+  if (method === "GET" || method === "HEAD" || body === null) return { request, rest: () => Promise.resolve() }
+  const length = headers.get("content-length")
+  if (length === null) return ofUnknownLength(request, body)
+  const rest = async () => {
+    if (request.bodyUsed) return
+    if (Number(length) <= maxBody) await body.cancel().catch(() => {})
+    else if (!headers.has("expect")) await dropped(body.getReader())
+  }
+  return { request, rest }
 }
 
 const serving = ({ serveOn }: Deno, answer: Answer, { connections }: Listening) => (accepted: Accepted) => {
@@ -120,7 +179,11 @@ const serving = ({ serveOn }: Deno, answer: Answer, { connections }: Listening) 
     const came = new Came(info, awaits)
     const done = () => connections.answered(connection, came.bytes)
     info.completed.then(done, done)
-    return answer(cameBy(unsignalled(request), came)).then(keptAlive(request))
+    const { request: read, rest } = incoming(unsignalled(request))
+    return answer(cameBy(read, came)).then(async (response) => {
+      await rest()
+      return response
+    })
   }
   served(() => {
     const signal: Cut = { addEventListener: (_, listener) => cut = listener }

@@ -173,6 +173,28 @@ for (const nodeHttp of kinds) {
         })),
     )
 
+    it.effect("reads a refused body to its end, so that a client which still writes learns why", () =>
+      Effect.scoped(Effect.gen(function* () {
+        const { server } = yield* started({ nodeHttp })
+        const sized = "x".repeat(0x4000)
+        const head = "POST /v1/strict HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+        for (
+          const { length, part, end } of [
+            { length: "Transfer-Encoding: chunked", part: `4000\r\n${sized}\r\n`, end: "0\r\n\r\n" },
+            // Deno's node:http reads nothing more of such a body, and neither does it close the connection.
+            ...("Deno" in globalThis && nodeHttp
+              ? []
+              : [{ length: `Content-Length: ${20 * 0x4000}`, part: sized, end: "" }]),
+          ]
+        ) {
+          const client = yield* opened(server)
+          client.send(`${head}${length}\r\n\r\n${part.repeat(20)}${end}`)
+          assert.match(yield* client.answered, /^HTTP\/1.1 413 [^]*"code":"body_too_large"/, length)
+          client.send(get)
+          assert.match(yield* client.answered, /^HTTP\/1.1 200 /, length)
+        }
+      })))
+
     it.effect("does not close a connection whose request is being answered", () =>
       Effect.scoped(Effect.gen(function* () {
         const { server, slow } = yield* started({ nodeHttp, headerMillis: 200 })

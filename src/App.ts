@@ -23,6 +23,7 @@ import { type GaugedQueue, gaugedQueues } from "../services/operations/QueueGaug
 import { OperatorDeadLetters } from "../services/operations/OperatorDeadLetters.ts"
 import { OperatorWebhooks } from "../services/operations/OperatorWebhooks.ts"
 import { WebhookHolds } from "../services/webhooks/WebhookHolds.ts"
+import { BusTail } from "../services/operations/BusTail.ts"
 import { OperatorStream } from "../services/operations/OperatorStream.ts"
 import { Brand } from "../services/platform/Brand.ts"
 import { Audit } from "../services/platform/observability/Audit.ts"
@@ -308,6 +309,7 @@ export const prepare = (config: AppConfig) => {
 const identityApi = (config: AppConfig, { natsUrl }: BackingServices) =>
   identityHandlers(config).pipe(
     Layer.provide(Layer.unwrap(Effect.map(Findings, ({ report }) => OperatorStream.layer(report)))),
+    Layer.provide(BusTail.layer),
     Layer.provide(Findings.layer(config, natsUrl)),
     Layer.provide(DeadLetters.layer),
     Layer.provide(Replays.layer),

@@ -156,6 +156,7 @@ export const routes: RouteTable = {
   streamDeliveries: ["GET", "/v1/webhook-deliveries/stream"],
   streamNotifications: ["GET", "/v1/notifications/stream"],
   streamOperations: ["GET", "/v1/operations/stream"],
+  tailBus: ["GET", "/v1/operations/tail"],
   testWebhook: ["POST", "/v1/webhooks/:webhook_id/test"],
   updateStream: ["PATCH", "/v1/lifecycle/streams"],
   updateStreamStatus: ["POST", "/v1/lifecycle/status"],

@@ -3,6 +3,7 @@ import type { JSX } from "preact"
 import { ask } from "../contract/Ask.ts"
 import type { AnswerOf } from "../contract/EndpointTypes.ts"
 import { Badge } from "../parts/Badge.tsx"
+import { BusTail } from "../parts/BusTail.tsx"
 import { CopyCommand } from "../parts/CopyCommand.tsx"
 import { Failure } from "../parts/Failure.tsx"
 import { Page } from "../parts/Page.tsx"
@@ -87,6 +88,7 @@ const Bus = (): JSX.Element => {
             {found.items.map((one) => <Consumers key={one.stream} of={one} />)}
           </>
         )}
+      <BusTail />
       <CopyCommand command="bus" />
       <CopyCommand command="tail" what="To follow the messages, in a shell" />
     </Page>

@@ -16,6 +16,7 @@ import { DoctorReport } from "../identity/DoctorReport.ts"
 import { optionallyKeyed } from "../identity/IdempotencyKey.ts"
 import { KickedDeliveries, OperatedWebhook, Queues, WebhookBacklogs } from "../identity/QueueView.ts"
 import { askedProjects, ProjectNames } from "../identity/ProjectName.ts"
+import { busTailQuery } from "../identity/BusTailView.ts"
 import { BusReport } from "../identity/StreamReportView.ts"
 import { Id } from "../Wire.ts"
 import { NotFound, RateLimited } from "../problems/HttpProblems.ts"
@@ -27,6 +28,13 @@ import { RequestValidation, strictBody } from "./RequestValidation.ts"
 /** `text/event-stream` (HTML Living Standard, 9.2). */
 const Events = Schema.String.pipe(HttpApiSchema.asText({ contentType: "text/event-stream" })).annotate({
   description: "Events `queues`, `backlogs`, `dead-letters` and `findings`; each has the whole state of its subject",
+})
+
+/** Data of `messages`: schemas/identity/BusTailView.ts. */
+const TailEvents = Schema.String.pipe(HttpApiSchema.asText({ contentType: "text/event-stream" })).annotate({
+  description:
+    "Event `following`, with `subject` and the `streams` that take it, once the stream begins; then events " +
+    "`messages` with `items` (`at`, `stream`, `seq`, `subject`, `bytes`, `payload`, `cut`), `skipped` and `reached`",
 })
 
 export class OperatorApi extends HttpApiGroup.make("operator")
@@ -77,6 +85,11 @@ export class OperatorApi extends HttpApiGroup.make("operator")
       success: Events,
       error: [RateLimited, RoleRequired],
     }).annotate(OpenApi.Summary, "Follow queues, backlogs, dead letters and findings live, for operators"),
+    HttpApiEndpoint.get("tailBus", "/v1/operations/tail", {
+      query: busTailQuery,
+      success: TailEvents,
+      error: [RateLimited, RoleRequired],
+    }).annotate(OpenApi.Summary, "Follow the messages that pass on the bus, for operators"),
     HttpApiEndpoint.get("busStreams", "/v1/operations/streams", { success: BusReport, error: RoleRequired })
       .annotate(OpenApi.Summary, "The broker's streams and how far their consumers are, for operators"),
     HttpApiEndpoint.get("listBacklogs", "/v1/operations/webhooks", {

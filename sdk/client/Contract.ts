@@ -549,6 +549,8 @@ export interface Operations {
   readonly "GET /v1/operations/stream": { readonly request: None; readonly answer: string }
   /** The broker's streams and how far their consumers are, for operators */
   readonly "GET /v1/operations/streams": { readonly request: None; readonly answer: BusReport }
+  /** Follow the messages that pass on the bus, for operators */
+  readonly "GET /v1/operations/tail": { readonly request: { readonly query?: { readonly subject?: string | undefined } }; readonly answer: string }
   /** Make up to 1,000 deliveries that wait for a webhook due now, as an operator */
   readonly "POST /v1/operations/webhooks/{webhook_id}/kick": { readonly request: { readonly params: { readonly webhook_id: string }; readonly body: Reason }; readonly answer: KickedDeliveries }
   /** Pause any account's webhook, so that the account cannot resume it, as an operator */

@@ -126,6 +126,7 @@ const unconnected = Layer.succeed(
     report: () => Effect.fail(noBroker),
     history: () => Effect.fail(noBroker),
     missing: () => Effect.fail(noBroker),
+    passing: () => Effect.fail(noBroker),
     newest: () => Effect.fail(noBroker),
     rewind: () => Effect.fail(noBroker),
     unanswered: () => Effect.fail(noBroker),

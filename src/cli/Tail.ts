@@ -2,15 +2,14 @@
 import { Console, Effect, Latch } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import process from "node:process"
-import { BusStreams, streamNames } from "../../schemas/bus/BusStreams.ts"
+import { covers, followedBy, isPattern } from "../../schemas/bus/SubjectPattern.ts"
 import { makeConnection } from "../../services/platform/messaging/Bus/BusConnection.ts"
 import { CliFault } from "./CliFault.ts"
 import { addressOf } from "../ServerAddress.ts"
 import { brokerOf, instance } from "./Instance.ts"
 import { printable, printableJson, shortened } from "./EscapeControls.ts"
 import { reasonOf } from "./Reason.ts"
-import { follow } from "./Tail/FollowStream.ts"
-import { covers, isPattern, overlaps } from "./Tail/SubjectPattern.ts"
+import { follow } from "./FollowStream.ts"
 import { cliCommand } from "../../services/platform/CommandSpelling.ts"
 
 const payloadLength = 240
@@ -21,13 +20,6 @@ const subject = Argument.String("SUBJECT").pipe(
   Argument.filter(isPattern, () => "dot-separated tokens of A-Za-z0-9_-, * and a > at the end"),
   Argument.withDefault(everything),
 )
-
-/** The streams that may hold these subjects. The broker takes a filter only within one of a stream's own subjects. */
-const followedBy = (wanted: string) =>
-  streamNames.filter((stream) => BusStreams[stream].subjects.some((own) => overlaps(own, wanted))).map((stream) => ({
-    stream,
-    filter: BusStreams[stream].subjects.some((own) => covers(own, wanted)) ? wanted : null,
-  }))
 
 const flags = {
   full: Flag.Boolean("full").pipe(

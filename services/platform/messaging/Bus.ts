@@ -8,6 +8,7 @@
  */
 import { Clock, Context, Effect, Layer, type Scope } from "effect"
 import type { StreamName } from "../../../schemas/bus/BusStreams.ts"
+import type { Followed } from "../../../schemas/bus/SubjectPattern.ts"
 import { asked, awaited, request } from "./Bus/BrokerRequest.ts"
 import type { BusError } from "./Bus/BusError.ts"
 import type { BusConfig } from "./Bus/BusConnection.ts"
@@ -18,6 +19,7 @@ import type { BusAck, BusOutcome, BusPublication } from "./Bus/Publisher.ts"
 import { publishingAll } from "./Bus/PublishAll.ts"
 import { newest, type PastMessage, readHistory, rewind, unanswered } from "./Bus/StreamHistory.ts"
 import { type MissingRange, missingRanges } from "./Bus/MissingRanges.ts"
+import { passing, type PassingMessages, type PassingPosition } from "./Bus/PassingMessages.ts"
 import { streamRepair } from "./Bus/StreamRepair.ts"
 import { markOf, reportOf, type StreamMark, type StreamReport, subscribersOf } from "./Bus/StreamStatus.ts"
 
@@ -26,6 +28,7 @@ export type { BusConfig } from "./Bus/BusConnection.ts"
 export type { BusConsumer } from "./Bus/BusConsumer.ts"
 export type { PastMessage } from "./Bus/StreamHistory.ts"
 export type { MissingRange } from "./Bus/MissingRanges.ts"
+export type { PassingMessages, PassingPosition } from "./Bus/PassingMessages.ts"
 export { BusMessage } from "./Bus/BusMessages.ts"
 export type { BusAck, BusOutcome, BusPublication } from "./Bus/Publisher.ts"
 export type { StreamMark } from "./Bus/StreamStatus.ts"
@@ -72,6 +75,12 @@ export class Bus extends Context.Service<Bus, {
     sinceMillis: number,
     take: (messages: ReadonlyArray<PastMessage>) => Effect.Effect<void, E, R>,
   ) => Effect.Effect<number, BusError | E, R>
+  /** The messages of a stream since a position, oldest first, `most` of them; without a position none, and its end. */
+  readonly passing: (
+    followed: Followed,
+    since: PassingPosition | null,
+    most: number,
+  ) => Effect.Effect<PassingMessages, BusError>
   /** The last message of a subject; null where there is none, or no such stream. */
   readonly newest: (stream: StreamName, subject: string) => Effect.Effect<PastMessage | null, BusError>
   /** Sequences after `after` (null: from the first) that should hold a message stored since then, and do not. */
@@ -115,6 +124,7 @@ const make = Effect.fnUntraced(function* (config: BusConfig) {
     serverVersion: Effect.sync(() => connection.live()?.info?.version ?? null),
     mark: (stream) => request(connection, (nc) => markOf(nc, stream)),
     history: (stream, sinceMillis, take) => readHistory(connection, stream, sinceMillis, take),
+    passing: (followed, since, most) => request(connection, (nc) => passing(nc, followed, since, most)),
     newest: (stream, subject) => request(connection, (nc) => newest(nc, stream, subject)),
     missing: Effect.fnUntraced(function* (stream, after, since) {
       const [nc, now] = [yield* awaited(connection), yield* Clock.currentTimeMillis]

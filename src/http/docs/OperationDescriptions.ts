@@ -102,6 +102,8 @@ export const descriptions: Readonly<Record<string, string>> = {
   streamOperations:
     "Server-Sent Events, each with the whole state of its subject; a connection begins with all. Ten streams a person.",
   queues: "`capped` where a queue holds more than is counted.",
+  tailBus:
+    "Server-Sent Events, from the stream's opening on, 50 messages of each of the broker's streams a second. Three streams a person.",
   busStreams: "`items` is null where the broker does not answer.",
   listBacklogs: "To see which endpoint holds deliveries up.",
   listAccountNames: "At most 100 ids, also of disabled accounts.",

@@ -12,6 +12,7 @@ import { OperatorAccountNames } from "../../../services/operations/OperatorAccou
 import { OperatorAudit } from "../../../services/operations/OperatorAudit.ts"
 import { OperatorDeadLetters } from "../../../services/operations/OperatorDeadLetters.ts"
 import { OperatorProjectNames } from "../../../services/operations/OperatorProjectNames.ts"
+import { BusTail } from "../../../services/operations/BusTail.ts"
 import { OperatorStream } from "../../../services/operations/OperatorStream.ts"
 import { OperatorWebhooks } from "../../../services/operations/OperatorWebhooks.ts"
 import { Queues } from "../../../services/operations/Queues.ts"
@@ -84,6 +85,22 @@ const onWebhook = <A, I, E, R>(
     return yield* keyed({ principal, payload, status: 200, success }, command(asked))
   })
 
+/** The live streams, which last as long as their caller may look. */
+const live = Effect.gen(function* () {
+  const stream = yield* OperatorStream
+  const tail = yield* BusTail
+  const standingOf = yield* callerStanding
+  const asking = Effect.gen(function* () {
+    const { personId, principal } = yield* personOf
+    return { personId, standing: standingOf(yield* HttpServerRequest.HttpServerRequest, principal) }
+  })
+  return {
+    streamOperations: () => Effect.map(Effect.flatMap(asking, stream.open), eventStream),
+    tailBus: ({ query: { subject = ">" } }: { readonly query: { readonly subject?: string } }) =>
+      Effect.flatMap(asking, (request) => tail.open({ ...request, subject })).pipe(Effect.map(eventStream)),
+  }
+})
+
 export const operator = HttpApiBuilder.group(
   Api,
   "operator",
@@ -96,8 +113,7 @@ export const operator = HttpApiBuilder.group(
     const waiting = yield* Queues
     const streams = yield* BusStatus
     const webhooks = yield* OperatorWebhooks
-    const stream = yield* OperatorStream
-    const standingOf = yield* callerStanding
+    const { streamOperations, tailBus } = yield* live
     return handlers.handleAll({
       doctor: Effect.fnUntraced(function* () {
         return yield* findings.examine((yield* personOf).personId).pipe(sqlDies)
@@ -115,11 +131,8 @@ export const operator = HttpApiBuilder.group(
       queues: Effect.fnUntraced(function* () {
         return yield* waiting.read((yield* personOf).personId).pipe(sqlDies)
       }),
-      streamOperations: Effect.fnUntraced(function* () {
-        const { personId, principal } = yield* personOf
-        const standing = standingOf(yield* HttpServerRequest.HttpServerRequest, principal)
-        return eventStream(yield* stream.open({ personId, standing }))
-      }),
+      streamOperations,
+      tailBus,
       busStreams: Effect.fnUntraced(function* () {
         return yield* streams.read((yield* personOf).personId).pipe(sqlDies)
       }),

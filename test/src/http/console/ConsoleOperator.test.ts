@@ -5,6 +5,7 @@ import { randomUUID } from "node:crypto"
 import { existsSync, mkdtempSync, readFileSync, rmSync, watch } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import { Bus } from "../../../../services/platform/messaging/Bus.ts"
 import {
   choose,
   Chromium,
@@ -48,6 +49,14 @@ layer(stage, { excludeTestServices: true, timeout: "4 minutes" })("an operator a
       yield* text(at.page, "LIFECYCLE")
       yield* text(at.page, "0 B")
       yield* text(at.page, "Sequence numbers")
+      yield* press(at.page, "Follow")
+      yield* text(at.page, "Live: this page follows what happens.")
+      yield* text(at.page, "Nothing has passed since this page follows.")
+      const bus = yield* Bus
+      yield* bus.publish("webhooks.v1.dead.shown", `{"shown":"here"}`)
+      yield* text(at.page, `{"shown":"here"}`)
+      yield* bus.publish("notifications.v1.shown.domain", `{"title":"told to an account"}`)
+      yield* text(at.page, "not shown here")
       yield* everyLook(at, "bus")
 
       yield* press(at.page, "Audit")

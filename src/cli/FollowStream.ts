@@ -7,17 +7,12 @@
 import { DeliverPolicy, jetstream, type JsMsg, type StreamInfo } from "@nats-io/jetstream"
 import type { NatsConnection } from "@nats-io/transport-node"
 import { Effect } from "effect"
-import type { StreamName } from "../../../schemas/bus/BusStreams.ts"
-import type { BusConnection } from "../../../services/platform/messaging/Bus/BusConnection.ts"
-import { isMissing, managerOf } from "../../../services/platform/messaging/Bus/StreamProvisioning.ts"
+import type { StreamName } from "../../schemas/bus/BusStreams.ts"
+import type { Followed } from "../../schemas/bus/SubjectPattern.ts"
+import type { BusConnection } from "../../services/platform/messaging/Bus/BusConnection.ts"
+import { isMissing, managerOf } from "../../services/platform/messaging/Bus/StreamProvisioning.ts"
 
 const atOnce = 500
-
-export interface Followed {
-  readonly stream: StreamName
-  /** A filter within the stream's subjects; null: all of them. */
-  readonly filter: string | null
-}
 
 /** The next sequence number to read of a stream. A stream that was made anew counts from one again. */
 interface Position {

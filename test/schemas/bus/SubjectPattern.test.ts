@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { covers, isPattern, overlaps } from "../../../src/cli/Tail/SubjectPattern.ts"
+import { covers, isPattern, overlaps } from "../../../schemas/bus/SubjectPattern.ts"
 
 describe("subject patterns", () => {
   it("are accepted only if they can be subscribed to", () => {

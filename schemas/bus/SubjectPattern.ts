@@ -1,4 +1,6 @@
 /** Subject patterns of NATS: `*` stands for one token, a `>` at the end for one or more. */
+import { BusStreams, type StreamName, streamNames } from "./BusStreams.ts"
+
 const token = /^[A-Za-z0-9_~-]{1,128}$/
 
 /** Whether this can be subscribed to. */
@@ -26,3 +28,16 @@ export const overlaps = (one: string, other: string): boolean => {
   }
   return true
 }
+
+export interface Followed {
+  readonly stream: StreamName
+  /** A filter within the stream's subjects; null: all of them. */
+  readonly filter: string | null
+}
+
+/** The streams that may hold these subjects. The broker takes a filter only within one of a stream's own subjects. */
+export const followedBy = (wanted: string): ReadonlyArray<Followed> =>
+  streamNames.filter((stream) => BusStreams[stream].subjects.some((own) => overlaps(own, wanted))).map((stream) => ({
+    stream,
+    filter: BusStreams[stream].subjects.some((own) => covers(own, wanted)) ? wanted : null,
+  }))

@@ -72,6 +72,7 @@ import { identityHandlers, identityServices } from "./App/IdentityLayers.ts"
 import { lifecycleHandlers, lifecycleWorkers } from "./App/LifecycleLayers.ts"
 import { mail } from "./App/MailLayers.ts"
 import { pages } from "./App/PageLayers.ts"
+import { signalPolls, signalRoutes } from "./App/SignalLayers.ts"
 import { type AppConfig, originAt, type Role } from "./AppConfig.ts"
 import { signInWarning } from "./AppConfig/Warnings.ts"
 import { allKinds, trustInBus } from "./DirectoryKinds.ts"
@@ -333,6 +334,7 @@ const api = (config: AppConfig, backing: BackingServices) => {
     transferPages(config, publicUrl),
     consoleRoutes(config, publicUrl),
     pages(config, publicUrl),
+    signalRoutes(config),
     config.demo ? Layer.provide(devRoutes(backing.home, publicUrl), demoIssuer(config, backing)) : Layer.empty,
   ).pipe(
     Layer.provide([authenticated(publicUrl), presented(publicUrl)]),
@@ -384,7 +386,7 @@ export const app = (config: AppConfig, backing: BackingServices) => {
       )
       : Layer.empty,
     has("timers") && config.transfersEnabled ? TimersWorker.layer : Layer.empty,
-    has("intake") ? intake(config) : Layer.empty,
+    has("intake") ? Layer.merge(intake(config), signalPolls(config)) : Layer.empty,
     has("delivery") ? delivery(config) : Layer.empty,
     has("mail") ? mail(config, publicUrlOf(config)) : Layer.empty,
     has("lifecycle") ? lifecycleWorkers(config, publicUrlOf(config)) : Layer.empty,

@@ -77,6 +77,7 @@ import platformLists from "../migrations/0107_platform_lists.ts"
 import secretAge from "../migrations/0108_secret_age.ts"
 import logWitnesses from "../migrations/0112_log_witnesses.ts"
 import grantCalls from "../migrations/0113_grant_calls.ts"
+import signals from "../migrations/0114_signals.ts"
 import { lock } from "../services/platform/database/AdvisoryLocks.ts"
 import { Database } from "../services/platform/database/Database.ts"
 import { isAway } from "../services/platform/database/Database/Awaited.ts"
@@ -160,6 +161,7 @@ export const migrations: ReadonlyArray<Migration> = [
   [108, "secret_age", secretAge],
   [112, "log_witnesses", logWitnesses],
   [113, "grant_calls", grantCalls],
+  [114, "signals", signals],
 ]
 
 /** The number of the newest migration. */
@@ -273,6 +275,9 @@ export const tables: ReadonlyArray<string> = [
   "log_head",
   "log_keys",
   "log_witnesses",
+  "signal_events",
+  "signal_polls",
+  "person_holds",
 ]
 
 /** Tables whose rows the program may add but never change: partitions and prunes are the owner's work. */

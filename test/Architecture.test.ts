@@ -13,7 +13,7 @@ const trees = ["schemas", "services", "src", "migrations", "test", "bench", "sdk
 const floors: ReadonlyArray<ReadonlyArray<string>> = [
   ["recovery"],
   ["decisions", "operations"],
-  ["projects"],
+  ["projects", "signals"],
   ["access", "accounts", "console", "links", "transfers", "webhooks"],
   ["event-streams", "notifications", "people"],
   ["authentication", "directory", "lifecycle", "requests"],

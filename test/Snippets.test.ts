@@ -7,7 +7,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import process from "node:process"
 import { fileURLToPath } from "node:url"
-import { consoleIssuers } from "../src/AppConfig/Parsers.ts"
+import { consoleIssuers, transmitters } from "../src/AppConfig/Parsers.ts"
 
 const root = fileURLToPath(new URL("..", import.meta.url))
 const read = (path: string) => readFileSync(join(root, path), "utf8")
@@ -26,6 +26,7 @@ const runBy: Readonly<Record<string, string>> = {
   "docs/lifecycle.md sh": "test/e2e/PageCommands.test.ts",
   "docs/metrics.md yaml": "test/Snippets.test.ts",
   "docs/recovery.md sh": "test/e2e/PageCommands.test.ts",
+  "docs/signals.md json": "test/Snippets.test.ts",
   "docs/streams.md sh": "test/e2e/PageCommands.test.ts",
   "docs/subscribing.md sh": "test/e2e/PageCommands.test.ts",
   "docs/transparency.md json": "test/Snippets.test.ts",
@@ -154,6 +155,10 @@ describe("snippets", () => {
       rmSync(folder, { recursive: true })
     }
   }, 120_000)
+
+  it("of docs/signals.md are transmitters that the program takes", () => {
+    for (const text of texts("docs/signals.md", "json")) assert.isTrue(Result.isSuccess(transmitters(text)))
+  })
 
   it("of docs/metrics.md are a configuration that Prometheus takes", ({ skip }) => {
     if (spawnSync("promtool", ["--version"]).error !== undefined) {

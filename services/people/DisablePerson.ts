@@ -15,7 +15,8 @@ export const disabling = Effect.gen(function* () {
   const disable = Effect.fn("DisablePerson.disable")(function* ({ issuer, subject }: Identity) {
     const now = new Date(yield* Clock.currentTimeMillis)
     const [person] = yield* sql<{ id: PersonId }>`
-      update people p set status = 'disabled', status_decided = true, revision = p.revision + 1, updated_at = ${now}
+      update people p set status = 'disabled', status_decided = true, revision = p.revision + 1, updated_at = ${now},
+        held_under = case when p.held_under is not null then 'disabled' end
       from identities i
       where i.issuer = ${issuer} and i.subject = ${subject} and p.id = i.person_id and not p.removed
         and p.status <> 'disabled'

@@ -86,6 +86,9 @@ const effectsOf = (sql: PgClient.PgClient, fanout: PersonEventFanout["Service"])
   return { several, changed }
 }
 
+/** SQL: the person was disabled here, and no line has sent the same yet. */
+const disabledHere = "t.status_decided and excluded.status = 'active'"
+
 const personKind = ({ changed, several }: ReturnType<typeof effectsOf>): Kind => ({
   kind: "person",
   table: "people",
@@ -104,9 +107,12 @@ const personKind = ({ changed, several }: ReturnType<typeof effectsOf>): Kind =>
   stamped: ["created_at"],
   set: {
     revision: "t.revision + 1",
-    // A person who was disabled here is enabled by a line only after another line has sent `disabled`.
-    status: "case when excluded.removed or t.status_decided and excluded.status = 'active' then t.status " +
-      "else excluded.status end",
+    // A person who was disabled here is enabled by a line only after another line has sent `disabled`. A person whom an
+    // identity provider holds is not active before it releases the person (PersonHolds); the line is kept until then.
+    status: `case when excluded.removed or ${disabledHere} then t.status
+      when t.held_under is not null and excluded.status = 'active' then 'suspended' else excluded.status end`,
+    held_under: `case when t.held_under is null or excluded.removed or ${disabledHere} then t.held_under
+      else excluded.status end`,
     status_decided: "t.status_decided and not excluded.removed and excluded.status = 'active'",
   },
   history: {
@@ -116,6 +122,7 @@ const personKind = ({ changed, several }: ReturnType<typeof effectsOf>): Kind =>
         subject: "t.subject",
         operator: "t.operator",
         status: "t.status",
+        held_under: "t.held_under",
         // A line that may not grant anything must not verify an address: a verified address accepts invitations.
         email_verified: "t.email_verified and excluded.email_verified and excluded.email is not distinct from t.email",
       },

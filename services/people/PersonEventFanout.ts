@@ -33,6 +33,8 @@ export interface PersonChange {
   readonly standing: boolean
   /** Set where the person has another identity now. */
   readonly renamed: { readonly was: Identity; readonly is: Identity } | null
+  /** Who disabled or enabled the person; by default the directory. */
+  readonly by?: "issuer" | "operator"
 }
 
 interface Args extends PersonChange {
@@ -44,14 +46,16 @@ interface Args extends PersonChange {
 const fanoutJob: JobKind<Args> = { kind: "people.news" }
 
 const codes = { "account-purged": "REMOVED", "account-disabled": "DISABLED", "account-enabled": "ENABLED" } as const
-const reason = (what: string) => ({ reason_admin: { en: `PERSON_${what}_BY_DIRECTORY` } })
+const reason = (what: string, by: PersonChange["by"]) => ({
+  reason_admin: { en: `PERSON_${what}_BY_${(by ?? "directory").toUpperCase()}` },
+})
 
-const eventsOf = ({ personId, renamed, standing }: PersonChange, hearer: Audience) => {
+const eventsOf = ({ by, personId, renamed, standing }: PersonChange, hearer: Audience) => {
   const about = { projectId: hearer.projectId, institutionId: hearer.institutionId, initiatedBy: "system" as const }
   const events: Array<NewLifecycleEvent> = []
   // Sessions of the old identity belong to no person any more.
   if (renamed !== null && hearer.id === personId) {
-    const payload = reason("IDENTITY_CHANGED")
+    const payload = reason("IDENTITY_CHANGED", undefined)
     const previous = { format: "iss_sub", iss: renamed.was.issuer, sub: renamed.was.subject }
     const id = hearer.canonical
     events.push(
@@ -60,7 +64,7 @@ const eventsOf = ({ personId, renamed, standing }: PersonChange, hearer: Audienc
     )
   }
   const kind = standingOf(hearer) ?? "account-enabled"
-  if (standing) events.push({ ...about, kind, person: personOf(hearer), payload: reason(codes[kind]) })
+  if (standing) events.push({ ...about, kind, person: personOf(hearer), payload: reason(codes[kind], by) })
   return events
 }
 

@@ -22,11 +22,16 @@ export type Happening =
     readonly aaguid: string | null
   }
   | { readonly kind: "recovery-information-changed" }
-  /** `sid`: the issuer's name of the session, which is how products know it. */
-  | { readonly kind: "session-revoked"; readonly sid: string }
+  /** `sid`: the issuer's name of the session, which is how products know it; null: all sessions of the person. */
+  | { readonly kind: "session-revoked"; readonly sid: string | null }
+
+/** Who brought the change about: the person, or an identity provider. */
+type Initiator = "user" | "system"
 
 const eventOf = (happening: Happening): Pick<NewLifecycleEvent, "kind" | "payload" | "session"> => {
-  if (happening.kind === "session-revoked") return { kind: happening.kind, session: happening.sid }
+  if (happening.kind === "session-revoked") {
+    return { kind: happening.kind, ...(happening.sid === null ? {} : { session: happening.sid }) }
+  }
   if (happening.kind === "recovery-information-changed") return { kind: happening.kind }
   const { aaguid, changeType, credentialType, kind } = happening
   return {
@@ -45,6 +50,8 @@ interface Args {
   /** The last project that got its events, in the order of code units. */
   readonly cursor: string
   readonly at: number
+  /** Jobs of earlier releases lack it: the person. */
+  readonly by?: Initiator
 }
 
 const fanoutJob: JobKind<Args> = { kind: "people.tellings" }
@@ -65,12 +72,13 @@ export const tellLater = (jobs: Jobs["Service"], most = eventsAtOnce) =>
 
 export class SecurityEventFanout extends Context.Service<SecurityEventFanout, {
   /**
-   * Appends the events in the current transaction, with one cause and initiated by the person. Returns the ids of the
-   * events that this transaction appends.
+   * Appends the events in the current transaction, with one cause and by default initiated by the person. Returns the
+   * ids of the events that this transaction appends.
    */
   readonly tell: (
     personId: PersonId,
     happenings: ReadonlyArray<Happening>,
+    by?: Initiator,
   ) => Effect.Effect<ReadonlyArray<string>, SqlError.SqlError, InTransaction>
   /** For the worker of jobs. */
   readonly worker: JobWorker
@@ -97,19 +105,19 @@ export class SecurityEventFanout extends Context.Service<SecurityEventFanout, {
               projectId: hearer.projectId,
               institutionId: hearer.institutionId,
               person: personOf(hearer),
-              initiatedBy: "user",
+              initiatedBy: args.by ?? "user",
             }))
           ))
           return { ids, last }
         })
 
         const tell = Effect.fn("SecurityEventFanout.tell")(
-          function* (personId: PersonId, happenings: ReadonlyArray<Happening>) {
+          function* (personId: PersonId, happenings: ReadonlyArray<Happening>, by: Initiator = "user") {
             if (happenings.length === 0) {
               return []
             }
             const first = happenings.slice(0, events)
-            const args = { personId, happenings: first, cursor: "", at: yield* Clock.currentTimeMillis }
+            const args = { personId, happenings: first, cursor: "", at: yield* Clock.currentTimeMillis, by }
             const { ids, last } = yield* tellSome(args, limits)
             yield* later(personId, happenings.slice(events))
             if (last !== null) {

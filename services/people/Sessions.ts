@@ -106,7 +106,8 @@ export class Sessions extends Context.Service<Sessions, {
             and (f.except_issuer, f.except_sid) is distinct from (s.issuer, s.sid)
           left join client_floors c on c.client_id = s.client_id and c.before >= coalesce(s.authenticated_at, s.issued_at)
           left join installation i on i.sessions_before >= coalesce(s.authenticated_at, s.issued_at)
-          where s.person_id in ${namesOf(me.personId)} and s.last_seen_at > ${new Date(now.getTime() - keptMillis)}
+          where s.person_id in ${namesOf(me.personId)} and s.client_id <> ''
+            and s.last_seen_at > ${new Date(now.getTime() - keptMillis)}
           order by s.last_seen_at desc, s.id desc limit 1000`.pipe(Effect.orDie)
         return { items: rows.map((row) => shown(row, me, now)), total: rows[0]?.total ?? 0 }
       })

@@ -100,6 +100,13 @@ export type DecisionFault =
   /** The command is committed; the client has no answer yet. */
   | "decision.committed"
 
+/** Points of a security event of an identity provider. */
+export type SignalFault =
+  /** All that the event does is written, with its audit record; nothing is committed. */
+  | "signal.written"
+  /** The event is committed; its transmitter has no answer. */
+  | "signal.committed"
+
 /** Points of the transparency log. */
 export type LogFault =
   /** Leaves are numbered, tiles and head are written; nothing is committed. */
@@ -128,6 +135,7 @@ export type FaultPoint =
   | PushFault
   | NoticeFault
   | DecisionFault
+  | SignalFault
   | LogFault
   | MaintenanceFault
 

@@ -8,11 +8,12 @@ import { readFileSync } from "node:fs"
 import { isIP } from "node:net"
 import { type ConfiguredIssuer, CookieAlgorithm } from "../../services/authentication/ConfiguredIssuer.ts"
 import { ConfiguredConsoleIssuer, type ConsoleIssuer } from "../../services/console/ConfiguredConsoleIssuer.ts"
-import { ConfiguredTokenIssuer } from "../../services/people/ConfiguredTokenIssuer.ts"
+import { ConfiguredTokenIssuer, TokenAlgorithm } from "../../services/people/ConfiguredTokenIssuer.ts"
 import { type BrandLogo, type BrandShades, shadesOf } from "../../services/platform/Brand.ts"
 import { visible } from "../../services/platform/Visible.ts"
 import { type MailSender, parseSender } from "../../services/platform/mail/MailSender.ts"
 import { parseCidrs } from "../../services/platform/Outbound/AddressPolicy.ts"
+import { ConfiguredTransmitter, effectsOf, type Transmitter } from "../../services/signals/ConfiguredTransmitter.ts"
 import { type ConfiguredWitness, witnessKey } from "../../services/transparency/WitnessKey.ts"
 import { maxAttempts } from "../../services/webhooks/RetrySchedule.ts"
 
@@ -304,3 +305,52 @@ export const witnesses = (text: string): Parsed<ReadonlyArray<ConfiguredWitness>
       ? fault("has a witness twice")
       : Result.succeed(all)
   })
+
+const transmitterList = Schema.decodeUnknownResult(Schema.fromJsonString(Schema.Array(ConfiguredTransmitter)))
+
+const secret = (text: string | undefined, label: string) => text === undefined ? null : Redacted.make(text, { label })
+
+const transmitter = (configured: typeof ConfiguredTransmitter.Type): Parsed<Transmitter> => {
+  const { algorithms, audience, emails = false, events, issuer, jwks_uri, poll, push_token, subject_issuers } =
+    configured
+  const addresses = [jwks_uri ?? issuer, ...(poll === undefined ? [] : [poll.endpoint])]
+  if (!addresses.every(isSafeIssuer)) {
+    return fault("has a jwks_uri, an endpoint, or an issuer without a jwks_uri that is no https URL")
+  }
+  if (push_token === undefined && poll === undefined) return fault("has a transmitter without push_token and poll")
+  const effects = effectsOf(events)
+  if (effects === null) return fault("has an event that is not known, or that cannot do what is asked of it")
+  return Result.succeed({
+    issuer,
+    audience,
+    jwksUri: jwks_uri ?? null,
+    algorithms: algorithms ?? TokenAlgorithm.literals,
+    pushToken: secret(push_token, "push token"),
+    poll: poll === undefined ? null : { endpoint: poll.endpoint, token: secret(poll.token, "poll token")! },
+    subjectIssuers: subject_issuers ?? [issuer],
+    emails,
+    effects,
+  })
+}
+
+/** Each issuer and each push token once: the token of a push tells its transmitter. */
+const distinctTransmitters = (all: ReadonlyArray<Transmitter>): Parsed<ReadonlyArray<Transmitter>> => {
+  const tokens = all.flatMap(({ pushToken }) => pushToken === null ? [] : [Redacted.value(pushToken)])
+  if (new Set(all.map(({ issuer }) => issuer)).size < all.length) return fault("has an issuer twice")
+  return new Set(tokens).size < tokens.length ? fault("has a push_token twice") : Result.succeed(all)
+}
+
+/** Identity providers whose security events this installation takes; all their faults at once. */
+export const transmitters = (text: string): Parsed<ReadonlyArray<Transmitter>> =>
+  transmitterList(text).pipe(
+    Result.mapError(() =>
+      "is not a JSON list of {issuer, audience, jwks_uri?, algorithms?, push_token?, poll?, subject_issuers?, " +
+      "emails?, events?}, with tokens of 32 characters or more"
+    ),
+    Result.flatMap((all) => {
+      const read = all.map(transmitter)
+      const faults = new Set(read.flatMap((one) => Result.isFailure(one) ? [one.failure] : []))
+      return faults.size > 0 ? fault([...faults].join("; ")) : Result.all(read)
+    }),
+    Result.flatMap(distinctTransmitters),
+  )

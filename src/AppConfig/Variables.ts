@@ -33,6 +33,7 @@ import {
   serviceClient,
   share,
   tokenIssuers,
+  transmitters,
   url,
   urls,
   witnesses,
@@ -231,6 +232,13 @@ export const variables = {
     parse: witnesses,
     fallback: [],
     example: `${exampleWitness} https://witness.example.net`,
+  },
+  signalTransmitters: {
+    name: "SIGNAL_TRANSMITTERS",
+    parse: transmitters,
+    fallback: [],
+    example: `[{"issuer":"https://id.example.com","jwks_uri":"https://id.example.com/jwks",` +
+      `"audience":"https://mail.example.com","push_token":"a-secret-of-at-least-32-characters"}]`,
   },
   keysFile: { name: "BAILIWICK_KEYS_FILE", parse: optional(any), fallback: null, example: "/etc/bailiwick/keys.json" },
   keys: { name: "BAILIWICK_KEYS", parse: optional(any), fallback: null, example: "the key ring as JSON" },

@@ -27,6 +27,7 @@ const commands = {
   audit: async () => (await import("./AuditCommand.ts")).audit,
   log: async () => (await import("./LogCommand.ts")).log,
   doctor: async () => (await import("./Doctor.ts")).doctor,
+  signals: async () => (await import("./SignalsCommand.ts")).signals,
   queues: async () => (await import("./operations/QueuesCommand.ts")).queues,
   bus: async () => (await import("./operations/BusCommand.ts")).bus,
   consumers: async () => (await import("./operations/ConsumersCommand.ts")).consumers,

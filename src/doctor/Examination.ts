@@ -9,6 +9,7 @@ import { databaseChecks } from "./DatabaseChecks.ts"
 import { fail, type Finding, ok, warn } from "./Finding.ts"
 import { decisionLogCheck } from "./DecisionLogCheck.ts"
 import { keyCheck } from "./KeyChecks.ts"
+import { signalChecks } from "./SignalChecks.ts"
 import { signingKeyChecks } from "./SigningKeyChecks.ts"
 
 /** The findings of checks; a check that fails to run is a finding, too. */
@@ -31,5 +32,6 @@ export const databaseFound = Effect.fnUntraced(function* (config: AppConfig) {
     ...(yield* keyCheck(config)),
     ...(yield* signingKeyChecks),
     yield* decisionLogCheck,
+    ...(yield* signalChecks(config)),
   ]
 })

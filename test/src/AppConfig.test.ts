@@ -119,6 +119,28 @@ const wrong: Record<string, ReadonlyArray<string>> = {
       ",",
     ),
   ],
+  SIGNAL_TRANSMITTERS: [
+    "{}",
+    `[{"issuer":"https://id.example","audience":"a"}]`,
+    `[{"issuer":"https://id.example","audience":"a","push_token":"short"}]`,
+    ...[
+      { jwks_uri: "http://id.example/jwks" },
+      { issuer: "http://id.example" },
+      { algorithms: ["HS256"] },
+      { algorithms: ["none"] },
+      { poll: { endpoint: "ftp://id.example", token: "t".repeat(32) } },
+      { events: { "account-disabled": "release" } },
+      { events: { "token-claims-change": "hold" } },
+    ].map((wrong) =>
+      JSON.stringify([{ issuer: "https://id.example", audience: "a", push_token: "t".repeat(32), ...wrong }])
+    ),
+    JSON.stringify(Array(2).fill({ issuer: "https://id.example", audience: "a", push_token: "t".repeat(32) })),
+    JSON.stringify(["a", "b"].map((name) => ({
+      issuer: `https://${name}.example`,
+      audience: "a",
+      push_token: "t".repeat(32),
+    }))),
+  ],
   LOG_FORMAT: ["xml"],
   LOG_LEVEL: ["loud"],
   METRICS_PORT: ["0", "70000"],

@@ -80,7 +80,7 @@ export interface Running {
   /** The command finds out by itself that it was done, so it is repeated after a lost connection as well. */
   readonly finds?: boolean
   /** Names two fault points: `<name>.written`, where only items are left to write, and `<name>.committed`. */
-  readonly faults?: "decision" | "notices" | `transfer.${TransferStep}`
+  readonly faults?: "decision" | "notices" | "signal" | `transfer.${TransferStep}`
 }
 
 const servicesOf = (unit: OpenTransaction) => Context.make(UnitOfWork, unit).pipe(Context.add(Transaction, unit))

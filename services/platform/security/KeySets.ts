@@ -102,12 +102,22 @@ export const issuerOf = (token: string): string | null => {
   }
 }
 
+/** Why a token is refused. `refused`: for anything but its key, algorithm and signature. */
+export type TokenFault = "unknown key" | "wrong algorithm" | "wrong signature" | "refused"
+
+const faultOf = (cause: unknown): TokenFault => {
+  if (cause instanceof errors.JWKSNoMatchingKey || cause instanceof errors.JWKSMultipleMatchingKeys) {
+    return "unknown key"
+  }
+  if (cause instanceof errors.JOSEAlgNotAllowed) return "wrong algorithm"
+  return cause instanceof errors.JWSSignatureVerificationFailed ? "wrong signature" : "refused"
+}
+
 /**
- * A token's header and claims, verified by a key of the source and by `options` (at Effect's Clock), or null where the
- * token is refused. A key that the known set lacks is fetched once. DependencyUnavailable only where no set was ever
- * fetched.
+ * A token's header and claims, verified by a key of the source and by `options` (at Effect's Clock), or why the token
+ * is refused. A key that the known set lacks is fetched once. DependencyUnavailable only where no set was ever fetched.
  */
-export const verified = Effect.fnUntraced(function* (
+export const judged = Effect.fnUntraced(function* (
   token: string,
   source: KeySource,
   options: Omit<JWTVerifyOptions, "currentDate">,
@@ -115,12 +125,22 @@ export const verified = Effect.fnUntraced(function* (
   const currentDate = new Date(yield* Clock.currentTimeMillis)
   const by = (set: LocalJWKSet) =>
     Effect.tryPromise({ try: () => jwtVerify(token, set, { ...options, currentDate }), catch: (cause) => cause }).pipe(
-      Effect.catch((cause) => Effect.succeed(cause instanceof errors.JWKSNoMatchingKey ? "unknown key" : "refused")),
+      Effect.catch((cause) => Effect.succeed(faultOf(cause))),
     )
-  let found: JWTVerifyResult | string = yield* by(yield* source.current)
+  let found: JWTVerifyResult | TokenFault = yield* by(yield* source.current)
   if (found === "unknown key") {
     const renewed = yield* source.renewed
     if (renewed !== null) found = yield* by(renewed)
   }
+  return found
+})
+
+/** The same for callers who need not know why a token is refused: null. */
+export const verified = Effect.fnUntraced(function* (
+  token: string,
+  source: KeySource,
+  options: Omit<JWTVerifyOptions, "currentDate">,
+) {
+  const found = yield* judged(token, source, options)
   return typeof found === "string" ? null : found
 })

@@ -25,6 +25,7 @@ const others = [
   "services/people/NewPeople.ts",
   "services/projects/ProviderJobs/SettleJob.ts",
   "services/projects/ReviewedJobs/SettleReviewedJob.ts",
+  "services/signals/SignalPolling.ts",
   "services/transfers/TransferRecovery.ts",
   "services/transparency/DecisionLog.ts",
   "services/webhooks/DeadLetters.ts",

@@ -1,11 +1,13 @@
-/** The command `rollout`, as an operator types it. */
+/** The commands `rollout` and `signals`, as an operator types them. */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
 import { userInfo } from "node:os"
+import { personHolds } from "../../../services/people/PersonHolds.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
+import { run } from "../../../services/platform/database/UnitOfWork.ts"
 import * as Processes from "../../support/Processes.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
-import { identity, institution, project } from "../../support/TestIdentity.ts"
+import { access, identity, institution, person, project } from "../../support/TestIdentity.ts"
 import { slow, type } from "./Terminal.ts"
 
 layer(identity, { excludeTestServices: true, timeout: "2 minutes" })("cli rollout", (it) => {
@@ -43,4 +45,57 @@ layer(identity, { excludeTestServices: true, timeout: "2 minutes" })("cli rollou
         })),
       )
     }), slow)
+
+  it.effect(
+    "lists people whom identity providers hold, and releases one, whom products hear of",
+    () =>
+      Effect.gen(function* () {
+        const database = yield* TestDatabase
+        const env = {
+          DATABASE_URL: Redacted.value(database.url),
+          DATABASE_OWNER_URL: Redacted.value(database.ownerUrl),
+        }
+        const home = yield* Processes.home
+        const { sql } = yield* Database
+        const fern = yield* institution()
+        const ann = yield* person()
+        yield* access(fern, yield* project(fern), ann)
+        const { take } = yield* personHolds
+        yield* run(take(ann, "https://gone.example", { kind: "purged", at: 1 }))
+        const [held, nobody] = yield* Effect.all([
+          type(home, env, ["signals", "holds", "--json"]),
+          type(home, env, ["signals", "release", "--person", "nobody", "--reason", "the provider is gone"]),
+        ], { concurrency: 2 })
+        assert.deepInclude(JSON.parse(held.stdout), {
+          person_id: ann,
+          transmitter: "https://gone.example",
+          kind: "purged",
+        })
+        assert.deepStrictEqual([nobody.code, nobody.stdout], [1, ""])
+        assert.match(nobody.stderr, /no provider holds nobody/)
+        const released = yield* type(home, env, [
+          ...["signals", "release", "--person", ann, "--reason", "the provider is gone", "--as", "oz"],
+        ])
+        assert.deepStrictEqual([released.code, released.stdout], [0, `${ann} released, holds: 1\n`], released.stderr)
+        assert.deepStrictEqual(yield* sql`select status, held_under from people where id = ${ann}`, [
+          { status: "active", held_under: null },
+        ])
+        assert.deepStrictEqual(
+          yield* sql`
+          select kind, payload -> 'reason_admin' ->> 'en' as reason from lifecycle_events
+          where person_id = ${ann} and kind like 'account-%' order by position`,
+          [
+            { kind: "account-disabled", reason: "PERSON_DISABLED_BY_ISSUER" },
+            { kind: "account-enabled", reason: "PERSON_ENABLED_BY_OPERATOR" },
+          ],
+        )
+        assert.lengthOf(
+          yield* sql`
+          select from audit_records r join log_pending l on l.record_id = r.id
+          where action = 'person.released' and actor = 'operator:oz' and subject = ${`person:${ann}`}`,
+          1,
+        )
+      }),
+    slow,
+  )
 })

@@ -10,6 +10,8 @@ import { SignalReceiver } from "../../../../services/signals/SignalReceiver.ts"
 import { transmitters as parse } from "../../../../src/AppConfig/Parsers.ts"
 import { signalChecks } from "../../../../src/doctor/SignalChecks.ts"
 import { Server } from "../../../../src/http/Server.ts"
+import { SignalPoller } from "../../../../src/workers/SignalPoller.ts"
+import { until } from "../../../e2e/support/Until.ts"
 import { access, institution, issuer, person, project, tell } from "../../../support/TestIdentity.ts"
 import { management } from "../../../support/TestManagement.ts"
 import { bearer, type TokenOptions } from "../../../support/TestTokens.ts"
@@ -36,6 +38,7 @@ class Providers extends Context.Service<Providers, {
   readonly keys: Readonly<Record<Name, Pair>>
   readonly paths: Map<string, Answers>
   readonly configuration: string
+  readonly url: string
 }>()("bailiwick/test/Providers") {
   static readonly layer = Layer.effect(
     Providers,
@@ -59,7 +62,7 @@ class Providers extends Context.Service<Providers, {
         ...(name === "own" || name === "stranger" ? {} : { subject_issuers: [issuer] }),
         ...(name === "own" ? { algorithms: ["ES256"] } : {}),
       })))
-      return Providers.of({ keys, paths, configuration })
+      return Providers.of({ keys, paths, configuration, url })
     }),
   )
 }
@@ -158,7 +161,8 @@ const polling = Effect.fnUntraced(function* () {
   const all = Result.getOrThrow(parse(configuration))
   const receiver = Layer.fresh(SignalReceiver.layer(all))
   const context = yield* Layer.build(Layer.fresh(SignalPolling.layer(all)).pipe(Layer.provideMerge(receiver)))
-  return { poll: Context.get(context, SignalPolling).poll, receive: Context.get(context, SignalReceiver).receive, all }
+  const own = Context.get(context, SignalPolling)
+  return { polling: own, poll: own.poll, receive: Context.get(context, SignalReceiver).receive, all }
 })
 
 layer(program, { excludeTestServices: true, timeout: "2 minutes" })("Signals", (it) => {
@@ -452,5 +456,68 @@ layer(program, { excludeTestServices: true, timeout: "2 minutes" })("Signals", (
       assert.strictEqual(sets.size, 0)
       for (const claims of wanted) assert.lengthOf(yield* records(claims.jti), 1)
       assert.deepStrictEqual(yield* told(ann), ["account-disabled", "session-revoked"])
+      // The worker, which goes on polling.
+      const enabled = about(ann, risc("account-enabled"), {}, "polled")
+      sets.set(enabled.jti, yield* signed(keys.polled, enabled))
+      yield* sql`update signal_polls set not_before = 'epoch'`
+      yield* Layer.build(SignalPoller.layer.pipe(Layer.provide(Layer.succeed(SignalPolling, two.polling))))
+      yield* until("the worker has polled", Effect.sync(() => sets.size), (size) => size === 0, 20)
+      assert.strictEqual(yield* statusOf(ann), "active")
+    }))
+
+  it.effect("while the installation is held after a restore, people are held, and released later", () =>
+    Effect.gen(function* () {
+      const ann = yield* employed
+      const { sql } = yield* Database
+      const disabled = about(ann, risc("account-disabled"))
+      const enabled = about(ann, risc("account-enabled"))
+      const nobody = eventClaims(issuer, risc("account-enabled"), { issuer, subject: "nobody" })
+      yield* sql`update installation set state = 'held', held_since = now(), held_reason = 'stream_gone'`
+      const answers = yield* Effect.forEach([disabled, enabled, nobody], (claims) => push(claims)).pipe(
+        Effect.ensuring(Effect.orDie(sql`
+          update installation set state = 'open', held_since = null, held_reason = null`)),
+      )
+      assert.deepStrictEqual(answers.map(({ status }) => status), [202, 503, 503])
+      assert.strictEqual(yield* statusOf(ann), "suspended")
+      assert.strictEqual((yield* push(enabled)).status, 202)
+      assert.strictEqual(yield* statusOf(ann), "active")
+      assert.lengthOf(yield* records(enabled.jti), 1)
+    }))
+
+  it.effect("an identity that another person took in holds that name alone, and ends the person's sessions", () =>
+    Effect.gen(function* () {
+      const [ann, before] = [yield* employed, yield* employed]
+      const { sql } = yield* Database
+      yield* sql`update people set merged_into = ${ann} where id = ${before}`
+      yield* sql`update identities set person_id = ${ann} where person_id = ${before}`
+      yield* push(about(before, risc("account-disabled")))
+      assert.deepStrictEqual([yield* statusOf(ann), yield* statusOf(before)], ["active", "suspended"])
+      assert.isFalse(yield* signsIn(ann), "a sign-in of before")
+      assert.isTrue(yield* signsIn(ann, { authTime: nowSeconds() + 5 }))
+      assert.isFalse(yield* signsIn(ann, { authTime: nowSeconds() + 5, issuer, subject: before } as TokenOptions))
+      yield* push(about(before, risc("account-enabled"), { payload: { event_timestamp: nowSeconds() } }))
+      assert.strictEqual(yield* statusOf(before), "active")
+      assert.isTrue(yield* signsIn(ann, { authTime: nowSeconds() + 5, issuer, subject: before } as TokenOptions))
+    }))
+
+  it.effect("a transmitter's metadata name its keys, unless they are another's", () =>
+    Effect.gen(function* () {
+      const { keys, paths, url } = yield* Providers
+      const ann = yield* employed
+      const { all } = yield* polling()
+      const found = { ...all[0]!, issuer: `${url}/tenant`, jwksUri: null, subjectIssuers: [issuer] }
+      const take = Effect.gen(function* () {
+        const receiver = yield* Layer.build(Layer.fresh(SignalReceiver.layer([found])))
+        const claims = { ...about(ann, caep("session-revoked")), iss: found.issuer }
+        return yield* Effect.exit(Context.get(receiver, SignalReceiver).receive(found, yield* signed(keys.own, claims)))
+      })
+      const metadata = (of: string) =>
+        paths.set("/.well-known/ssf-configuration/tenant", () => [200, { issuer: of, jwks_uri: `${url}/own/jwks` }])
+      metadata(issuer)
+      assert.isTrue(Exit.isFailure(yield* take))
+      assert.isEmpty(yield* told(ann))
+      metadata(found.issuer)
+      assert.deepStrictEqual(yield* take, Exit.succeed({ kind: "taken" }))
+      assert.deepStrictEqual(yield* told(ann), ["session-revoked"])
     }))
 })

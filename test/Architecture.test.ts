@@ -35,7 +35,9 @@ const ordinary = new Set(["Listing.ts", "Records.ts", "Rows.ts", "main.ts"])
 
 const filesOf = (folder: string): ReadonlyArray<string> =>
   readdirSync(folder, { withFileTypes: true, recursive: true })
-    .filter((entry) => entry.isFile() && /\.tsx?$/.test(entry.name) && basename(entry.parentPath) !== "dist")
+    .filter((entry) => entry.isFile() && /\.tsx?$/.test(entry.name))
+    // Built, or another test's for a moment (test/Snippets.test.ts).
+    .filter(({ parentPath }) => basename(parentPath) !== "dist" && !/\/\./.test(parentPath))
     .map((entry) => normalize(join(entry.parentPath, entry.name)))
 
 interface Source {

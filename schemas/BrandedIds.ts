@@ -57,6 +57,10 @@ export type AuthenticatorId = typeof AuthenticatorId.Type
 export const IntentId = Id.pipe(Schema.brand("IntentId"))
 export type IntentId = typeof IntentId.Type
 
+/** A check of a person's authenticators that an issuer started. */
+export const AssertionId = Id.pipe(Schema.brand("AssertionId"))
+export type AssertionId = typeof AssertionId.Type
+
 /** A job at the identity provider. */
 export const ProviderJobId = Id.pipe(Schema.brand("ProviderJobId"))
 export type ProviderJobId = typeof ProviderJobId.Type

@@ -78,6 +78,7 @@ import secretAge from "../migrations/0108_secret_age.ts"
 import logWitnesses from "../migrations/0112_log_witnesses.ts"
 import grantCalls from "../migrations/0113_grant_calls.ts"
 import signals from "../migrations/0114_signals.ts"
+import assertions from "../migrations/0115_assertions.ts"
 import { lock } from "../services/platform/database/AdvisoryLocks.ts"
 import { Database } from "../services/platform/database/Database.ts"
 import { isAway } from "../services/platform/database/Database/Awaited.ts"
@@ -162,6 +163,7 @@ export const migrations: ReadonlyArray<Migration> = [
   [112, "log_witnesses", logWitnesses],
   [113, "grant_calls", grantCalls],
   [114, "signals", signals],
+  [115, "assertions", assertions],
 ]
 
 /** The number of the newest migration. */
@@ -231,6 +233,8 @@ export const tables: ReadonlyArray<string> = [
   "authenticators",
   "recovery_codes",
   "credential_intents",
+  "authenticator_assertions",
+  "authenticator_lockouts",
   "console_sessions",
   "embed_links",
   "link_proofs",

@@ -3,6 +3,7 @@ import { HttpApi, OpenApi } from "effect/http-api"
 import { AccessReviewsApi } from "./AccessReviewsApi.ts"
 import { AccountApi } from "./AccountApi.ts"
 import { ApiKeysApi } from "./ApiKeysApi.ts"
+import { AssertionsApi } from "./AssertionsApi.ts"
 import { ConsoleApi } from "./ConsoleApi.ts"
 import { DeliveriesApi } from "./DeliveriesApi.ts"
 import { EnrollmentsApi } from "./EnrollmentsApi.ts"
@@ -33,6 +34,7 @@ export class ApiWithoutTransfers extends HttpApi.make("bailiwick")
   .add(SystemApi, AccountApi, ApiKeysApi, WebhooksApi, DeliveriesApi, NotificationsApi)
   .add(MeApi, AccessReviewsApi, ServiceGrantsApi, OperationsApi, OperatorApi, SigningKeysApi, UpkeepApi, RolloutsApi)
   .add(RequestsApi, InstitutionsApi, EnrollmentsApi, WebsitesApi, PoliciesApi)
+  .add(AssertionsApi)
   .add(ConsoleApi)
   .add(LifecycleApi, LifecycleKeysApi, StreamsApi, StreamPollApi, StreamDiscoveryApi)
   .annotateMerge(OpenApi.annotations({ title: "Bailiwick", version: apiVersion, servers: [{ url: "/" }] })) {}

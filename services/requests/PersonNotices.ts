@@ -1,12 +1,12 @@
 /**
- * Notices for people: a request or a review of the person was decided or has expired, or a review waits for a signature
- * of the person. A notice of a decision is added in the unit of work that decides. A notice is told once, by mail
+ * Notices for people: a request or a review of the person was decided or has expired, a review waits for a
+ * signature of the person, or few of the person's recovery codes are left. A notice of a decision is added in the unit of work that decides. A notice is told once, by mail
  * (services/decisions/NoticeMails.ts gathers a person's notices into one).
  */
 import type { PgClient } from "@effect/sql-pg"
 import { Clock, Effect } from "effect"
 import type { SqlError } from "effect/sql"
-import type { AccessReviewId, PersonId, RequestId, ServiceGrantId } from "../../schemas/BrandedIds.ts"
+import type { AccessReviewId, AuthenticatorId, PersonId, RequestId, ServiceGrantId } from "../../schemas/BrandedIds.ts"
 import { Database } from "../platform/database/Database.ts"
 import { prune } from "../platform/database/Prune.ts"
 import { type Kind, write } from "../platform/database/UnitOfWork.ts"
@@ -31,16 +31,20 @@ export type SignatureNotice = "signature.waiting" | "signature.closing"
 /** The outcome of a service grant, for its proposer. */
 export type GrantOutcome = "approved" | "revoked"
 
+/** A set of recovery codes is used up: few are left, or none. */
+export type CodesNotice = "codes.few" | "codes.none"
+
 export type NoticeKind =
   | `request.${RequestOutcome}`
   | `review.${ReviewOutcome}`
   | `grant.${GrantOutcome}`
+  | CodesNotice
   | SignatureNotice
 
 export interface NewNotice {
   readonly personId: PersonId
   readonly kind: NoticeKind
-  readonly subjectId: RequestId | AccessReviewId | ServiceGrantId
+  readonly subjectId: RequestId | AccessReviewId | ServiceGrantId | AuthenticatorId
   /** When it is due; at once by default. One that is due later is told only where it is true by then. */
   readonly dueAt?: Date
 }

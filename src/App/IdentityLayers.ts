@@ -25,6 +25,7 @@ import { Requests } from "../../services/decisions/Requests.ts"
 import { EventLog } from "../../services/lifecycle/EventLog.ts"
 import { KeyRotation } from "../../services/lifecycle/KeyRotation.ts"
 import { SigningKeys } from "../../services/lifecycle/SigningKeys.ts"
+import { Assertions } from "../../services/people/Assertions.ts"
 import { Authenticators } from "../../services/people/Authenticators.ts"
 import { relyingPartyAt } from "../../services/people/Authenticators/Webauthn.ts"
 import { CredentialActions } from "../../services/people/CredentialActions.ts"
@@ -48,6 +49,7 @@ import { Rollouts } from "../../services/projects/Rollouts.ts"
 import { ReviewedJobs } from "../../services/projects/ReviewedJobs.ts"
 import type { AppConfig } from "../AppConfig.ts"
 import { accessReviews } from "../http/handlers/AccessReviewsHandlers.ts"
+import { assertions, verifying } from "../http/handlers/AssertionsHandlers.ts"
 import { enrollments } from "../http/handlers/EnrollmentsHandlers.ts"
 import { institutions } from "../http/handlers/InstitutionsHandlers.ts"
 import { me } from "../http/handlers/MeHandlers.ts"
@@ -73,6 +75,7 @@ export const relyingPartyOf = ({ portalUrl }: AppConfig, publicUrl: URL) =>
 const personal = (config: AppConfig, publicUrl: string) =>
   CredentialActions.layer(relyingPartyOf(config, new URL(publicUrl))).pipe(
     Layer.merge(People.layer),
+    Layer.merge(Assertions.layer(relyingPartyOf(config, new URL(publicUrl)))),
     Layer.provideMerge(Layer.mergeAll(Authenticators.layer, Sessions.layer, SecurityEventFanout.layer())),
   )
 
@@ -125,7 +128,9 @@ export const identityServices = (config: AppConfig, embeddedIssuer: string) =>
   )
 
 /** Handlers of the identity API's groups. */
-export const identityHandlers = ({ managementApprovalMaxAge: millis }: AppConfig) => {
+export const identityHandlers = (
+  { assertionClients: clients, assertionRate: rate, managementApprovalMaxAge: millis }: AppConfig,
+) => {
   const maxAge = millis === null ? null : Math.floor(millis / 1_000)
   return Layer.mergeAll(
     accessReviews,
@@ -141,6 +146,7 @@ export const identityHandlers = ({ managementApprovalMaxAge: millis }: AppConfig
     institutions,
     websites,
     policies,
+    Layer.provide(assertions, verifying({ clients, rate })),
   ).pipe(
     Layer.provide(Layer.succeed(ApprovalMaxAge, maxAge)),
   )

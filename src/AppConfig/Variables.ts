@@ -169,6 +169,13 @@ export const variables = {
     fallback: [],
     example: "https://id.example.com hr-sync",
   },
+  assertionClients: {
+    name: "ASSERTION_CLIENTS",
+    parse: list(serviceClient),
+    fallback: [],
+    example: "https://id.example.com sign-in",
+  },
+  assertionRate: { name: "ASSERTION_RATE", parse: int(0, 10_000_000), fallback: 6_000, example: "6000" },
   signInUrl: {
     name: "MAIL_SIGN_IN_URL",
     parse: optional(url("http", "https")),

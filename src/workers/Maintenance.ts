@@ -7,6 +7,7 @@ import { pruneConsoleSessions } from "../../services/console/ConsoleSessions.ts"
 import { pruneEmbedLinks } from "../../services/console/EmbedLinks.ts"
 import { NotificationRetention } from "../../services/notifications/NotificationRetention.ts"
 import { clientSessions } from "../../services/people/ClientSessions.ts"
+import { pruneAssertions } from "../../services/people/Assertions/PruneAssertions.ts"
 import { CredentialActions } from "../../services/people/CredentialActions.ts"
 import { linkEventFanout } from "../../services/links/Links/LinkEventFanout.ts"
 import { PersonEventFanout } from "../../services/people/PersonEventFanout.ts"
@@ -78,6 +79,7 @@ export const Maintenance = {
     yield* every("account receipts", hour, pruneAccountReceipts)
     yield* every("signals", hour, pruneSignals)
     yield* every("credential actions", 600_000, actions.expire)
+    yield* every("assertions", 600_000, pruneAssertions)
     yield* every("rejects", hour, rejects.prune)
     yield* every("delivery minutes", hour, stats.prune)
     yield* every("failing webhooks", minute, failing.tell)

@@ -76,6 +76,8 @@ const wrong: Record<string, ReadonlyArray<string>> = {
   MANAGEMENT_READ_RATE: ["many"],
   MANAGEMENT_APPROVAL_MAX_AGE: ["900", "0 seconds"],
   DIRECTORY_WRITER_CLIENTS: ["hr-sync", "https://i.example hr sync"],
+  ASSERTION_CLIENTS: ["sign-in", "https://i.example sign in"],
+  ASSERTION_RATE: ["-1", "6000/min"],
   MAIL_SIGN_IN_URL: ["id.example.com/sign-in", "javascript:alert(1)"],
   PORTAL_URL: ["portal.example.com", "javascript:alert(1)"],
   WEBHOOKS_RETRY_DELAYS: ["1 minute", `1 minute${",5 minutes".repeat(8)}`, `soon${",5 minutes".repeat(7)}`],

@@ -1,8 +1,8 @@
 /**
- * A passkey in software (WebAuthn Level 3, 6.5): an ES256 key that answers `navigator.credentials.create()` as a browser
- * and its authenticator would, without attestation.
+ * A passkey in software (WebAuthn Level 3, 6.5): an ES256 key that answers `navigator.credentials.create()` and `get()`
+ * as a browser and its authenticator would, without attestation.
  */
-import { createHash, generateKeyPairSync, randomBytes } from "node:crypto"
+import { createHash, generateKeyPairSync, type KeyObject, randomBytes, sign } from "node:crypto"
 
 /** The part of CBOR (RFC 8949) that an attestation needs. */
 type Cbor = number | string | Uint8Array | ReadonlyMap<number | string, Cbor>
@@ -23,7 +23,16 @@ const cbor = (value: Cbor): Buffer => {
 
 const sha256 = (data: string | Uint8Array) => createHash("sha256").update(data).digest()
 
+export interface KeyPair {
+  readonly publicKey: KeyObject
+  readonly privateKey: KeyObject
+}
+
+export const newKey = (): KeyPair => generateKeyPairSync("ec", { namedCurve: "P-256" })
+
 export interface Creation {
+  /** The key that later answers `get`; a new one by default. */
+  readonly key?: KeyPair
   readonly challenge: string
   readonly origin: string
   readonly rpId: string
@@ -44,7 +53,7 @@ export interface Creation {
 
 /** What `PublicKeyCredential.toJSON()` gives after `create()`. */
 export const create = (how: Creation) => {
-  const { publicKey } = generateKeyPairSync("ec", { namedCurve: "P-256" })
+  const { publicKey } = how.key ?? newKey()
   const { x, y } = publicKey.export({ format: "jwk" })
   const credentialId = how.credentialId ?? randomBytes(32)
   const coordinate = (text: string | undefined) => Buffer.from(text ?? "", "base64url")
@@ -85,5 +94,46 @@ export const create = (how: Creation) => {
     },
     authenticatorAttachment: attachment,
     clientExtensionResults: { credProps: { rk: attachment === "platform" } },
+  }
+}
+
+export interface Assertion {
+  readonly key: KeyPair
+  /** As the registration's answer named it. */
+  readonly id: string
+  readonly challenge: string
+  readonly origin: string
+  readonly rpId: string
+  readonly counter: number
+  readonly verified?: boolean
+  readonly userHandle?: string
+  readonly framed?: boolean
+}
+
+/** What `PublicKeyCredential.toJSON()` gives after `get()`. */
+export const get = (how: Assertion) => {
+  const counter = Buffer.alloc(4)
+  counter.writeUInt32BE(how.counter)
+  // User present, and verified.
+  const flags = 0x01 | (how.verified === false ? 0 : 0x04)
+  const authData = Buffer.concat([sha256(how.rpId), Buffer.from([flags]), counter])
+  const client = JSON.stringify({
+    type: "webauthn.get",
+    challenge: how.challenge,
+    origin: how.origin,
+    crossOrigin: how.framed === true,
+  })
+  return {
+    id: how.id,
+    rawId: how.id,
+    type: "public-key",
+    response: {
+      clientDataJSON: Buffer.from(client).toString("base64url"),
+      authenticatorData: authData.toString("base64url"),
+      signature: sign("sha256", Buffer.concat([authData, sha256(client)]), how.key.privateKey).toString("base64url"),
+      ...(how.userHandle === undefined ? {} : { userHandle: how.userHandle }),
+    },
+    authenticatorAttachment: "platform",
+    clientExtensionResults: {},
   }
 }

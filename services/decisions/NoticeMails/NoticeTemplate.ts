@@ -27,6 +27,8 @@ interface Row {
   readonly project_id: string | null
   readonly institution: string | null
   readonly expires_at: Date | null
+  /** Of a set of recovery codes. */
+  readonly codes_left: number | null
   readonly reason: string | null
   readonly asked_at: Date
 }
@@ -68,6 +70,8 @@ const became: Readonly<Record<NoticeKind, string>> = {
   "review.expired": "expired without an approval",
   "grant.approved": "was approved",
   "grant.revoked": "was revoked",
+  "codes.few": "are few",
+  "codes.none": "are used up",
   "signature.waiting": "waits for your signature",
   "signature.closing": "still waits for your signature",
 }
@@ -99,16 +103,31 @@ const waitingOf = ({ expires_at, institution, kind, review_kind }: Row) =>
   `${waiting[review_kind!]}${institution === null ? "" : ` in ${oneLine(institution)}`} ${became[kind]}` +
   (expires_at === null ? "." : `, until ${when(expires_at)}.`)
 
-const lineOf = (row: Row) => isSignature(row) ? waitingOf(row) : answerOf(row)
+const isAboutCodes = ({ kind }: Pick<Row, "kind">) => kind === "codes.few" || kind === "codes.none"
+
+const codesOf = ({ codes_left: left }: Row) =>
+  (left === 0
+    ? "The last of your recovery codes was used"
+    : `${left === 1 ? "One of your recovery codes is" : `${left} of your recovery codes are`} left`) +
+  ": make new ones before you need them. If you used none, make new ones at once."
+
+const lineOf = (row: Row) => isAboutCodes(row) ? codesOf(row) : isSignature(row) ? waitingOf(row) : answerOf(row)
 
 const subjectOf = (rows: ReadonlyArray<Row>) => {
   const [first] = rows
-  if (rows.length === 1 && !isSignature(first!)) return `${whatOf(first!)} ${became[first!.kind]}`
+  if (rows.length === 1 && !isSignature(first!) && !isAboutCodes(first!)) {
+    return `${whatOf(first!)} ${became[first!.kind]}`
+  }
   const signatures = rows.filter(isSignature).length
-  const answers = rows.length - signatures
+  const codes = rows.filter(isAboutCodes).length
+  const answers = rows.length - signatures - codes
   const waits = plural(signatures, "A decision waits for you", "decisions wait for you")
   const told = plural(answers, "An answer to what you asked for", "answers to what you asked for")
-  return signatures === 0 ? told : answers === 0 ? waits : `${waits}; ${told}`
+  return [
+    ...(codes === 0 ? [] : ["Your recovery codes are running out"]),
+    ...(signatures === 0 ? [] : [waits]),
+    ...(answers === 0 ? [] : [told]),
+  ].join("; ")
 }
 
 /** A review that is told twice in one mail is listed once. */
@@ -140,15 +159,18 @@ export const noticeTemplate = (publicUrl: URL) =>
           case when g.id is not null then 'service_grant' when p.id is null then 'access_review' else p.kind
             end as review_kind,
           g.project_id, i.name as institution, coalesce(r.reason, v.sponsor_reason, g.reason) as reason,
-          coalesce(r.created_at, v.proposed_at, g.proposed_at) as asked_at,
+          coalesce(r.created_at, v.proposed_at, g.proposed_at) as asked_at, case when t.id is not null then (
+            select count(*)::int from recovery_codes c where c.authenticator_id = t.id and c.used_at is null
+          ) end as codes_left,
           case when p.id is null then v.proposed_at + interval '7 days' else q.expires_at end as expires_at
         from person_notices n
         left join requests r on r.id = n.subject_id left join access_reviews v on v.id = n.subject_id
         left join policy_reviews p on p.id = n.subject_id left join requests q on q.id = p.request_id
         left join service_grants g on g.id = n.subject_id left join projects o on o.id = g.project_id
+        left join authenticators t on t.id = n.subject_id and n.kind in ('codes.few', 'codes.none')
         left join institutions i on i.id = coalesce(p.institution_id, v.institution_id, o.institution_id)
         where n.mail_id = ${mailId}::uuid
-          and (r.id is not null or v.id is not null or p.id is not null or g.id is not null)
+          and (r.id is not null or v.id is not null or p.id is not null or g.id is not null or t.id is not null)
         order by n.created_at, n.subject_id, n.kind desc`
 
     const template: MailTemplate = {

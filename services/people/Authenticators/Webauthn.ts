@@ -1,10 +1,11 @@
 /**
- * Registers passkeys and security keys (WebAuthn Level 3, 7.1). No attestation is requested: the make of the
+ * Registers passkeys and security keys (WebAuthn Level 3, 7.1), and verifies their signatures (7.2). No attestation is requested: the make of the
  * authenticator does not matter here. User verification does, since the authenticator counts as two factors.
  */
 import { Effect } from "effect"
-import { createHash } from "node:crypto"
+import { createHash, timingSafeEqual } from "node:crypto"
 import type { PersonId } from "../../../schemas/BrandedIds.ts"
+import type { AuthenticationResponse, UserVerification } from "../../../schemas/identity/Assertion.ts"
 import type { ProofType, RegistrationResponse } from "../../../schemas/identity/CredentialAction.ts"
 
 /** The relying party: the portal that people see, or the console. */
@@ -15,7 +16,7 @@ export interface RelyingParty {
   readonly origins: ReadonlyArray<string>
 }
 
-/** Loaded at the first registration: it is a fifth of the code that a start reads, and takes 20 MB of memory. */
+/** Loaded at the first use: it is a fifth of the code that a start reads, and takes 20 MB of memory. */
 const library = () => import("@simplewebauthn/server")
 
 /**
@@ -57,6 +58,9 @@ export interface NewUser {
   readonly displayName: string
 }
 
+/** Authenticators store the user id, so it must reveal nothing about the person. */
+const userIdOf = (personId: PersonId) => new Uint8Array(createHash("sha256").update(personId).digest())
+
 /** Options for `navigator.credentials.create()`, with a fresh challenge; `known` are credentials to exclude. */
 export const creationOptions = (
   party: RelyingParty,
@@ -67,8 +71,7 @@ export const creationOptions = (
     (await library()).generateRegistrationOptions({
       rpName: "Bailiwick",
       rpID: party.id,
-      // Authenticators store the user id, so it must reveal nothing about the person.
-      userID: new Uint8Array(createHash("sha256").update(user.personId).digest()),
+      userID: userIdOf(user.personId),
       userName: user.name,
       userDisplayName: user.displayName,
       timeout: 600_000,
@@ -98,7 +101,7 @@ export interface Registered {
 /**
  * Whether the portal's page was in a frame of another origin (7.1, `crossOrigin`), which the portal itself never does.
  */
-const isFramed = ({ response }: RegistrationResponse): boolean =>
+const isFramed = ({ response }: { readonly response: { readonly clientDataJSON: string } }): boolean =>
   JSON.parse(Buffer.from(response.clientDataJSON, "base64url").toString("utf8")).crossOrigin === true
 
 const isDiscoverable = ({ clientExtensionResults: results }: RegistrationResponse): boolean => {
@@ -150,3 +153,76 @@ export const registered = (party: RelyingParty, challenge: string, response: Reg
     }),
     Effect.catch(() => Effect.succeed(null)),
   )
+
+/** Whether a page of this origin may ask for the party's credentials, by the rule of browsers. */
+export const mayAsk = ({ id }: RelyingParty, origin: string): boolean => {
+  const page = URL.parse(origin)
+  if (page === null || page.origin !== origin) return false
+  const { hostname, protocol } = page
+  return (protocol === "https:" || hostname === "localhost") && (hostname === id || hostname.endsWith(`.${id}`))
+}
+
+/** Options for `navigator.credentials.get()`, with a fresh challenge; `known` are the credentials that may answer. */
+export const requestOptions = (
+  { id }: Pick<RelyingParty, "id">,
+  known: ReadonlyArray<{ readonly id: string; readonly transports: ReadonlyArray<string> }>,
+  { timeout, userVerification }: { readonly timeout: number; readonly userVerification: UserVerification },
+) =>
+  Effect.promise(async () => {
+    const { generateAuthenticationOptions } = await library()
+    const { extensions: _, ...options } = await generateAuthenticationOptions({
+      rpID: id,
+      timeout,
+      userVerification,
+      allowCredentials: known.map(({ id, transports }) => ({ id, transports: [...transports] })),
+    })
+    return options
+  })
+
+/** The hash under which a challenge is stored until it is answered. */
+export const challengeHash = (challenge: string): Uint8Array =>
+  new Uint8Array(createHash("sha256").update(challenge).digest())
+
+export interface Expected {
+  readonly party: RelyingParty
+  readonly challenge: Uint8Array
+  readonly userVerification: UserVerification
+  readonly credential: { readonly id: string; readonly publicKey: Uint8Array; readonly personId: PersonId }
+}
+
+export interface Asserted {
+  readonly counter: number
+  readonly userVerified: boolean
+  readonly backupState: boolean
+}
+
+/**
+ * What a credential signed for the challenge, or null where the response is not valid. The counter is left to the
+ * caller, who knows the newest one.
+ */
+export const asserted = (
+  { challenge, credential, party, userVerification }: Expected,
+  response: AuthenticationResponse,
+) =>
+  Effect.tryPromise(async (): Promise<Asserted | null> => {
+    const { authenticatorData, clientDataJSON, signature, userHandle } = response.response
+    const owner = Buffer.from(userIdOf(credential.personId)).toString("base64url")
+    if (response.id !== credential.id || userHandle != null && userHandle !== owner) return null
+    const result = await (await library()).verifyAuthenticationResponse({
+      response: {
+        id: response.id,
+        rawId: response.rawId,
+        type: "public-key",
+        response: { clientDataJSON, authenticatorData, signature },
+        clientExtensionResults: {},
+      },
+      expectedChallenge: (answered) => timingSafeEqual(challengeHash(answered), challenge),
+      expectedOrigin: [...party.origins],
+      expectedRPID: party.id,
+      requireUserVerification: userVerification === "required",
+      credential: { id: credential.id, publicKey: new Uint8Array(credential.publicKey), counter: 0 },
+    })
+    if (!result.verified || isFramed(response)) return null
+    const { credentialBackedUp, newCounter, userVerified } = result.authenticationInfo
+    return { counter: newCounter, userVerified, backupState: credentialBackedUp }
+  }).pipe(Effect.catch(() => Effect.succeed(null)))

@@ -17,6 +17,7 @@ export const parts = {
   ],
   identity: [
     "Personal account",
+    "Assertions",
     "Requests",
     "Institutions",
     "Enrollments",

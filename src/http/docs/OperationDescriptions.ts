@@ -65,6 +65,11 @@ export const descriptions: Readonly<Record<string, string>> = {
   completeCredentialAction:
     "Five bad proofs end the intent. Recovery codes are in the first answer only. A portal binding that came with the start has to come again.",
 
+  startAssertion:
+    "For a client of the issuer that `ASSERTION_CLIENTS` names, about a subject of that issuer. An unknown subject is answered like a person who has nothing enrolled. The challenge answers once.",
+  checkAssertion:
+    "A proof that does not hold is an answer, always of the same form; five of them, or five minutes, end the assertion. One-time codes are locked after five failures in a row (429), which leaves passkeys and recovery codes alone.",
+
   listAccessGrantReviews:
     "Four facts are kept apart: what was decided, delivered, acknowledged, and is in effect. For a Sponsor or an effective administrator. Both lists are whole unless a page is asked for.",
   getAccessGrantEvidence:

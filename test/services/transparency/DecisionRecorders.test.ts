@@ -19,6 +19,8 @@ const others = [
   "services/notifications/Preferences.ts",
   "services/operations/OperatorMails.ts",
   "services/operations/OperatorRejects.ts",
+  "services/people/Assertions/CheckAssertion.ts",
+  "services/people/Assertions/StartAssertion.ts",
   "services/people/CredentialActions/CompleteAction.ts",
   "services/people/CredentialActions/RefuseProof.ts",
   "services/people/CredentialActions/StartAction.ts",

@@ -4,11 +4,13 @@ import { Effect, Layer, Redacted } from "effect"
 import { HttpApi, HttpApiBuilder } from "effect/http-api"
 import { randomBytes } from "node:crypto"
 import { ApiKeysApi } from "../../../../schemas/api/ApiKeysApi.ts"
+import { AssertionsApi } from "../../../../schemas/api/AssertionsApi.ts"
 import { MeApi } from "../../../../schemas/api/MeApi.ts"
 import { ApiKeys } from "../../../../services/accounts/ApiKeys.ts"
 import { Cookies } from "../../../../services/authentication/Cookies.ts"
 import { KeyUses } from "../../../../services/authentication/KeyUses.ts"
 import { Principals } from "../../../../services/authentication/Principals.ts"
+import { Assertions } from "../../../../services/people/Assertions.ts"
 import { Authenticators } from "../../../../services/people/Authenticators.ts"
 import { relyingPartyAt } from "../../../../services/people/Authenticators/Webauthn.ts"
 import { CredentialActions } from "../../../../services/people/CredentialActions.ts"
@@ -22,21 +24,27 @@ import { apiKeys } from "../../../../src/http/handlers/ApiKeysHandlers.ts"
 import { authenticated, presented } from "../../../../src/http/auth/AccountAuth.ts"
 import { RejectionAudit } from "../../../../src/http/edge/RejectionAudit.ts"
 import type { Rates } from "../../../../src/http/auth/Limits.ts"
+import { assertions, verifying } from "../../../../src/http/handlers/AssertionsHandlers.ts"
 import { fastMe, me } from "../../../../src/http/handlers/MeHandlers.ts"
 import { Server } from "../../../../src/http/Server.ts"
-import { identity } from "../../../support/TestIdentity.ts"
+import { identity, issuer } from "../../../support/TestIdentity.ts"
 import { bearer, managedBy, type TokenOptions } from "../../../support/TestTokens.ts"
 
 export const portal = new URL("https://portal.example")
 const publicUrl = new URL("https://id.example")
 
-const Api = HttpApi.make("bailiwick").add(MeApi, ApiKeysApi)
+/** The client by which issuers ask for assertions, and a second issuer that has one. */
+export const signIn = "sign-in"
+export const other = "https://other.example"
+
+const Api = HttpApi.make("bailiwick").add(MeApi, ApiKeysApi, AssertionsApi)
 const ring = JSON.stringify({ active: "k1", keys: { k1: randomBytes(32).toString("base64") } })
 
 const personal = (at: URL) =>
   CredentialActions.layer(relyingPartyAt(at)).pipe(
     Layer.provideMerge(Layer.mergeAll(Authenticators.layer, Sessions.layer, SecurityEventFanout.layer())),
     Layer.merge(People.layer),
+    Layer.merge(Assertions.layer(relyingPartyAt(at))),
     Layer.merge(NoticeSettings.layer),
     Layer.merge(Idempotency.layer),
   )
@@ -48,10 +56,11 @@ const mailKeys = ApiKeys.layer.pipe(
 )
 
 /** The server, with everything below it; `EmbeddedIssuer` is the only issuer. Passkeys are made for `at`. */
-export const fixture = (rates?: Rates, at = portal) =>
+export const fixture = (rates?: Rates, at = portal, assertionRate = 0) =>
   Server.layer(
     Layer.merge(HttpApiBuilder.layer(Api), fastMe(rates ?? { reads: 0, writes: 0 })).pipe(
-      Layer.provide([me, apiKeys]),
+      Layer.provide([me, apiKeys, assertions]),
+      Layer.provide(verifying({ clients: [`${issuer} ${signIn}`, `${other} ${signIn}`], rate: assertionRate })),
       Layer.provide([authenticated(publicUrl), presented(publicUrl)]),
     ),
     { host: "127.0.0.1", port: 0, publicUrl: publicUrl.href },

@@ -79,6 +79,7 @@ import logWitnesses from "../migrations/0112_log_witnesses.ts"
 import grantCalls from "../migrations/0113_grant_calls.ts"
 import signals from "../migrations/0114_signals.ts"
 import assertions from "../migrations/0115_assertions.ts"
+import authenticatorResets from "../migrations/0118_authenticator_resets.ts"
 import { lock } from "../services/platform/database/AdvisoryLocks.ts"
 import { Database } from "../services/platform/database/Database.ts"
 import { isAway } from "../services/platform/database/Database/Awaited.ts"
@@ -164,6 +165,7 @@ export const migrations: ReadonlyArray<Migration> = [
   [113, "grant_calls", grantCalls],
   [114, "signals", signals],
   [115, "assertions", assertions],
+  [118, "authenticator_resets", authenticatorResets],
 ]
 
 /** The number of the newest migration. */

@@ -139,6 +139,7 @@ export const routes: RouteTable = {
   replayDeadLetters: ["POST", "/v1/operations/dead-letters/replay"],
   replayDelivery: ["POST", "/v1/webhook-deliveries/:delivery_id/replay"],
   replayWebhook: ["POST", "/v1/webhooks/:webhook_id/replay"],
+  requestAuthenticatorReset: ["POST", "/v1/institutions/:institution_id/authenticator-resets"],
   resumeWebhook: ["POST", "/v1/operations/webhooks/:webhook_id/resume"],
   retireSigningKey: ["POST", "/v1/operations/signing-keys/:kid/retire"],
   retryDelivery: ["POST", "/v1/webhook-deliveries/:delivery_id/retry"],

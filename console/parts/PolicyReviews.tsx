@@ -25,6 +25,7 @@ const kinds: Readonly<Record<string, string>> = {
   launch: "A launch",
   link: "Two identities become one",
   membership: "A change of membership",
+  authenticator_reset: "All authenticators of a person are removed",
 }
 
 const states: Readonly<Record<Review["state"], readonly [tone: Tone, words: string]>> = {

@@ -30,6 +30,7 @@ const kinds: Readonly<Record<Request["kind"], string>> = {
   launch: "A launch",
   link: "Two identities become one",
   membership: "A change of membership",
+  authenticator_reset: "All authenticators of a person are removed",
 }
 
 const states: Readonly<Record<Request["state"], string>> = {

@@ -5,6 +5,8 @@ import { InstitutionId, RequestId } from "../BrandedIds.ts"
 import { keyed, optionallyKeyed } from "../identity/IdempotencyKey.ts"
 import {
   AcceptedEnrollment,
+  AuthenticatorResetCreate,
+  AuthenticatorResetRequest,
   Enrollment,
   EnrollmentCreate,
   MembershipChange,
@@ -66,6 +68,16 @@ export class EnrollmentsApi extends HttpApiGroup.make("enrollments")
     }).annotate(RecognisedByCommand, true).annotate(
       OpenApi.Summary,
       "Ask for a member's role and state; a Sponsor and an administrator decide",
+    ),
+    HttpApiEndpoint.post("requestAuthenticatorReset", "/v1/institutions/:institution_id/authenticator-resets", {
+      params: institution,
+      headers: optionallyKeyed,
+      payload: AuthenticatorResetCreate,
+      success: AuthenticatorResetRequest.pipe(HttpApiSchema.status(201)),
+      error: [...Problems.roleProblems, ...receiptProblems, Problems.FourEyesRequired, Problems.RequestExists],
+    }).annotate(RecognisedByCommand, true).annotate(
+      OpenApi.Summary,
+      "Ask that all authenticators of a member who lost them are removed; an administrator decides",
     ),
   )
   .middleware(RequestValidation)

@@ -72,6 +72,10 @@ export const MembershipChange = Schema.Struct({
 }).annotate({ identifier: "MembershipChange" })
 export type MembershipChange = typeof MembershipChange.Type
 
+export const AuthenticatorResetCreate = Schema.Struct({ reason: DecisionReason, person_id: PersonId })
+  .annotate({ identifier: "AuthenticatorResetCreate" })
+export type AuthenticatorResetCreate = typeof AuthenticatorResetCreate.Type
+
 export const LinkCreate = Schema.Struct({ reason: DecisionReason, proof_id: LinkProofId })
   .annotate({ identifier: "LinkCreate" })
 export type LinkCreate = typeof LinkCreate.Type
@@ -181,6 +185,18 @@ export const MembershipRequest = Schema.Struct({
 }).annotate({ identifier: "MembershipRequest" })
 export type MembershipRequest = typeof MembershipRequest.Type
 
+export const AuthenticatorResetRequest = Schema.Struct({
+  request_id: RequestId,
+  institution_id: InstitutionId,
+  /** Whose authenticators are removed. */
+  person_id: PersonId,
+  reason: Schema.String,
+  expires_at: Timestamp,
+  state: Schema.Literals(["submitted", "approved", "declined", "expired"]),
+  ...filed,
+}).annotate({ identifier: "AuthenticatorResetRequest" })
+export type AuthenticatorResetRequest = typeof AuthenticatorResetRequest.Type
+
 export const LinkProof = Schema.Struct({ proof_id: LinkProofId, expires_at: Timestamp })
   .annotate({ identifier: "LinkProof" })
 export type LinkProof = typeof LinkProof.Type
@@ -203,7 +219,16 @@ export type LinkRequest = typeof LinkRequest.Type
 /** One of the caller's own requests, of any kind, or a link of the caller's identity that another person requests. */
 export const OwnRequest = Schema.Struct({
   id: RequestId,
-  kind: Schema.Literals(["organization", "website", "access", "enrollment", "launch", "link", "membership"]),
+  kind: Schema.Literals([
+    "organization",
+    "website",
+    "access",
+    "enrollment",
+    "launch",
+    "link",
+    "membership",
+    "authenticator_reset",
+  ]),
   /** Where this is another person than the caller: a link that the caller may object to. */
   author_person_id: PersonId,
   /** The states of all kinds. */

@@ -1,6 +1,6 @@
 /**
- * Requests of persons for an institution, for Access to a project, and for another role of a member; and what is done
- * once their policy reviews are approved (docs/requests.md).
+ * Requests of persons for an institution, for Access to a project, for another role of a member, and that a
+ * member's authenticators are removed; and what is done once their policy reviews are approved (docs/requests.md).
  *
  * A request, and carrying it out, is a command of two round trips (FencedCommand.ts), or runs in the caller's
  * transaction. An approved request does not mean that a product has applied it: the two are kept apart.
@@ -12,14 +12,16 @@ import type * as Wire from "../../schemas/identity/RequestBodies.ts"
 import type { NotFound } from "../../schemas/problems/HttpProblems.ts"
 import type * as Problems from "../../schemas/problems/IdentityProblems.ts"
 import { Database } from "../platform/database/Database.ts"
-import type { UnitOfWork } from "../platform/database/UnitOfWork.ts"
+import type { InTransaction, UnitOfWork } from "../platform/database/UnitOfWork.ts"
 import type { Decision } from "../requests/PolicyReviews.ts"
 import { askingForAccess } from "./Requests/AskAccess.ts"
 import { askingForMembership, type MembershipAsked } from "./Requests/AskMembership.ts"
 import { askingForOrganization } from "./Requests/AskOrganization.ts"
+import { askingForReset, type ResetAsked } from "./Requests/AskReset.ts"
 import { carryingOut } from "./Requests/CarriedOut.ts"
 import type { By } from "./Requests/Filing.ts"
 import { type OwnPage, ownRequests } from "./Requests/Listing.ts"
+import { resettingAuthenticators } from "./Requests/ResetAuthenticators.ts"
 
 type RoleFault =
   | NotFound
@@ -45,6 +47,16 @@ export class Requests extends Context.Service<Requests, {
   readonly membership: (
     asked: MembershipAsked,
   ) => Effect.Effect<Wire.MembershipRequest, RoleFault | Problems.RequestExists | SqlError.SqlError, UnitOfWork>
+  /** Requests that all authenticators of a member are removed. */
+  readonly reset: (
+    asked: ResetAsked,
+  ) => Effect.Effect<
+    Wire.AuthenticatorResetRequest,
+    RoleFault | Problems.FourEyesRequired | Problems.RequestExists | SqlError.SqlError,
+    UnitOfWork
+  >
+  /** Carries such a request out. */
+  readonly resetAuthenticators: (decision: Decision) => Effect.Effect<void, SqlError.SqlError, InTransaction>
   /** The person's own requests of every kind, newest first; by default the newest 100. */
   readonly mine: (personId: PersonId, page?: OwnPage) => Effect.Effect<Wire.OwnRequests, SqlError.SqlError>
   /** Carries out a fully signed organization, access or membership request. */
@@ -60,6 +72,8 @@ export class Requests extends Context.Service<Requests, {
         organization: yield* askingForOrganization,
         access: yield* askingForAccess,
         membership: yield* askingForMembership,
+        reset: yield* askingForReset,
+        resetAuthenticators: yield* resettingAuthenticators,
         mine: ownRequests(reads),
         carryOut: yield* carryingOut,
       })

@@ -14,6 +14,8 @@ import { removing } from "./Authenticators/RemoveAuthenticators.ts"
 import { replacingCodes } from "./Authenticators/ReplaceCodes.ts"
 import type { Registered } from "./Authenticators/Webauthn.ts"
 
+export { removing } from "./Authenticators/RemoveAuthenticators.ts"
+
 export interface Authenticator {
   readonly id: AuthenticatorId
   readonly kind: AuthenticatorKind

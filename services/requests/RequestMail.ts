@@ -1,5 +1,6 @@
 /**
- * The mails about requests: an invitation with its link, and the notice to the other side of a link. A mail's template
+ * The mails about requests: an invitation with its link, the notice to the other side of a link,
+ * and that a person's authenticators were removed. A mail's template
  * reads the request again when the mail is sent, so nothing is sent about a request that is over. Tokens are derived
  * here and exist in the mail only.
  */
@@ -14,6 +15,7 @@ import { appPath } from "../platform/AppPaths.ts"
 
 export const invitationKind = "enrollment.invitation"
 export const linkNoticeKind = "link.requested"
+export const resetKind = "authenticators.reset"
 
 /** The kind of the invitation's one-time token. */
 export const invitationToken = "enrollment-accept"
@@ -24,7 +26,7 @@ interface Row extends Pick<RequestRow, "id" | "kind" | "state" | "expires_at" | 
   readonly token_nonce: Uint8Array | null
 }
 
-/** Templates of both kinds; their links lead to pages under `portalUrl`: the customer's portal, or this program's own. */
+/** Templates of all kinds; their links lead to pages under `portalUrl`: the customer's portal, or this program's own. */
 export const requestTemplates = (portalUrl: URL) =>
   Effect.gen(function* () {
     const { sql } = yield* Database
@@ -74,6 +76,18 @@ export const requestTemplates = (portalUrl: URL) =>
         link: { label: "Look at the request", href: at(appPath("linkRequest", { link_request_id: row.id })) },
       }
 
+    const resetNotice = (row: Row): MailLayout | null =>
+      row.state !== "approved" ? null : {
+        subject: "Your passkeys, one-time codes and recovery codes were removed",
+        paragraphs: [
+          `${
+            oneLine(row.institution ?? "Your institution")
+          } was told that you lost them. Somebody asked for that, and ` +
+          "another person agreed. From now on you sign in without them: enroll new ones as soon as you have.",
+          "If you lost nothing, tell an administrator at once: somebody else may be about to sign in as you.",
+        ],
+      }
+
     const template = (kind: string, letterOf: (row: Row, now: number) => MailLayout | null): MailTemplate => ({
       kind,
       render: Effect.fnUntraced(function* ({ subjectId }) {
@@ -83,5 +97,9 @@ export const requestTemplates = (portalUrl: URL) =>
       }),
     })
 
-    return [template(invitationKind, invitation), template(linkNoticeKind, linkNotice)]
+    return [
+      template(invitationKind, invitation),
+      template(linkNoticeKind, linkNotice),
+      template(resetKind, resetNotice),
+    ]
   })

@@ -12,7 +12,15 @@ import type { IssuedToken } from "../platform/security/OneTimeTokens.ts"
 import type { Timer } from "../platform/database/Timers.ts"
 import { addNotices, type RequestOutcome } from "./PersonNotices.ts"
 
-export type RequestKind = "organization" | "website" | "access" | "enrollment" | "launch" | "link" | "membership"
+export type RequestKind =
+  | "organization"
+  | "website"
+  | "access"
+  | "enrollment"
+  | "launch"
+  | "link"
+  | "membership"
+  | "authenticator_reset"
 
 export type RequestState =
   | "submitted"

@@ -41,6 +41,7 @@ const asked: Readonly<Record<RequestKind, string>> = {
   launch: "Your proposal of a launch",
   link: "Your request to link an identity",
   membership: "Your request for a role",
+  authenticator_reset: "Your request to remove a person's authenticators",
 }
 
 const waiting: Readonly<Record<ReviewKind | "access_review" | "service_grant", string>> = {
@@ -52,6 +53,7 @@ const waiting: Readonly<Record<ReviewKind | "access_review" | "service_grant", s
   launch: "The launch of a project",
   link: "A request to link an identity",
   membership: "A request for a role",
+  authenticator_reset: "A request to remove a person's authenticators",
   access_review: "A review of an Access",
   service_grant: "A service grant",
 }

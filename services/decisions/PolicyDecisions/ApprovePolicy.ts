@@ -19,6 +19,7 @@ import { Projects } from "../../projects/Projects.ts"
 import { Enrollments } from "../Enrollments.ts"
 import type { Decision } from "../../requests/PolicyReviews.ts"
 import type { RequestRow } from "../../requests/RequestRows.ts"
+import { notOneself } from "../Requests/AskReset.ts"
 import { Requests } from "../Requests.ts"
 import { inProjectsTurn, recording, viewOf } from "./Records.ts"
 import { type Signature, signing } from "./PolicySigner.ts"
@@ -29,9 +30,15 @@ const takesAway = ({ fields, kind }: RequestRow) =>
   kind === "membership" && (fields["state"] === "suspended" || fields["state"] === "ended")
 
 /**
- * Whether carrying out the request is open-ended: jobs, owners and rollouts of a project; all ids of a person (Links).
+ * Whether carrying out the request is open-ended: jobs, owners and rollouts of a project; all ids of a person, or
+ * all authenticators.
  */
-const isOpenEnded = ({ kind }: RequestRow) => kind === "website" || kind === "launch" || kind === "link"
+const isOpenEnded = ({ kind }: RequestRow) =>
+  kind === "website" || kind === "launch" || kind === "link" || kind === "authenticator_reset"
+
+/** Whether the signer's own authenticators would be removed: whoever acts as that person may be why they are. */
+const isAboutSigner = ({ personId, request }: Signature) =>
+  request.kind === "authenticator_reset" && request.person_id === personId
 
 /**
  * Refuses an approval in a suspended institution, also by an operator, and one for a project that left the institution.
@@ -67,6 +74,8 @@ const carryingOut = Effect.gen(function* () {
         return transactionOnly(projects.carryOut(decision))
       case "link":
         return transactionOnly(links.carryOut(decision))
+      case "authenticator_reset":
+        return transactionOnly(requests.resetAuthenticators(decision))
       default:
         return requests.carryOut(decision)
     }
@@ -96,6 +105,7 @@ export const approving = Effect.gen(function* () {
     if ((yield* isFenced) && isOpenEnded(request)) return yield* Effect.fail(new NeedsTransaction())
     if (held && !takesAway(request)) return yield* heldMeanwhile()
     yield* mustStand(asked)
+    if (isAboutSigner(asked)) return yield* notOneself("signs")
 
     const now = new Date(yield* Clock.currentTimeMillis)
     const at = now.toISOString()

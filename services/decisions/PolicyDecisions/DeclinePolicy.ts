@@ -18,6 +18,7 @@ const declined: Readonly<Record<RequestRow["kind"], "declined" | "revoked">> = {
   launch: "declined",
   link: "declined",
   membership: "declined",
+  authenticator_reset: "declined",
 }
 
 export const declining = Effect.gen(function* () {

@@ -32,6 +32,7 @@ const waiting: Readonly<Record<RequestRow["kind"], ReadonlyArray<RequestState>>>
   website: ["submitted"],
   access: ["submitted"],
   membership: ["submitted"],
+  authenticator_reset: ["submitted"],
   enrollment: ["held", "invited"],
   launch: ["proposed"],
   link: ["pending_review"],
@@ -45,6 +46,7 @@ const withdrawn = {
   organization: "declined",
   access: "declined",
   membership: "declined",
+  authenticator_reset: "declined",
   link: "declined",
   enrollment: "revoked",
 } as const satisfies Partial<Record<RequestRow["kind"], RequestState>>

@@ -41,3 +41,13 @@ export const membershipOf = (row: RequestRow, review: Review): Wire.MembershipRe
   state: row.state as Wire.MembershipRequest["state"],
   ...filedOf(row, review),
 })
+
+export const resetOf = (row: RequestRow, review: Review): Wire.AuthenticatorResetRequest => ({
+  request_id: row.id,
+  institution_id: row.institution_id!,
+  person_id: row.person_id!,
+  reason: row.reason,
+  expires_at: stamp(row.expires_at!),
+  state: row.state as Wire.AuthenticatorResetRequest["state"],
+  ...filedOf(row, review),
+})

@@ -165,6 +165,8 @@ export const descriptions: Readonly<Record<string, string>> = {
   acceptEnrollment:
     "The person whose verified email is the recipient's becomes a member; anyone else waits for an administrator.",
   revokeEnrollment: "The mailed token is worthless from then on.",
+  requestAuthenticatorReset:
+    "For a Sponsor or an administrator, about another member. An administrator other than the author and the member decides, and an operator as well where the member belongs to another institution or is an operator. The member is told by mail.",
   changeMembership: "With the last signature the membership has that role and state.",
   registerWebsite:
     "One website an institution and environment. It is registered at once; its review lets the provider's job make its client.",

@@ -4,7 +4,12 @@ import { HttpRouter } from "effect/http"
 import { HttpApi, HttpApiBuilder } from "effect/http-api"
 import { createHash } from "node:crypto"
 import { EnrollmentsApi } from "../../../schemas/api/EnrollmentsApi.ts"
-import { AcceptedEnrollment, Enrollment, MembershipRequest } from "../../../schemas/identity/RequestBodies.ts"
+import {
+  AcceptedEnrollment,
+  AuthenticatorResetRequest,
+  Enrollment,
+  MembershipRequest,
+} from "../../../schemas/identity/RequestBodies.ts"
 import { Enrollments } from "../../../services/decisions/Enrollments.ts"
 import { Requests } from "../../../services/decisions/Requests.ts"
 import { keyedFenced } from "./IdempotentResponse.ts"
@@ -58,6 +63,13 @@ export const enrollments = HttpApiBuilder.group(
         return yield* keyedFenced(
           { principal, payload, status: 201, success: MembershipRequest },
           requests.membership({ ...payload, personId, institutionId: params.institution_id }),
+        )
+      }),
+      requestAuthenticatorReset: Effect.fnUntraced(function* ({ params, payload }) {
+        const { personId, principal } = yield* personIn
+        return yield* keyedFenced(
+          { principal, payload, status: 201, success: AuthenticatorResetRequest },
+          requests.reset({ ...payload, personId, institutionId: params.institution_id }),
         )
       }),
     })

@@ -425,6 +425,28 @@ layer(fixture(), { excludeTestServices: true, timeout: "2 minutes" })("assertion
       assert.strictEqual(row!.failed, 2)
     }))
 
+  it.effect("wrong proofs of two processes under one assertion are both counted", () =>
+    Effect.gen(function* () {
+      const { me } = yield* withCodes
+      const { sql } = yield* Database
+      const check = yield* checking
+      const { assertion_id } = yield* started(me)
+      const [named] = yield* loadNamed(sql, assertion_id, issuer)
+      let arrived = 0
+      const together = yield* Deferred.make<void>()
+      const barrier = Effect.suspend(() =>
+        ++arrived === 2 ? Deferred.succeed(together, undefined) : Deferred.await(together)
+      )
+      const by = { principal: `service:${issuer} ${signIn}`, issuer }
+      yield* Effect.forEach([1, 2], (i) => {
+        const command = check(by, assertion_id, named!, { type: "recovery_code", code: `wrong-${i}` })
+        return fenced(sql, { turn: randomUUID(), admissions: [] }, command)
+      }, { concurrency: 2 }).pipe(Effect.provideService(BeforeWrite, barrier))
+      const [row] = yield* sql<{ refused: number }>`
+        select refused from authenticator_assertions where id = ${assertion_id}::uuid`
+      assert.strictEqual(row!.refused, 2)
+    }))
+
   it.effect("a person who was suspended since the start passes no more, and starts as nobody", () =>
     Effect.gen(function* () {
       const { me, secret } = yield* withApp

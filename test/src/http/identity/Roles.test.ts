@@ -102,6 +102,7 @@ const table: Readonly<Record<string, Row>> = {
   "enrollments.revokeEnrollment": bothRoles,
   "enrollments.renewEnrollment": bothRoles,
   "enrollments.changeMembership": bothRoles,
+  "enrollments.requestAuthenticatorReset": bothRoles,
   "websites.registerWebsite": bothRoles,
   "websites.listProjects": reading,
   // Of their institution, where a membership counts; an operator is none of its members.

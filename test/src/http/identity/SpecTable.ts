@@ -31,6 +31,7 @@ export const extras = [
   "/v1/institutions/{institution_id}/enrollments/{enrollment_id}/revoke",
   "/v1/institutions/{institution_id}/enrollments/{enrollment_id}/renew",
   "/v1/institutions/{institution_id}/memberships",
+  "/v1/institutions/{institution_id}/authenticator-resets",
   "/v1/policies/reviews/{review_id}/decline",
   "/v1/jobs/{job_id}/retry",
   "/v1/jobs/{job_id}/reconcile",

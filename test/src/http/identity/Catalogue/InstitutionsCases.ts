@@ -2,7 +2,7 @@
 import { Effect } from "effect"
 import { randomUUID } from "node:crypto"
 import { reason } from "../../../../support/Fixtures.ts"
-import { access, issuer, person } from "../../../../support/TestIdentity.ts"
+import { access, issuer, member, person } from "../../../../support/TestIdentity.ts"
 import { ask, done } from "../IdentityClient.ts"
 import type { IdentityStage } from "../IdentityStage.ts"
 import { type Case } from "./Case.ts"
@@ -147,6 +147,17 @@ export const institutions: ReadonlyArray<Case> = [
     second: "sponsor",
     status: 201,
     asked: change,
+  },
+  {
+    operation: "enrollments.requestAuthenticatorReset",
+    by: "administrator",
+    second: "sponsor",
+    status: 201,
+    asked: Effect.fnUntraced(function* (stage) {
+      const lost = yield* person()
+      yield* member(stage.institution, lost, "member")
+      return { params: inInstitution(stage), body: { person_id: lost, reason } }
+    }),
   },
   {
     operation: "websites.registerWebsite",

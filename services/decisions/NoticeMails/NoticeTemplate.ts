@@ -187,10 +187,12 @@ export const noticeTemplate = (publicUrl: URL) =>
         const left = rows.length - most
         const paragraphs = rows.slice(0, most).map(lineOf)
         const [page, label] = pageOf(rows)
+        // What is to be done about codes is done where the person changes how it signs in: at the portal, or here.
+        const link = rows.every(isAboutCodes) ? {} : { link: { label, href: new URL(page, publicUrl).href } }
         return rendered({
           subject: subjectOf(rows),
           paragraphs: left > 0 ? [...paragraphs, `And ${left} more.`] : paragraphs,
-          link: { label, href: new URL(page, publicUrl).href },
+          ...link,
         }, brand)
       }),
     }

@@ -1,9 +1,11 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Exit } from "effect"
 import { TestClock } from "effect/testing"
+import { randomUUID } from "node:crypto"
+import { AuthenticatorId } from "../../../schemas/BrandedIds.ts"
 import { AccessReviews } from "../../../services/access/AccessReviews.ts"
 import { NoticeMails } from "../../../services/decisions/NoticeMails.ts"
-import { pruneNotices } from "../../../services/requests/PersonNotices.ts"
+import { addNotices, pruneNotices } from "../../../services/requests/PersonNotices.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { run } from "../../../services/platform/database/UnitOfWork.ts"
 import { day, hour, reason, timed } from "../../support/Fixtures.ts"
@@ -55,6 +57,37 @@ layer(noticeServices, { excludeTestServices: true, timeout: "2 minutes" })("noti
           "Look at your requests:\nhttps://bailiwick.example/requests\n",
       )
       assert.strictEqual(yield* settleAll, 0)
+    })))
+
+  it.effect("a person hears how many recovery codes are left, and of requests beside it in the same mail", () =>
+    timed(Effect.gen(function* () {
+      const w = yield* fixture
+      const { sql } = yield* Database
+      const [id, used] = [AuthenticatorId.make(randomUUID()), Buffer.alloc(32, 9)]
+      yield* sql`insert into authenticators (id, person_id, kind, label, created_at)
+        values (${id}::uuid, ${w.pat}, 'recovery_codes', 'Codes', '2026-01-01Z')`
+      yield* sql`insert into recovery_codes (authenticator_id, kid, hash)
+        select ${id}::uuid, 'k1', hash from unnest(${[1, 2, 3].map((n) => Buffer.alloc(32, n))}::bytea[]) hash`
+      yield* run(addNotices(sql, { personId: w.pat, kind: "codes.few", subjectId: id }))
+      yield* run(addNotices(sql, { personId: w.pat, kind: "codes.few", subjectId: id }))
+      yield* settleAll
+      const [few, ...more] = yield* mailsTo(w.pat)
+      assert.lengthOf(more, 0)
+      assert.strictEqual(few!.subject, "Your recovery codes are running out")
+      assert.strictEqual(
+        few!.text,
+        "3 of your recovery codes are left: make new ones before you need them. If you used none, make new ones at once.\n",
+      )
+      yield* sql`update recovery_codes set used_at = '2026-01-02Z' where authenticator_id = ${id}::uuid and hash <> ${used}`
+      const asked = yield* organization(w.pat)
+      yield* sign(asked, "operator", w.oz)
+      yield* run(addNotices(sql, { personId: w.pat, kind: "codes.none", subjectId: id }))
+      yield* TestClock.adjust("2 hours")
+      yield* settleAll
+      const both = (yield* mailsTo(w.pat)).find((mail) => mail!.subject !== few!.subject)!
+      assert.strictEqual(both.subject, "Your recovery codes are running out; An answer to what you asked for")
+      assert.include(both.text, "The last of your recovery codes was used")
+      assert.include(both.text, "was approved")
     })))
 
   it.effect("each end of each kind of request is told to its author, and a change of its own is not", () =>

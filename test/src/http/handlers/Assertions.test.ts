@@ -1,6 +1,6 @@
 /** `/v1/assertions`: what people enrolled, checked for their issuer; each proof once, however many come at once. */
 import { assert, layer } from "@effect/vitest"
-import { Deferred, Effect } from "effect"
+import { Deferred, Effect, Fiber } from "effect"
 import { randomUUID } from "node:crypto"
 import type { AssertionId } from "../../../../schemas/BrandedIds.ts"
 import type { AssertionProof } from "../../../../schemas/identity/Assertion.ts"
@@ -15,7 +15,7 @@ import { get, type KeyPair, newKey } from "../../../support/SoftAuthenticator.ts
 import { issuer, person, tell } from "../../../support/TestIdentity.ts"
 import { bearer, serviceTokenFor } from "../../../support/TestTokens.ts"
 import { type Ask, code, complete, confirm, creation, passkey, start, strong, totp } from "./CredentialFixture.ts"
-import { type Answer, asking, bodyOf, call, fixture, other, portal, signIn } from "./MeFixture.ts"
+import { type Answer, asking, bodyOf, busy, call, fixture, other, portal, signIn } from "./MeFixture.ts"
 
 const path = "/v1/assertions"
 
@@ -102,7 +102,7 @@ const isRefused = (body: Record<string, unknown>, ended = false) => {
 }
 const passes = (answers: ReadonlyArray<Answer>) => answers.filter(({ body }) => body.verified === true).length
 
-layer(fixture(), { excludeTestServices: true, timeout: "2 minutes" })("assertions", (it) => {
+layer(fixture(undefined, portal, 6_000), { excludeTestServices: true, timeout: "2 minutes" })("assertions", (it) => {
   it.effect("a one-time code passes once; its step and those before it never again", () =>
     Effect.gen(function* () {
       const { ask, id, me, secret } = yield* withApp
@@ -425,23 +425,32 @@ layer(fixture(), { excludeTestServices: true, timeout: "2 minutes" })("assertion
       assert.strictEqual(row!.failed, 2)
     }))
 
-  it.effect("wrong proofs of two processes under one assertion are both counted", () =>
+  it.effect("a challenge that was answered wrongly meanwhile is not answered again, whoever read it before", () =>
     Effect.gen(function* () {
-      const { me } = yield* withCodes
+      const mine = yield* withKey()
       const { sql } = yield* Database
       const check = yield* checking
-      const { assertion_id } = yield* started(me)
+      const { assertion_id, public_key } = yield* started(mine.me)
       const [named] = yield* loadNamed(sql, assertion_id, issuer)
-      let arrived = 0
-      const together = yield* Deferred.make<void>()
-      const barrier = Effect.suspend(() =>
-        ++arrived === 2 ? Deferred.succeed(together, undefined) : Deferred.await(together)
-      )
       const by = { principal: `service:${issuer} ${signIn}`, issuer }
-      yield* Effect.forEach([1, 2], (i) => {
-        const command = check(by, assertion_id, named!, { type: "recovery_code", code: `wrong-${i}` })
-        return fenced(sql, { turn: randomUUID(), admissions: [] }, command)
-      }, { concurrency: 2 }).pipe(Effect.provideService(BeforeWrite, barrier))
+      const [read, spent] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
+      const right = signed(mine, public_key.challenge, { counter: 6 }) as AssertionProof
+      const late = yield* fenced(
+        sql,
+        { turn: randomUUID(), admissions: [] },
+        check(by, assertion_id, named!, right),
+      ).pipe(
+        Effect.provideService(
+          BeforeWrite,
+          Effect.andThen(Deferred.succeed(read, undefined), Deferred.await(spent)),
+        ),
+        Effect.forkChild,
+      )
+      yield* Deferred.await(read)
+      const wrong = signed(mine, public_key.challenge, { counter: 6, rpId: "evil.example" })
+      isRefused(bodyOf(yield* checked(assertion_id, wrong)))
+      yield* Deferred.succeed(spent, undefined)
+      isRefused(yield* Fiber.join(late))
       const [row] = yield* sql<{ refused: number }>`
         select refused from authenticator_assertions where id = ${assertion_id}::uuid`
       assert.strictEqual(row!.refused, 2)
@@ -472,6 +481,29 @@ layer(fixture(), { excludeTestServices: true, timeout: "2 minutes" })("assertion
       const malformed = yield* checked(assertion_id, { type: "totp", code: "12345678" })
       assert.strictEqual(malformed.status, 422)
       assert.notInclude(malformed.text, "12345678")
+    }))
+
+  it.effect("an issuer is limited over all its clients, and another one goes on", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* Database
+      const later = new Date(Date.now() + 3_600_000)
+      yield* sql`insert into rate_buckets (key, level, drawn, at, full_at)
+        values (${`management.writes:issuer:${busy}`}, 0, 0, ${later}, ${later})`
+      const refused = yield* asked(path, { subject: "anybody" }, busy)
+      assert.deepStrictEqual(codeOf(refused), [429, "rate_limited"])
+      assert.strictEqual(refused.headers.get("ratelimit-policy"), '"default";q=6000;w=60')
+      yield* started("anybody", {}, other)
+    }))
+
+  it.effect("an identity that became another person's since the start answers for neither", () =>
+    Effect.gen(function* () {
+      const [mine, yours] = [yield* withApp, yield* withApp]
+      const { sql } = yield* Database
+      const { assertion_id } = yield* started(mine.me)
+      yield* sql`update identities set person_id = ${yours.me} where subject = ${mine.me}`
+      isRefused(bodyOf(yield* checked(assertion_id, byCode(code(yours.secret)))))
+      isRefused(bodyOf(yield* checked(assertion_id, byCode(code(mine.secret)))))
+      assert.isTrue((yield* once(mine.me, byCode(code(yours.secret)))).verified)
     }))
 
   it.effect("what is over is pruned", () =>

@@ -33,9 +33,10 @@ import { bearer, managedBy, type TokenOptions } from "../../../support/TestToken
 export const portal = new URL("https://portal.example")
 const publicUrl = new URL("https://id.example")
 
-/** The client by which issuers ask for assertions, and a second issuer that has one. */
+/** The client by which issuers ask for assertions, and two other issuers that have one. */
 export const signIn = "sign-in"
 export const other = "https://other.example"
+export const busy = "https://busy.example"
 
 const Api = HttpApi.make("bailiwick").add(MeApi, ApiKeysApi, AssertionsApi)
 const ring = JSON.stringify({ active: "k1", keys: { k1: randomBytes(32).toString("base64") } })
@@ -60,7 +61,9 @@ export const fixture = (rates?: Rates, at = portal, assertionRate = 0) =>
   Server.layer(
     Layer.merge(HttpApiBuilder.layer(Api), fastMe(rates ?? { reads: 0, writes: 0 })).pipe(
       Layer.provide([me, apiKeys, assertions]),
-      Layer.provide(verifying({ clients: [`${issuer} ${signIn}`, `${other} ${signIn}`], rate: assertionRate })),
+      Layer.provide(
+        verifying({ clients: [issuer, other, busy].map((one) => `${one} ${signIn}`), rate: assertionRate }),
+      ),
       Layer.provide([authenticated(publicUrl), presented(publicUrl)]),
     ),
     { host: "127.0.0.1", port: 0, publicUrl: publicUrl.href },

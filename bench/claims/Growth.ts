@@ -59,7 +59,8 @@ const measured = (run: Run, area: Area, rows: number) =>
   Effect.gen(function* () {
     const fixture = yield* run.servers.fixture()
     yield* run.tell(`${area.name}: writing ${rows} rows`)
-    yield* Effect.andThen(migrate, area.fill(rows, run)).pipe(Effect.provide(Product.databaseOf(fixture)))
+    // Ten million rows are written by a few statements, which may take many minutes.
+    yield* Effect.andThen(migrate, area.fill(rows, run)).pipe(Effect.provide(Product.databaseOf(fixture, 240)))
     yield* fixture.count
     return yield* Effect.gen(function* () {
       const statements = yield* area.statements(fixture, run, rows)

@@ -50,9 +50,10 @@ export const start = (
 export const ready = (program: Child.Child) =>
   Effect.map(program.line(/^bailiwick ready/), (line) => /http:\S+/.exec(line)?.[0] ?? "")
 
-/** The pools of a program, for measurements of services without one. */
-export const databaseOf = (fixture: Fixture) =>
+/** The pools of a program, for measurements of services without one. `patience` times their limits of time. */
+export const databaseOf = (fixture: Fixture, patience = 1) =>
   Database.layer({
+    patience,
     url: Redacted.make(fixture.databaseUrl),
     ownerUrl: Redacted.make(fixture.ownerUrl),
     maxConnections: 2,

@@ -4,7 +4,18 @@
  */
 import type { ComponentType } from "preact"
 import type { Params } from "./Location.ts"
-import { account, anyone, decider, operator, person, platformAdmin, type Sees, transferring } from "./Visitor.ts"
+import {
+  account,
+  actor,
+  anyone,
+  auditReader,
+  operator,
+  person,
+  platformAdmin,
+  reviewReader,
+  type Sees,
+  transferring,
+} from "./Visitor.ts"
 
 export interface Screen {
   readonly path: string
@@ -106,7 +117,8 @@ export const screens: ReadonlyArray<Screen> = [
     part: "Operations",
     menu: "Audit",
     path: "/console/operations/audit",
-    sees: operator,
+    sees: auditReader,
+    home: true,
     load: () => import("./screens/Audit.tsx"),
   },
   // Decisions
@@ -114,21 +126,21 @@ export const screens: ReadonlyArray<Screen> = [
     part: "Decisions",
     menu: "To decide",
     path: "/console/decide",
-    sees: person,
+    sees: actor,
     home: true,
     load: () => import("./screens/Decide.tsx"),
   },
   {
     part: "Decisions",
     path: "/console/decide/:review_id",
-    sees: person,
+    sees: actor,
     load: () => import("./screens/PolicyReview.tsx"),
   },
   {
     part: "Decisions",
     menu: "Access reviews",
     path: "/console/reviews",
-    sees: decider,
+    sees: reviewReader,
     load: () => import("./screens/AccessReviews.tsx"),
   },
   {
@@ -160,7 +172,7 @@ export const screens: ReadonlyArray<Screen> = [
     part: "Decisions",
     menu: "My requests",
     path: "/console/requests",
-    sees: person,
+    sees: actor,
     load: () => import("./screens/Requests.tsx"),
   },
   // Mail

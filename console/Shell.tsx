@@ -143,7 +143,11 @@ const Who = ({ one }: { readonly one: Session }): JSX.Element => (
 
 const Notes = ({ one }: { readonly one: Session }): JSX.Element => (
   <>
-    {readOnly.value ? <p class="banner">This console may only read: buttons that change something are off.</p> : null}
+    {one.auditor
+      ? <p class="banner">You are an auditor: you read who may act and who decided it, and change nothing.</p>
+      : readOnly.value
+      ? <p class="banner">This console may only read: buttons that change something are off.</p>
+      : null}
     {one.installation.state === "held"
       ? <p class="banner bad">This installation is held: it decides nothing until an operator opens it.</p>
       : null}

@@ -14,8 +14,11 @@ export const sessionFailure = signal<Refused | null>(null)
 /** Whether a page in a frame has no session, or no longer one. */
 export const embedEnded = signal(false)
 
-/** Whether the console may change anything (`CONSOLE=read`). */
+/** Whether the console, or this visitor, may change nothing. */
 export const readOnly = computed(() => session.value?.mode === "read")
+
+/** Whether the visitor is an auditor, to whom nothing that changes something is offered. */
+export const auditing = computed(() => session.value?.auditor === true)
 
 /** The installation's own name. */
 export const brandName = computed(() => session.value?.brand.name ?? "")
@@ -96,8 +99,13 @@ export const platformAdmin: Sees = (one) => one.account?.platform_admin === true
 /** A person of the directory. */
 export const person: Sees = (one) => one.person !== null
 export const operator: Sees = (one) => one.operator
-/** A sponsor or an administrator of an institution. */
-export const decider: Sees = (one) => one.institutions.some(({ roles }) => roles.some((role) => role !== "member"))
+/** A reader of the audit. */
+export const auditReader: Sees = (one) => one.operator || one.auditor
+/** A person who may act. */
+export const actor: Sees = (one) => one.person !== null && !one.auditor
+/** A sponsor or an administrator of an institution, or an auditor. */
+export const reviewReader: Sees = (one) =>
+  one.auditor || one.institutions.some(({ roles }) => roles.some((role) => role !== "member"))
 /** A person with a part in an institution. */
 export const member: Sees = (one) => one.institutions.length > 0
 /** A person who owns a project. */

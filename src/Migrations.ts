@@ -80,6 +80,7 @@ import grantCalls from "../migrations/0113_grant_calls.ts"
 import signals from "../migrations/0114_signals.ts"
 import assertions from "../migrations/0115_assertions.ts"
 import authenticatorResets from "../migrations/0118_authenticator_resets.ts"
+import auditors from "../migrations/0116_auditors.ts"
 import { lock } from "../services/platform/database/AdvisoryLocks.ts"
 import { Database } from "../services/platform/database/Database.ts"
 import { isAway } from "../services/platform/database/Database/Awaited.ts"
@@ -166,6 +167,7 @@ export const migrations: ReadonlyArray<Migration> = [
   [114, "signals", signals],
   [115, "assertions", assertions],
   [118, "authenticator_resets", authenticatorResets],
+  [116, "auditors", auditors],
 ]
 
 /** The number of the newest migration. */

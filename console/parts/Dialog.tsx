@@ -3,7 +3,7 @@ import { useSignal } from "@preact/signals"
 import type { ComponentChildren, JSX } from "preact"
 import { useId, useLayoutEffect, useRef } from "preact/hooks"
 import { waits } from "../Drafts.ts"
-import { readOnly } from "../Visitor.ts"
+import { auditing, readOnly } from "../Visitor.ts"
 
 export const Dialog = ({ children, close, open, title }: {
   readonly open: boolean
@@ -46,12 +46,13 @@ export const DialogButton = ({ children, kind = "", label, name, reads = false, 
   /** Why it would be refused: the button is off then. */
   readonly refused?: string | null
   readonly children: (close: () => void) => ComponentChildren
-}): JSX.Element => {
+}): JSX.Element | null => {
   const open = useSignal(waits(name))
   const reason = readOnly.value && !reads ? readOnlyReason : refused
   const close = () => {
     open.value = false
   }
+  if (auditing.value && !reads) return null
   return (
     <>
       <button

@@ -2,7 +2,7 @@
 import type { ComponentChildren, JSX } from "preact"
 import { useId } from "preact/hooks"
 import type { Action } from "../Action.ts"
-import { readOnly } from "../Visitor.ts"
+import { auditing, readOnly } from "../Visitor.ts"
 import { readOnlyReason } from "./Dialog.tsx"
 import { Failure, faultOf } from "./Failure.tsx"
 
@@ -118,14 +118,15 @@ export const Do = ({ action, children, disabled = false, kind = "", onDo }: {
   readonly onDo: () => unknown
   readonly kind?: "" | "main" | "stop"
   readonly disabled?: boolean
-}): JSX.Element => (
-  <button
-    type="button"
-    class={kind}
-    disabled={disabled || readOnly.value || action.busy.value}
-    title={readOnly.value ? readOnlyReason : undefined}
-    onClick={() => void onDo()}
-  >
-    {children}
-  </button>
-)
+}): JSX.Element | null =>
+  auditing.value ? null : (
+    <button
+      type="button"
+      class={kind}
+      disabled={disabled || readOnly.value || action.busy.value}
+      title={readOnly.value ? readOnlyReason : undefined}
+      onClick={() => void onDo()}
+    >
+      {children}
+    </button>
+  )

@@ -11,6 +11,7 @@ import { Page } from "../parts/Page.tsx"
 import { acknowledged, decided, delivered, effective, StateBadge } from "../parts/StateBadge.tsx"
 import { Table } from "../parts/Table.tsx"
 import { When } from "../parts/When.tsx"
+import { ProjectName } from "../parts/ProjectName.tsx"
 import { useProjectNames } from "../ProjectNames.ts"
 import { useResource } from "../Resource.ts"
 
@@ -84,7 +85,7 @@ const Versions = ({ names, of, projects }: {
         { head: "State", cell: ({ state }) => <Badge tone={state === "active" ? "good" : "off"}>{state}</Badge> },
         {
           head: "Project",
-          cell: ({ project_id }) => <a href={`/console/projects/${project_id}`}>{projects(project_id)}</a>,
+          cell: ({ project_id }) => <ProjectName id={project_id} name={projects(project_id)} />,
         },
         { head: "Role", cell: ({ role }) => role },
         {
@@ -162,8 +163,8 @@ const AccessExplanation = ({ params }: { readonly params: Params }): JSX.Element
     `explanation ${institution_id} ${access_id}`,
     (signal) => ask("explainAccess", { params: { institution_id, access_id } }, { signal }),
   )
-  const projects = useProjectNames(institution_id)
   const found = explanation.value.value
+  const projects = useProjectNames(institution_id, (found?.versions ?? []).map(({ project_id }) => project_id))
   const names = useNames(found === undefined ? [] : peopleOf(found))
   return (
     <Page

@@ -24,9 +24,10 @@ import { ReasonForm } from "../parts/ReasonForm.tsx"
 import { Table } from "../parts/Table.tsx"
 import { filterOf } from "../parts/TextFilter.tsx"
 import { When } from "../parts/When.tsx"
+import { ProjectName } from "../parts/ProjectName.tsx"
 import { useProjectNames } from "../ProjectNames.ts"
 import { useResource } from "../Resource.ts"
-import { rolesIn, session } from "../Visitor.ts"
+import { auditing, rolesIn, session } from "../Visitor.ts"
 
 /** Where the pages of the two lists stand in the address. */
 const reviewsAfter = "reviews"
@@ -261,7 +262,7 @@ const CandidateTable = ({ done, list, names, projects }: Listed): JSX.Element =>
       { head: "Granted", cell: ({ granted_at }) => <When at={granted_at} /> },
       {
         head: "Project",
-        cell: ({ project_id }) => <a href={`/console/projects/${project_id}`}>{projects(project_id)}</a>,
+        cell: ({ project_id }) => <ProjectName id={project_id} name={projects(project_id)} />,
       },
       {
         head: "Review",
@@ -295,6 +296,9 @@ const peopleOf = ({ candidates, reviews }: List): ReadonlyArray<string> => [
   ...candidates.map(({ person_id }) => person_id),
 ]
 
+const projectsOf = ({ candidates, reviews }: List): ReadonlyArray<string> =>
+  [...reviews, ...candidates].map(({ project_id }) => project_id)
+
 /** All reviews of an institution, as evidence. */
 const exported = (institution_id: string) => () => async (after_id: string | undefined, signal: AbortSignal) => {
   const query = { limit: String(exportSize), ...(after_id === undefined ? {} : { after_id }) }
@@ -302,7 +306,19 @@ const exported = (institution_id: string) => () => async (after_id: string | und
   return { items: reviews, next_after_id: reviews.length < exportSize ? null : reviews.at(-1)!.review_id }
 }
 
-const AccessReviews = (): JSX.Element => {
+/** An auditor comes by an institution's page, which names it. */
+const AccessReviews = (): JSX.Element =>
+  auditing.value && filterOf("institution") === undefined
+    ? (
+      <Page title="Access reviews">
+        <p>
+          <a href="/console/institutions">Choose an institution</a>, and go on to the reviews of its Access.
+        </p>
+      </Page>
+    )
+    : <Reviews />
+
+const Reviews = (): JSX.Element => {
   const deciding = session.value!.institutions.filter(({ roles }) => roles.some((role) => role !== "member"))
   const institution_id = filterOf("institution") ?? deciding[0]?.institution_id ?? ""
   const [after, afterAccess] = [filterOf(reviewsAfter), filterOf(candidatesAfter)]
@@ -319,7 +335,7 @@ const AccessReviews = (): JSX.Element => {
       }, { signal }),
   )
   const list = reviews.value.value
-  const projects = useProjectNames(institution_id)
+  const projects = useProjectNames(institution_id, list === undefined ? [] : projectsOf(list))
   const names = useNames(list === undefined ? [] : peopleOf(list))
   return (
     <Page

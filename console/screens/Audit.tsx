@@ -1,4 +1,4 @@
-/** The audit: operators see all records, other people those of their own acts. */
+/** The audit: operators see all records, auditors the evidence of who may act, other people their own acts. */
 import type { JSX } from "preact"
 import { useAccountNames } from "../AccountNames.ts"
 import { ask } from "../contract/Ask.ts"
@@ -20,6 +20,7 @@ import { When } from "../parts/When.tsx"
 import { here } from "../Location.ts"
 import { useNames } from "../Names.ts"
 import { useResource } from "../Resource.ts"
+import { auditing } from "../Visitor.ts"
 
 type OwnRecord = AnswerOf<"listOwnAudit">["items"][number]
 type AnyRecord = AnswerOf<"listAudit">["items"][number]
@@ -45,7 +46,7 @@ const usePeopleIn = (texts: ReadonlyArray<string | null>): Named => {
 /** Names of the people and of the mail accounts that these records name, for operators. */
 const useNamesIn = (texts: ReadonlyArray<string | null>): Named => {
   const people = usePeopleIn(texts)
-  const accounts = useAccountNames(texts.flatMap((text) => idIn("account", text) ?? []))
+  const accounts = useAccountNames(auditing.value ? [] : texts.flatMap((text) => idIn("account", text) ?? []))
   return (of) => {
     const id = idIn("account", of)
     return id === undefined ? people(of) : accounts(id)
@@ -70,7 +71,7 @@ const Told = ({ names, of }: { readonly names: Named; readonly of: string | null
     )
   }
   const [kind, object] = of.split(":", 2)
-  const page = pages[kind ?? ""]
+  const page = kind === "project" && auditing.value ? undefined : pages[kind ?? ""]
   return page === undefined || object === undefined
     ? <code>{of}</code>
     : (
@@ -240,18 +241,20 @@ const Audit = (): JSX.Element => {
       <div class="actions">
         <ExportButton begin={exported} label="Download all as CSV" name="all-audit" />
       </div>
-      <CopyCommand
-        command="audit"
-        options={{
-          actor: filterOf("actor"),
-          action: filterOf("action"),
-          subject: filterOf("subject"),
-          code: filterOf("code"),
-          "request-id": filterOf("request_id"),
-          outcome: filterOf("outcome"),
-          since: filterOf("within"),
-        }}
-      />
+      {auditing.value ? null : (
+        <CopyCommand
+          command="audit"
+          options={{
+            actor: filterOf("actor"),
+            action: filterOf("action"),
+            subject: filterOf("subject"),
+            code: filterOf("code"),
+            "request-id": filterOf("request_id"),
+            outcome: filterOf("outcome"),
+            since: filterOf("within"),
+          }}
+        />
+      )}
     </Page>
   )
 }

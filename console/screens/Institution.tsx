@@ -9,7 +9,7 @@ import { Failure } from "../parts/Failure.tsx"
 import { Page } from "../parts/Page.tsx"
 import { When } from "../parts/When.tsx"
 import { useResource } from "../Resource.ts"
-import { session } from "../Visitor.ts"
+import { auditing, session } from "../Visitor.ts"
 import { AccessList } from "./Institution/AccessList.tsx"
 import { Invitations } from "./Institution/Invitations.tsx"
 import { Members } from "./Institution/Members.tsx"
@@ -48,10 +48,10 @@ const Facts = ({ of }: { readonly of: OneInstitution }): JSX.Element => (
   </dl>
 )
 
-/** The parts that a Sponsor, an effective administrator and an operator read. */
+/** The parts that a Sponsor, an effective administrator and an operator read; some of them also an auditor. */
 const Decided = ({ of }: { readonly of: OneInstitution }): JSX.Element => {
   const decides = of.memberships.some(({ effective, role }) => effective && role !== "member")
-  if (!decides && session.value?.operator !== true) {
+  if (!decides && session.value?.operator !== true && !auditing.value) {
     return (
       <p class="note">
         Members, invitations, websites and Access are shown to Sponsors and administrators of the institution.
@@ -62,8 +62,12 @@ const Decided = ({ of }: { readonly of: OneInstitution }): JSX.Element => {
   return (
     <>
       <Members {...shown} />
-      <Invitations {...shown} />
-      <Websites {...shown} />
+      {auditing.value ? null : (
+        <>
+          <Invitations {...shown} />
+          <Websites {...shown} />
+        </>
+      )}
       <AccessList {...shown} />
     </>
   )

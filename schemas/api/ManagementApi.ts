@@ -4,14 +4,14 @@
  *
  * A person is found by (issuer, subject), must be active, and the session must not have ended; every fault has the same
  * answer, 401. The caller's rights are read where a command is decided, never taken from the token. The rate limit of
- * the principal comes next, then validation.
+ * the principal comes next, then the refusal of an auditor's write, then validation.
  */
 import { Context } from "effect"
 import { HttpApiMiddleware, HttpApiSecurity, OpenApi } from "effect/http-api"
 import type { PersonId } from "../BrandedIds.ts"
 import type { Assurance } from "../identity/Assurance.ts"
 import { ConsoleReadOnly, CsrfRejected, DependencyUnavailable, RateLimited } from "../problems/HttpProblems.ts"
-import { InvalidToken } from "../problems/IdentityProblems.ts"
+import { AuditorReadsOnly, InvalidToken } from "../problems/IdentityProblems.ts"
 
 /** The authenticated caller and its sign-in. Times in seconds since the epoch. */
 export class Caller extends Context.Service<Caller, {
@@ -20,6 +20,8 @@ export class Caller extends Context.Service<Caller, {
   readonly via: "person" | "service"
   /** The canonical person: after a merge, the person that remains. Null for a service. */
   readonly personId: PersonId | null
+  /** The person is an auditor, who may only read. */
+  readonly auditor: boolean
   readonly issuer: string
   readonly subject: string
   readonly clientId: string
@@ -57,6 +59,6 @@ export class Managed extends HttpApiMiddleware.Service<Managed, { provides: Call
         ),
       ),
     },
-    error: [InvalidToken, CsrfRejected, ConsoleReadOnly, RateLimited, DependencyUnavailable],
+    error: [InvalidToken, CsrfRejected, ConsoleReadOnly, RateLimited, AuditorReadsOnly, DependencyUnavailable],
   },
 ) {}

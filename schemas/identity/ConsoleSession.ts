@@ -28,6 +28,8 @@ export const ConsoleSession = Schema.Struct({
     platform_admin: Schema.Boolean,
   })),
   operator: Schema.Boolean,
+  /** The person reads decisions, and `mode` is `read`. */
+  auditor: Schema.Boolean,
   /** The person's effective memberships. */
   institutions: Schema.Array(Schema.Struct({
     institution_id: Schema.String,
@@ -38,7 +40,7 @@ export const ConsoleSession = Schema.Struct({
   projects: Schema.Array(Schema.Struct({ project_id: Schema.String, name: Schema.NullOr(Schema.String) })),
   /** Where a visitor may sign in. */
   issuers: Schema.Array(Schema.Struct({ issuer: Schema.String, name: Schema.String, sign_in_url: Schema.String })),
-  /** `read`: the console may change nothing. */
+  /** `read`: the console, or this visitor, may change nothing. */
   mode: Schema.Literals(["read", "on"]),
   /** The installation's own name, and its logo (`BRAND_NAME`, `BRAND_LOGO`). */
   brand: Schema.Struct({ name: Schema.String, logo_url: Schema.NullOr(Schema.String) }),

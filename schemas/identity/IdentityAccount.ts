@@ -34,6 +34,8 @@ export const OwnAccount = Schema.Struct({
     effective: Schema.Literals(["effective", "not_effective", "unknown"]),
   })),
   operator: Schema.Boolean,
+  /** Reads decisions and changes nothing; no other role counts meanwhile. */
+  auditor: Schema.Boolean,
 }).annotate({ identifier: "OwnAccount" })
 
 /** The age and strength of the sign-in in the request's token, and the operations that it suffices for. */

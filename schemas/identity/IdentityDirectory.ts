@@ -51,6 +51,8 @@ export const PersonFields = Schema.Struct({
   email: orNull(address),
   email_verified: Schema.optionalKey(Schema.Boolean),
   operator: Schema.optionalKey(Schema.Boolean),
+  /** Reads decisions, changes nothing, and holds no other role meanwhile. */
+  auditor: Schema.optionalKey(Schema.Boolean),
   status: PersonStatus,
 })
 

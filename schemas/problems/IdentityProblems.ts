@@ -30,6 +30,14 @@ export class InsufficientUserAuthentication extends Problem<InsufficientUserAuth
 export class RoleRequired
   extends Problem<RoleRequired>()("RoleRequired", "role_required", 403, "The caller lacks the role that this needs") {}
 
+/** The caller is an auditor, who changes nothing, whatever other role the directory or a decision gave. */
+export class AuditorReadsOnly extends Problem<AuditorReadsOnly>()(
+  "AuditorReadsOnly",
+  "auditor_reads_only",
+  403,
+  "An auditor changes nothing",
+) {}
+
 export class MembershipNotActive extends Problem<MembershipNotActive>()(
   "MembershipNotActive",
   "membership_not_active",

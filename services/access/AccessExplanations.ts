@@ -7,7 +7,7 @@ import type { AccessId, InstitutionId, PersonId, RequestId } from "../../schemas
 import type { AccessBlock, AccessExplanation } from "../../schemas/identity/AccessExplanation.ts"
 import { NotFound } from "../../schemas/problems/HttpProblems.ts"
 import { acknowledgementOf, deliveryColumns, deliveryOf, type DeliveryRow } from "../lifecycle/DeliveryStatus.ts"
-import { institutionReader } from "../people/InstitutionReader.ts"
+import { decisionsReader } from "../people/InstitutionReader.ts"
 import { Database } from "../platform/database/Database.ts"
 import { endOf } from "./AccessReviews/ReviewExpiry.ts"
 import { reviewColumns, type ReviewRow } from "./AccessReviews/Rows.ts"
@@ -110,7 +110,7 @@ const requestOf = (rows: ReadonlyArray<SignatureRow>): AccessExplanation["reques
 /** Explains one Access; NotFound where no version of it ever belonged to the institution. */
 export const explaining = Effect.gen(function* () {
   const { reads } = yield* Database
-  const mayRead = institutionReader(reads)
+  const mayRead = decisionsReader(reads)
   const delivery = deliveryColumns(reads)
 
   const versionsOf = (institutionId: InstitutionId, accessId: AccessId) =>

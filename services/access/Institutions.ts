@@ -15,7 +15,7 @@ import type {
   RoleRequired,
 } from "../../schemas/problems/IdentityProblems.ts"
 import { HTTPValidationError } from "../../schemas/Validation.ts"
-import { institutionReader, isOperator } from "../people/InstitutionReader.ts"
+import { decisionsReader, seesAll } from "../people/InstitutionReader.ts"
 import { effectiveAt, type Held, heldIn } from "../people/Roles.ts"
 import { Database } from "../platform/database/Database.ts"
 import { explaining } from "./AccessExplanations.ts"
@@ -42,7 +42,7 @@ interface InstitutionRow {
   readonly verified_domains: ReadonlyArray<string>
   readonly created_at: Date
   readonly held: ReadonlyArray<Held> | null
-  readonly operator: boolean
+  readonly outside: boolean
 }
 
 interface MemberRow {
@@ -58,7 +58,7 @@ interface AccessRow extends Omit<Wire.ListedAccess, "granted_at" | "review"> {
   readonly review_state: "proposed" | "approved" | null
 }
 
-const viewOf = ({ held, id, operator: _, ...row }: InstitutionRow): Wire.Institution => ({
+const viewOf = ({ held, id, outside: _, ...row }: InstitutionRow): Wire.Institution => ({
   institution_id: id,
   ...row,
   created_at: row.created_at.toISOString(),
@@ -84,14 +84,14 @@ const accessOf = ({ granted_at, review_id, review_state, ...row }: AccessRow): W
 })
 
 export class Institutions extends Context.Service<Institutions, {
-  /** Those where the person has a membership that has not ended; for an operator all. */
+  /** Those where the person has a membership that has not ended; for an operator or an auditor all. */
   readonly list: (personId: PersonId, page: ListPage) => Effect.Effect<Wire.Institutions, SqlError.SqlError>
   /** One of them. */
   readonly read: (
     personId: PersonId,
     institutionId: InstitutionId,
   ) => Effect.Effect<Wire.Institution, NotFound | SqlError.SqlError>
-  /** By person; for a Sponsor, an effective administrator or an operator. */
+  /** By person; for a Sponsor, an effective administrator, an operator or an auditor. */
   readonly members: (
     personId: PersonId,
     institutionId: InstitutionId,
@@ -126,7 +126,7 @@ const seen = Effect.gen(function* () {
 
   /** SQL of the columns of an institution `n`. */
   const columns = (personId: PersonId, now: Date) =>
-    reads`n.id, n.name, n.status, n.verified_domains, n.created_at, ${isOperator(reads, personId)} as operator,
+    reads`n.id, n.name, n.status, n.verified_domains, n.created_at, ${seesAll(reads, personId)} as outside,
       (select jsonb_agg(h order by h.role) from (${heldIn(reads, personId, reads.literal("n.id"), now)}) h) as held`
 
   const list = Effect.fn("Institutions.list")(function* (personId: PersonId, { afterId, limit }: ListPage) {
@@ -135,7 +135,7 @@ const seen = Effect.gen(function* () {
       with page as (
         select id from (
           (select id from institutions
-            where (select ${isOperator(reads, personId)}) and not removed and id > ${afterId ?? ""}
+            where (select ${seesAll(reads, personId)}) and not removed and id > ${afterId ?? ""}
             order by id limit ${limit})
           union
           select i.id from institution_memberships m join institutions i on i.id = m.institution_id and not i.removed
@@ -151,7 +151,7 @@ const seen = Effect.gen(function* () {
     const now = new Date(yield* Clock.currentTimeMillis)
     const [row] = yield* reads<InstitutionRow>`
       select ${columns(personId, now)} from institutions n where n.id = ${institutionId} and not n.removed`
-    return row === undefined || !row.operator && row.held === null ? yield* new NotFound() : viewOf(row)
+    return row === undefined || !row.outside && row.held === null ? yield* new NotFound() : viewOf(row)
   })
 
   return { list, read }
@@ -159,7 +159,7 @@ const seen = Effect.gen(function* () {
 
 const decided = Effect.gen(function* () {
   const { reads } = yield* Database
-  const mayRead = institutionReader(reads)
+  const mayRead = decisionsReader(reads)
 
   const members = Effect.fn("Institutions.members")(
     function* (personId: PersonId, institutionId: InstitutionId, { afterId, limit }: ListPage) {

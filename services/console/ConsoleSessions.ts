@@ -109,6 +109,8 @@ export class ConsoleSessions extends Context.Service<ConsoleSessions, {
   readonly find: (cookie: string) => Effect.Effect<ConsoleSession | null>
   /** The same without noting a use, for an answer that lasts for hours: an open page does not keep its session alive. */
   readonly watch: (cookie: string) => Effect.Effect<ConsoleSession | null>
+  /** Whether the live session of a cookie is one of an auditor; notes no use. */
+  readonly audits: (cookie: string) => Effect.Effect<boolean>
   /** The access token of a session, refreshed where it is about to expire. */
   readonly accessToken: (session: ConsoleSession) => Effect.Effect<string, InvalidToken | DependencyUnavailable>
   /**
@@ -250,6 +252,15 @@ const make = Effect.fnUntraced(function* (mailIssuers: ReadonlySet<string>, leng
     return row === undefined ? null : sessionOf(row, hash, row.seen_at.getTime())
   })
 
+  const audits = Effect.fn("ConsoleSessions.audits")(function* (cookie: string) {
+    const session = yield* watch(cookie)
+    if (session === null || session.personId === null) return false
+    const rows = yield* sql`
+      select from people named join people p on p.id = coalesce(named.merged_into, named.id)
+      where named.id = ${session.personId} and p.auditor`.pipe(Effect.orDie)
+    return rows.length > 0
+  })
+
   const find = Effect.fn("ConsoleSessions.find")(function* (cookie: string) {
     if (!cookieFormat.test(cookie)) return null
     const hash = hashOf(cookie)
@@ -342,7 +353,7 @@ const make = Effect.fnUntraced(function* (mailIssuers: ReadonlySet<string>, leng
     Effect.provideService(Database, database),
   )
 
-  return ConsoleSessions.of({ open, find, watch, accessToken, close })
+  return ConsoleSessions.of({ open, find, watch, audits, accessToken, close })
 })
 
 const cellOf = (row: string) => ({ table: "console_sessions", column: "tokens", row })

@@ -14,10 +14,17 @@ import type { Origin } from "../people/SessionActivity.ts"
 import { Database } from "../platform/database/Database.ts"
 import { type ConsoleSession, ConsoleSessions } from "./ConsoleSessions.ts"
 
-export type Visitor = Pick<View, "person" | "account" | "operator" | "institutions" | "projects">
+export type Visitor = Pick<View, "person" | "account" | "operator" | "auditor" | "institutions" | "projects">
 
 /** The visitor of a request without a session. */
-export const stranger: Visitor = { person: null, account: null, operator: false, institutions: [], projects: [] }
+export const stranger: Visitor = {
+  person: null,
+  account: null,
+  operator: false,
+  auditor: false,
+  institutions: [],
+  projects: [],
+}
 
 const decodeAccount = Schema.decodeUnknownSync(Schema.fromJsonString(OwnAccount))
 
@@ -52,12 +59,13 @@ export class ConsoleVisitors extends Context.Service<ConsoleVisitors, {
         const token = yield* sessions.accessToken(session)
         const { aal, personId } = yield* callers.recognise(`Bearer ${token}`, origin)
         if (personId === null) return null
-        const { display_name, email, memberships, operator, person_id, projects } = decodeAccount(
+        const { auditor, display_name, email, memberships, operator, person_id, projects } = decodeAccount(
           yield* people.account(personId),
         )
         return {
           person: { person_id, display_name, email, aal },
           operator,
+          auditor,
           institutions: institutionsOf(memberships),
           projects: projects.filter(({ relation }) => relation === "owner")
             .map(({ name, project_id }) => ({ project_id, name })),

@@ -1,4 +1,4 @@
-/** The audit for people: operators read all of it, other people their own acts. */
+/** The audit for people: operators read all of it, auditors the evidence of who may act, other people their own acts. */
 import { Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
 import type { PersonId } from "../../schemas/BrandedIds.ts"
@@ -11,7 +11,7 @@ import { AuditLog } from "../platform/observability/AuditLog.ts"
 import type { AuditFilter, AuditRecord } from "../platform/observability/AuditRecord.ts"
 import { type DecisionProof, DecisionProofs } from "../transparency/DecisionProofs.ts"
 import { auditSubject } from "./AuditSubject.ts"
-import { mustOperate } from "./OperatorRole.ts"
+import { auditReader } from "./OperatorRole.ts"
 
 export interface AskedPage {
   readonly limit: number
@@ -19,6 +19,10 @@ export interface AskedPage {
 }
 
 const viewOf = (record: AuditRecord) => ({ ...record, at: record.at.toISOString() })
+
+/** A refused request without its details, which name the networks that it came from. */
+const auditorsViewOf = (record: AuditRecord) =>
+  viewOf(record.action === "request.failed" ? { ...record, details: {} } : record)
 
 /** Without `details`: they may name others who had a part in it. */
 const ownViewOf = ({ actor: _, at, details: __, ...record }: AuditRecord) => ({ ...record, at: at.toISOString() })
@@ -34,15 +38,18 @@ const proofViewOf = ({ entry, proved, record, salt }: DecisionProof): DecisionPr
 })
 
 export class OperatorAudit extends Context.Service<OperatorAudit, {
-  /** Records of all accounts and people, newest first; RoleRequired unless the person is an active operator. */
+  /**
+   * Records of all accounts and people, newest first; for an auditor those that are evidence of who may act. RoleRequired
+   * for a person who is neither an active operator nor an auditor.
+   */
   readonly list: (
     personId: PersonId,
     filter: AuditFilter,
     page: AskedPage,
   ) => Effect.Effect<AuditPage, RoleRequired | SqlError.SqlError>
   /**
-   * The proof that the decision with this audit record is in the transparency log; RoleRequired unless the person is an
-   * active operator, NotFound where the log has no such decision.
+   * The proof that the decision with this audit record is in the transparency log; RoleRequired for a person
+   * who is neither an active operator nor an auditor, NotFound where the log has no such decision.
    */
   readonly prove: (
     personId: PersonId,
@@ -58,25 +65,28 @@ export class OperatorAudit extends Context.Service<OperatorAudit, {
   static readonly layer = Layer.effect(
     OperatorAudit,
     Effect.gen(function* () {
-      const operating = yield* mustOperate
+      const mayRead = yield* auditReader
       const log = yield* AuditLog
       const proofs = yield* DecisionProofs
       const context = yield* Effect.context<Database>()
 
       const list = Effect.fn("OperatorAudit.list")(
         function* (personId: PersonId, filter: AuditFilter, { afterId, limit }: AskedPage) {
-          yield* operating(personId)
+          const auditor = (yield* mayRead(personId)) === "auditor"
           const subject = filter.subject === undefined
             ? undefined
             : yield* Effect.provide(auditSubject(filter.subject), context)
           if (subject === null) return { items: [], next_after_id: null } satisfies AuditPage
-          const { nextAfterId, records } = yield* log.newest({ ...filter, subject }, limit, afterId)
-          return { items: records.map(viewOf), next_after_id: nextAfterId } satisfies AuditPage
+          const { nextAfterId, records } = yield* log.newest({ ...filter, subject, evidence: auditor }, limit, afterId)
+          return {
+            items: records.map(auditor ? auditorsViewOf : viewOf),
+            next_after_id: nextAfterId,
+          } satisfies AuditPage
         },
       )
 
       const prove = Effect.fn("OperatorAudit.prove")(function* (personId: PersonId, recordId: string) {
-        yield* operating(personId)
+        yield* mayRead(personId)
         const found = isUuid(recordId) ? yield* proofs.of(recordId) : null
         if (found === null) {
           return yield* new NotFound({ detail: "The transparency log has no decision with this audit record" })

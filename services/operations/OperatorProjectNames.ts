@@ -5,7 +5,7 @@ import type { PersonId } from "../../schemas/BrandedIds.ts"
 import type { ProjectNames } from "../../schemas/identity/ProjectName.ts"
 import type { RoleRequired } from "../../schemas/problems/IdentityProblems.ts"
 import { Database } from "../platform/database/Database.ts"
-import { mustOperate } from "./OperatorRole.ts"
+import { auditReader } from "./OperatorRole.ts"
 
 export class OperatorProjectNames extends Context.Service<OperatorProjectNames, {
   /** Each project once, also one that was withdrawn; unknown ids are left out. */
@@ -18,7 +18,7 @@ export class OperatorProjectNames extends Context.Service<OperatorProjectNames, 
     OperatorProjectNames,
     Effect.gen(function* () {
       const { reads } = yield* Database
-      const operating = yield* mustOperate
+      const operating = yield* auditReader
 
       const of: OperatorProjectNames["Service"]["of"] = Effect.fn("OperatorProjectNames.of")(
         function* (personId, ids) {

@@ -22,12 +22,14 @@ export interface Found {
   /** The session has a row. */
   readonly known: boolean
   readonly revoked: boolean
+  readonly auditor: boolean
 }
 
 type Judged = Readonly<Record<string, unknown>> & {
   readonly caller_id?: unknown
   readonly caller_known?: unknown
   readonly caller_revoked?: unknown
+  readonly caller_auditor?: unknown
 }
 
 /**
@@ -36,7 +38,7 @@ type Judged = Readonly<Record<string, unknown>> & {
  * another, both must be active: the directory may disable only the person that it knows by this identity.
  */
 export const who = (sql: PgClient.PgClient, token: AccessToken) =>
-  sql`select p.id as person_id, s.id is not null as known, s.revoked_at is not null or coalesce(
+  sql`select p.id as person_id, p.auditor, s.id is not null as known, s.revoked_at is not null or coalesce(
       f.before >= ${signedInAt(token)} and (f.except_issuer, f.except_sid) is distinct from (i.issuer, ${
     signInOf(token)
   }), false)
@@ -110,17 +112,18 @@ export class CallerAuthentication extends Context.Service<CallerAuthentication, 
       const seen = Effect.fnUntraced(function* (token: AccessToken, found: Found | undefined, origin: Origin) {
         if (found === undefined || found.revoked) return yield* refused
         yield* sightings.add(token, found.person_id, origin, found.known)
-        persons.set(token, found.person_id)
-        return callerOf(token, found.person_id)
+        if (!found.auditor) persons.set(token, found.person_id)
+        return callerOf(token, found.person_id, found.auditor)
       })
 
-      // By the verified token object, which the token cache returns for a minute and then makes anew.
+      // Without auditors, whose commands are not to begin. By the verified token object, which the token cache returns for a minute and then makes anew.
       const persons = new WeakMap<AccessToken, PersonId>()
 
-      const callerOf = (token: AccessToken, personId: PersonId) => ({
+      const callerOf = (token: AccessToken, personId: PersonId, auditor: boolean) => ({
         ...token,
         principal: `person:${personId}`,
         personId,
+        auditor,
       })
 
       const presume = Effect.fnUntraced(function* (authorization: string | undefined, origin: Origin) {
@@ -128,18 +131,22 @@ export class CallerAuthentication extends Context.Service<CallerAuthentication, 
         const personId = persons.get(token)
         if (personId === undefined) return null
         let recognised = false
-        const judge = Effect.fnUntraced(function* ({ caller_id, caller_known, caller_revoked }: Judged) {
-          if (caller_id !== personId || caller_revoked !== false) {
-            persons.delete(token)
-            return yield* Effect.fail(new NotAdmitted(new NotRecognised()))
-          }
-          yield* sightings.add(token, personId, origin, caller_known === true)
-          recognised = true
-        })
+        const judge = Effect.fnUntraced(
+          function* ({ caller_auditor, caller_id, caller_known, caller_revoked }: Judged) {
+            // A command of an auditor is not decided: recognised anew, the caller is refused.
+            if (caller_id !== personId || caller_revoked !== false || caller_auditor !== false) {
+              persons.delete(token)
+              return yield* Effect.fail(new NotAdmitted(new NotRecognised()))
+            }
+            yield* sightings.add(token, personId, origin, caller_known === true)
+            recognised = true
+          },
+        )
         return {
-          caller: callerOf(token, personId),
+          caller: callerOf(token, personId, false),
           admission: {
-            statement: sql`select person_id as caller_id, known as caller_known, revoked as caller_revoked
+            statement: sql`select person_id as caller_id, known as caller_known, revoked as caller_revoked,
+              auditor as caller_auditor
               from (${who(sql, token)}) found`,
             judge,
           },
@@ -154,7 +161,7 @@ export class CallerAuthentication extends Context.Service<CallerAuthentication, 
         > {
           const token = yield* present(authorization)
           if (token.via === "service") {
-            return { ...token, principal: `service:${token.issuer} ${token.clientId}`, personId: null }
+            return { ...token, principal: `service:${token.issuer} ${token.clientId}`, personId: null, auditor: false }
           }
           const [found] = yield* reads<Found>`${who(reads, token)}`.pipe(Effect.orDie)
           return yield* seen(token, found, origin)

@@ -32,7 +32,7 @@ const accounts = (reads: PgClient.PgClient) => {
         ) v)) as linked_identities,
         array_to_json(array(select row_to_json(v) from (
           select m.institution_id, i.name as institution_name, m.role, m.state,
-            (m.person_id = p.id and i.status = 'active' and not i.removed and m.state = 'active'
+            (m.person_id = p.id and not p.auditor and i.status = 'active' and not i.removed and m.state = 'active'
               and (m.role <> 'administrator' or m.accepted_at <= ${now})
               and coalesce(m.effective_from <= ${now}, true) and coalesce(m.expires_at > ${now}, true)
             ) is true as effective
@@ -64,7 +64,7 @@ const accounts = (reads: PgClient.PgClient) => {
           ) j left join projects project on project.id = j.project_id
           order by j.project_id
         ) v)) as projects,
-        p.operator
+        p.operator and not p.auditor as operator, p.auditor
       ) v)::text`
 
   return { names, bodyAt }
@@ -96,7 +96,7 @@ export class People extends Context.Service<People, {
         const now = new Date(yield* Clock.currentTimeMillis)
         const [row] = yield* reads<Found & { body: string }>`
           with who as (${who(reads, token)})
-          select who.person_id, who.known, who.revoked, ${bodyAt(now)} as body
+          select who.person_id, who.known, who.revoked, who.auditor, ${bodyAt(now)} as body
           from who join people p on p.id = who.person_id ${names}`.pipe(Effect.orDie)
         return { found: row, body: row?.body ?? "" }
       })

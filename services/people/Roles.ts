@@ -4,7 +4,7 @@
  *
  * A person with a membership that has not ended sees the institution, and gets the reason why a role is missing; for
  * all others the institution does not exist. *Effective* means assigned, accepted, active, begun, not expired, in an
- * active institution, for an active person.
+ * active institution, for an active person who is no auditor: an auditor holds no other role.
  */
 import type { PgClient } from "@effect/sql-pg"
 import { Clock, Context, Effect, Layer } from "effect"
@@ -100,7 +100,7 @@ export const administers = ({ institution }: ProjectStanding): Effect.Effect<voi
 
 /** SQL of whether a membership `m` of a person `p` in an institution `i` counts. */
 export const effectiveAt = (sql: PgClient.PgClient, now: Date) =>
-  sql`(p.status = 'active' and not p.removed and p.merged_into is null
+  sql`(p.status = 'active' and not p.removed and p.merged_into is null and not p.auditor
       and i.status = 'active' and m.state = 'active'
       and (m.role <> 'administrator' or m.accepted_at <= ${now})
       and coalesce(m.effective_from <= ${now}, true) and coalesce(m.expires_at > ${now}, true)) is true`
@@ -155,7 +155,7 @@ export const standingOf = (
 /** Whether a person is an active operator, as a question of a command; null is no person. */
 export const operatorRow = (sql: PgClient.PgClient, personId: PersonId | null): Question => ({
   rows: sql`
-    select operator from people
+    select operator and not auditor as operator from people
     where id = ${personId}::text and status = 'active' and not removed and merged_into is null`,
   lock: sql`for share`,
 })
@@ -251,7 +251,7 @@ export class Roles extends Context.Service<Roles, {
         const institution = moved ? yield* standing(personId, project.institution_id, locks) : there
         const owned = yield* sql`
           select from project_owners o join people p on p.id = o.person_id and p.status = 'active' and not p.removed
-            and p.merged_into is null
+            and p.merged_into is null and not p.auditor
           where o.project_id = ${projectId} and o.person_id = ${personId} and o.active and not o.removed
           ${locks ? sql.literal("for share of o") : unlocked}`
         const owner = owned.length > 0

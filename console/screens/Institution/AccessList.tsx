@@ -10,9 +10,11 @@ import { Failure } from "../../parts/Failure.tsx"
 import { emptyPage, lastOf, NextPage, pageSize } from "../../parts/NextPage.tsx"
 import { Table } from "../../parts/Table.tsx"
 import { filterOf } from "../../parts/TextFilter.tsx"
+import { ProjectName } from "../../parts/ProjectName.tsx"
 import { When } from "../../parts/When.tsx"
 import { useProjectNames } from "../../ProjectNames.ts"
 import { useResource } from "../../Resource.ts"
+import { auditing } from "../../Visitor.ts"
 import type { Shown } from "./Members.tsx"
 
 /** The zone in which the field's time is meant: the visitor's own. */
@@ -49,17 +51,19 @@ export const AccessList = ({ decides, institution }: Shown): JSX.Element => {
         query: { after_id, at, limit: String(pageSize) },
       }, { signal }),
   )
-  const projects = useProjectNames(institution)
   const found = access.value.value?.items
+  const projects = useProjectNames(institution, (found ?? []).map(({ project_id }) => project_id))
   return (
     <section aria-labelledby="access">
       <div class="head">
         <h2 id="access">Access</h2>
-        {!decides ? null : (
-          <a class="button" href={`/console/reviews?institution=${encodeURIComponent(institution)}`}>
-            Access reviews
-          </a>
-        )}
+        {!decides && !auditing.value
+          ? null
+          : (
+            <a class="button" href={`/console/reviews?institution=${encodeURIComponent(institution)}`}>
+              Access reviews
+            </a>
+          )}
       </div>
       <AsOf />
       <Failure of={access.failure} retry={access.reload} />
@@ -82,7 +86,7 @@ export const AccessList = ({ decides, institution }: Shown): JSX.Element => {
               },
               {
                 head: "Project",
-                cell: ({ project_id }) => <a href={`/console/projects/${project_id}`}>{projects(project_id)}</a>,
+                cell: ({ project_id }) => <ProjectName id={project_id} name={projects(project_id)} />,
               },
               { head: "Role", cell: ({ role }) => role },
               {

@@ -99,6 +99,7 @@ export const listedRows = (
     ), sponsors as materialized (
       select distinct m.person_id from institution_memberships m
       join people p on p.id = m.person_id and p.status = 'active' and not p.removed and p.merged_into is null
+        and not p.auditor
       join institutions i on i.id = m.institution_id and i.status = 'active' and not i.removed
       where m.institution_id = ${institutionId} and m.role = 'sponsor' and m.state = 'active' and not m.removed
         and coalesce(m.effective_from <= ${now}, true) and coalesce(m.expires_at > ${now}, true)

@@ -6,6 +6,7 @@
  */
 import { Clock, Effect } from "effect"
 import type { InstitutionId, PersonId, ProjectId } from "../../../schemas/BrandedIds.ts"
+import { AuditorReadsOnly } from "../../../schemas/problems/IdentityProblems.ts"
 import type { Candidate, Review, ValidityReason } from "../../../schemas/identity/AccessReview.ts"
 import {
   acknowledgementOf,
@@ -14,7 +15,8 @@ import {
   type DeliveryRow,
   type Stood,
 } from "../../lifecycle/DeliveryStatus.ts"
-import { lacking, needs, Roles } from "../../people/Roles.ts"
+import { reviewsReader } from "../../people/InstitutionReader.ts"
+import { lacking } from "../../people/Roles.ts"
 import { Database } from "../../platform/database/Database.ts"
 import { counted } from "../../platform/MapSizes.ts"
 import { type Beside, type CandidateRow, type ListedRow, listedRows, type ReviewPage } from "./ListedRows.ts"
@@ -108,7 +110,7 @@ const mostBytes = 16 * 1_024 * 1_024
 /** Makes `AccessReviews.list`. */
 export const listing = Effect.gen(function* () {
   const { sql } = yield* Database
-  const roles = yield* Roles
+  const mayRead = reviewsReader(sql)
   const lists = new Lists(mostBytes)
   yield* counted("lists of reviews", () => lists.size)
 
@@ -133,9 +135,8 @@ export const listing = Effect.gen(function* () {
 
   return Effect.fn("AccessReviews.list")(
     function* (personId: PersonId, institutionId: InstitutionId, page: ReviewPage | null = null) {
-      const standing = yield* roles.inInstitution(personId, institutionId, "none")
-      yield* needs(standing, "sponsor", "administrator")
-      const refusal = lacking(standing, "sponsor")
+      const standing = yield* mayRead(personId, institutionId)
+      const refusal = standing === null ? new AuditorReadsOnly() : lacking(standing, "sponsor")
       const now = yield* Clock.currentTimeMillis
       if (page !== null) return writtenAt(yield* read(institutionId, refusal, now, page), now)
       const key = `${refusal?.code ?? ""} ${institutionId}`

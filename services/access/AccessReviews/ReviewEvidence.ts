@@ -7,7 +7,7 @@ import type { AccessReviewId, InstitutionId, PersonId } from "../../../schemas/B
 import type { GrantEvidence } from "../../../schemas/identity/AccessReview.ts"
 import { NotFound } from "../../../schemas/problems/HttpProblems.ts"
 import { isUuid } from "../../../schemas/Wire.ts"
-import { needs, Roles } from "../../people/Roles.ts"
+import { reviewsReader } from "../../people/InstitutionReader.ts"
 import { Database } from "../../platform/database/Database.ts"
 import { entriesIn, entriesOf, isWhole } from "./Evidence.ts"
 import { identityOf, reviewColumns, type ReviewRow } from "./Rows.ts"
@@ -31,12 +31,12 @@ const viewOf = (row: Row): GrantEvidence => {
 /** Makes `AccessReviews.evidence`. */
 export const readingEvidence = Effect.gen(function* () {
   const { sql } = yield* Database
-  const roles = yield* Roles
+  const mayRead = reviewsReader(sql)
   const entries = entriesOf(sql, sql`access_reviews.id`)
 
   return Effect.fn("AccessReviews.evidence")(
     function* (personId: PersonId, institutionId: InstitutionId, reviewId: AccessReviewId) {
-      yield* needs(yield* roles.inInstitution(personId, institutionId, "none"), "sponsor", "administrator")
+      yield* mayRead(personId, institutionId)
       const [row] = isUuid(reviewId)
         ? yield* sql<Row>`
           select ${sql.literal(reviewColumns)}, ${entries} as entries from access_reviews

@@ -48,6 +48,7 @@ export const seenOf = (sql: PgClient.PgClient, institutionId: InstitutionId, now
       (select string_agg(distinct m.person_id, ' ' order by m.person_id) from m
         cross join lateral (
           select from people p where p.id = m.person_id and p.status = 'active' and not p.removed and p.merged_into is null
+            and not p.auditor
           offset 0) p
         where m.sponsors and exists (
           select from institutions where id = ${institutionId} and status = 'active' and not removed)),

@@ -77,7 +77,7 @@ export const callingSigners = (sql: PgClient.PgClient) => {
         select person_id as id from institution_memberships
         where institution_id = ${institution_id} and role = any(${[...required_roles]}::text[]) and state = 'active'
           and not removed
-        union select id from people where operator and not removed and ${standIn}
+        union select id from people where operator and not auditor and not removed and ${standIn}
       ) p cross join unnest(${kinds}::text[]) k(kind)
       order by p.id, k.kind on conflict do nothing`
     yield* sql`update signature_calls set due_at = ${nextOf(review, now.getTime())}

@@ -27,6 +27,7 @@ const standing = (sql: PgClient.PgClient, now: Date) =>
     select m.institution_id, m.role, m.person_id
     from institution_memberships m join institutions i on i.id = m.institution_id and i.status = 'active'
     join people p on p.id = m.person_id and p.status = 'active' and not p.removed and p.merged_into is null
+      and not p.auditor
     where m.state = 'active' and not m.removed and not i.removed
       and (m.role <> 'administrator' or m.accepted_at <= ${now})
       and coalesce(m.effective_from <= ${now}, true) and coalesce(m.expires_at > ${now}, true)`
@@ -121,7 +122,8 @@ export const listing = (sql: PgClient.PgClient) => {
       const rows = yield* sql<ListedRow>`
         with standing as not materialized (${standing(sql, new Date(now))}), me as (
           select exists (
-            select from people where id = ${personId} and operator and status = 'active' and not removed) as operator
+            select from people
+            where id = ${personId} and operator and not auditor and status = 'active' and not removed) as operator
         ), ${bound(sql, now, page)}
         select ${listedColumns(sql)}
         from me cross join lateral (

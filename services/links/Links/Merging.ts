@@ -1,6 +1,6 @@
 /**
  * Merges one person into another. Only a person without entanglements may be merged away: no membership, ownership or
- * operator's right, and no decision. Two persons who decided the same thing are never merged; a trigger on `people`
+ * right of an operator or auditor, and no decision. Two persons who decided the same thing are never merged; a trigger on `people`
  * holds the same rule.
  */
 import type { PgClient } from "@effect/sql-pg"
@@ -22,7 +22,7 @@ interface Merge {
 export const isEntangled = (sql: PgClient.PgClient, id: Statement.Fragment): Statement.Fragment =>
   sql`(
     with names as (select n.id from people n where n.id = ${id} or n.merged_into = ${id})
-    select exists (select from people o where o.id = ${id} and o.operator)
+    select exists (select from people o where o.id = ${id} and (o.operator or o.auditor))
       or exists (select from institution_memberships m join names on names.id = m.person_id where not m.removed)
       or exists (select from project_owners o join names on names.id = o.person_id where o.active and not o.removed)
       or exists (select from policy_approvals a join names on names.id = a.person_id)

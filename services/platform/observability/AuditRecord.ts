@@ -29,6 +29,11 @@ export interface AuditFilter extends AuditQuery {
   readonly action?: string | undefined
   readonly outcome?: AuditRecord["outcome"] | undefined
   readonly code?: string | undefined
+  /**
+   * Leaves out what is no evidence of who may act: acts of mail accounts other than transfers, sign-ins, settings of a
+   * person's own, and requests of nobody who was recognised.
+   */
+  readonly evidence?: boolean
   /** Milliseconds since 1970: records before this time. */
   readonly until?: number | undefined
 }

@@ -6,6 +6,11 @@ import { leastIdAt } from "../Ids.ts"
 import { type auditConditions } from "./AuditConditions.ts"
 import type { AuditFilter, AuditPage, AuditRecord } from "./AuditRecord.ts"
 
+/** SQL of whether a record is evidence of who may act (AuditFilter). */
+const isEvidence = (sql: PgClient.PgClient): Statement.Fragment =>
+  sql`(action like 'domain-transfer.%' or coalesce(actor not like 'account:%', false)
+    and action not like 'console-session.%' and action not like 'notice-settings.%')`
+
 /** Records that a page looks at. */
 const looked = 20_000
 const highest = "ffffffff-ffff-ffff-ffff-ffffffffffff"
@@ -27,9 +32,9 @@ export const newestRecords = (
       ? sql`actor = ${actor} and actor like 'person:%'`
       : sql`true`
 
-  const rest = ({ action, actor, code, outcome }: AuditFilter): Statement.Fragment =>
+  const rest = ({ action, actor, code, evidence, outcome }: AuditFilter): Statement.Fragment =>
     sql.and([
-      sql`true`,
+      evidence === true ? isEvidence(sql) : sql`true`,
       ...(actor === undefined ? [] : [sql`actor = ${actor}`]),
       ...(action === undefined ? [] : [sql`action = ${action}`]),
       ...(code === undefined ? [] : [sql`code = ${code}`]),

@@ -30,7 +30,7 @@ export const ownerRows = (sql: PgClient.PgClient) => ({
   list: (projectId: ProjectId) =>
     sql<{ person_id: PersonId; active: boolean; since: Date | null; effective: boolean }>`
       select o.person_id, o.active, o.since,
-        o.active and p.status = 'active' and not p.removed and p.merged_into is null as effective
+        o.active and p.status = 'active' and not p.removed and p.merged_into is null and not p.auditor as effective
       from project_owners o join people p on p.id = o.person_id
       where o.project_id = ${projectId} and not o.removed order by o.person_id collate "C"`,
 })

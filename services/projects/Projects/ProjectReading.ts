@@ -43,7 +43,7 @@ export const reading = Effect.gen(function* () {
 
   const isOperator = (personId: PersonId) =>
     reads`exists (select from people
-      where id = ${personId} and operator and status = 'active' and not removed and merged_into is null)`
+      where id = ${personId} and operator and not auditor and status = 'active' and not removed and merged_into is null)`
 
   /** SQL of requests of one kind on the project `j`, newest first. */
   const requestsOf = (kind: "website" | "launch", most: number) =>
@@ -65,7 +65,7 @@ export const reading = Effect.gen(function* () {
           select ${isOperator(personId)} as operator,
             exists (
               select from project_owners o join people p on p.id = o.person_id and p.status = 'active'
-                and not p.removed and p.merged_into is null
+                and not p.removed and p.merged_into is null and not p.auditor
               where o.project_id = j.id and o.person_id = ${personId} and o.active and not o.removed) as owns,
             exists (
               select from access a

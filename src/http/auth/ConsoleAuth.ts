@@ -1,7 +1,8 @@
 /**
  * Requests by a session of the web console. The session's cookie counts where there is no Authorization header: on the
  * identity API it stands for the access token of its sign-in, on the mail API for the account that signed in. The CSRF
- * rule holds for it, and with `CONSOLE=read` only safe methods.
+ * rule holds for it, and with `CONSOLE=read` only safe methods; of an auditor's session as well, also for the mail account
+ * that signed in with it.
  *
  * A cookie whose session has ended is refused, and no other cookie of the request is tried: the page would otherwise act
  * for another account than it shows.
@@ -44,7 +45,7 @@ export interface ConsoleAccess extends Holder {
   readonly covers: (request: Request) => boolean
   /** The same again while an answer lasts, which is no use of the session: its idle end stays. */
   readonly later: Holder
-  /** Fails where the request would change something and the console may only read. */
+  /** Fails where the request would change something and the console, or its visitor, may only read. */
   readonly mayWrite: (request: Request) => Effect.Effect<void, ConsoleReadOnly>
 }
 
@@ -59,8 +60,14 @@ const access = (publicUrl: URL, mode: "read" | "on") =>
     const sessions = yield* ConsoleSessions
     const { name } = consoleCookie(publicUrl)
 
-    const mayWrite = ({ method }: Request) =>
+    const modeAllows = ({ method }: Request) =>
       mode === "read" && !safe.has(method) ? Effect.fail(new ConsoleReadOnly()) : Effect.void
+
+    const mayWrite = Effect.fnUntraced(function* (request: Request) {
+      yield* modeAllows(request)
+      if (safe.has(request.method) || !(yield* sessions.audits(request.cookies[name] ?? ""))) return
+      return yield* new ConsoleReadOnly({ detail: "The person of this session is an auditor, who changes nothing." })
+    })
 
     const credential = Effect.fnUntraced(function* (session: ConsoleSession | null) {
       if (session === null) return yield* new InvalidCredentials()
@@ -73,7 +80,8 @@ const access = (publicUrl: URL, mode: "read" | "on") =>
         const session = yield* find(request.cookies[name] ?? "")
         if (session === null || session.personId === null) return yield* new InvalidToken()
         if (!passesCsrf(request, publicUrl)) return yield* new CsrfRejected()
-        yield* mayWrite(request)
+        // The identity API refuses an auditor itself.
+        yield* modeAllows(request)
         return `Bearer ${yield* sessions.accessToken(session)}`
       }),
       credential: ({ cookies }) => Effect.flatMap(find(cookies[name] ?? ""), credential),

@@ -3,6 +3,7 @@ import { Cause, Context, Effect, Exit, Layer } from "effect"
 import { HttpServerRequest, type HttpServerResponse } from "effect/http"
 import type { HttpApiEndpoint } from "effect/http-api"
 import { Caller, Managed, RecognisedByCommand } from "../../../schemas/api/ManagementApi.ts"
+import { AuditorReadsOnly } from "../../../schemas/problems/IdentityProblems.ts"
 import type { AccessToken } from "../../../services/people/AccessTokens.ts"
 import { CallerAuthentication, type Found, NotRecognised } from "../../../services/people/CallerAuthentication.ts"
 import type { Origin } from "../../../services/people/SessionActivity.ts"
@@ -49,6 +50,13 @@ export const callerStanding = Effect.map(
     ),
 )
 
+/** Methods by which no operation of the contract changes anything. */
+const changesNothing = new Set(["GET", "HEAD"])
+
+/** Refuses an auditor's request that would change something. */
+const refuseAuditor = ({ auditor }: Caller["Service"], { method }: Request) =>
+  auditor && !changesNothing.has(method) ? Effect.fail(new AuditorReadsOnly()) : Effect.void
+
 type Next<E, R> = Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>
 type ForEndpoint = { readonly endpoint: HttpApiEndpoint.Top }
 
@@ -68,6 +76,7 @@ export const managed = (rates: Rates) =>
         function* <E, R>(next: Next<E, R>, caller: Caller["Service"], request: Request) {
           yield* actsAs(caller.principal)
           yield* spend(caller.principal, request)
+          yield* refuseAuditor(caller, request)
           return yield* Effect.provideService(next, Caller, caller)
         },
       )
@@ -81,8 +90,8 @@ export const managed = (rates: Rates) =>
 
       /**
        * Lets the command's own statement recognise the caller. Where the command ended without doing so, the caller is
-       * recognised now: a refused token takes precedence over the command's failure, and a request whose token now
-       * belongs to another person runs again as that person.
+       * recognised now: a refused token, or the role of an auditor, takes precedence over the command's failure, and a
+       * request whose token now belongs to another person runs again as that person.
        */
       const byCommand = Effect.fnUntraced(
         function* <E, R>(next: Next<E, R>, request: Request, authorization: string | undefined) {
@@ -98,6 +107,7 @@ export const managed = (rates: Rates) =>
             return yield* Effect.die(new Error(`${request.url}: the command recognised no caller`))
           }
           const caller = yield* callers.recognise(authorization, originOf(request))
+          yield* refuseAuditor(caller, request)
           return yield* isNotRecognised(exit.cause) ? serve(next, caller, request) : exit
         },
       )

@@ -19,6 +19,7 @@ export const commonProblems: ReadonlyArray<string> = [
   "MalformedRequest",
   "CsrfRejected",
   "ConsoleReadOnly",
+  "AuditorReadsOnly",
   "NotAcceptable",
   "RequestTimeout",
   "BodyTooLarge",
@@ -34,6 +35,7 @@ export const commonProblems: ReadonlyArray<string> = [
 const unnamed = new Set([
   "csrf_rejected",
   "console_read_only",
+  "auditor_reads_only",
   "malformed_request",
   "dependency_unavailable",
   "idempotency_key_reused",

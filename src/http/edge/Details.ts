@@ -68,6 +68,7 @@ const detailByCode: Readonly<Record<string, (members: Members) => string | undef
   forbidden: () => "This account may not do this: sign in as another one.",
   csrf_rejected: () => "Send it from a page of this service, or with a key instead of the cookie.",
   console_read_only: () => "This installation lets its console read only: use the API, or the command line.",
+  auditor_reads_only: () => "Whoever is to decide must be no auditor: another person has to do this.",
   not_found: () => "Nothing has this path and these ids, or nothing that the caller may see.",
   method_not_allowed: () => "Use one of the methods that Allow names.",
   not_acceptable: () => "Accept the media type that the document shows for this path.",

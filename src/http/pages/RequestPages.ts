@@ -6,6 +6,7 @@
 import { Effect, Layer } from "effect"
 import { Headers, HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { type PersonId, RequestId } from "../../../schemas/BrandedIds.ts"
+import { AuditorReadsOnly } from "../../../schemas/problems/IdentityProblems.ts"
 import { Enrollments } from "../../../services/decisions/Enrollments.ts"
 import { Links } from "../../../services/links/Links.ts"
 import { CallerAuthentication } from "../../../services/people/CallerAuthentication.ts"
@@ -46,6 +47,10 @@ const readOnly = refusing(
   "console_read_only",
   message("Nothing was changed", "This installation's console may only read: ask its operator.", 403),
 )
+const auditing = refusing(
+  "auditor_reads_only",
+  message("Nothing was changed", "You are an auditor here, who reads and changes nothing.", 403),
+)
 const away = refusing(
   "dependency_unavailable",
   message("Please try again", "We cannot answer at the moment: open the link again in a minute.", 503),
@@ -69,6 +74,7 @@ const visiting = Effect.gen(function* () {
     const origin = { userAgent: request.headers["user-agent"] ?? null, address: addressOf(request) }
     const caller = yield* callers.recognise(authorization, origin)
     yield* actsAs(caller.principal)
+    if (caller.auditor && request.method !== "GET") return yield* new AuditorReadsOnly()
     return caller.personId
   }).pipe(Effect.catchTag("InvalidToken", () => Effect.succeed(null)))
 })
@@ -210,7 +216,14 @@ const withConsole = (publicUrl: URL) =>
     const answering = <R>(page: Effect.Effect<Response, { readonly _tag: string }, R>) =>
       Effect.catch(
         page,
-        ({ _tag }) => _tag === "ConsoleReadOnly" ? readOnly : _tag === "CsrfRejected" ? foreign : away,
+        ({ _tag }) =>
+          _tag === "ConsoleReadOnly"
+            ? readOnly
+            : _tag === "AuditorReadsOnly"
+            ? auditing
+            : _tag === "CsrfRejected"
+            ? foreign
+            : away,
       )
     return Layer.mergeAll(
       HttpRouter.add("GET", appPaths.enrollment, answering(invitation.show)),

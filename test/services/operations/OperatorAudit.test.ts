@@ -81,4 +81,36 @@ layer(management(), { excludeTestServices: true })("The audit over HTTP", (it) =
         ["outcome", "since", "limit", "actor"].map((name) => ["query", name]),
       )
     }))
+
+  it.effect("an auditor finds who decided and who tried, and nothing of mail accounts, sign-ins and networks", () =>
+    Effect.gen(function* () {
+      const audit = yield* Audit
+      const [auditor, sam] = [yield* person({ auditor: true }), yield* person()]
+      const [account, of] = [`account:${crypto.randomUUID()}`, `thing:${crypto.randomUUID()}`]
+      const record = (action: string, actor: string | null) =>
+        Effect.map(
+          audit.append({ action, actor, subject: of, outcome: "done", details: { reason: "as we agreed" } }),
+          ([id]) => id!,
+        )
+      const told = [
+        yield* record("access-review.approve", `person:${sam}`),
+        yield* record("domain-transfer.completed", account),
+        yield* record("rollout.hold", "operator:Oz"),
+        yield* record("access-review.expired", "system"),
+      ]
+      yield* record("webhook.created", account)
+      yield* record("console-session.opened", `person:${sam}`)
+      yield* record("notice-settings.changed", `person:${sam}`)
+      yield* record("request.failed", null)
+      const { items } = yield* listed(auditor, `subject=${of}`)
+      assert.deepStrictEqual(items.map(({ id }) => id), told.toReversed())
+      assert.deepStrictEqual(items[0]!.details, { reason: "as we agreed" })
+      assert.deepStrictEqual((yield* listed(auditor, `actor=${account}&subject=${of}`)).items.length, 1)
+      const refused = yield* send("GET", "/v1/operations/queues", yield* bearer(auditor))
+      assert.deepStrictEqual([refused.status, refused.body.code], [403, "role_required"])
+      const { items: tries } = yield* listed(auditor, `request_id=${refused.headers["x-request-id"]}`)
+      assert.deepStrictEqual(tries.map(({ actor, code, details }) => [actor, code, details]), [
+        [`person:${auditor}`, "role_required", {}],
+      ])
+    }))
 })

@@ -62,7 +62,7 @@ layer(fixture, { excludeTestServices: true, timeout: "2 minutes" })("PersonNames
       }
     }))
 
-  it.effect("an operator learns all names; a person of another institution none, whatever the role", () =>
+  it.effect("an operator learns all names, an auditor those of any institution; a person of another one none, whatever the role", () =>
     Effect.gen(function* () {
       const { asker, keeper, meg, sam, user } = yield* fern
       const [oz, eve] = [yield* person({ operator: true }), yield* person()]
@@ -70,6 +70,8 @@ layer(fixture, { excludeTestServices: true, timeout: "2 minutes" })("PersonNames
       const all = [asker, keeper, meg, sam, user]
       assert.lengthOf(Object.keys(yield* learnt(oz, ...all)), all.length)
       assert.deepStrictEqual(yield* learnt(eve, ...all, randomUUID(), "nobody"), {})
+      const [auditor, stranger] = [yield* person({ auditor: true }), yield* person()]
+      assert.sameMembers(Object.keys(yield* learnt(auditor, ...all, oz, eve, stranger)), [...all, oz, eve])
       const former = yield* person({ operator: true, status: "suspended" })
       assert.deepStrictEqual(yield* learnt(former, ...all), {})
     }))

@@ -133,6 +133,7 @@ describe(
             subject: "m",
             display_name: "M",
             operator: true,
+            auditor: true,
             status: "active",
           }],
           ["institution_membership", randomUUID(), {
@@ -159,12 +160,17 @@ describe(
           select subject, reason, detail from intake_rejects order by stream_seq`
         while ((yield* rejects).length < 3) yield* Effect.sleep("20 millis")
         assert.deepStrictEqual((yield* rejects).map(({ detail, reason, subject }) => [subject, reason, detail]), [
-          [identityDirectorySubject("person"), "not_followed", "operator, status"],
+          [identityDirectorySubject("person"), "not_followed", "operator, auditor, status"],
           [identityDirectorySubject("institution_membership"), "not_followed", "kind institution_membership"],
           [identityDirectorySubject("project_link"), "wrong_kind", "kind account as project_link"],
         ])
-        const people = yield* sql`select display_name, operator, status from people`
-        assert.deepStrictEqual([...people], [{ display_name: "M", operator: false, status: "suspended" }])
+        const people = yield* sql`select display_name, operator, auditor, status from people`
+        assert.deepStrictEqual([...people], [{
+          display_name: "M",
+          operator: false,
+          auditor: false,
+          status: "suspended",
+        }])
         assert.lengthOf(yield* sql`select from projects`, 1)
         assert.lengthOf(yield* sql`select from institution_memberships`, 0)
       }).pipe(Effect.scoped, Effect.provide(RejectedMessages.layer.pipe(Layer.provideMerge(identity)))))

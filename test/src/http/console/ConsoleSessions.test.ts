@@ -5,6 +5,7 @@ import { pruneConsoleSessions } from "../../../../services/console/ConsoleSessio
 import { Database } from "../../../../services/platform/database/Database.ts"
 import { demoIds } from "../../../../src/embedded/DemoDirectory.ts"
 import { demoIdentityIds } from "../../../../src/embedded/DemoIdentity.ts"
+import { person } from "../../../support/TestIdentity.ts"
 import { bearer } from "../../../support/TestTokens.ts"
 import { type Browser, browser, ownPage, signedIn, staged } from "./ConsoleStage.ts"
 
@@ -48,6 +49,23 @@ layer(staged(), { excludeTestServices: true })("a session of the console", (it) 
       assert.strictEqual((yield* bob.ask("GET", "/v1/webhooks/")).status, 401)
       assert.isFalse(yield* isIn(bob))
       assert.isAbove(yield* pruneConsoleSessions, 0)
+    }))
+
+  it.effect("changes nothing of its mail account where its person is an auditor, and ends by a sign-out", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* Database
+      const alice = yield* signedIn("Alice")
+      const url = "https://hooks.example/alice"
+      const make = () => alice.ask("POST", "/v1/webhooks/", { headers: ownPage, json: { url, events: ["email.sent"] } })
+      const made = yield* make()
+      assert.strictEqual(made.status, 201, made.text)
+      const auditor = yield* person({ auditor: true })
+      yield* sql`update console_sessions set person_id = ${auditor} where account_id = ${demoIds.alice}::uuid`
+      const refused = yield* make()
+      assert.deepStrictEqual([refused.status, refused.body.code], [403, "console_read_only"])
+      assert.strictEqual((yield* alice.ask("GET", "/v1/webhooks/")).status, 200)
+      const left = yield* alice.ask("POST", "/console/sign-out", { headers: ownPage })
+      assert.strictEqual(left.status, 200, left.text)
     }))
 
   it.effect("ends by a sign-out, also where the cookie is kept", () =>

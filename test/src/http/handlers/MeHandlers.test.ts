@@ -50,6 +50,7 @@ layer(fixture(), { excludeTestServices: true })("/v1/me", (it) => {
         email_verified: true,
         status: "active",
         operator: true,
+        auditor: false,
       })
       assert.lengthOf(identities, 1)
       assert.deepInclude(identities[0], { issuer, subject: me })

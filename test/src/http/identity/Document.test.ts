@@ -104,6 +104,7 @@ describe("the document of the identity API", () => {
       "malformed_request",
       "csrf_rejected",
       "console_read_only",
+      "auditor_reads_only",
       "not_acceptable",
       "request_timeout",
       "body_too_large",

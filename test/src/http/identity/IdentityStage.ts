@@ -19,6 +19,7 @@ export const everybody = [
   "owner2",
   "elsewhere",
   "stranger",
+  "auditor",
 ] as const
 export type Who = (typeof everybody)[number]
 
@@ -28,11 +29,13 @@ export interface IdentityStage {
   readonly people: Readonly<Record<Who, PersonId>>
 }
 
-/** Fern with its project; the operator belongs to no institution, `elsewhere` administrates another one. */
+/** Fern with its project; the operator and the auditor belong to no institution, `elsewhere` administrates another one. */
 export const stage = Effect.gen(function* () {
   const [fern, other] = [yield* institution(), yield* institution({ name: "Moss" })]
   const people = {} as Record<Who, PersonId>
-  for (const who of everybody) people[who] = yield* person({ operator: who === "operator" })
+  for (const who of everybody) {
+    people[who] = yield* person({ operator: who === "operator", auditor: who === "auditor" })
+  }
   yield* member(fern, people.sponsor, "sponsor")
   yield* member(fern, people.sponsor2, "sponsor")
   yield* member(fern, people.administrator, "administrator")

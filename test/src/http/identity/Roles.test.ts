@@ -2,17 +2,20 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { randomUUID } from "node:crypto"
-import { codeOf } from "../../../support/Fixtures.ts"
-import { person } from "../../../support/TestIdentity.ts"
+import { Database } from "../../../../services/platform/database/Database.ts"
+import { codeOf, reason } from "../../../support/Fixtures.ts"
+import { member, owner, person } from "../../../support/TestIdentity.ts"
 import { management } from "../../../support/TestManagement.ts"
 import { serviceTokenFor } from "../../../support/TestTokens.ts"
-import { as, type Headers, key, secret, send } from "./IdentityClient.ts"
-import { type Asked, type Case, catalogue, operationOf, operations, pathOf } from "./Catalogue.ts"
+import { as, ask, done, type Headers, key, secret, send } from "./IdentityClient.ts"
+import { type Asked, type Case, catalogue, operationOf, operations, pathOf, spec } from "./Catalogue.ts"
+import { held } from "./ConformsToSpec.ts"
 import { everybody, type IdentityStage, stage, type Who } from "./IdentityStage.ts"
 
 type Outcome =
   | "ok"
   | "administrator_not_effective"
+  | "auditor_reads_only"
   | "four_eyes_required"
   | "membership_not_active"
   | "not_found"
@@ -29,17 +32,22 @@ const row = (others: Outcome, some: Partial<Record<Outcome, string>>, service: O
 
 const own = row("ok", {}, "role_required")
 const operating = row("role_required", { ok: "operator" })
+const audited = row("role_required", { ok: "operator auditor" })
 const bothRoles = row("not_found", {
   ok: "sponsor sponsor2 administrator administrator2",
   administrator_not_effective: "early suspended",
   role_required: "member",
 })
+/** The same, readable for auditors. */
+const reviewed: Row = { ...bothRoles, auditor: "ok" }
 /** Readable for those who decide in the institution, and for operators. */
 const reading = row("not_found", {
   ok: "sponsor sponsor2 administrator administrator2 operator",
   administrator_not_effective: "early suspended",
   role_required: "member",
 })
+/** The same for auditors. */
+const explained: Row = { ...reading, auditor: "ok" }
 /** The same of a project, also for its owners. */
 const decided = row("not_found", {
   ok: "sponsor sponsor2 administrator administrator2 operator owner owner2",
@@ -81,8 +89,8 @@ const table: Readonly<Record<string, Row>> = {
   "enrollments.acceptEnrollment": row("ok", {}, "not_found"),
   "policies.listPolicyReviews": own,
   "operations.operations": own,
-  "access-grant-reviews.listAccessGrantReviews": bothRoles,
-  "access-grant-reviews.getAccessGrantEvidence": bothRoles,
+  "access-grant-reviews.listAccessGrantReviews": reviewed,
+  "access-grant-reviews.getAccessGrantEvidence": reviewed,
   "access-grant-reviews.proposeAccessGrantReview": row("not_found", {
     ok: "sponsor sponsor2",
     membership_not_active: "early suspended",
@@ -113,12 +121,12 @@ const table: Readonly<Record<string, Row>> = {
   "institutions.listInstitutions": own,
   "institutions.listPersonNames": own,
   "institutions.getInstitution": row("not_found", {
-    ok: "sponsor sponsor2 administrator administrator2 member early suspended operator",
+    ok: "sponsor sponsor2 administrator administrator2 member early suspended operator auditor",
   }),
-  "institutions.listMembers": reading,
+  "institutions.listMembers": explained,
   "institutions.listEnrollments": reading,
-  "institutions.listAccess": reading,
-  "institutions.explainAccess": reading,
+  "institutions.listAccess": explained,
+  "institutions.explainAccess": explained,
   "websites.getProject": decided,
   "websites.listLaunchProposals": decided,
   "websites.listProjectOwners": decided,
@@ -166,8 +174,8 @@ const table: Readonly<Record<string, Row>> = {
   "operations.operationsDiagnostics": operating,
   "operations.listJobs": operating,
   "operator.doctor": operating,
-  "operator.listAudit": operating,
-  "operator.proveDecision": operating,
+  "operator.listAudit": audited,
+  "operator.proveDecision": audited,
   "operator.queues": operating,
   "operator.busStreams": operating,
   "operator.listBacklogs": operating,
@@ -175,7 +183,7 @@ const table: Readonly<Record<string, Row>> = {
   "operator.resumeWebhook": operating,
   "operator.kickWebhook": operating,
   "operator.listAccountNames": operating,
-  "operator.listProjectNames": operating,
+  "operator.listProjectNames": audited,
   "operator.listDeadLetters": operating,
   "operator.countDeadLetters": operating,
   "operator.replayDeadLetters": operating,
@@ -211,6 +219,12 @@ const sent = (one: Case, asked: Asked, headers: Headers) => {
 const statusOf = (outcome: Outcome, one: Case): readonly [number, string | null] =>
   outcome === "ok" ? [one.status, null] : [outcome === "not_found" ? 404 : 403, outcome]
 
+const changes = (one: Case) => operationOf(one).method !== "GET"
+
+/** What a caller is answered: an auditor's write is refused before the table is asked. */
+const outcomeOf = (who: string, outcome: Outcome, one: Case): Outcome =>
+  who === "auditor" && changes(one) ? "auditor_reads_only" : outcome
+
 /** A caller's own object is made for each caller; any other exists beforehand, a new one for each allowed caller. */
 const isOwn = (one: Case) => table[one.operation]!.elsewhere === "ok"
 
@@ -221,11 +235,51 @@ const cells = Effect.fnUntraced(function* (fixture: IdentityStage, one: Case) {
   found["service"] = codeOf(yield* sent(one, shared, service))
   for (const who of everybody) {
     const personId = fixture.people[who]
-    const fresh = isOwn(one) || table[one.operation]![who] === "ok"
+    const fresh = outcomeOf(who, "ok", one) === "ok" && (isOwn(one) || table[one.operation]![who] === "ok")
     const asked = fresh ? yield* one.asked(fixture, personId) : shared
     found[who] = codeOf(yield* sent(one, asked, yield* as(personId)))
   }
   return found
+})
+
+/** The tables of decisions and of what they change, receipts included. */
+const stored = [
+  "people",
+  "identities",
+  "institutions",
+  "institution_memberships",
+  "projects",
+  "project_owners",
+  "access",
+  "access_versions",
+  "access_reviews",
+  "access_review_evidence",
+  "service_grants",
+  "requests",
+  "policy_reviews",
+  "policy_approvals",
+  "authenticators",
+  "recovery_codes",
+  "credential_intents",
+  "link_proofs",
+  "notice_settings",
+  "lifecycle_events",
+  "signing_keys",
+  "idempotency_receipts",
+  "intake_rejects",
+  "webhooks",
+  "domains",
+  "transfers",
+  "api_keys",
+]
+
+/** A value of all rows of `stored`. */
+const state = Effect.gen(function* () {
+  const { sql } = yield* Database
+  const parts = stored.map((name) =>
+    `select '${name}' as name, count(*) as n, coalesce(sum(hashtextextended(t::text, 0)), 0)::text as sum from ${name} t`
+  )
+  return yield* sql.unsafe(parts.join(" union all "))
 })
 
 /** The greatest age of a sign-in, in seconds, where the operation limits it. */
@@ -253,10 +307,78 @@ layer(program, { excludeTestServices: true, timeout: "2 minutes" })("Roles over 
     Effect.gen(function* () {
       const fixture = yield* stage
       for (const one of catalogue) {
-        const expected = Object.entries(table[one.operation]!).map(([who, outcome]) => [who, statusOf(outcome, one)])
+        const expected = Object.entries(table[one.operation]!).map(([who, outcome]) => [
+          who,
+          statusOf(outcomeOf(who, outcome, one), one),
+        ])
         assert.deepStrictEqual(yield* cells(fixture, one), Object.fromEntries(expected), one.operation)
       }
     }), 120_000)
+
+  it.effect("an auditor changes nothing, whatever else the directory says they are", () =>
+    Effect.gen(function* () {
+      const fixture = yield* stage
+      const auditor = yield* person({ auditor: true, operator: true })
+      for (const role of ["sponsor", "administrator"] as const) yield* member(fixture.institution, auditor, role)
+      yield* owner(fixture.project, auditor)
+      // Too old for an approval, of which an auditor is not told.
+      const headers = yield* as(auditor, { authTime: Math.floor(Date.now() / 1_000) - 3_600 })
+      for (const one of catalogue.filter(changes)) {
+        const asked = yield* one.asked(fixture, fixture.people[one.by])
+        const before = yield* state
+        const answer = held(operationOf(one), yield* sent(one, asked, headers))
+        assert.deepStrictEqual(codeOf(answer), [403, "auditor_reads_only"], one.operation)
+        assert.deepStrictEqual(yield* state, before, one.operation)
+      }
+      const before = yield* state
+      for (const [template, methods] of Object.entries<Record<string, unknown>>(spec.paths)) {
+        const path = template.replaceAll(/\{[a-z_]+\}/g, () => randomUUID())
+        for (const method of Object.keys(methods)) {
+          if (method === "get") continue
+          const answer = yield* send(method.toUpperCase(), path, { ...headers, ...key() }, {})
+          assert.include([401, 403, 404, 422], answer.status, `${method} ${template} ${answer.text}`)
+        }
+      }
+      assert.deepStrictEqual(yield* state, before, "by any operation")
+      const { sql } = yield* Database
+      const acts = yield* sql`select from audit_records where actor = ${`person:${auditor}`} and outcome = 'done'`
+      assert.lengthOf(acts, 0)
+      const { body } = yield* send("GET", "/v1/me", headers)
+      assert.deepInclude(body, { auditor: true, operator: false })
+      assert.isTrue(body.memberships.every(({ effective }: { effective: boolean }) => !effective))
+    }), 120_000)
+
+  it.effect("who becomes an auditor is none from the next request on, and counts as nobody who could sign", () =>
+    Effect.gen(function* () {
+      const fixture = yield* stage
+      const { administrator, administrator2, operator, sponsor } = fixture.people
+      const signed = (personId: string, id: string) =>
+        Effect.map(
+          Effect.flatMap(as(personId), (headers) =>
+            send("POST", `/v1/policies/reviews/${id}/approve?dry_run=true`, { ...headers, ...key() }, {
+              role: "administrator",
+              reason,
+            })),
+          codeOf,
+        )
+      const asked = { recipient: `${randomUUID()}@example.com`, reason }
+      const path = `/v1/institutions/${fixture.institution}/enrollments`
+      const { policy_review: { review_id } } = done(yield* ask(sponsor, "POST", path, asked))
+      assert.deepStrictEqual(yield* signed(administrator, review_id), [204, null])
+      assert.deepStrictEqual(yield* signed(operator, review_id), [403, "role_required"])
+      const shown = (personId: string) =>
+        Effect.map(
+          ask(personId, "GET", "/v1/policies/reviews"),
+          ({ body }) => body.items.some((one: { review_id: string }) => one.review_id === review_id),
+        )
+      assert.deepStrictEqual([yield* shown(administrator), yield* shown(operator)], [true, false])
+      for (const id of [administrator, administrator2]) yield* person({ id, version: 2, auditor: true })
+      assert.deepStrictEqual(yield* signed(administrator, review_id), [403, "auditor_reads_only"])
+      assert.deepStrictEqual([yield* shown(administrator), yield* shown(operator)], [false, true])
+      assert.deepStrictEqual(yield* signed(operator, review_id), [204, null])
+      yield* person({ id: administrator, version: 3 })
+      assert.deepStrictEqual(yield* signed(administrator, review_id), [204, null])
+    }))
 
   it.effect(
     "without a good token of an active person nothing is answered",
@@ -265,15 +387,16 @@ layer(program, { excludeTestServices: true, timeout: "2 minutes" })("Roles over 
         const fixture = yield* stage
         const { operator } = fixture.people
         const disabled = yield* person({ status: "suspended", operator: true })
-        const bad: Record<string, Headers> = {
-          "no token": {},
-          "another audience": yield* as(operator, { audience: "service-lifecycle" }),
-          "expired": yield* as(operator, { ttl: "-2 minutes" }),
-          "a suspended person": yield* as(disabled),
-        }
-        for (const one of catalogue) {
+        const none: readonly [string, Headers] = ["no token", {}]
+        const bad: ReadonlyArray<readonly [string, Headers]> = [
+          ["another audience", yield* as(operator, { audience: "service-lifecycle" })],
+          ["expired", yield* as(operator, { ttl: "-2 minutes" })],
+          ["a suspended person", yield* as(disabled)],
+        ]
+        for (const [n, one] of catalogue.entries()) {
           const asked = yield* one.asked(fixture, fixture.people[one.by])
-          for (const [name, headers] of Object.entries(bad)) {
+          // In turn: an address may send 300 credentials a minute that are refused.
+          for (const [name, headers] of [none, bad[n % bad.length]!]) {
             const answer = yield* sent(one, asked, headers)
             assert.deepStrictEqual(codeOf(answer), [401, "invalid_token"], `${one.operation}: ${name}`)
             assert.strictEqual(answer.headers["www-authenticate"], `Bearer error="invalid_token"`)

@@ -79,8 +79,9 @@ import logWitnesses from "../migrations/0112_log_witnesses.ts"
 import grantCalls from "../migrations/0113_grant_calls.ts"
 import signals from "../migrations/0114_signals.ts"
 import assertions from "../migrations/0115_assertions.ts"
-import authenticatorResets from "../migrations/0118_authenticator_resets.ts"
 import auditors from "../migrations/0116_auditors.ts"
+import authenticatorResets from "../migrations/0118_authenticator_resets.ts"
+import accessEnds from "../migrations/0119_access_ends.ts"
 import { lock } from "../services/platform/database/AdvisoryLocks.ts"
 import { Database } from "../services/platform/database/Database.ts"
 import { isAway } from "../services/platform/database/Database/Awaited.ts"
@@ -166,8 +167,9 @@ export const migrations: ReadonlyArray<Migration> = [
   [113, "grant_calls", grantCalls],
   [114, "signals", signals],
   [115, "assertions", assertions],
-  [118, "authenticator_resets", authenticatorResets],
   [116, "auditors", auditors],
+  [118, "authenticator_resets", authenticatorResets],
+  [119, "access_ends", accessEnds],
 ]
 
 /** The number of the newest migration. */
@@ -227,6 +229,7 @@ export const tables: ReadonlyArray<string> = [
   "project_links",
   "access",
   "access_versions",
+  "access_ends",
   "lifecycle_heads",
   "lifecycle_events",
   "lifecycle_state",
@@ -293,6 +296,7 @@ const appendOnly = [
   "audit_records",
   "events",
   "access_versions",
+  "access_ends",
   "lifecycle_events",
   "lifecycle_places",
   "access_review_evidence",

@@ -9,7 +9,7 @@ import { useDraft } from "../Drafts.ts"
 import { useResource } from "../Resource.ts"
 import { DialogButton } from "./Dialog.tsx"
 import { Failure } from "./Failure.tsx"
-import { SelectField } from "./Form.tsx"
+import { SelectField, TextField } from "./Form.tsx"
 import { ReasonForm } from "./ReasonForm.tsx"
 
 type Requestable = AnswerOf<"listRequestableProjects">["items"][number]
@@ -99,8 +99,8 @@ const AskForm = ({ close, done, institution }: {
   readonly institution: string | null
 }): JSX.Element => {
   const action = useAction()
-  const draft = useDraft("access to", { institution_id: institution ?? "", project_id: "" })
-  const { institution_id, project_id } = draft.value.value
+  const draft = useDraft("access to", { institution_id: institution ?? "", project_id: "", until: "" })
+  const { institution_id, project_id, until } = draft.value.value
   return (
     <ReasonForm
       action={action}
@@ -110,7 +110,14 @@ const AskForm = ({ close, done, institution }: {
       ready={project_id !== ""}
       submit="Ask for Access"
       said="Access is asked for. A Sponsor and an administrator decide."
-      write={(reason, key) => ask("createAccessRequest", { payload: { institution_id, project_id, reason } }, { key })}
+      write={(reason, key) => {
+        const payload = { institution_id, project_id, reason }
+        return until === ""
+          ? ask("createAccessRequest", { payload }, { key })
+          : ask("createTemporaryAccessRequest", { payload: { ...payload, ends_at: new Date(until).toISOString() } }, {
+            key,
+          })
+      }}
     >
       {institution !== null ? null : (
         <InstitutionField
@@ -127,6 +134,16 @@ const AskForm = ({ close, done, institution }: {
           onChange={(project_id) => draft.set({ project_id })}
         />
       )}
+      <TextField
+        action={action}
+        label="Until"
+        name="ends_at"
+        type="datetime-local"
+        required={false}
+        hint="Empty: until somebody revokes it."
+        value={until}
+        onInput={(until) => draft.set({ until })}
+      />
       <p class="note">A Sponsor and an administrator decide, each another person, within 14 days.</p>
     </ReasonForm>
   )

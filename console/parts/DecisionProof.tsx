@@ -41,7 +41,7 @@ const Proof = ({ close, record_id }: { readonly record_id: string; readonly clos
 
 /** Actions that are decisions (docs/transparency.md). */
 const decisions =
-  /^(access-review|service-grant|policy-review|enrollment|link-request|project|rollout|domain-transfer|signing-key|recovery)\.|-request\.|^installation\.opened$/
+  /^(access|access-review|service-grant|policy-review|enrollment|link-request|project|rollout|domain-transfer|signing-key|recovery)\.|-request\.|^installation\.opened$/
 
 /** A button for a record that may be one of a decision. */
 export const DecisionProof = ({ of: { action, id, outcome } }: {

@@ -8,12 +8,14 @@ import { Badge } from "../parts/Badge.tsx"
 import { CopyButton } from "../parts/Copy.tsx"
 import { Failure } from "../parts/Failure.tsx"
 import { Page } from "../parts/Page.tsx"
+import { ShortenAccess } from "../parts/ShortenAccess.tsx"
 import { acknowledged, decided, delivered, effective, StateBadge } from "../parts/StateBadge.tsx"
 import { Table } from "../parts/Table.tsx"
 import { When } from "../parts/When.tsx"
 import { ProjectName } from "../parts/ProjectName.tsx"
 import { useProjectNames } from "../ProjectNames.ts"
 import { useResource } from "../Resource.ts"
+import { rolesIn } from "../Visitor.ts"
 
 type Explanation = AnswerOf<"explainAccess">
 type Name = (id: string) => string
@@ -25,8 +27,9 @@ const blocks: Readonly<Record<Explanation["effective"]["blocked_by"][number], st
   project_withdrawn: "the project is withdrawn",
 }
 
-const peopleOf = ({ person_id, request, reviews, versions }: Explanation): ReadonlyArray<string> => [
+const peopleOf = ({ ends, person_id, request, reviews, versions }: Explanation): ReadonlyArray<string> => [
   person_id,
+  ...ends.flatMap(({ approved_by, made_by }) => [...approved_by, made_by]),
   ...(request === null ? [] : [request.person_id, ...request.approvals.map((one) => one.person_id)]),
   ...versions.flatMap(({ approved_by, made_by }) => [...approved_by, ...(made_by === null ? [] : [made_by])]),
   ...reviews.flatMap(({ approved_by, proposed_by, revoked_by }) =>
@@ -90,8 +93,10 @@ const Versions = ({ names, of, projects }: {
         { head: "Role", cell: ({ role }) => role },
         {
           head: "By",
-          cell: ({ approved_by, made_by }) =>
-            made_by === null
+          cell: ({ approved_by, at_its_end, made_by }) =>
+            at_its_end
+              ? "its end"
+              : made_by === null
               ? "the directory"
               : `${names(made_by)}${approved_by.length === 0 ? "" : `, signed by ${named(approved_by, names)}`}`,
         },
@@ -111,6 +116,33 @@ const Versions = ({ names, of, projects }: {
     />
   </section>
 )
+
+const Ends = ({ names, of }: { readonly of: Explanation["ends"]; readonly names: Name }): JSX.Element | null =>
+  of.length === 0 ? null : (
+    <section aria-labelledby="ends">
+      <h2 id="ends">Its end</h2>
+      <Table
+        caption="Times that its end was set, newest first"
+        rows={of}
+        keyOf={({ set_at }) => set_at}
+        empty="It has no end."
+        columns={[
+          { head: "Ends", cell: ({ ends_at }) => <When at={ends_at} exact never="no end any more" /> },
+          { head: "Set", cell: ({ set_at }) => <When at={set_at} /> },
+          {
+            head: "By",
+            cell: ({ approved_by, made_by, reason }) => (
+              <>
+                {names(made_by)}
+                {approved_by.length === 0 ? "" : `, signed by ${named(approved_by, names)}`}
+                <div class="note">“{reason}”</div>
+              </>
+            ),
+          },
+        ]}
+      />
+    </section>
+  )
 
 const Reviews = ({ names, of }: { readonly of: Explanation["reviews"]; readonly names: Name }): JSX.Element => (
   <section aria-labelledby="reviews">
@@ -170,15 +202,26 @@ const AccessExplanation = ({ params }: { readonly params: Params }): JSX.Element
     <Page
       title={found === undefined ? "Access" : `Access of ${names(found.person_id)}`}
       up={[`/console/institutions/${institution_id}`, "Institution"]}
-      actions={found === undefined
-        ? undefined
-        : <CopyButton text={JSON.stringify(found, null, 2)} label="Copy as JSON" />}
+      actions={found === undefined ? undefined : (
+        <>
+          {found.effective.blocked_by.includes("access_revoked") || !rolesIn(institution_id).has("administrator")
+            ? null
+            : <ShortenAccess of={found} done={explanation.reload} />}
+          <CopyButton text={JSON.stringify(found, null, 2)} label="Copy as JSON" />
+        </>
+      )}
     >
       <Failure of={explanation.failure} retry={explanation.reload} />
       {found === undefined ? null : (
         <>
           <InEffect of={found.effective} />
+          {found.ends_at === null ? null : (
+            <p>
+              It ends <When at={found.ends_at} exact />.
+            </p>
+          )}
           <Asked of={found.request} names={names} />
+          <Ends of={found.ends} names={names} />
           <Versions of={found.versions} names={names} projects={projects} />
           <Reviews of={found.reviews} names={names} />
         </>

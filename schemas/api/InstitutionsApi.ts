@@ -1,7 +1,8 @@
 /** Institutions, their members, invitations and Access, and people's names (docs/api/identity.md; extras). */
 import { Schema } from "effect"
-import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
+import { HttpApi, HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import { AccessId, InstitutionId } from "../BrandedIds.ts"
+import { AccessEnd, AccessShortening } from "../identity/AccessEnd.ts"
 import { AccessExplanation } from "../identity/AccessExplanation.ts"
 import {
   Institution,
@@ -11,13 +12,15 @@ import {
   Institutions,
   PersonNames,
 } from "../identity/Institution.ts"
+import { optionallyKeyed } from "../identity/IdempotencyKey.ts"
 import { limitOr } from "../identity/ListPage.ts"
 import { NotFound } from "../problems/HttpProblems.ts"
-import { roleProblems, RoleRequired } from "../problems/IdentityProblems.ts"
+import { receiptProblems } from "../problems/IdempotencyProblems.ts"
+import * as Problems from "../problems/IdentityProblems.ts"
 import { QueryUuid } from "../Validation/Scalars.ts"
 import { AskedTime, ForeignId } from "../Wire.ts"
 import { Managed } from "./ManagementApi.ts"
-import { RequestValidation } from "./RequestValidation.ts"
+import { RequestValidation, strictBody } from "./RequestValidation.ts"
 
 const params = { institution_id: InstitutionId }
 
@@ -31,7 +34,7 @@ export class InstitutionsApi extends HttpApiGroup.make("institutions")
     HttpApiEndpoint.get("listInstitutions", "/v1/institutions", {
       query: page,
       success: Institutions,
-      error: RoleRequired,
+      error: Problems.RoleRequired,
     }).annotate(OpenApi.Summary, "Institutions where you have a membership, for operators all; ascending by id"),
     HttpApiEndpoint.get("getInstitution", path, { params, success: Institution, error: NotFound })
       .annotate(OpenApi.Summary, "An institution where you have a membership, for operators any"),
@@ -39,7 +42,7 @@ export class InstitutionsApi extends HttpApiGroup.make("institutions")
       params,
       query: page,
       success: InstitutionMembers,
-      error: roleProblems,
+      error: Problems.roleProblems,
     }).annotate(
       OpenApi.Summary,
       "Members with their roles, ascending by person, as a Sponsor, administrator or operator",
@@ -48,7 +51,7 @@ export class InstitutionsApi extends HttpApiGroup.make("institutions")
       params,
       query: { limit: limitOr(50), after_id: Schema.optionalKey(QueryUuid) },
       success: InstitutionEnrollments,
-      error: roleProblems,
+      error: Problems.roleProblems,
     }).annotate(OpenApi.Summary, "Invitations, newest first, as a Sponsor, administrator or operator"),
     HttpApiEndpoint.get("listAccess", `${path}/access`, {
       params,
@@ -59,7 +62,7 @@ export class InstitutionsApi extends HttpApiGroup.make("institutions")
         })),
       },
       success: InstitutionAccess,
-      error: roleProblems,
+      error: Problems.roleProblems,
     }).annotate(
       OpenApi.Summary,
       "Every Access with its current version and its review, ascending by id, as a Sponsor, administrator or operator",
@@ -67,22 +70,36 @@ export class InstitutionsApi extends HttpApiGroup.make("institutions")
     HttpApiEndpoint.get("explainAccess", `${path}/access/:access_id/explain`, {
       params: { ...params, access_id: AccessId },
       success: AccessExplanation,
-      error: roleProblems,
+      error: Problems.roleProblems,
     }).annotate(
       OpenApi.Summary,
       "Why a person has, or had, an Access: who asked and who signed, every version with its event, every review",
     ),
+    HttpApiEndpoint.post("shortenAccess", `${path}/access/:access_id/shorten`, {
+      params: { ...params, access_id: AccessId },
+      headers: optionallyKeyed,
+      payload: AccessShortening,
+      success: AccessEnd,
+      error: [
+        ...receiptProblems,
+        ...Problems.roleProblems,
+        Problems.AccessNotActive,
+        Problems.InvalidState,
+        Problems.VersionConflict,
+      ],
+    }).annotate(OpenApi.Summary, "Bring the end of an Access forward, as an administrator"),
     HttpApiEndpoint.get("listPersonNames", "/v1/people", {
       query: {
         /** Up to 100 ids of people, separated by commas. */
         ids: Schema.String.check(Schema.isPattern(/^[A-Za-z0-9_-]{1,128}(,[A-Za-z0-9_-]{1,128}){0,99}$/u)),
       },
       success: PersonNames,
-      error: RoleRequired,
+      error: Problems.RoleRequired,
     }).annotate(OpenApi.Summary, "Names of people whom you share an institution with; other ids are left out"),
   )
   .middleware(RequestValidation)
   .middleware(Managed)
+  .annotate(HttpApi.PayloadParseOptions, strictBody)
   .annotateMerge(OpenApi.annotations({
     title: "Institutions",
     description: "Institutions, and who belongs to them.",

@@ -2,6 +2,7 @@
 import { Effect, Schema } from "effect"
 import { HttpApi, HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { RequestId } from "../BrandedIds.ts"
+import { TemporaryAccessCreate } from "../identity/AccessEnd.ts"
 import { ReasonBody } from "../identity/DecisionReason.ts"
 import { keyed, optionallyKeyed } from "../identity/IdempotencyKey.ts"
 import {
@@ -42,6 +43,15 @@ export class RequestsApi extends HttpApiGroup.make("requests")
     }).annotate(RecognisedByCommand, true).annotate(
       OpenApi.Summary,
       "Ask for Access to a project; a Sponsor and an administrator decide",
+    ),
+    HttpApiEndpoint.post("createTemporaryAccessRequest", "/v1/me/temporary-access-requests", {
+      headers: optionallyKeyed,
+      payload: TemporaryAccessCreate,
+      success: AccessRequest.pipe(HttpApiSchema.status(201)),
+      error: [...receiptProblems, NotFound, Problems.RoleRequired, Problems.InvalidState, Problems.RequestExists],
+    }).annotate(RecognisedByCommand, true).annotate(
+      OpenApi.Summary,
+      "Ask for Access to a project until a time, or for a later end of it; a Sponsor and an administrator decide",
     ),
     HttpApiEndpoint.get("listOwnRequests", "/v1/me/requests", {
       query: {

@@ -29,6 +29,9 @@ export const ExplainedVersion = Schema.Struct({
   created_at: Timestamp,
   made_by: orNull(PersonId).annotate({ description: "Null: the directory" }),
   approved_by: Schema.Array(PersonId),
+  at_its_end: Schema.Boolean.annotate({
+    description: "Whether this version revokes the Access because its end had come",
+  }),
   event: Schema.Struct({ event_id: Id, digest: Schema.String }),
   delivery: Delivery,
   acknowledgement: Acknowledgement,
@@ -48,6 +51,17 @@ export const ExplainedReview = Schema.Struct({
   revoked_at: orNull(Timestamp),
   expires_at: Timestamp.annotate({ description: "When it expires or expired, where nobody revokes it before" }),
 }).annotate({ identifier: "ExplainedReview" })
+
+export const ExplainedEnd = Schema.Struct({
+  ends_at: orNull(Timestamp).annotate({ description: "Null: no end any more" }),
+  set_at: Timestamp,
+  made_by: PersonId.annotate({ description: "Who asked for it, or brought it forward" }),
+  approved_by: Schema.Array(PersonId),
+  reason: Schema.String,
+  request_id: orNull(RequestId).annotate({
+    description: "The reviewed request; null where the end was brought forward",
+  }),
+}).annotate({ identifier: "ExplainedEnd" })
 
 export const AccessBlock = Schema.Literals([
   "access_revoked",
@@ -74,6 +88,10 @@ export const AccessExplanation = Schema.Struct({
     requested_at: Timestamp,
     approvals: Schema.Array(ExplainedApproval).annotate({ description: "Oldest first" }),
   })).annotate({ description: "The request that granted it; null where the directory did" }),
+  ends_at: orNull(Timestamp).annotate({
+    description: "When it is revoked by itself; null: it has no end, or is revoked",
+  }),
+  ends: Schema.Array(ExplainedEnd).annotate({ description: "The newest 100 times that its end was set, newest first" }),
   versions: Schema.Array(ExplainedVersion).annotate({
     description: "The newest 100 versions that belong to this institution, newest first",
   }),

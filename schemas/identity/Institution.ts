@@ -70,6 +70,9 @@ export const ListedAccess = Schema.Struct({
   granted_at: Timestamp.annotate({
     description: "When the current version was made, also where it revokes the Access",
   }),
+  ends_at: orNull(Timestamp).annotate({
+    description: "When it is revoked by itself; with `at` as it was set then; null: it has no end, or is revoked",
+  }),
   grant_event_id: Id.annotate({ description: "The event of the current version" }),
   review: orNull(Schema.Struct({ review_id: AccessReviewId, state: Schema.Literals(["proposed", "approved"]) }))
     .annotate({

@@ -124,6 +124,7 @@ export const AccessRequest = Schema.Struct({
   reason: Schema.String,
   /** The Access that the approval created. */
   access_id: orNull(AccessId),
+  ends_at: orNull(Timestamp).annotate({ description: "When the Access ends, as it was asked for" }),
   expires_at: Timestamp,
   state: Schema.Literals(["submitted", "approved", "declined", "expired"]),
   ...filed,
@@ -255,6 +256,7 @@ export const OwnRequest = Schema.Struct({
   recipient: orNull(Schema.String).annotate({
     description: "Of an enrollment: the invited address, masked, but recognisable.",
   }),
+  ends_at: orNull(Timestamp).annotate({ description: "Of Access: when it ends, as it was asked for." }),
   membership: orNull(AskedMembership).annotate({ description: "Of a membership: whose, and what is asked for." }),
   reason: Schema.String,
   expires_at: orNull(Timestamp),

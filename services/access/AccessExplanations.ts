@@ -27,6 +27,7 @@ interface VersionRow extends DeliveryRow {
   readonly event_id: string
   readonly digest: string
   readonly installed_version: string | null
+  readonly at_its_end: boolean
 }
 
 interface StateRow {
@@ -36,6 +37,16 @@ interface StateRow {
   readonly person_active: boolean
   readonly project_live: boolean
   readonly drift: boolean
+  readonly ends_at: Date | null
+}
+
+interface EndRow {
+  readonly ends_at: Date | null
+  readonly set_at: Date
+  readonly made_by: PersonId
+  readonly approved_by: ReadonlyArray<PersonId>
+  readonly reason: string
+  readonly request_id: RequestId | null
 }
 
 interface SignatureRow {
@@ -66,9 +77,16 @@ const versionOf = ({ person_id: _, ...row }: VersionRow): AccessExplanation["ver
   created_at: row.created_at.toISOString(),
   made_by: row.made_by,
   approved_by: row.approved_by,
+  at_its_end: row.at_its_end,
   event: { event_id: row.event_id, digest: row.digest },
   delivery: deliveryOf(row),
   acknowledgement: acknowledgementOf(row, row.installed_version),
+})
+
+const endRowOf = ({ ends_at, set_at, ...row }: EndRow): AccessExplanation["ends"][number] => ({
+  ends_at: ends_at?.toISOString() ?? null,
+  set_at: set_at.toISOString(),
+  ...row,
 })
 
 const reviewOf = (row: ReviewRow): AccessExplanation["reviews"][number] => ({
@@ -116,7 +134,10 @@ export const explaining = Effect.gen(function* () {
   const versionsOf = (institutionId: InstitutionId, accessId: AccessId) =>
     reads<VersionRow>`
       select v.access_version, v.project_id, v.person_id, v.role, v.state, v.created_at, v.made_by, v.approved_by,
-        v.event_id::text as event_id, v.digest, l.installed_version, ${delivery.columns}
+        v.event_id::text as event_id, v.digest, l.installed_version,
+        v.state = 'revoked' and v.made_by is null and coalesce((
+          select n.ends_at from access_ends n where n.access_id = ${accessId} and n.set_at <= v.created_at
+          order by n.id desc limit 1) <= v.created_at, false) as at_its_end, ${delivery.columns}
       from (
         select * from access_versions where access_id = ${accessId} and institution_id = ${institutionId}
         order by access_version desc limit ${most}
@@ -132,7 +153,8 @@ export const explaining = Effect.gen(function* () {
         coalesce(p.status = 'active' and not p.removed, false) as person_active,
         coalesce(l.state <> 'withdrawn' and not l.removed, false) as project_live,
         exists (select from lifecycle_drift d where d.project_id = v.project_id and d.key = 'access/' || v.access_id)
-          as drift
+          as drift,
+        (select a.ends_at from access a where a.id = ${accessId} and a.state = 'active' and not a.removed) as ends_at
       from access_versions v
       left join people p on p.id = canonical_person(v.person_id)
       left join projects l on l.id = v.project_id
@@ -143,6 +165,12 @@ export const explaining = Effect.gen(function* () {
       select ${reads.literal(reviewColumns)} from access_reviews
       where access_id = ${accessId} and institution_id = ${institutionId}
       order by proposed_at desc, id desc limit ${most}`
+
+  /** Of an Access that moved to another institution, those that were set before are of this one. */
+  const endsOf = (accessId: AccessId) =>
+    reads<EndRow>`
+      select ends_at, set_at, made_by, approved_by, reason, request_id::text as request_id from access_ends
+      where access_id = ${accessId} order by id desc limit ${most}`
 
   const signaturesOf = (institutionId: InstitutionId, accessId: AccessId) =>
     reads<SignatureRow>`
@@ -162,11 +190,12 @@ export const explaining = Effect.gen(function* () {
     accessId: AccessId,
   ) {
     yield* mayRead(personId, institutionId)
-    const [versions, [state], reviews, signatures] = yield* Effect.all([
+    const [versions, [state], reviews, signatures, ends] = yield* Effect.all([
       versionsOf(institutionId, accessId),
       stateOf(institutionId, accessId),
       reviewsOf(institutionId, accessId),
       signaturesOf(institutionId, accessId),
+      endsOf(accessId),
     ], { concurrency: "unbounded" })
     const [newest] = versions
     if (newest === undefined || state === undefined) return yield* new NotFound()
@@ -182,6 +211,8 @@ export const explaining = Effect.gen(function* () {
         drift: !state.moved && state.drift,
       },
       request: requestOf(signatures),
+      ends_at: state.moved ? null : state.ends_at?.toISOString() ?? null,
+      ends: ends.map(endRowOf),
       versions: versions.map(versionOf),
       reviews: reviews.map(reviewOf),
     } satisfies AccessExplanation

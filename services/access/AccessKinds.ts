@@ -30,6 +30,8 @@ export const accessKinds = Effect.gen(function* () {
       // A removal revokes any Access; an Access that was revoked here stays revoked until the feed sends that as well.
       state: `case when excluded.removed then 'revoked'
         when t.state_decided and excluded.state is distinct from t.state then t.state else excluded.state end`,
+      // What was revoked and is sent anew has no end of before.
+      ends_at: "case when t.state = 'active' and not t.removed then t.ends_at end",
       state_decided: `t.state_decided and
         case when excluded.removed then t.state = 'revoked' else excluded.state is distinct from t.state end`,
     },

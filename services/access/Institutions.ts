@@ -52,8 +52,9 @@ interface MemberRow {
   readonly memberships: Wire.InstitutionMember["memberships"]
 }
 
-interface AccessRow extends Omit<Wire.ListedAccess, "granted_at" | "review"> {
+interface AccessRow extends Omit<Wire.ListedAccess, "ends_at" | "granted_at" | "review"> {
   readonly granted_at: Date
+  readonly ends_at: Date | null
   readonly review_id: AccessReviewId | null
   readonly review_state: "proposed" | "approved" | null
 }
@@ -77,9 +78,10 @@ const memberOf = ({ memberships, ...row }: MemberRow): Wire.InstitutionMember =>
   })),
 })
 
-const accessOf = ({ granted_at, review_id, review_state, ...row }: AccessRow): Wire.ListedAccess => ({
+const accessOf = ({ ends_at, granted_at, review_id, review_state, ...row }: AccessRow): Wire.ListedAccess => ({
   ...row,
   granted_at: granted_at.toISOString(),
+  ends_at: ends_at?.toISOString() ?? null,
   review: review_id === null ? null : { review_id, state: review_state! },
 })
 
@@ -195,9 +197,9 @@ const decided = Effect.gen(function* () {
       }
       const rows = yield* reads<AccessRow>`
         select page.id as access_id, page.access_version, page.project_id, page.person_id, p.display_name, page.role,
-          page.state, v.created_at as granted_at, v.event_id::text as grant_event_id, r.review_id, r.review_state
+          page.state, v.created_at as granted_at, case when page.state = 'active' then page.ends_at end as ends_at, v.event_id::text as grant_event_id, r.review_id, r.review_state
         from (
-          select id, access_version, project_id, person_id, role, state from access
+          select id, access_version, project_id, person_id, role, state, ends_at from access
           where institution_id = ${institutionId} and not removed and id > ${afterId ?? ""}
           order by id limit ${limit}
         ) page

@@ -25,7 +25,10 @@ export const pastAccess = (
 ) =>
   sql`
     select v.access_id, v.access_version, v.project_id, v.person_id, p.display_name, v.role, v.state,
-      v.created_at as granted_at, v.event_id::text as grant_event_id, r.review_id, r.review_state
+      v.created_at as granted_at, (
+        select case when n.ends_at > ${at} then n.ends_at end from access_ends n
+        where n.access_id = v.access_id and n.set_at <= ${at} order by n.id desc limit 1
+      ) as ends_at, v.event_id::text as grant_event_id, r.review_id, r.review_state
     from (
       select v.* from (
         select distinct access_id from access_versions

@@ -11,10 +11,11 @@ import type { PersonId } from "../../schemas/BrandedIds.ts"
 import type * as Wire from "../../schemas/identity/RequestBodies.ts"
 import type { NotFound } from "../../schemas/problems/HttpProblems.ts"
 import type * as Problems from "../../schemas/problems/IdentityProblems.ts"
+import type { HTTPValidationError } from "../../schemas/Validation.ts"
 import { Database } from "../platform/database/Database.ts"
 import type { InTransaction, UnitOfWork } from "../platform/database/UnitOfWork.ts"
 import type { Decision } from "../requests/PolicyReviews.ts"
-import { askingForAccess } from "./Requests/AskAccess.ts"
+import { type AccessAsked, askingForAccess } from "./Requests/AskAccess.ts"
 import { askingForMembership, type MembershipAsked } from "./Requests/AskMembership.ts"
 import { askingForOrganization } from "./Requests/AskOrganization.ts"
 import { askingForReset, type ResetAsked } from "./Requests/AskReset.ts"
@@ -35,12 +36,20 @@ export class Requests extends Context.Service<Requests, {
   readonly organization: (
     asked: Wire.RequestFields & By,
   ) => Effect.Effect<Wire.OrganizationRequest, Problems.InvalidToken | SqlError.SqlError, UnitOfWork>
-  /** Requests Access to a project, which need not be visible to the person otherwise. */
+  /**
+   * Requests Access to a project, which need not be visible to the person otherwise; or a later end of the Access that the
+   * person has.
+   */
   readonly access: (
-    asked: Wire.RequestCreate & By,
+    asked: AccessAsked,
   ) => Effect.Effect<
     Wire.AccessRequest,
-    NotFound | Problems.InvalidToken | Problems.InvalidState | Problems.RequestExists | SqlError.SqlError,
+    | NotFound
+    | Problems.InvalidToken
+    | Problems.InvalidState
+    | Problems.RequestExists
+    | HTTPValidationError
+    | SqlError.SqlError,
     UnitOfWork
   >
   /** Requests a role and state of a member of an institution. */

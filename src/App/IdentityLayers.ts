@@ -1,5 +1,6 @@
 /** The identity API's services and handlers. */
 import { Layer } from "effect"
+import { AccessEnds } from "../../services/access/AccessEnds.ts"
 import { AccessReviews } from "../../services/access/AccessReviews.ts"
 import { AccessVersions } from "../../services/access/AccessVersions.ts"
 import { ServiceGrants } from "../../services/access/ServiceGrants.ts"
@@ -107,6 +108,7 @@ const operating = ({ keyTransitionDeadline: deadlineMillis }: AppConfig) =>
 export const identityServices = (config: AppConfig, embeddedIssuer: string) =>
   Layer.mergeAll(
     AccessReviews.layer,
+    AccessEnds.layer,
     Institutions.layer,
     PersonNames.layer,
     asking(config),

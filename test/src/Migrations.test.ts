@@ -113,6 +113,7 @@ layer(Layer.fresh(TestDatabase.layer), { excludeTestServices: true })("Migration
         // Evidence, histories and received events are only added; the owner drops their partitions.
         "INSERT SELECT": [
           "access_review_evidence",
+          "access_ends",
           "access_versions",
           "audit_records",
           "events",

@@ -91,7 +91,16 @@ export const AccessList = ({ decides, institution }: Shown): JSX.Element => {
               { head: "Role", cell: ({ role }) => role },
               {
                 head: "State",
-                cell: ({ state }) => <Badge tone={state === "active" ? "good" : "off"}>{state}</Badge>,
+                cell: ({ ends_at, state }) => (
+                  <>
+                    <Badge tone={state === "active" ? "good" : "off"}>{state}</Badge>
+                    {ends_at === null ? null : (
+                      <div class="note">
+                        until <When at={ends_at} />
+                      </div>
+                    )}
+                  </>
+                ),
               },
               {
                 head: "Version",

@@ -20,6 +20,7 @@ export const granting = Effect.gen(function* () {
     state: "text",
     state_decided: "boolean",
     access_version: "integer",
+    ends_at: "timestamptz",
     made_by: "text",
     approved_by: "text[]",
     created_at: "timestamptz",
@@ -28,13 +29,24 @@ export const granting = Effect.gen(function* () {
   const firstVersions = insertion(sql, "access_versions", versionColumns)
 
   return Effect.fn("AccessVersions.grant")(function* (decision: AccessDecision, holder: Holder) {
-    const { accessId, madeBy, projectId } = decision
+    const { accessId, endsAt = null, projectId } = decision
     const person = { ...holder, canonical: holder.id, status: "active", removed: false } as const
     const statusEvent = (yield* eventLog.toldDisabled(projectId, holder)) ? "account-enabled" : null
-    const [eventId] = yield* eventLog.append(...eventsOfVersion(accessId, null, decision, person, madeBy, statusEvent))
+    const [eventId] = yield* eventLog.append(
+      ...eventsOfVersion(accessId, null, decision, person, decision, statusEvent),
+    )
     const row = versionOf(accessId, 1, decision, decision, eventId!, yield* Clock.currentTimeMillis)
     const { access_id, digest, event_id: _, ...made } = row
-    yield* fence(sql, entered({ ...made, id: access_id, state_decided: true, updated_at: made.created_at }))
+    yield* fence(
+      sql,
+      entered({
+        ...made,
+        id: access_id,
+        state_decided: true,
+        ends_at: endsAt?.toISOString() ?? null,
+        updated_at: made.created_at,
+      }),
+    )
     yield* write(sql, firstVersions, [row])
     return { accessVersion: 1, eventId: eventId!, digest }
   })

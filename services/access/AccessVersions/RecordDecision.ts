@@ -40,7 +40,9 @@ export const recording = Effect.fnUntraced(function* (settle: Settling) {
       on conflict (id) do update
       set institution_id = excluded.institution_id, project_id = excluded.project_id,
         person_id = excluded.person_id, role = excluded.role, state = excluded.state, state_decided = true,
-        removed = false, revision = t.revision + 1, made_by = excluded.made_by,
+        removed = false, revision = t.revision + 1,
+        -- What was revoked and is granted again has no end of before.
+        ends_at = case when excluded.state = 'revoked' or t.state = 'active' then t.ends_at end, made_by = excluded.made_by,
         approved_by = excluded.approved_by, updated_at = excluded.updated_at
       where (t.institution_id, t.project_id, t.person_id, t.role, t.state, t.removed) is distinct from
         (excluded.institution_id, excluded.project_id, excluded.person_id, excluded.role, excluded.state, false)`

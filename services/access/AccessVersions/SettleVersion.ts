@@ -40,7 +40,7 @@ export const settling = Effect.gen(function* () {
     const accessVersion = (last?.accessVersion ?? 0) + 1
     const statusEvent = yield* statusEventFor(last, next, person)
     const [eventId] = yield* eventLog.append(
-      ...eventsOfVersion(accessId, last, next, person, makers.madeBy, statusEvent),
+      ...eventsOfVersion(accessId, last, next, person, makers, statusEvent),
     )
     const row = versionOf(accessId, accessVersion, next, makers, eventId!, yield* Clock.currentTimeMillis)
     yield* sql`

@@ -1,9 +1,9 @@
 /** The events of a new version of an Access. */
-import type { AccessId, PersonId } from "../../../schemas/BrandedIds.ts"
+import type { AccessId } from "../../../schemas/BrandedIds.ts"
 import type { LifecycleEventKind } from "../../../schemas/identity/LifecycleEventKinds.ts"
 import type { NewLifecycleEvent } from "../../lifecycle/EventLog.ts"
 import { type Person, personOf } from "../../people/PersonAudience.ts"
-import type { Grant, Last } from "./VersionRows.ts"
+import type { Grant, Last, Makers } from "./VersionRows.ts"
 
 const codes = {
   "access-granted": "ACCESS_GRANTED",
@@ -14,6 +14,9 @@ const codes = {
 export const kindOf = (last: Last | null, next: Grant) =>
   next.state === "revoked" ? "access-revoked" : last?.state === "active" ? "token-claims-change" : "access-granted"
 
+const causeOf = ({ ended = false, madeBy }: Makers) =>
+  ended ? "AT_ITS_END" : madeBy === null ? "BY_DIRECTORY" : "BY_ADMINISTRATOR"
+
 /**
  * The events of a new version, the grant Event first; `statusEvent`: the event for the person's status, where one is due.
  */
@@ -22,7 +25,7 @@ export const eventsOfVersion = (
   last: Last | null,
   next: Grant,
   person: Person,
-  madeBy: PersonId | null,
+  makers: Makers,
   statusEvent: LifecycleEventKind | null,
 ) => {
   const kind = kindOf(last, next)
@@ -32,7 +35,7 @@ export const eventsOfVersion = (
     ...(last === null ? {} : { previous_version: last.accessVersion }),
     role: next.role,
   }
-  const reason = { reason_admin: { en: `${codes[kind]}_BY_${madeBy === null ? "DIRECTORY" : "ADMINISTRATOR"}` } }
+  const reason = { reason_admin: { en: `${codes[kind]}_${causeOf(makers)}` } }
   const eventOf = (
     kind: LifecycleEventKind,
     payload: NonNullable<NewLifecycleEvent["payload"]> = {},
@@ -42,7 +45,7 @@ export const eventsOfVersion = (
     institutionId: next.institutionId,
     person: personOf(person),
     payload: { ...reason, ...payload },
-    initiatedBy: madeBy === null ? "system" : "admin",
+    initiatedBy: makers.madeBy === null ? "system" : "admin",
   })
   // A revoked Access also ends the person's sessions there.
   return [

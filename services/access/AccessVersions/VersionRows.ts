@@ -17,10 +17,14 @@ export interface Grant {
 export interface Makers {
   readonly madeBy: PersonId | null
   readonly approvedBy: ReadonlyArray<PersonId>
+  /** The Access has come to its end, which nobody decided at that moment. */
+  readonly ended?: boolean
 }
 
 export interface AccessDecision extends Grant, Makers {
   readonly accessId: AccessId
+  /** Of a new Access: when it ends; by default it has no end. */
+  readonly endsAt?: Date | null
 }
 
 export interface AccessVersion {

@@ -1,16 +1,21 @@
-/** Grants the Access of an approved request. */
-import { Effect } from "effect"
+/** Grants the Access of an approved request, or moves the end of the Access that the person has to a later time. */
+import { Clock, Effect } from "effect"
 import { AccessId, type ProjectId } from "../../../schemas/BrandedIds.ts"
 import { InvalidState } from "../../../schemas/problems/IdentityProblems.ts"
+import { aggregateOf, newEnds } from "../../access/AccessEndRows.ts"
+import { lengthened, timersOf } from "../../access/AccessTerm.ts"
 import { AccessVersions } from "../../access/AccessVersions.ts"
 import { environmentHeld } from "../../access/ProjectRefusals.ts"
 import { Database } from "../../platform/database/Database.ts"
 import { answerTo, fence, load, one, type Question, unchanged } from "../../platform/database/FencedCommand.ts"
+import { Timers } from "../../platform/database/Timers.ts"
+import { write } from "../../platform/database/UnitOfWork.ts"
 import { Ids } from "../../platform/Ids.ts"
 import type { Decision } from "../../requests/PolicyReviews.ts"
 import { activeIn, activeRow, notActive } from "./ActivePerson.ts"
 import { live } from "./AskAccess.ts"
 import { namesOf } from "./Filing.ts"
+import { endIn } from "./RequestViews.ts"
 
 /** The role of an Access that was requested. */
 const accessRole = "user"
@@ -25,8 +30,8 @@ interface Loaded {
   readonly project: string
   /** The `xmin` of the person's row. */
   readonly written: string | null
-  /** The Access that the person has, under any of its ids. */
-  readonly held: string | null
+  /** The Access that the person has, under any of its ids; of several the one that ends last. */
+  readonly held: { readonly id: AccessId; readonly ends_at: string | null } | null
 }
 
 const mayEnter = Effect.fnUntraced(function* (loaded: Loaded, projectId: ProjectId) {
@@ -43,6 +48,7 @@ const mayEnter = Effect.fnUntraced(function* (loaded: Loaded, projectId: Project
 export const grantingAccess = Effect.gen(function* () {
   const { sql } = yield* Database
   const ids = yield* Ids
+  const timers = yield* Timers
   const versions = yield* AccessVersions
 
   const projectRow = (projectId: ProjectId): Question => ({
@@ -50,10 +56,48 @@ export const grantingAccess = Effect.gen(function* () {
     lock: sql`for share`,
   })
 
+  const evidence = newEnds(sql)
+
+  /** Writes the evidence of a new end, and its timer. */
+  const kept = Effect.fnUntraced(
+    function* (accessId: AccessId, endsAt: number | null, { approvedBy, request }: Decision) {
+      yield* write(sql, evidence, [{
+        id: yield* ids.next,
+        access_id: accessId,
+        ends_at: endsAt === null ? null : new Date(endsAt).toISOString(),
+        set_at: new Date(yield* Clock.currentTimeMillis).toISOString(),
+        made_by: request.author,
+        approved_by: approvedBy,
+        reason: request.reason,
+        request_id: request.id,
+      }])
+      yield* timers.set(aggregateOf(accessId), timersOf({ active: true, endsAt }))
+    },
+  )
+
+  /** Moves the end of an Access to the time that was asked for, where it is later. */
+  const move = Effect.fnUntraced(
+    function* (held: NonNullable<Loaded["held"]>, asked: string | null, decision: Decision) {
+      const before = held.ends_at === null ? null : Date.parse(held.ends_at)
+      const { endsAt } = lengthened({ active: true, endsAt: before }, asked === null ? null : Date.parse(asked))
+      if (endsAt === before) return
+      yield* fence(
+        sql,
+        one((earlier) =>
+          sql`update access set ends_at = ${endsAt === null ? null : new Date(endsAt)}, revision = revision + 1
+          where id = ${held.id} and state = 'active' and not removed
+            and ends_at is not distinct from ${before === null ? null : new Date(before)} and ${earlier} returning 1`
+        ),
+      )
+      yield* kept(held.id, endsAt, decision)
+    },
+  )
+
   /**
    * Writes the person's row, so that of two concurrent grants for one person the second sees the first.
    */
-  return Effect.fnUntraced(function* ({ approvedBy, request }: Decision) {
+  return Effect.fnUntraced(function* (decision: Decision) {
+    const { approvedBy, request } = decision
     const { author, institution_id: institutionId, project_id } = request
     const projectId = project_id!
     const [person, project] = [activeRow(sql, author), projectRow(projectId)]
@@ -61,10 +105,10 @@ export const grantingAccess = Effect.gen(function* () {
       sql,
       sql`select ${answerTo(sql, person)} as active, ${answerTo(sql, project)} as project,
         (select xmin::text from people where id = canonical_person(${author})) as written, (
-          select id from access
+          select json_build_object('id', id, 'ends_at', ends_at) from access
           where project_id = ${projectId} and state = 'active' and not removed
             and person_id in ${namesOf(sql, sql`canonical_person(${author})`)}
-          limit 1) as held`,
+          order by ends_at desc nulls first, id limit 1) as held`,
     )
     const holder = yield* mayEnter(loaded, projectId)
 
@@ -77,10 +121,16 @@ export const grantingAccess = Effect.gen(function* () {
       loaded.held === null ? alone : unchanged(sql, person, loaded.active),
       unchanged(sql, project, loaded.project),
     )
-    if (loaded.held !== null) return { state: "approved", resultId: loaded.held } as const
+    const asked = endIn(request)
+    if (loaded.held !== null) {
+      yield* move(loaded.held, asked, decision)
+      return { state: "approved", resultId: loaded.held.id } as const
+    }
     const accessId = AccessId.make(yield* ids.next)
     const to = { accessId, institutionId: institutionId!, projectId, personId: holder.id, role: accessRole } as const
-    const { eventId } = yield* versions.grant({ ...to, state: "active", madeBy: author, approvedBy }, holder)
+    const endsAt = asked === null ? null : new Date(asked)
+    if (endsAt !== null) yield* kept(accessId, endsAt.getTime(), decision)
+    const { eventId } = yield* versions.grant({ ...to, state: "active", madeBy: author, approvedBy, endsAt }, holder)
     return { state: "approved", resultId: accessId, eventId } as const
   })
 })

@@ -11,7 +11,7 @@ import { filedOf, type PolicyReviewRow, stamp } from "../../requests/PolicyRevie
 import { newestReview, type RequestRow, requestRows, stateAt } from "../../requests/RequestRows.ts"
 import { masked } from "../../platform/mail/MailAddress.ts"
 import { deliveryOf, type MailRow, recipientOf } from "./InvitationDelivery.ts"
-import { membershipIn } from "./RequestViews.ts"
+import { endIn, membershipIn } from "./RequestViews.ts"
 
 /** A request with the columns of `ownRequestJoins`, beside those of `newestReview`. */
 export interface OwnRow extends RequestRow {
@@ -44,6 +44,7 @@ export const ownRequestOf = (row: OwnRow, now: number): OwnRequest => ({
   project_id: row.project_id,
   name: row.kind === "organization" ? String(row.fields["name"]) : row.website_name,
   recipient: row.kind === "enrollment" ? masked(recipientOf(row)) : null,
+  ends_at: row.kind === "access" ? endIn(row) : null,
   membership: row.kind === "membership" ? membershipIn(row) : null,
   reason: row.reason,
   expires_at: stampOrNull(row.expires_at),

@@ -15,12 +15,17 @@ export const organizationOf = (row: RequestRow, review: Review): Wire.Organizati
   ...filedOf(row, review),
 })
 
+/** The end that an access request asks for, RFC 3339; null: none. */
+export const endIn = ({ fields }: Pick<RequestRow, "fields">): string | null =>
+  typeof fields["ends_at"] === "string" ? fields["ends_at"] : null
+
 export const accessOf = (row: RequestRow, review: Review): Wire.AccessRequest => ({
   request_id: row.id,
   institution_id: row.institution_id!,
   project_id: row.project_id!,
   reason: row.reason,
   access_id: row.result_id === null ? null : AccessId.make(row.result_id),
+  ends_at: endIn(row),
   expires_at: stamp(row.expires_at!),
   state: row.state as Wire.AccessRequest["state"],
   ...filedOf(row, review),

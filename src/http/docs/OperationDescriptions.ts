@@ -141,6 +141,8 @@ export const descriptions: Readonly<Record<string, string>> = {
   createOrganizationRequest: "Once approved the institution exists, and its author is its first Sponsor.",
   createAccessRequest:
     "The last signature makes the Access with its grant event. Approved is not yet Access at the product.",
+  createTemporaryAccessRequest:
+    "The Access is revoked at `ends_at`. Without Access it is a request for one; with Access that has an end, for a later end.",
   listOwnRequests: "Each with its state and what it waits for.",
   withdrawRequest:
     "Of two at once, a withdrawal and a last signature, one happens. A request that is decided is 409 `invalid_state`.",
@@ -162,6 +164,8 @@ export const descriptions: Readonly<Record<string, string>> = {
   listAccess: "With the version and the event that a proposal of a review names.",
   explainAccess:
     "The request with its signatures and the signers' independence, versions with what products had and acknowledged, reviews, and all that keeps it from being effective.",
+  shortenAccess:
+    "What is given ends earlier without a review, and never later: 409 `invalid_state`. Its version, and the review of it, stay.",
   acceptEnrollment:
     "The person whose verified email is the recipient's becomes a member; anyone else waits for an administrator.",
   revokeEnrollment: "The mailed token is worthless from then on.",

@@ -2,10 +2,13 @@
 import { Effect } from "effect"
 import { HttpApi, HttpApiBuilder } from "effect/http-api"
 import { InstitutionsApi } from "../../../schemas/api/InstitutionsApi.ts"
+import { AccessEnd } from "../../../schemas/identity/AccessEnd.ts"
+import { AccessEnds } from "../../../services/access/AccessEnds.ts"
 import { Institutions } from "../../../services/access/Institutions.ts"
 import { Enrollments } from "../../../services/decisions/Enrollments.ts"
 import { PersonNames } from "../../../services/people/PersonNames.ts"
 import { personIn, personOf } from "../auth/PersonAuth.ts"
+import { keyed } from "./IdempotentResponse.ts"
 
 const Api = HttpApi.make("bailiwick").add(InstitutionsApi)
 
@@ -23,6 +26,7 @@ export const institutions = HttpApiBuilder.group(
     const service = yield* Institutions
     const enrollments = yield* Enrollments
     const names = yield* PersonNames
+    const ends = yield* AccessEnds
     return handlers.handleAll({
       listInstitutions: Effect.fnUntraced(function* ({ query }) {
         const { personId } = yield* personOf
@@ -55,6 +59,14 @@ export const institutions = HttpApiBuilder.group(
         const { personId } = yield* personIn
         return yield* service.explain(personId, params.institution_id, params.access_id).pipe(
           Effect.catchTag("SqlError", Effect.die),
+        )
+      }),
+      shortenAccess: Effect.fnUntraced(function* ({ params, payload }) {
+        const { personId, principal } = yield* personIn
+        const { access_id: accessId, institution_id: institutionId } = params
+        return yield* keyed(
+          { principal, payload, status: 200, success: AccessEnd },
+          ends.shorten({ ...payload, accessId, institutionId, personId }),
         )
       }),
       listPersonNames: Effect.fnUntraced(function* ({ query }) {

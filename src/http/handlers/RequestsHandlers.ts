@@ -44,6 +44,13 @@ export const requests = HttpApiBuilder.group(
           service.access({ ...payload, personId }),
         )
       }),
+      createTemporaryAccessRequest: Effect.fnUntraced(function* ({ payload }) {
+        const { personId, principal } = yield* personOf
+        return yield* keyedFenced(
+          { principal, payload, status: 201, success: AccessRequest },
+          service.access({ ...payload, personId }),
+        )
+      }),
       listOwnRequests: Effect.fnUntraced(function* ({ query }) {
         const { personId } = yield* personOf
         const page = { limit: Number(query.limit), afterId: query.after_id ?? null }

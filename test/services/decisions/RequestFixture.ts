@@ -3,6 +3,7 @@ import { assert } from "@effect/vitest"
 import { Effect, Layer, Option, Redacted } from "effect"
 import { randomUUID } from "node:crypto"
 import {
+  AccessId,
   InstitutionId,
   type PersonId,
   type PolicyReviewId,
@@ -15,6 +16,9 @@ import { PolicyDecisions } from "../../../services/decisions/PolicyDecisions.ts"
 import { PolicyReviews } from "../../../services/requests/PolicyReviews.ts"
 import { Requests } from "../../../services/decisions/Requests.ts"
 import { invitationToken } from "../../../services/requests/RequestMail.ts"
+import { accessOf } from "../../../services/access/AccessEndRows.ts"
+import { AccessEnds } from "../../../services/access/AccessEnds.ts"
+import { accessTimer } from "../../../services/access/AccessTerm.ts"
 import { ServiceGrants } from "../../../services/access/ServiceGrants.ts"
 import { Links } from "../../../services/links/Links.ts"
 import { NewPeople } from "../../../services/people/NewPeople.ts"
@@ -40,6 +44,7 @@ export const writer = { issuer, clientId: "hr" }
 
 export const services = PolicyDecisions.layer.pipe(
   Layer.provideMerge(Layer.mergeAll(
+    AccessEnds.layer,
     Requests.layer,
     Enrollments.layer,
     Projects.layer,
@@ -109,8 +114,13 @@ export const decline = (of: Opened | PolicyReviewId, role: string, personId: Per
 export const fire = Effect.gen(function* () {
   const timers = yield* Timers
   const policies = yield* PolicyDecisions
-  const due = yield* timers.claim(["request-expire", "link-effective", "launch-check"], 1_000)
-  for (const timer of due) yield* run(policies.settle(RequestId.make(timer.aggregate_id)))
+  const ends = yield* AccessEnds
+  const due = yield* timers.claim(["request-expire", "link-effective", "launch-check", accessTimer], 1_000)
+  for (const { aggregate_id, kind } of due) {
+    yield* kind === accessTimer
+      ? run(ends.settle(AccessId.make(accessOf(aggregate_id))))
+      : run(policies.settle(RequestId.make(aggregate_id)))
+  }
   yield* timers.giveBack(due)
   return due.length
 })

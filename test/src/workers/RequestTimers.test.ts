@@ -1,9 +1,12 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Schedule } from "effect"
+import { AccessEnds } from "../../../services/access/AccessEnds.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
+import { run } from "../../../services/platform/database/UnitOfWork.ts"
 import { RequestTimers } from "../../../src/workers/RequestTimers.ts"
-import { askAccess, requestRow, services } from "../../services/decisions/RequestFixture.ts"
-import { institution, person, project } from "../../support/TestIdentity.ts"
+import { askAccess, fixture, requestRow, services } from "../../services/decisions/RequestFixture.ts"
+import { reason } from "../../support/Fixtures.ts"
+import { access, institution, person, project } from "../../support/TestIdentity.ts"
 
 const worker = Layer.provideMerge(RequestTimers.layer, services)
 
@@ -31,5 +34,23 @@ layer(worker, { excludeTestServices: true, timeout: "2 minutes" })("RequestTimer
       assert.strictEqual(only!.aggregate_id, open.request_id)
       assert.strictEqual((yield* requestRow(due.request_id)).state, "expired")
       assert.strictEqual((yield* requestRow(open.request_id)).state, "submitted")
+    }))
+
+  it.effect("an Access that an administrator lets end in a moment is revoked by itself", () =>
+    Effect.gen(function* () {
+      const { fern, ada } = yield* fixture
+      const accessId = yield* access(fern, yield* project(fern), yield* person())
+      const { shorten } = yield* AccessEnds
+      const asked = { accessId, institutionId: fern, personId: ada, expected_version: 1, reason }
+      yield* run(shorten({ ...asked, ends_at: new Date(Date.now() + 1_000).toISOString() }))
+      const { sql } = yield* Database
+      const revoked = sql`select from access where id = ${accessId} and state = 'revoked' and access_version = 2`
+      yield* revoked.pipe(
+        Effect.repeat({ until: ({ length }) => length === 1, schedule: Schedule.spaced("50 millis") }),
+      )
+      assert.lengthOf(yield* sql`select from timers where aggregate_id = ${`access:${accessId}`}`, 0)
+      const ended =
+        yield* sql`select from audit_records where action = 'access.ended' and subject = ${`access:${accessId}`}`
+      assert.lengthOf(ended, 1)
     }))
 })

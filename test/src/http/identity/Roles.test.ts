@@ -79,6 +79,7 @@ const table: Readonly<Record<string, Row>> = {
   "me.setNoticeSettings": own,
   "requests.createOrganizationRequest": own,
   "requests.createAccessRequest": own,
+  "requests.createTemporaryAccessRequest": own,
   "requests.listOwnRequests": own,
   // Of a request of `stranger`.
   "requests.withdrawRequest": row("not_found", { ok: "stranger" }),
@@ -127,6 +128,11 @@ const table: Readonly<Record<string, Row>> = {
   "institutions.listEnrollments": reading,
   "institutions.listAccess": explained,
   "institutions.explainAccess": explained,
+  "institutions.shortenAccess": row("not_found", {
+    ok: "administrator administrator2",
+    administrator_not_effective: "early suspended",
+    role_required: "sponsor sponsor2 member",
+  }),
   "websites.getProject": decided,
   "websites.listLaunchProposals": decided,
   "websites.listProjectOwners": decided,

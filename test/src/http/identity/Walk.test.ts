@@ -27,6 +27,8 @@ const judged: Readonly<Record<string, RegExp>> = {
   "requests.createLinkProof": /^\["body","token"\]$/,
   "requests.createLinkRequest": /^\["body","proof_id"\]$/,
   "operations.repairJob": /^\["body","client_id"\]$/,
+  "requests.createTemporaryAccessRequest": /^\["body","ends_at"\]$/,
+  "institutions.shortenAccess": /^\["body","ends_at"\]$/,
   "requests.createPerson": /^\["body","subject"\]$/,
 }
 

@@ -78,6 +78,17 @@ export const institutions: ReadonlyArray<Case> = [
       Effect.map(proposal(stage), ({ access_id }) => ({ params: { ...inInstitution(stage), access_id } })),
   },
   {
+    operation: "institutions.shortenAccess",
+    by: "administrator",
+    second: "administrator2",
+    status: 200,
+    asked: (stage) =>
+      Effect.map(proposal(stage), ({ access_id }) => ({
+        params: { ...inInstitution(stage), access_id },
+        body: { expected_version: 1, ends_at: "2999-01-01T00:00:00Z", reason },
+      })),
+  },
+  {
     operation: "access-grant-reviews.listAccessGrantReviews",
     by: "sponsor",
     second: "administrator",

@@ -144,6 +144,16 @@ export const own: ReadonlyArray<Case> = [
       })),
   },
   {
+    operation: "requests.createTemporaryAccessRequest",
+    by: "stranger",
+    second: "member",
+    status: 201,
+    asked: (stage) =>
+      Effect.map(project(stage.institution), (project_id) => ({
+        body: { institution_id: stage.institution, project_id, ends_at: "2999-01-01T00:00:00Z", reason },
+      })),
+  },
+  {
     operation: "requests.withdrawRequest",
     by: "stranger",
     second: "member",

@@ -1,0 +1,36 @@
+/** The end of an Access as rows: the evidence of each time that it was set, and its timer. */
+import type { PgClient } from "@effect/sql-pg"
+import type { AccessId, PersonId, RequestId } from "../../schemas/BrandedIds.ts"
+import { insertion } from "../platform/database/UnitOfWork.ts"
+
+/** One time that the end was set. */
+export interface NewEnd {
+  readonly id: string
+  readonly access_id: AccessId
+  /** RFC 3339; null: the Access has no end any more. */
+  readonly ends_at: string | null
+  readonly set_at: string
+  readonly made_by: PersonId
+  readonly approved_by: ReadonlyArray<PersonId>
+  readonly reason: string
+  readonly request_id: RequestId | null
+}
+
+/** Adds rows of `access_ends` (UnitOfWork.ts). */
+export const newEnds = (sql: PgClient.PgClient) =>
+  insertion(sql, "access_ends", {
+    id: "uuid",
+    access_id: "text",
+    ends_at: "timestamptz",
+    set_at: "timestamptz",
+    made_by: "text",
+    approved_by: "text[]",
+    reason: "text",
+    request_id: "uuid",
+  })
+
+const prefix = "access:"
+
+/** The name of an Access among the aggregates of timers: the id of another system may be the one of a request. */
+export const aggregateOf = (accessId: AccessId): string => prefix + accessId
+export const accessOf = (aggregateId: string): string => aggregateId.slice(prefix.length)

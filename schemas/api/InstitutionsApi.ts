@@ -35,9 +35,12 @@ export class InstitutionsApi extends HttpApiGroup.make("institutions")
       query: page,
       success: Institutions,
       error: Problems.RoleRequired,
-    }).annotate(OpenApi.Summary, "Institutions where you have a membership, for operators all; ascending by id"),
+    }).annotate(
+      OpenApi.Summary,
+      "Institutions where you have a membership, for operators and auditors all; ascending by id",
+    ),
     HttpApiEndpoint.get("getInstitution", path, { params, success: Institution, error: NotFound })
-      .annotate(OpenApi.Summary, "An institution where you have a membership, for operators any"),
+      .annotate(OpenApi.Summary, "An institution where you have a membership, for operators and auditors any"),
     HttpApiEndpoint.get("listMembers", `${path}/members`, {
       params,
       query: page,
@@ -45,7 +48,7 @@ export class InstitutionsApi extends HttpApiGroup.make("institutions")
       error: Problems.roleProblems,
     }).annotate(
       OpenApi.Summary,
-      "Members with their roles, ascending by person, as a Sponsor, administrator or operator",
+      "Members with their roles, ascending by person, as a Sponsor, administrator, operator or auditor",
     ),
     HttpApiEndpoint.get("listEnrollments", `${path}/enrollments`, {
       params,
@@ -65,7 +68,7 @@ export class InstitutionsApi extends HttpApiGroup.make("institutions")
       error: Problems.roleProblems,
     }).annotate(
       OpenApi.Summary,
-      "Every Access with its current version and its review, ascending by id, as a Sponsor, administrator or operator",
+      "Every Access with its version and review, ascending by id, as a Sponsor, administrator, operator or auditor",
     ),
     HttpApiEndpoint.get("explainAccess", `${path}/access/:access_id/explain`, {
       params: { ...params, access_id: AccessId },

@@ -45,12 +45,12 @@ export class OperatorApi extends HttpApiGroup.make("operator")
       query: auditQuery,
       success: AuditPage,
       error: RoleRequired,
-    }).annotate(OpenApi.Summary, "The audit of all accounts and people, newest first, for operators"),
+    }).annotate(OpenApi.Summary, "The audit of all accounts and people, newest first, for operators and auditors"),
     HttpApiEndpoint.get("proveDecision", "/v1/operations/audit/:record_id/proof", {
       params: { record_id: Id },
       success: DecisionProofView,
       error: [NotFound, RoleRequired],
-    }).annotate(OpenApi.Summary, "The proof that a decision is in the transparency log, for operators"),
+    }).annotate(OpenApi.Summary, "The proof that a decision is in the transparency log, for operators and auditors"),
     HttpApiEndpoint.get("listOwnAudit", "/v1/me/audit", {
       query: ownAuditQuery,
       success: OwnAuditPage,
@@ -130,7 +130,7 @@ export class OperatorApi extends HttpApiGroup.make("operator")
       query: { ids: askedProjects },
       success: ProjectNames,
       error: RoleRequired,
-    }).annotate(OpenApi.Summary, "Names of projects, for operators; unknown ids are left out"),
+    }).annotate(OpenApi.Summary, "Names of projects, for operators and auditors; unknown ids are left out"),
   )
   .middleware(RequestValidation)
   .middleware(Managed)

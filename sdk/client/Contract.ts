@@ -404,7 +404,7 @@ export interface Operations {
   readonly "GET /v1/institutions/{institution_id}/access/{access_id}/explain": { readonly request: { readonly params: { readonly institution_id: string; readonly access_id: string } }; readonly answer: AccessExplanation }
   /** Bring the end of an Access forward, as an administrator */
   readonly "POST /v1/institutions/{institution_id}/access/{access_id}/shorten": { readonly request: { readonly params: { readonly institution_id: string; readonly access_id: string }; readonly body: AccessShortening }; readonly answer: AccessEnd }
-  /** Every Access with its current version and its review, ascending by id, as a Sponsor, administrator or operator */
+  /** Every Access with its version and review, ascending by id, as a Sponsor, administrator, operator or auditor */
   readonly "GET /v1/institutions/{institution_id}/access": { readonly request: { readonly params: { readonly institution_id: string }; readonly query?: { readonly limit?: string | undefined; readonly after_id?: string | undefined; readonly at?: string | undefined } }; readonly answer: InstitutionAccess }
   /** Ask that all authenticators of a member who lost them are removed; an administrator decides */
   readonly "POST /v1/institutions/{institution_id}/authenticator-resets": { readonly request: { readonly params: { readonly institution_id: string }; readonly body: AuthenticatorResetCreate }; readonly answer: AuthenticatorResetRequest }
@@ -416,7 +416,7 @@ export interface Operations {
   readonly "GET /v1/institutions/{institution_id}/enrollments": { readonly request: { readonly params: { readonly institution_id: string }; readonly query?: { readonly limit?: string | undefined; readonly after_id?: string | undefined } }; readonly answer: InstitutionEnrollments }
   /** Propose an invitation; it is mailed once it was reviewed */
   readonly "POST /v1/institutions/{institution_id}/enrollments": { readonly request: { readonly params: { readonly institution_id: string }; readonly body: EnrollmentCreate }; readonly answer: Enrollment }
-  /** Members with their roles, ascending by person, as a Sponsor, administrator or operator */
+  /** Members with their roles, ascending by person, as a Sponsor, administrator, operator or auditor */
   readonly "GET /v1/institutions/{institution_id}/members": { readonly request: { readonly params: { readonly institution_id: string }; readonly query?: { readonly limit?: string | undefined; readonly after_id?: string | undefined } }; readonly answer: InstitutionMembers }
   /** Ask for a member's role and state; a Sponsor and an administrator decide */
   readonly "POST /v1/institutions/{institution_id}/memberships": { readonly request: { readonly params: { readonly institution_id: string }; readonly body: MembershipChange }; readonly answer: MembershipRequest }
@@ -428,9 +428,9 @@ export interface Operations {
   readonly "POST /v1/institutions/{institution_id}/websites/{project_id}/withdraw": { readonly request: { readonly params: { readonly institution_id: string; readonly project_id: string }; readonly body: Transition }; readonly answer: WithdrawnWebsite }
   /** Register a website, as a Sponsor or an effective administrator */
   readonly "POST /v1/institutions/{institution_id}/websites": { readonly request: { readonly params: { readonly institution_id: string }; readonly body: WebsiteRegistration }; readonly answer: Website }
-  /** An institution where you have a membership, for operators any */
+  /** An institution where you have a membership, for operators and auditors any */
   readonly "GET /v1/institutions/{institution_id}": { readonly request: { readonly params: { readonly institution_id: string } }; readonly answer: Institution }
-  /** Institutions where you have a membership, for operators all; ascending by id */
+  /** Institutions where you have a membership, for operators and auditors all; ascending by id */
   readonly "GET /v1/institutions": { readonly request: { readonly query?: { readonly limit?: string | undefined; readonly after_id?: string | undefined } }; readonly answer: Institutions }
   /** Ask the provider, by the saved reference, for the outcome of an ambiguous write */
   readonly "POST /v1/jobs/{job_id}/reconcile": { readonly request: { readonly params: { readonly job_id: string }; readonly body: Reason }; readonly answer: Job }
@@ -514,9 +514,9 @@ export interface Operations {
   readonly "GET /v1/notifications": { readonly request: { readonly query?: { readonly unread?: boolean | undefined; readonly category?: "alerts" | "sends" | "team" | "domains" | undefined; readonly limit?: number | undefined; readonly after_id?: string | undefined } }; readonly answer: NotificationList }
   /** Names of mail accounts, for operators; unknown ids are left out */
   readonly "GET /v1/operations/accounts": { readonly request: { readonly query: { readonly ids: string } }; readonly answer: AccountNames }
-  /** The proof that a decision is in the transparency log, for operators */
+  /** The proof that a decision is in the transparency log, for operators and auditors */
   readonly "GET /v1/operations/audit/{record_id}/proof": { readonly request: { readonly params: { readonly record_id: string } }; readonly answer: DecisionProof }
-  /** The audit of all accounts and people, newest first, for operators */
+  /** The audit of all accounts and people, newest first, for operators and auditors */
   readonly "GET /v1/operations/audit": { readonly request: { readonly query?: { readonly action?: string | undefined; readonly outcome?: "done" | "refused" | "failed" | undefined; readonly code?: string | undefined; readonly request_id?: string | undefined; readonly since?: string | undefined; readonly until?: string | undefined; readonly limit?: string | undefined; readonly after_id?: string | undefined; readonly actor?: string | undefined; readonly subject?: string | undefined } }; readonly answer: AuditPage }
   /** Count the dead letters that a replay of this span would send again, and send none */
   readonly "GET /v1/operations/dead-letters/replay": { readonly request: { readonly query: { readonly webhook_id: string; readonly since: string; readonly until?: string | undefined } }; readonly answer: LettersReplayed }
@@ -546,7 +546,7 @@ export interface Operations {
   readonly "POST /v1/operations/mails/{mail_id}/retry": { readonly request: { readonly params: { readonly mail_id: string }; readonly body: Reason }; readonly answer: OutgoingMail }
   /** Mails that have not been sent, newest first, with masked recipients, for operators */
   readonly "GET /v1/operations/mails": { readonly request: { readonly query?: { readonly state?: "failed" | "unknown" | "pending" | undefined; readonly limit?: string | undefined; readonly after_id?: string | undefined } }; readonly answer: OutgoingMailPage }
-  /** Names of projects, for operators; unknown ids are left out */
+  /** Names of projects, for operators and auditors; unknown ids are left out */
   readonly "GET /v1/operations/projects": { readonly request: { readonly query: { readonly ids: string } }; readonly answer: ProjectNames }
   /** Every queue: what waits, what is due and since when, for operators */
   readonly "GET /v1/operations/queues": { readonly request: None; readonly answer: Queues }

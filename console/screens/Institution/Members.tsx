@@ -7,6 +7,7 @@ import { Badge, type Tone } from "../../parts/Badge.tsx"
 import { DialogButton } from "../../parts/Dialog.tsx"
 import { Failure } from "../../parts/Failure.tsx"
 import { SelectField } from "../../parts/Form.tsx"
+import { LostAuthenticators } from "../../parts/LostAuthenticators.tsx"
 import { emptyPage, lastOf, NextPage, pageSize } from "../../parts/NextPage.tsx"
 import { ReasonForm } from "../../parts/ReasonForm.tsx"
 import { effective, StateBadge } from "../../parts/StateBadge.tsx"
@@ -14,6 +15,7 @@ import { Table } from "../../parts/Table.tsx"
 import { filterOf } from "../../parts/TextFilter.tsx"
 import { When } from "../../parts/When.tsx"
 import { useResource } from "../../Resource.ts"
+import { session } from "../../Visitor.ts"
 
 /** An institution, and whether the visitor is a Sponsor or an effective administrator there. */
 export interface Shown {
@@ -85,6 +87,33 @@ const Change = ({ close, institution, seat: { member, of } }: {
   )
 }
 
+/** What a Sponsor or an administrator may ask for; authenticators are removed by what others sign. */
+const SeatActions = ({ institution, seat }: { readonly institution: string; readonly seat: Seat }): JSX.Element => {
+  const { member, of } = seat
+  const own = session.value?.person?.person_id === member.person_id
+  return (
+    <div class="actions">
+      <DialogButton
+        name={`membership ${member.person_id} ${of.role}`}
+        label="Change…"
+        title={`Change what ${nameOf(member)} is here`}
+      >
+        {(close) => <Change close={close} institution={institution} seat={seat} />}
+      </DialogButton>
+      {of.effective && !own
+        ? (
+          <LostAuthenticators
+            institution={institution}
+            name={`lost authenticators ${member.person_id} ${of.role}`}
+            person={member.person_id}
+            words={nameOf(member)}
+          />
+        )
+        : null}
+    </div>
+  )
+}
+
 const Seats = ({ decides, institution, of }: Shown & { readonly of: ReadonlyArray<Member> }): JSX.Element => (
   <Table
     caption="Members with their roles"
@@ -104,15 +133,7 @@ const Seats = ({ decides, institution, of }: Shown & { readonly of: ReadonlyArra
       ...(decides
         ? [{
           head: "Change",
-          cell: (seat: Seat) => (
-            <DialogButton
-              name={`membership ${seat.member.person_id} ${seat.of.role}`}
-              label="Change…"
-              title={`Change what ${nameOf(seat.member)} is here`}
-            >
-              {(close) => <Change close={close} institution={institution} seat={seat} />}
-            </DialogButton>
-          ),
+          cell: (seat: Seat) => <SeatActions institution={institution} seat={seat} />,
         }]
         : []),
     ]}

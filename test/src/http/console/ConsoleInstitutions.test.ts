@@ -99,6 +99,11 @@ layer(Layer.merge(staged(), Chromium.layer), { excludeTestServices: true, timeou
         yield* everyLook(sam, "institution-change")
         yield* press(sam.page, "Ask for this change")
         yield* text(sam.page, "A Sponsor and an administrator decide.")
+        yield* press(sam.page, "Lost authenticators…")
+        yield* fill(sam.page, "Reason", "the bag with phone and key was stolen")
+        yield* everyLook(sam, "institution-lost-authenticators")
+        yield* press(sam.page, "Ask for their removal")
+        yield* text(sam.page, "The removal is asked for.")
         yield* press(sam.page, "Register a website…")
         yield* fill(sam.page, "Name", "Fern Garden")
         yield* fill(sam.page, "Address of the website", "https://garden.fern.example")
@@ -139,6 +144,7 @@ layer(Layer.merge(staged(), Chromium.layer), { excludeTestServices: true, timeou
         assert.deepStrictEqual(results, [
           "nothing yet",
           "client client-garden Copy id",
+          "nothing yet",
           "nothing yet",
           "mail – not sent",
           "mail – not sent",

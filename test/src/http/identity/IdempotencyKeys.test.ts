@@ -114,7 +114,7 @@ layer(management(), { excludeTestServices: true, timeout: "2 minutes" })("Idempo
         const without = yield* sent(one, yield* one.asked(fixture, fixture.people[one.by]), auth)
         assert.strictEqual(without.status, one.status, without.text)
       })),
-    120_000,
+    300_000,
   )
 
   it.effect(
@@ -174,7 +174,7 @@ layer(management(), { excludeTestServices: true, timeout: "2 minutes" })("Idempo
         }
         yield* same("in the end")
       })),
-    120_000,
+    300_000,
   )
 
   it.effect("a body in another spelling is the same, a body with equivalent values is another", () =>

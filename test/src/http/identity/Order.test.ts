@@ -122,5 +122,5 @@ layer(management({ MANAGEMENT_APPROVAL_MAX_AGE: "15 minutes", MANAGEMENT_WRITE_R
       assert.strictEqual(pairs, 14 * 15 / 2 - 2)
       // None of these requests has done anything.
       assert.strictEqual((yield* asked(() => false)).status, 200)
-    }), 120_000)
+    }), 300_000)
 })

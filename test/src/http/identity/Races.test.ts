@@ -89,7 +89,7 @@ layer(management(), { excludeTestServices: true, timeout: "2 minutes" })("Races 
         assert.lengthOf(good.filter(({ headers }) => headers["idempotency-replayed"] === undefined), 1, operation)
         assert.strictEqual(yield* count(asked, good[0]!), 1, operation)
       }
-    }), 120_000)
+    }), 300_000)
 
   it.effect(
     "one of two concurrent approvals succeeds, and the other is told",
@@ -110,7 +110,7 @@ layer(management(), { excludeTestServices: true, timeout: "2 minutes" })("Races 
           assert.lengthOf(answers.filter(({ status }) => status === 200), 1, operation)
         }
       }),
-    120_000,
+    300_000,
   )
 
   it.effect("an approver whose role ends during the request is refused", () =>
@@ -125,7 +125,7 @@ layer(management(), { excludeTestServices: true, timeout: "2 minutes" })("Races 
         assert.strictEqual(yield* undecided(table, asked.params![id]!), 1, operation)
         yield* restore(administrator)
       }
-    }), 120_000)
+    }), 300_000)
 
   it.effect("the end of a role waits for a decision that has read it", () =>
     Effect.gen(function* () {
@@ -150,7 +150,7 @@ layer(management(), { excludeTestServices: true, timeout: "2 minutes" })("Races 
         assert.deepStrictEqual(codeOf(after), [404, "not_found"], operation)
         yield* restore(administrator)
       }
-    }), 120_000)
+    }), 300_000)
 
   it.effect(
     "a concurrent approval and revocation end in revoked, with an event for each decision",
@@ -184,7 +184,7 @@ layer(management(), { excludeTestServices: true, timeout: "2 minutes" })("Races 
           }
         }
       }),
-    120_000,
+    300_000,
   )
 
   it.effect("a decision applies to the state at its commit", () =>
@@ -226,7 +226,7 @@ layer(management(), { excludeTestServices: true, timeout: "2 minutes" })("Races 
       const withdrawn = sql`update projects set state = 'withdrawn' where id = ${fixture.project}`
       const [, refused] = yield* during(withdrawn, sent(grant, asked, administrator))
       assert.deepStrictEqual([codeOf(refused), refused.body.state], [[409, "invalid_state"], "withdrawn"])
-    }), 120_000)
+    }), 300_000)
 
   it.effect("a decision with If-Match applies to that evidence alone", () =>
     Effect.gen(function* () {
@@ -281,6 +281,6 @@ layer(management(), { excludeTestServices: true, timeout: "2 minutes" })("Races 
         assert.lengthOf(all, 120)
         assert.deepStrictEqual(read, all.toSorted())
       }),
-    120_000,
+    300_000,
   )
 })

@@ -319,7 +319,7 @@ layer(program, { excludeTestServices: true, timeout: "2 minutes" })("Roles over 
         ])
         assert.deepStrictEqual(yield* cells(fixture, one), Object.fromEntries(expected), one.operation)
       }
-    }), 120_000)
+    }), 300_000)
 
   it.effect("an auditor changes nothing, whatever else the directory says they are", () =>
     Effect.gen(function* () {
@@ -352,7 +352,7 @@ layer(program, { excludeTestServices: true, timeout: "2 minutes" })("Roles over 
       const { body } = yield* send("GET", "/v1/me", headers)
       assert.deepInclude(body, { auditor: true, operator: false })
       assert.isTrue(body.memberships.every(({ effective }: { effective: boolean }) => !effective))
-    }), 120_000)
+    }), 300_000)
 
   it.effect("who becomes an auditor is none from the next request on, and counts as nobody who could sign", () =>
     Effect.gen(function* () {
@@ -409,7 +409,7 @@ layer(program, { excludeTestServices: true, timeout: "2 minutes" })("Roles over 
           }
         }
       }),
-    120_000,
+    300_000,
   )
 
   it.effect(
@@ -439,7 +439,7 @@ layer(program, { excludeTestServices: true, timeout: "2 minutes" })("Roles over 
           }
         }
       }),
-    120_000,
+    300_000,
   )
 
   it.effect(
@@ -475,6 +475,6 @@ layer(program, { excludeTestServices: true, timeout: "2 minutes" })("Roles over 
         }
         assert.isAbove(seen.length, 20)
       }),
-    120_000,
+    300_000,
   )
 })

@@ -69,7 +69,7 @@ layer(management({ MANAGEMENT_READ_RATE: "100000", MANAGEMENT_WRITE_RATE: "10000
         const answer = yield* sent(one, asked, auth)
         assert.strictEqual(answer.status, one.status, `${one.operation} ${answer.text}`)
       })),
-    120_000,
+    300_000,
   )
 
   it.effect(
@@ -92,7 +92,7 @@ layer(management({ MANAGEMENT_READ_RATE: "100000", MANAGEMENT_WRITE_RATE: "10000
           }
         }
       })),
-    120_000,
+    300_000,
   )
 
   it.effect(
@@ -118,7 +118,7 @@ layer(management({ MANAGEMENT_READ_RATE: "100000", MANAGEMENT_WRITE_RATE: "10000
           for (const { loc } of answer.body.detail) assert.strictEqual(loc[0], "body")
         }
       })),
-    120_000,
+    300_000,
   )
 
   it.effect(
@@ -155,7 +155,7 @@ layer(management({ MANAGEMENT_READ_RATE: "100000", MANAGEMENT_WRITE_RATE: "10000
         const unreadable = yield* sent(one, asked, json, Uint8Array.of(0x22, 0xff, 0xfe, 0x22))
         assert.strictEqual(unreadable.status, 400)
       })),
-    120_000,
+    300_000,
   )
 
   /** Lists whose cursor is an id of the directory: only its alphabet is checked. */
@@ -206,7 +206,7 @@ layer(management({ MANAGEMENT_READ_RATE: "100000", MANAGEMENT_WRITE_RATE: "10000
           }
         }
       })),
-    120_000,
+    300_000,
   )
 
   it.effect(
@@ -229,7 +229,7 @@ layer(management({ MANAGEMENT_READ_RATE: "100000", MANAGEMENT_WRITE_RATE: "10000
           assert.strictEqual((yield* sent(one, asked, yield* as(busy))).status, 429)
         }
       }),
-    120_000,
+    300_000,
   )
 
   it.effect(
@@ -267,7 +267,7 @@ layer(management({ MANAGEMENT_READ_RATE: "100000", MANAGEMENT_WRITE_RATE: "10000
         const [one, what, auth] = posts[0]!
         assert.strictEqual((yield* sent(one, what, auth)).status, one.status)
       }),
-    120_000,
+    300_000,
   )
 
   it.effect(
@@ -296,7 +296,7 @@ layer(management({ MANAGEMENT_READ_RATE: "100000", MANAGEMENT_WRITE_RATE: "10000
         }
         for (const { text } of records) for (const one of secrets) assert.notInclude(text, one)
       }),
-    120_000,
+    300_000,
   )
 
   it.effect("no secret of these requests is in a row, a log line, a span or a receipt", () =>
@@ -329,5 +329,5 @@ layer(management({ MANAGEMENT_READ_RATE: "100000", MANAGEMENT_WRITE_RATE: "10000
         const found = looked.filter((shape) => text.includes(shape))
         assert.deepStrictEqual(found, [], place)
       }
-    }), 120_000)
+    }), 300_000)
 })

@@ -94,10 +94,12 @@ const Detail = ({ of }: { readonly of: Authenticator }): JSX.Element => {
   )
 }
 
-export const Authenticators = ({ capabilities, done, of }: {
+export const Authenticators = ({ capabilities, done, of, oneFactor }: {
   readonly of: ReadonlyArray<Authenticator>
   readonly capabilities: ReadonlyArray<Capability>
   readonly done: () => unknown
+  /** The service that signs the person in never asks for a second factor. */
+  readonly oneFactor: boolean
 }): JSX.Element => {
   const refusedFor = (wanted: Capability["kind"]) => {
     const reason = capabilities.find(({ kind }) => kind === wanted)?.unavailable_reason ?? null
@@ -136,6 +138,14 @@ export const Authenticators = ({ capabilities, done, of }: {
         </div>
       </div>
       {noPasskeys === null ? null : <p class="note">{noPasskeys}</p>}
+      {oneFactor
+        ? (
+          <p class="banner bad">
+            The service that signs you in asks for no second factor. Once you have one here, changes of this page need a
+            sign-in with it, which that service does not give: you would lock yourself out of them.
+          </p>
+        )
+        : null}
       <Table
         caption="Your authenticators, oldest first"
         rows={of}

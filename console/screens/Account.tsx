@@ -26,9 +26,14 @@ const Account = (): JSX.Element => {
       {me.value.value === undefined ? null : <Identities of={me.value.value} />}
       {me.value.value === undefined ? null : <Notices mailed={me.value.value.email_verified} />}
       <Failure of={owned.failure} retry={owned.reload} />
-      {owned.value.value === undefined || actions === undefined
-        ? null
-        : <Authenticators of={owned.value.value.items} capabilities={actions} done={changed} />}
+      {owned.value.value === undefined || actions === undefined ? null : (
+        <Authenticators
+          of={owned.value.value.items}
+          capabilities={actions}
+          done={changed}
+          oneFactor={able.value.value?.second_factor === false}
+        />
+      )}
       <Failure of={sessions.failure} retry={sessions.reload} />
       {sessions.value.value === undefined ? null : <Sessions of={sessions.value.value.items} done={sessions.reload} />}
       {actions === undefined ? null : <Capabilities of={actions} />}

@@ -76,6 +76,11 @@ export const Capabilities = Schema.Struct({
     proof_type: ProofType,
   })),
   intent_ttl_seconds: Schema.Int,
+  /**
+   * Whether the issuer of this sign-in may come to state a second factor. Where it never does, the person who enrolls one
+   * here is then asked for a sign-in that it does not give.
+   */
+  second_factor: Schema.Boolean,
 }).annotate({ identifier: "CredentialCapabilities" })
 
 // "or null" means that a field may be null or absent.

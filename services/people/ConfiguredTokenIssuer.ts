@@ -1,6 +1,6 @@
 /** The configuration of an issuer of access tokens; the code that verifies tokens is loaded later. */
 import { Duration, Schema } from "effect"
-import { AssuranceLevel } from "../../schemas/identity/Assurance.ts"
+import { AssuranceLevel, defaultAcrMap } from "../../schemas/identity/Assurance.ts"
 
 /** Signature algorithms that an issuer may use. */
 export const TokenAlgorithm = Schema.Literals(["RS256", "ES256"])
@@ -20,3 +20,18 @@ export const ConfiguredTokenIssuer = Schema.Struct({
   max_lifetime: Schema.optionalKey(Schema.DurationFromString.check(positive)),
 })
 export type ConfiguredTokenIssuer = typeof ConfiguredTokenIssuer.Type
+
+/**
+ * The issuers that never state a sign-in of two factors, and have none checked here either (`clients`: ASSERTION_CLIENTS,
+ * each `issuer client_id`). A person of theirs who enrolls a second factor here is asked for one that is never given.
+ */
+export const oneFactorIssuers = (
+  issuers: ReadonlyArray<ConfiguredTokenIssuer>,
+  clients: ReadonlyArray<string>,
+): ReadonlySet<string> =>
+  new Set(
+    issuers.filter(({ acr_map, issuer, max_aal = "aal3" }) =>
+      (max_aal === "aal1" || Object.values(acr_map ?? defaultAcrMap).every((level) => level === "aal1")) &&
+      !clients.some((client) => client.startsWith(`${issuer} `))
+    ).map(({ issuer }) => issuer),
+  )

@@ -75,7 +75,8 @@ export class CredentialActions extends Context.Service<CredentialActions, {
   /** Ends intents that were not completed in time, at most 10,000; returns how many. */
   readonly expire: Effect.Effect<number, SqlError.SqlError>
 }>()("bailiwick/services/people/CredentialActions") {
-  static readonly layer = (party: RelyingParty) =>
+  /** `oneFactor`: the issuers that give no second factor (ConfiguredTokenIssuer.ts). */
+  static readonly layer = (party: RelyingParty, oneFactor: ReadonlySet<string> = new Set()) =>
     Layer.effect(
       CredentialActions,
       Effect.gen(function* () {
@@ -85,7 +86,7 @@ export class CredentialActions extends Context.Service<CredentialActions, {
 
         const capabilities = Effect.fn("CredentialActions.capabilities")(function* (me: Me) {
           const owned = yield* Effect.orDie(authenticators.of(me.personId))
-          return capabilitiesOf(me, owned, yield* Clock.currentTimeMillis)
+          return capabilitiesOf(me, owned, yield* Clock.currentTimeMillis, !oneFactor.has(me.issuer))
         })
 
         const freshness = Effect.fn("CredentialActions.freshness")(

@@ -29,6 +29,7 @@ import { SigningKeys } from "../../services/lifecycle/SigningKeys.ts"
 import { Assertions } from "../../services/people/Assertions.ts"
 import { Authenticators } from "../../services/people/Authenticators.ts"
 import { relyingPartyAt } from "../../services/people/Authenticators/Webauthn.ts"
+import { oneFactorIssuers } from "../../services/people/ConfiguredTokenIssuer.ts"
 import { CredentialActions } from "../../services/people/CredentialActions.ts"
 import { Institutions } from "../../services/access/Institutions.ts"
 import { Links } from "../../services/links/Links.ts"
@@ -74,7 +75,10 @@ export const relyingPartyOf = ({ portalUrl }: AppConfig, publicUrl: URL) =>
 
 /** Services of a person's own account. */
 const personal = (config: AppConfig, publicUrl: string) =>
-  CredentialActions.layer(relyingPartyOf(config, new URL(publicUrl))).pipe(
+  CredentialActions.layer(
+    relyingPartyOf(config, new URL(publicUrl)),
+    oneFactorIssuers(config.managementIssuers, config.assertionClients),
+  ).pipe(
     Layer.merge(People.layer),
     Layer.merge(Assertions.layer(relyingPartyOf(config, new URL(publicUrl)))),
     Layer.provideMerge(Layer.mergeAll(Authenticators.layer, Sessions.layer, SecurityEventFanout.layer())),

@@ -67,6 +67,7 @@ export const capabilitiesOf = (
   caller: SignedIn,
   owned: ReadonlyArray<Authenticator>,
   millis: number,
+  secondFactor: boolean,
 ): typeof Capabilities.Type => {
   const demand = demandOf(owned)
   return {
@@ -84,6 +85,7 @@ export const capabilitiesOf = (
       }
     }),
     intent_ttl_seconds: intentTtlSeconds,
+    second_factor: secondFactor,
   }
 }
 

@@ -272,6 +272,7 @@ layer(fixture(), { excludeTestServices: true })("credential actions", (it) => {
       const ask = yield* asking(yield* person())
       const known = bodyOf(yield* ask("GET", actions))
       assert.strictEqual(known.intent_ttl_seconds, 600)
+      assert.isTrue(known.second_factor)
       assert.deepStrictEqual(
         known.actions.map(({ available, kind, proof_type, target, unavailable_reason }: Record<string, unknown>) => [
           ...[kind, available, unavailable_reason, target, proof_type],

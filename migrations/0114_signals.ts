@@ -31,7 +31,7 @@ const statements: ReadonlyArray<string> = [
     primary key (person_id, transmitter)
   )`,
   `create index person_holds_changed on person_holds (changed_at) where kind <> 'released'`,
-  // What the directory says of a person whom a transmitter holds; null: nobody holds the person.
+  // What the directory says of a person whom a transmitter holds; null: no transmitter holds the person.
   `alter table people add column held_under text`,
 ]
 

@@ -22,7 +22,7 @@ export type StartAssertion = typeof StartAssertion.Type
 
 export const StartedAssertion = Schema.Struct({
   assertion_id: AssertionId,
-  /** What the person can answer with; empty for whoever has nothing, or is not known. */
+  /** The kinds of proof that the person can give; empty where the person has none, or is not known. */
   kinds: Schema.Array(AuthenticatorKind),
   expires_at: Timestamp,
   /** PublicKeyCredentialRequestOptionsJSON (WebAuthn Level 3, 5.1.8); null without a passkey or security key. */
@@ -61,7 +61,7 @@ export type AssertionProof = typeof AssertionProof.Type
 
 export const CheckAssertion = Schema.Struct({ proof: AssertionProof }).annotate({ identifier: "CheckAssertion" })
 
-/** The same members whatever was refused, and why: all that is told is whether this proof holds. */
+/** A refusal has the members of a success: it tells that this proof does not hold, and not why. */
 export const CheckedAssertion = Schema.Struct({
   assertion_id: AssertionId,
   verified: Schema.Boolean,

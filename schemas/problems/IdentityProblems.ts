@@ -30,7 +30,7 @@ export class InsufficientUserAuthentication extends Problem<InsufficientUserAuth
 export class RoleRequired
   extends Problem<RoleRequired>()("RoleRequired", "role_required", 403, "The caller lacks the role that this needs") {}
 
-/** The caller is an auditor, who changes nothing, whatever other role the directory or a decision gave. */
+/** The caller is an auditor: no other role, of the directory or of a decision, lets the caller change anything. */
 export class AuditorReadsOnly extends Problem<AuditorReadsOnly>()(
   "AuditorReadsOnly",
   "auditor_reads_only",

@@ -1,6 +1,6 @@
 /**
- * Ends of Access: an administrator brings an end forward, and what is over is revoked. A version is what was reviewed and
- * what products were told, so that an end which moves makes no version; the end itself makes the one that revokes. Order of
+ * Ends of Access: an administrator brings an end forward, and the program revokes an Access at its end. Reviews and
+ * products refer to versions, so an end that moves makes none; the end itself makes the version that revokes. Order of
  * locks: people, institution, memberships (Roles), Access.
  */
 import { Clock, Context, Effect, Layer } from "effect"

@@ -3,8 +3,8 @@
  * one look at the broker a tick; without a stream there is none.
  *
  * A look reads so many messages of each stream at most, however many came, and says that it left some out. Payloads are
- * shown of what passes between the program's own processes and of what names ids, states and times alone. What mail
- * says, who a person is and what an account is told stay on the broker: `cli tail` shows them there, to who may read it.
+ * shown of streams between the program's own processes, and of those that name ids, states and times alone. The other
+ * streams carry words and addresses of people: `cli tail` shows them to those who may read the broker.
  */
 import type { StoredMsg } from "@nats-io/jetstream"
 import { Context, Effect, Layer } from "effect"

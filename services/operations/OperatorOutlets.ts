@@ -1,6 +1,6 @@
 /**
- * Live streams of operators, as far as they are alike: how many there may be, that each ends with its caller's
- * credentials or role, and that the loops behind them wait while nobody looks.
+ * What the live streams of operators share: a limit on their number, an end with the caller's credentials or role, and
+ * loops that wait while no stream is open.
  */
 import { Clock, Effect, Latch } from "effect"
 import type { PersonId } from "../../schemas/BrandedIds.ts"

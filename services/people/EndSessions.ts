@@ -16,7 +16,7 @@ export const endingSessions = Effect.gen(function* () {
   /** Ends all sessions of sign-ins up to `before`; returns how many of them were known. */
   const endAll = Effect.fn("EndSessions.endAll")(function* (personId: PersonId, before: Date) {
     const now = new Date(yield* Clock.currentTimeMillis)
-    // No session has the name of the exception.
+    // No session has this exception's name. An earlier exception goes: its session may be older than `before`.
     yield* sql`
       insert into session_floors as f (person_id, before, except_issuer, except_sid)
       values (${personId}, ${before}, '', '')

@@ -33,7 +33,7 @@ export const personHolds = Effect.gen(function* () {
   const tell = (personId: PersonId, by: "issuer" | "operator") =>
     fanout.tell({ personId, standing: true, renamed: null, by })
 
-  /** Gives the person back what the directory says, where nobody holds the person any more. */
+  /** Gives the person back the directory's status once no provider holds the person. */
   const restore = Effect.fnUntraced(function* (personId: PersonId, by: "issuer" | "operator") {
     const now = new Date(yield* Clock.currentTimeMillis)
     const [after] = yield* sql<{ status: string }>`

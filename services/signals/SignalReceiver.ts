@@ -20,6 +20,7 @@ import { personHolds } from "../people/PersonHolds.ts"
 import { SecurityEventFanout } from "../people/SecurityEventFanout.ts"
 import { Database } from "../platform/database/Database.ts"
 import { mustBeOpen } from "../platform/database/Installation.ts"
+import { prune } from "../platform/database/Prune.ts"
 import { run } from "../platform/database/UnitOfWork.ts"
 import { Audit } from "../platform/observability/Audit.ts"
 import { judged, type TokenFault } from "../platform/security/KeySets.ts"
@@ -100,7 +101,7 @@ const acting = Effect.gen(function* () {
 
   /** Does what an event asks for, in the current transaction. */
   return Effect.fnUntraced(function* (act: SignalAct, transmitter: Transmitter) {
-    // Also where nobody is known by that name: the answer must not tell.
+    // Of unknown people, too: the answer must not tell whether the person is known.
     if (act.effect === "release") yield* mustBeOpen(sql)
     const person = yield* find(act.person, transmitter)
     if (person === null) return null
@@ -118,9 +119,9 @@ const outcomeOf = (decision: SignalAct | SignalIgnored, found: Changed | null): 
 /** Deletes the rows of tokens that would be refused for their age; returns how many went. */
 export const pruneSignals = Effect.gen(function* () {
   const { sql } = yield* Database
-  const before = (yield* Clock.currentTimeMillis) - 2 * oldestSeconds * 1_000
-  const gone = yield* sql`delete from signal_events where received_at <= ${new Date(before)} returning 1`
-  return gone.length
+  const before = new Date((yield* Clock.currentTimeMillis) - 2 * oldestSeconds * 1_000)
+  const where = sql`received_at <= ${before}`
+  return yield* prune(sql, { table: "signal_events", where, order: "received_at", batch: 10_000 })
 }).pipe(Effect.withSpan("SignalReceiver.prune"))
 
 export class SignalReceiver extends Context.Service<SignalReceiver, {

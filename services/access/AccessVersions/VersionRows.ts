@@ -17,7 +17,7 @@ export interface Grant {
 export interface Makers {
   readonly madeBy: PersonId | null
   readonly approvedBy: ReadonlyArray<PersonId>
-  /** The Access has come to its end, which nobody decided at that moment. */
+  /** The program revokes the Access at its end; no person decides at that moment. */
   readonly ended?: boolean
 }
 

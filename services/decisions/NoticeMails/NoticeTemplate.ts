@@ -187,7 +187,7 @@ export const noticeTemplate = (publicUrl: URL) =>
         const left = rows.length - most
         const paragraphs = rows.slice(0, most).map(lineOf)
         const [page, label] = pageOf(rows)
-        // What is to be done about codes is done where the person changes how it signs in: at the portal, or here.
+        // People make new codes where they change how they sign in: at the portal, or at the console.
         const link = rows.every(isAboutCodes) ? {} : { link: { label, href: new URL(page, publicUrl).href } }
         return rendered({
           subject: subjectOf(rows),

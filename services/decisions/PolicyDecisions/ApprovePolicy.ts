@@ -36,7 +36,7 @@ const takesAway = ({ fields, kind }: RequestRow) =>
 const isOpenEnded = ({ kind }: RequestRow) =>
   kind === "website" || kind === "launch" || kind === "link" || kind === "authenticator_reset"
 
-/** Whether the signer's own authenticators would be removed: whoever acts as that person may be why they are. */
+/** Whether the signer's own authenticators would be removed: an intruder who acts as that person must not sign it. */
 const isAboutSigner = ({ personId, request }: Signature) =>
   request.kind === "authenticator_reset" && request.person_id === personId
 

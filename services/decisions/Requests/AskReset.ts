@@ -1,6 +1,6 @@
 /**
  * A Sponsor or an administrator requests that all authenticators of a member are removed, who has lost them. Another
- * person decides, never the member: whoever acts as the member may be the reason. Where the member also belongs to
+ * person decides, never the member: an intruder may act as the member. Where the member also belongs to
  * another institution, or is an operator, an operator signs as well, for all whom the authenticators protect.
  */
 import { Clock, Effect } from "effect"

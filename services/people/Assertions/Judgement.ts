@@ -24,7 +24,7 @@ const longestLockMillis = 3_600_000
 
 /**
  * The lock-out after one more failure: the fifth in a row locks for a minute, each further one twice as long, up to an
- * hour. So somebody who may guess all the time has some 30 guesses a day, of which each hits one time in 333,333.
+ * hour. An attacker who guesses all the time has some 30 guesses a day, each of which hits one time in 333,333.
  */
 export const afterFailure = ({ failed }: Lockout, now: number): Lockout => {
   const sum = failed + 1

@@ -6,7 +6,7 @@ import type { PersonId } from "../../../../schemas/BrandedIds.ts"
 import { Database } from "../../../../services/platform/database/Database.ts"
 import { Failpoints, type FaultPoint } from "../../../../services/platform/Failpoints.ts"
 import { SignalPolling } from "../../../../services/signals/SignalPolling.ts"
-import { SignalReceiver } from "../../../../services/signals/SignalReceiver.ts"
+import { pruneSignals, SignalReceiver } from "../../../../services/signals/SignalReceiver.ts"
 import { transmitters as parse } from "../../../../src/AppConfig/Parsers.ts"
 import { signalChecks } from "../../../../src/doctor/SignalChecks.ts"
 import { Server } from "../../../../src/http/Server.ts"
@@ -292,6 +292,19 @@ layer(program, { excludeTestServices: true, timeout: "2 minutes" })("Signals", (
       assert.isTrue(yield* signsIn(ann))
       assert.strictEqual((yield* push(good())).status, 202)
       assert.isFalse(yield* signsIn(ann))
+    }))
+
+  it.effect("a token that would be refused for its age is forgotten, and no other", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* Database
+      const days = (count: number) => new Date(Date.now() - count * 86_400_000)
+      yield* sql`
+        insert into signal_events (transmitter, jti, digest, event, outcome, received_at) values
+          (${issuerOf("own")}, 'old', '\\x00', 'x', 'unchanged', ${days(15)}),
+          (${issuerOf("own")}, 'young', '\\x00', 'x', 'unchanged', ${days(13)})`
+      assert.strictEqual(yield* pruneSignals, 1)
+      const left = yield* sql<{ jti: string }>`select jti from signal_events where jti in ('old', 'young')`
+      assert.deepStrictEqual(left, [{ jti: "young" }])
     }))
 
   it.effect("a person whom nobody knows is answered like any other, and changes nothing", () =>

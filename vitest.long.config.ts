@@ -1,4 +1,5 @@
 import { defineConfig } from "vitest/config"
+import { wholePrograms } from "./test/support/TestFiles.ts"
 
 const abandoned = new Set(["ECONNRESET", "EPIPE", "ERR_STREAM_WRITE_AFTER_END"])
 
@@ -11,8 +12,9 @@ const alone = ["Fairness", "Killed", "KilledTransfers", "Soak", "StoppedInTime"]
 )
 
 /**
- * The tests of long histories and of killed processes: they take minutes, and are not part of `task test`. They wait for
- * leases, servers and kills most of the time, so two files run at once; then those of `alone`, one by one.
+ * What `task test` leaves out. First the tests of whole programs and browsers, three files at once in workers that run many;
+ * then long histories and killed processes, which wait for leases, servers and kills most of the time, two files at once;
+ * then those of `alone`, one by one.
  */
 export default defineConfig({
   test: {
@@ -20,14 +22,26 @@ export default defineConfig({
       {
         extends: true,
         test: {
+          name: "whole",
+          include: [...wholePrograms()],
+          maxWorkers: 3,
+          isolate: false,
+          provide: { inMemory: true },
+          testTimeout: 300_000,
+          sequence: { groupOrder: 0 },
+        },
+      },
+      {
+        extends: true,
+        test: {
           name: "long",
           include: ["test/long/**/*.test.ts"],
           exclude: alone,
           maxWorkers: 2,
-          sequence: { groupOrder: 0 },
+          sequence: { groupOrder: 1 },
         },
       },
-      { extends: true, test: { name: "alone", include: alone, maxWorkers: 1, sequence: { groupOrder: 1 } } },
+      { extends: true, test: { name: "alone", include: alone, maxWorkers: 1, sequence: { groupOrder: 2 } } },
     ],
     // Worker threads do not run on Deno.
     pool: "forks",

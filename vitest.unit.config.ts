@@ -1,5 +1,5 @@
 import { defineConfig } from "vitest/config"
-import { withoutServers } from "./test/support/WithoutServers.ts"
+import { withoutServers } from "./test/support/TestFiles.ts"
 
 /** The tests that need no server, with few generated cases: seconds, for changes of pure functions. Also part of `task test`. */
 export default defineConfig({

@@ -24,6 +24,9 @@ export const secret = <A extends string>(text: A): A => {
   return text
 }
 
+/** The secrets that a text holds. An assertion for each of thousands took a seventh of a walk's time. */
+export const secretsIn = (text: string): ReadonlyArray<string> => [...secrets].filter((one) => text.includes(one))
+
 const agent = new Agent({ keepAlive: true, maxSockets: 50 })
 
 /** One request; a `body` of text or bytes is sent as it is, any other as JSON. No header is added for text. */

@@ -19,7 +19,6 @@ import { Projects } from "../../projects/Projects.ts"
 import { Enrollments } from "../Enrollments.ts"
 import type { Decision } from "../../requests/PolicyReviews.ts"
 import type { RequestRow } from "../../requests/RequestRows.ts"
-import { notOneself } from "../Requests/AskReset.ts"
 import { Requests } from "../Requests.ts"
 import { inProjectsTurn, recording, viewOf } from "./Records.ts"
 import { type Signature, signing } from "./PolicySigner.ts"
@@ -35,10 +34,6 @@ const takesAway = ({ fields, kind }: RequestRow) =>
  */
 const isOpenEnded = ({ kind }: RequestRow) =>
   kind === "website" || kind === "launch" || kind === "link" || kind === "authenticator_reset"
-
-/** Whether the signer's own authenticators would be removed: an intruder who acts as that person must not sign it. */
-const isAboutSigner = ({ personId, request }: Signature) =>
-  request.kind === "authenticator_reset" && request.person_id === personId
 
 /**
  * Refuses an approval in a suspended institution, also by an operator, and one for a project that left the institution.
@@ -105,7 +100,6 @@ export const approving = Effect.gen(function* () {
     if ((yield* isFenced) && isOpenEnded(request)) return yield* Effect.fail(new NeedsTransaction())
     if (held && !takesAway(request)) return yield* heldMeanwhile()
     yield* mustStand(asked)
-    if (isAboutSigner(asked)) return yield* notOneself("signs")
 
     const now = new Date(yield* Clock.currentTimeMillis)
     const at = now.toISOString()

@@ -73,6 +73,10 @@ const countsBeside = (
         or (canonical_person(o.id), ${person}) in (select one, other from bound)
         or (v.kind = 'launch' and not counts_as_two(${person}, o.id, v.project_id, ${new Date(now)})))`
 
+/** SQL of whether the request `r` would remove the person's own authenticators, which others decide. */
+const isExcluded = (sql: PgClient.PgClient, person: Statement.Fragment) =>
+  sql`(r.kind = 'authenticator_reset' and canonical_person(r.person_id) = ${person})`
+
 /** SQL of whether the person may act on `v` in one of the roles that it needs; of an open one, in one still missing. */
 const hasRole = (sql: PgClient.PgClient, now: number, personId: PersonId) =>
   sql`exists (
@@ -85,7 +89,7 @@ const hasRole = (sql: PgClient.PgClient, now: number, personId: PersonId) =>
             and s.person_id = ${personId})
           or (needed.role = 'administrator' and me.operator and not exists (
             select from standing s where s.institution_id = v.institution_id and s.role = 'administrator'
-              and s.person_id <> v.author
+              and s.person_id <> v.author and not ${isExcluded(sql, sql`s.person_id`)}
               and (v.state <> 'open' or ${countsBeside(sql, sql`s.person_id`, now, sql`true`)})))))`
 
 /** SQL of whether the open review `v`, of the request `r`, may still be decided, and has no signature of the person. */
@@ -132,7 +136,7 @@ export const listing = (sql: PgClient.PgClient) => {
           select * from policy_reviews where not me.operator and ${inState}
             and institution_id in (select institution_id from standing where person_id = ${personId})
         ) v join requests r on r.id = v.request_id
-        where canonical_person(v.author) <> ${personId}
+        where canonical_person(v.author) <> ${personId} and not ${isExcluded(sql, sql`${personId}::text`)}
           and (v.state <> 'open' or ${isUnsigned(sql, now, personId)})
           and ${hasRole(sql, now, personId)}
           and (v.state <> 'open' or ${isIndependent(sql, now, personId)})

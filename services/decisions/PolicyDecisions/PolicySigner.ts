@@ -11,8 +11,9 @@ import type { UnitOfWork } from "../../platform/database/UnitOfWork.ts"
 import type { PolicyReviewRow } from "../../requests/PolicyReviews.ts"
 import { type RequestRow, stateAt } from "../../requests/RequestRows.ts"
 import { type Institution, institutionIn, type Loaded, loadReview, type PolicyDecision } from "./LoadPolicyReview.ts"
+import { notOneself } from "../Requests/AskReset.ts"
 import { keepJudgement } from "./SignatureFences.ts"
-import { holding, type Signed } from "./SignerEligibility.ts"
+import { excludedFrom, holding, type Signed } from "./SignerEligibility.ts"
 
 /** A signature that counts, not written yet. */
 export interface Signature extends PolicyDecision {
@@ -61,7 +62,9 @@ export const signing = Effect.gen(function* () {
       const operator = isOperatorIn(loaded.operator)
       if (!operator && standing === null && !loaded.same) return yield* new NotFound()
       if (loaded.same) return yield* yield* roles.fourEyes(personId, review.author)
-      const standsIn = yield* inRole({ personId, operator, standing }, role, review, loaded.signed)
+      const excluded = excludedFrom(loaded)
+      if (excluded === personId) return yield* notOneself("decides")
+      const standsIn = yield* inRole({ personId, operator, standing, excluded }, role, review, loaded.signed)
       const first = institutionIn(loaded)?.approver === true &&
         review.kind === "enrollment" && !loaded.sent
       if (review.state === "open") {

@@ -2,6 +2,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import type { InstitutionId, PersonId } from "../../../schemas/BrandedIds.ts"
+import { PolicyDecisions } from "../../../services/decisions/PolicyDecisions.ts"
 import { Requests } from "../../../services/decisions/Requests.ts"
 import { requestTemplates, resetKind } from "../../../services/requests/RequestMail.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
@@ -13,6 +14,16 @@ import { codeOf, decided, decline, type Fixture, fixture, requestRow, services, 
 
 const asked = (institutionId: InstitutionId, personId: PersonId, person_id: PersonId) =>
   Effect.flatMap(Requests, (requests) => decided(requests.reset({ institutionId, personId, person_id, reason })))
+
+/** The ids of the reviews that wait for the person. */
+const waitingFor = (personId: PersonId) =>
+  Effect.map(
+    Effect.flatMap(
+      PolicyDecisions,
+      (policies) => policies.list({ personId, state: "open", afterId: null, limit: 100 }),
+    ),
+    ({ items }) => items.map(({ review_id }) => review_id),
+  )
 
 /** A member of Fern who has an app and recovery codes. */
 const equipped = Effect.fnUntraced(function* ({ fern }: Fixture, operator = false) {
@@ -71,12 +82,26 @@ layer(Authenticators.layer.pipe(Layer.provideMerge(services)), { excludeTestServ
         const w = yield* fixture
         assert.strictEqual(yield* codeOf(asked(w.fern, w.ada, w.ada)), "four_eyes_required")
         const request = yield* asked(w.fern, w.sam, w.abe)
+        assert.deepStrictEqual(yield* waitingFor(w.abe), [])
+        assert.deepStrictEqual(yield* waitingFor(w.ada), [request.policy_review!.review_id])
         assert.strictEqual(yield* codeOf(sign(request, "administrator", w.abe)), "four_eyes_required")
+        assert.strictEqual(yield* codeOf(decline(request, "administrator", w.abe)), "four_eyes_required")
         assert.strictEqual(yield* codeOf(sign(request, "administrator", w.ada)), "done")
         assert.strictEqual(yield* codeOf(asked(w.fern, w.ada, w.pat)), "not_found")
         const lost = yield* equipped(w)
         assert.strictEqual(yield* codeOf(asked(w.fern, lost, w.abe)), "role_required")
         assert.strictEqual(yield* codeOf(asked(w.fern, w.pat, lost)), "not_found")
+      }))
+
+    it.effect("an operator stands in where the only other administrator is the member", () =>
+      Effect.gen(function* () {
+        const w = yield* fixture
+        const request = yield* asked(w.fern, w.ada, w.abe)
+        assert.deepStrictEqual(yield* waitingFor(w.oz), [request.policy_review!.review_id])
+        assert.strictEqual(yield* codeOf(sign(request, "administrator", w.oz)), "done")
+        const other = yield* asked(w.fern, w.sam, w.abe)
+        assert.deepStrictEqual(yield* waitingFor(w.oz), [])
+        assert.strictEqual(yield* codeOf(sign(other, "administrator", w.oz)), "role_required")
       }))
 
     it.effect("an operator signs as well for an operator, and for a member of another institution", () =>

@@ -11,10 +11,13 @@ import { Badge, type Tone } from "./Badge.tsx"
 import { DialogButton } from "./Dialog.tsx"
 import { SelectField } from "./Form.tsx"
 import { ReasonForm } from "./ReasonForm.tsx"
+import { Signers } from "./Signers.tsx"
 import { When } from "./When.tsx"
 
 export type PolicyReview = AnswerOf<"listPolicyReviews">["items"][number]
-type Review = PolicyReview
+
+/** As a list has it, or as the page of one review has it, with its signers. */
+type Review = PolicyReview & Partial<Pick<AnswerOf<"getPolicyReview">, "signers">>
 
 const kinds: Readonly<Record<string, string>> = {
   organization: "A new institution",
@@ -188,20 +191,36 @@ const Asked = ({ names, of, subjects }: Named & { readonly of: Review }): JSX.El
   )
 }
 
+/** What became of the signature of one role. */
+const Signature = ({ names, of: { approvals, declined }, role }: {
+  readonly of: Review
+  readonly role: string
+  readonly names: (id: string) => string
+}): JSX.Element => {
+  const approval = approvals.find((one) => one.role === role)
+  const refusal = declined?.role === role ? declined : null
+  return (
+    <li class={refusal !== null ? "failed" : approval !== undefined ? "past" : ""}>
+      <strong>{role}</strong> {refusal !== null
+        ? (
+          <>
+            declined by {names(refusal.person_id)}, <When at={refusal.declined_at} />: “{refusal.reason}”
+          </>
+        )
+        : approval !== undefined
+        ? (
+          <>
+            signed by {names(approval.person_id)}, <When at={approval.approved_at} />
+          </>
+        )
+        : <span class="note">has not signed</span>}
+    </li>
+  )
+}
+
 const Signatures = ({ names, of }: { readonly of: Review; readonly names: (id: string) => string }): JSX.Element => (
   <ul class="steps">
-    {of.required_roles.map((role, n) => {
-      const approval = of.approvals.find((one) => one.role === role)
-      return (
-        <li key={`${role} ${n}`} class={approval === undefined ? "" : "past"}>
-          <strong>{role}</strong> {approval === undefined ? <span class="note">has not signed</span> : (
-            <>
-              signed by {names(approval.person_id)}, <When at={approval.approved_at} />
-            </>
-          )}
-        </li>
-      )
-    })}
+    {of.required_roles.map((role, n) => <Signature key={`${role} ${n}`} names={names} of={of} role={role} />)}
   </ul>
 )
 
@@ -226,6 +245,7 @@ const Card = ({ done, names, review, subjects }: Named & {
       </p>
       <Asked names={names} of={review} subjects={subjects} />
       <Signatures of={review} names={names} />
+      {review.signers == null ? null : <Signers of={review.signers} names={names} />}
       {!waits || signed ? null : (
         <div class="actions">
           <DialogButton name={`approve ${review.review_id}`} kind="main" label="Approve…" title="Approve the request">
@@ -246,9 +266,11 @@ export const PolicyReviews = ({ done, of }: {
   readonly done: () => unknown
 }): JSX.Element => {
   const names = useNames(
-    of.flatMap(({ approvals, asked, author_person_id }) => [
+    of.flatMap(({ approvals, asked, author_person_id, declined, signers }) => [
       author_person_id,
       ...approvals.map((one) => one.person_id),
+      ...declined === null ? [] : [declined.person_id],
+      ...(signers?.people ?? []).map((one) => one.person_id),
       ...peopleIn(asked),
     ]),
   )

@@ -5,8 +5,8 @@ import { PolicyReviewId } from "../BrandedIds.ts"
 import { keyed, optionallyKeyed } from "../identity/IdempotencyKey.ts"
 import {
   Approval,
-  ListedPolicyReview,
   PolicyReview,
+  PolicyReviewDetail,
   PolicyReviews,
   PolicyReviewState,
 } from "../identity/PolicyReview.ts"
@@ -53,9 +53,9 @@ export class PoliciesApi extends HttpApiGroup.make("policies")
     }).annotate(OpenApi.Summary, "The reviews that the caller may act on, oldest first, or has decided, newest first"),
     HttpApiEndpoint.get("getPolicyReview", "/v1/policies/reviews/:review_id", {
       params: review,
-      success: ListedPolicyReview,
+      success: PolicyReviewDetail,
       error: [NotFound, Problems.RoleRequired],
-    }).annotate(OpenApi.Summary, "A review that the caller may act on, or has decided"),
+    }).annotate(OpenApi.Summary, "A review that the caller may act on, or has decided, and who may sign it"),
     HttpApiEndpoint.post("approvePolicyReview", "/v1/policies/reviews/:review_id/approve", {
       params: review,
       query: dryRun,

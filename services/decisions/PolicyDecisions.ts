@@ -10,7 +10,7 @@
 import { Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
 import type { PersonId, PolicyReviewId, RequestId } from "../../schemas/BrandedIds.ts"
-import type { PolicyReview, PolicyReviews as List } from "../../schemas/identity/PolicyReview.ts"
+import type { PolicyReview, PolicyReviewDetail, PolicyReviews as List } from "../../schemas/identity/PolicyReview.ts"
 import type { OwnRequest } from "../../schemas/identity/RequestBodies.ts"
 import type { NotFound } from "../../schemas/problems/HttpProblems.ts"
 import type * as Problems from "../../schemas/problems/IdentityProblems.ts"
@@ -70,11 +70,11 @@ export class PolicyDecisions extends Context.Service<PolicyDecisions, {
   readonly list: (page: Page) => Effect.Effect<List, SqlError.SqlError>
   /** The reviews that the person approved or declined, newest first. */
   readonly decidedBy: (page: OwnPage) => Effect.Effect<List, SqlError.SqlError>
-  /** A review that the person may act on, or could have acted on, or decided. */
+  /** A review that the person may act on, or could have acted on, or decided; an open one with those who may sign it. */
   readonly one: (
     personId: PersonId,
     reviewId: PolicyReviewId,
-  ) => Effect.Effect<List["items"][number], NotFound | SqlError.SqlError>
+  ) => Effect.Effect<PolicyReviewDetail, NotFound | SqlError.SqlError>
   /** Applies due changes of a request, such as its expiry; called by its timers. */
   readonly settle: (requestId: RequestId) => Effect.Effect<void, SqlError.SqlError, InTransaction>
 }>()("bailiwick/services/decisions/PolicyDecisions") {

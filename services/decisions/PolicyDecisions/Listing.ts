@@ -22,7 +22,7 @@ export interface Page {
 }
 
 /** SQL of the memberships that are effective now, of active people and institutions. */
-const standing = (sql: PgClient.PgClient, now: Date) =>
+export const standing = (sql: PgClient.PgClient, now: Date) =>
   sql`
     select m.institution_id, m.role, m.person_id
     from institution_memberships m join institutions i on i.id = m.institution_id and i.status = 'active'
@@ -74,7 +74,7 @@ const countsBeside = (
         or (v.kind = 'launch' and not counts_as_two(${person}, o.id, v.project_id, ${new Date(now)})))`
 
 /** SQL of whether the request `r` would remove the person's own authenticators, which others decide. */
-const isExcluded = (sql: PgClient.PgClient, person: Statement.Fragment) =>
+export const isExcluded = (sql: PgClient.PgClient, person: Statement.Fragment) =>
   sql`(r.kind = 'authenticator_reset' and canonical_person(r.person_id) = ${person})`
 
 /** SQL of whether the person may act on `v` in one of the roles that it needs; of an open one, in one still missing. */
@@ -92,13 +92,24 @@ const hasRole = (sql: PgClient.PgClient, now: number, personId: PersonId) =>
               and s.person_id <> v.author and not ${isExcluded(sql, sql`s.person_id`)}
               and (v.state <> 'open' or ${countsBeside(sql, sql`s.person_id`, now, sql`true`)})))))`
 
-/** SQL of whether the open review `v`, of the request `r`, may still be decided, and has no signature of the person. */
-const isUnsigned = (sql: PgClient.PgClient, now: number, personId: PersonId) =>
+/** SQL of whether the open review `v`, of the request `r`, may still be decided. */
+export const isDecidable = (sql: PgClient.PgClient, now: number) =>
   sql`coalesce(r.expires_at > ${new Date(now)}, true)
-      and not exists (select from policy_approvals a where a.review_id = v.id and a.person_id = ${personId})
       -- A review of a project that moved to another institution can be neither approved nor declined here.
       and (v.kind not in ('website', 'launch') or not exists (
         select from projects j where j.id = v.project_id and j.institution_id <> v.institution_id))`
+
+/** SQL of whether the open review `v`, of the request `r`, may still be decided, and has no signature of the person. */
+const isUnsigned = (sql: PgClient.PgClient, now: number, personId: PersonId) =>
+  sql`${isDecidable(sql, now)}
+      and not exists (select from policy_approvals a where a.review_id = v.id and a.person_id = ${personId})`
+
+/** SQL of whether the review `v` is of an institution that the person approved and that no invitation was sent into. */
+export const isFirstEnrollment = (sql: PgClient.PgClient, person: Statement.Fragment) =>
+  sql`(v.kind = 'enrollment' and exists (
+      select from institutions i where i.id = v.institution_id and ${person} = any(i.approved_by)) and not exists (
+      select from policy_reviews w join requests e on e.id = w.request_id and e.state in ('invited', 'accepted')
+      where w.institution_id = v.institution_id and w.kind = 'enrollment'))`
 
 /** SQL of whether the person is independent of the signers of `v` and of its author. */
 const isIndependent = (sql: PgClient.PgClient, now: number, personId: PersonId) =>
@@ -107,10 +118,7 @@ const isIndependent = (sql: PgClient.PgClient, now: number, personId: PersonId) 
     sql`${personId}::text`,
     now,
     // A person who approved an institution may approve its first enrollment.
-    sql`not (v.kind = 'enrollment' and exists (
-      select from institutions i where i.id = v.institution_id and ${personId} = any(i.approved_by)) and not exists (
-      select from policy_reviews w join requests e on e.id = w.request_id and e.state in ('invited', 'accepted')
-      where w.institution_id = v.institution_id and w.kind = 'enrollment'))`,
+    sql`not ${isFirstEnrollment(sql, sql`${personId}::text`)}`,
   )
 
 export const listing = (sql: PgClient.PgClient) => {

@@ -188,7 +188,8 @@ export const descriptions: Readonly<Record<string, string>> = {
   listProjectEvents: "What the project's products receive, signed or not yet.",
   listPolicyReviews:
     "A review names the roles that sign, and who has signed. `decided_by_me` is what the caller approved or declined; `signed_by_me`, what of it is open.",
-  getPolicyReview: "404 for anybody else, its author among them.",
+  getPolicyReview:
+    "404 for anybody else, its author among them. `signers` has who holds a missing role, and why one may not sign.",
   approvePolicyReview:
     "Different people sign, never the author. A role that is not required, or has signed, is 409. `dry_run` changes nothing: 204, or what refuses it.",
   declinePolicyReview: "Ends the review, and its request with it.",

@@ -111,6 +111,63 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Policies",
       assert.deepStrictEqual((yield* own(w.sam)).map(({ state }) => state), ["applied"])
     })))
 
+  it.effect("a signer reads who else may sign, why others may not, and who declined", () =>
+    timed(Effect.gen(function* () {
+      const w = yield* fixture
+      const policies = yield* PolicyDecisions
+      const invited = yield* person()
+      yield* member(w.fern, invited, "administrator", { accepted_at: null, state: "invited" })
+      const asked = yield* askAccess(w.fern, yield* project(w.fern), w.ada)
+      const id = asked.policy_review!.review_id
+      const one = (personId: PersonId) => policies.one(personId, id)
+      const told = (personId: PersonId) =>
+        Effect.map(one(personId), ({ signers }) => ({
+          ...signers,
+          people: signers?.people.map(({ person_id, refusal, role }) => `${person_id} ${role} ${refusal}`),
+        }))
+      assert.deepStrictEqual(yield* told(w.sam), {
+        people: [
+          `${w.abe} administrator null`,
+          `${w.sam} sponsor null`,
+          `${w.ada} administrator author`,
+          `${invited} administrator not_effective`,
+        ],
+        more: 0,
+        operators: 0,
+      })
+      yield* sign(asked, "sponsor", w.sam)
+      assert.deepStrictEqual((yield* told(w.sam)).people, [
+        `${w.abe} administrator null`,
+        `${w.ada} administrator author`,
+        `${invited} administrator not_effective`,
+      ])
+      const { sql } = yield* Database
+      yield* sql`
+        update institution_memberships set state = 'suspended' where institution_id = ${w.fern} and person_id = ${w.abe}`
+      // Nobody of the institution is left: a member reads how many operators there are, an operator reads which.
+      const [others] = yield* sql<{ n: number }>`
+        select count(*)::int as n from people where operator and not auditor and status = 'active' and not removed`
+      assert.strictEqual((yield* told(w.sam)).operators, others!.n)
+      assert.isFalse((yield* one(w.sam)).signers?.people.some(({ person_id }) => person_id === w.oz))
+      assert.isTrue(
+        (yield* one(w.oz)).signers?.people.some((found) =>
+          found.person_id === w.ola && found.stands_in && found.refusal === null
+        ),
+      )
+      assert.strictEqual((yield* one(w.oz)).declined, null)
+      yield* decline(asked, "administrator", w.oz)
+      const ended = yield* one(w.sam)
+      assert.isNull(ended.signers)
+      assert.deepInclude(ended.declined, { person_id: w.oz, role: "administrator", reason })
+      // A signer who has left the institution keeps the decision, and reads nothing of its people.
+      const other = yield* askAccess(w.fern, yield* project(w.fern), w.pat)
+      yield* sign(other, "sponsor", w.sam)
+      yield* sql`
+        update institution_memberships set state = 'ended'
+        where institution_id = ${w.fern} and person_id = ${w.sam}`
+      assert.isNull((yield* policies.one(w.sam, other.policy_review!.review_id)).signers)
+    })))
+
   it.effect("two concurrent signatures for one role make one, and the other is refused", () =>
     timed(Effect.gen(function* () {
       const w = yield* fixture

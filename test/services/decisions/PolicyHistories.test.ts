@@ -131,6 +131,12 @@ const history = Effect.fnUntraced(function* (steps: ReadonlyArray<Step>) {
     reviews.push(policy_review!.review_id)
   }
 
+  // A merged person signs in as the person that it was merged into.
+  const as = Effect.fnUntraced(function* (i: number) {
+    const [row] = yield* sql<{ id: PersonId }>`select canonical_person(${ids[i]!}) as id`
+    return row!.id
+  })
+
   const signs = Effect.fnUntraced(function* (reviewId: PolicyReviewId, personId: PersonId, role: string) {
     const [review] = yield* sql<{ author: PersonId; state: string }>`
       select author, state from policy_reviews where id = ${reviewId}::uuid`
@@ -141,7 +147,21 @@ const history = Effect.fnUntraced(function* (steps: ReadonlyArray<Step>) {
       another = another && (yield* countsBeside(personId, other))
     }
     const page = { personId, state: "open", afterId: null, limit: 10_000 }
-    const listed = (yield* policies.list(page)).items.some(({ review_id }) => review_id === reviewId)
+    const isListed = (personId: PersonId) =>
+      Effect.map(
+        policies.list({ ...page, personId }),
+        ({ items }) => items.some(({ review_id }) => review_id === reviewId),
+      )
+    const listed = yield* isListed(personId)
+    if (listed) {
+      // Who may sign is told as the lists of those people say it: of this person, and of another one.
+      const { signers } = yield* policies.one(personId, reviewId)
+      const able = new Set(signers!.people.filter(({ refusal }) => refusal === null).map(({ person_id }) => person_id))
+      assert.isTrue(able.has(personId), "may sign, but is not told among the signers")
+      const other = yield* as((ids.indexOf(personId) + 1) % people)
+      if (yield* isListed(other)) assert.isTrue(able.has(other) || signers!.operators > 0, "another may sign, not told")
+      else assert.isFalse(able.has(other), "told to be able to sign, but is not")
+    }
     const code = yield* codeOf(sign(reviewId, role, personId))
     if (code === "done") assert.isTrue(another, "signed by a person who does not count")
     if (code === "four_eyes_required") assert.isFalse(another, "refused though it was another person")
@@ -172,12 +192,6 @@ const history = Effect.fnUntraced(function* (steps: ReadonlyArray<Step>) {
     yield* signs(request.policy_review!.review_id, ids[4]!, "operator")
     yield* TestClock.adjust(day)
     yield* fire
-  })
-
-  // A merged person signs in as the person that it was merged into.
-  const as = Effect.fnUntraced(function* (i: number) {
-    const [row] = yield* sql<{ id: PersonId }>`select canonical_person(${ids[i]!}) as id`
-    return row!.id
   })
 
   for (const one of steps) {

@@ -1,4 +1,4 @@
-/** The event types: their meaning, an example of each, and the webhooks that take it. */
+/** The event types: their meaning, a JSON schema and an example of each, and the webhooks that take it. */
 import type { JSX } from "preact"
 import { useAction } from "../Action.ts"
 import { ask } from "../contract/Ask.ts"
@@ -65,8 +65,9 @@ const Card = ({ done, of, webhooks }: {
   readonly webhooks: ReadonlyArray<Webhook>
   readonly done: () => unknown
 }): JSX.Element => {
-  const { event_type, example, meaning, metadata_fields, webhook_ids } = of
+  const { event_type, example, json_schema, meaning, metadata_fields, webhook_ids } = of
   const body = JSON.stringify(example, null, 2)
+  const schema = JSON.stringify(json_schema, null, 2)
   const others = webhooks.filter(({ id }) => !webhook_ids.includes(id))
   return (
     <li class="card">
@@ -97,6 +98,11 @@ const Card = ({ done, of, webhooks }: {
         <summary>An example</summary>
         <pre tabIndex={0} aria-label={`An example of ${event_type}`}>{body}</pre>
         <CopyButton text={body} label="Copy example" />
+      </details>
+      <details>
+        <summary>Its JSON schema</summary>
+        <pre tabIndex={0} aria-label={`The JSON schema of ${event_type}`}>{schema}</pre>
+        <CopyButton text={schema} label="Copy schema" />
       </details>
     </li>
   )

@@ -1,4 +1,4 @@
-/** The event types with their meaning and an example of each, for those who write receivers. */
+/** The event types with their meaning, a JSON schema and an example of each, for those who write receivers. */
 import { Schema } from "effect"
 import { WebhookId } from "../BrandedIds.ts"
 import { EventType, metadataFields, WebhookBody } from "./MailEvent.ts"
@@ -43,6 +43,9 @@ export const EventTypeView = Schema.Struct({
   metadata_fields: Schema.Array(Schema.String).annotate({
     description: "Members of `metadata` that are usual for the type, beside `subject` and `tag`",
   }),
+  json_schema: Schema.Record(Schema.String, Schema.Unknown).annotate({
+    description: "JSON Schema (2020-12) of the body; members that it does not name may come as well",
+  }),
   example: WebhookBody,
   webhook_ids: Schema.Array(WebhookId).annotate({
     description: "Your webhooks that take the type, paused ones included",
@@ -52,6 +55,39 @@ export type EventTypeView = typeof EventTypeView.Type
 
 export const EventTypes = Schema.Struct({ items: Schema.Array(EventTypeView) }).annotate({ identifier: "EventTypes" })
 
+const text = { type: "string" }
+const textOrNull = { type: ["string", "null"] }
+
+/**
+ * The JSON schema of a type's body. It demands what every body has and types no other member of `metadata`: the mail
+ * platform's own values pass through as they are.
+ */
+const jsonSchemaOf = (event_type: EventType) => {
+  const { meaning, metadata } = described[event_type]
+  const usual = metadataFields[event_type].map((name) =>
+    [name, { description: "Usual, not promised", examples: [metadata[name]] }] as const
+  )
+  const properties: Readonly<Record<keyof WebhookBody, object>> = {
+    event: { const: event_type },
+    email_id: text,
+    recipient: text,
+    timestamp: { ...text, format: "date-time", description: "Of the event, in UTC with milliseconds" },
+    metadata: {
+      type: "object",
+      required: ["subject", "tag"],
+      properties: { subject: textOrNull, tag: textOrNull, ...Object.fromEntries(usual) },
+    },
+  }
+  return {
+    $schema: "https://json-schema.org/draft/2020-12/schema",
+    title: event_type,
+    description: meaning,
+    type: "object",
+    required: Object.keys(properties),
+    properties,
+  }
+}
+
 /** The catalogue for an account; `takers`: the ids of its webhooks by type. */
 export const catalogue = (takers: ReadonlyMap<EventType, ReadonlyArray<WebhookId>>): ReadonlyArray<EventTypeView> =>
   EventType.literals.map((event_type) => {
@@ -60,6 +96,7 @@ export const catalogue = (takers: ReadonlyMap<EventType, ReadonlyArray<WebhookId
       event_type,
       meaning,
       metadata_fields: metadataFields[event_type],
+      json_schema: jsonSchemaOf(event_type),
       example: {
         event: event_type,
         email_id: "b7f2c1de-6a0e-4e0c-9a57-3f0b8c6f2d11",

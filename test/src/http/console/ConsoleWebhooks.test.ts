@@ -165,6 +165,8 @@ layer(stage, { excludeTestServices: true, timeout: "4 minutes" })("a mail accoun
       yield* press(page, "Event types")
       yield* text(page, `Taken by ${url}`)
       yield* text(page, "Its metadata has subject, tag")
+      yield* press(page, "Its JSON schema")
+      yield* text(page, "https://json-schema.org/draft/2020-12/schema")
       yield* everyLook(at, "event-types")
       yield* press(page, "Subscribe a webhook…")
       yield* text(page, "Let a webhook take email.sent")

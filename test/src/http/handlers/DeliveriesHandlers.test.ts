@@ -1,4 +1,5 @@
 /** An account's reads of its webhooks and their deliveries, over HTTP. */
+import { Ajv2020 } from "ajv/dist/2020.js"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Redacted, Schema } from "effect"
 import { HttpApi, HttpApiBuilder } from "effect/http-api"
@@ -402,7 +403,24 @@ layer(served, { excludeTestServices: true, timeout: "2 minutes" })("reads of web
       assert.strictEqual(status, 200)
       const { items } = Schema.decodeUnknownSync(EventTypes)(body)
       assert.deepStrictEqual(items.map(({ event_type }) => event_type), [...eventTypes])
-      for (const { event_type, example, metadata_fields, webhook_ids } of items) {
+      const ajv = new Ajv2020({ strict: true, allowUnionTypes: true, formats: { "date-time": true } })
+      for (const { event_type, example, json_schema, metadata_fields, webhook_ids } of items) {
+        const fits = ajv.compile<unknown>(json_schema)
+        const { metadata, ...rest } = example
+        const cases = [
+          [example, true],
+          [{ ...example, more: 1, metadata: { ...metadata, tag: null, more: [1] } }, true],
+          [{ ...rest, metadata: { tag: null } }, false],
+          [rest, false],
+          [{ ...example, event: event_type === "email.sent" ? "email.failed" : "email.sent" }, false],
+        ] as const
+        for (const [body, isSound] of cases) {
+          assert.strictEqual(fits(body), isSound, `${event_type} ${JSON.stringify(body)}`)
+        }
+        assert.containsAllKeys(
+          (json_schema["properties"] as { metadata: { properties: object } }).metadata.properties,
+          [...metadata_fields],
+        )
         assert.isTrue(Schema.is(WebhookBody)(example), event_type)
         assert.strictEqual(example.event, event_type)
         assert.deepStrictEqual(metadata_fields, metadataFields[event_type])

@@ -5,7 +5,7 @@ import { optionallyKeyed } from "../identity/IdempotencyKey.ts"
 import { heldRolloutQuery, HeldRollouts, RolloutDecision, RolloutStanding } from "../identity/RolloutView.ts"
 import { NotFound } from "../problems/HttpProblems.ts"
 import { receiptProblems } from "../problems/IdempotencyProblems.ts"
-import { InvalidState, RoleRequired } from "../problems/IdentityProblems.ts"
+import { InsufficientUserAuthentication, InvalidState, RoleRequired } from "../problems/IdentityProblems.ts"
 import { Managed } from "./ManagementApi.ts"
 import { RequestValidation, strictBody } from "./RequestValidation.ts"
 
@@ -21,7 +21,7 @@ export class RolloutsApi extends HttpApiGroup.make("rollouts")
       headers: optionallyKeyed,
       payload: RolloutDecision,
       success: RolloutStanding,
-      error: [NotFound, RoleRequired, InvalidState, ...receiptProblems],
+      error: [NotFound, RoleRequired, InsufficientUserAuthentication, InvalidState, ...receiptProblems],
     }).annotate(OpenApi.Summary, "Hold, fail or release the rollout of a project, as an operator"),
   )
   .middleware(RequestValidation)

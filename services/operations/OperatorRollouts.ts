@@ -4,7 +4,11 @@ import type { SqlError } from "effect/sql"
 import type { PersonId, ProjectId } from "../../schemas/BrandedIds.ts"
 import type { HeldRollouts, RolloutStanding } from "../../schemas/identity/RolloutView.ts"
 import type { NotFound } from "../../schemas/problems/HttpProblems.ts"
-import type { InvalidState, RoleRequired } from "../../schemas/problems/IdentityProblems.ts"
+import type {
+  InsufficientUserAuthentication,
+  InvalidState,
+  RoleRequired,
+} from "../../schemas/problems/IdentityProblems.ts"
 import { Database } from "../platform/database/Database.ts"
 import type { InTransaction } from "../platform/database/UnitOfWork.ts"
 import { CurrentOperator } from "../platform/observability/CurrentOperator.ts"
@@ -18,6 +22,8 @@ interface Asked {
   readonly projectId: ProjectId
   readonly action: RolloutAction
   readonly reason: string
+  /** The check of the operator's sign-in, which comes after the role's. */
+  readonly stepUp: Effect.Effect<void, InsufficientUserAuthentication>
 }
 
 type Refused = RoleRequired | SqlError.SqlError
@@ -28,7 +34,11 @@ export class OperatorRollouts extends Context.Service<OperatorRollouts, {
   /** Holds, fails or releases; InvalidState where the project is withdrawn. */
   readonly set: (
     asked: Asked,
-  ) => Effect.Effect<RolloutStanding, InvalidState | NotFound | Refused, InTransaction>
+  ) => Effect.Effect<
+    RolloutStanding,
+    InsufficientUserAuthentication | InvalidState | NotFound | Refused,
+    InTransaction
+  >
 }>()("bailiwick/services/operations/OperatorRollouts") {
   static readonly layer = Layer.effect(
     OperatorRollouts,
@@ -45,8 +55,9 @@ export class OperatorRollouts extends Context.Service<OperatorRollouts, {
       )
 
       const set: OperatorRollouts["Service"]["set"] = Effect.fn("OperatorRollouts.set")(
-        function* ({ action, personId, projectId, reason }) {
+        function* ({ action, personId, projectId, reason, stepUp }) {
           yield* operating(personId, "share")
+          yield* stepUp
           const done = yield* Effect.provideService(
             rollouts.set(projectId, action, reason),
             CurrentOperator,

@@ -30,7 +30,7 @@ export const approving = Effect.gen(function* () {
   return check(caller, { maxAgeSeconds, aal: null })
 })
 
-/** The greatest age of the sign-in for an act that cannot be undone, in seconds. */
+/** The greatest age of the sign-in for an act that reaches far or cannot be undone, in seconds. */
 const recentSeconds = 300
 
 /** The step-up check of such a command, which runs it at its place in the order of checks. */

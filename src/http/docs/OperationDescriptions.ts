@@ -136,7 +136,7 @@ export const descriptions: Readonly<Record<string, string>> = {
     "One whose outcome is unknown may arrive twice, under one Message-ID. 409 while an attempt is under way.",
   forgetOutgoingMail: "409 while an attempt is under way.",
   listRollouts: "Nothing new is activated in them until their release.",
-  decideRollout: "`changed` is false where it stood so already.",
+  decideRollout: "By a sign-in of the last 300 s. `changed` is false where it stood so already.",
 
   createOrganizationRequest: "Once approved the institution exists, and its author is its first Sponsor.",
   createAccessRequest:

@@ -4,7 +4,7 @@ import { HttpApi, HttpApiBuilder } from "effect/http-api"
 import { RolloutsApi } from "../../../schemas/api/RolloutsApi.ts"
 import { RolloutStanding } from "../../../schemas/identity/RolloutView.ts"
 import { OperatorRollouts } from "../../../services/operations/OperatorRollouts.ts"
-import { personOf } from "../auth/PersonAuth.ts"
+import { personOf, recently } from "../auth/PersonAuth.ts"
 import { keyed } from "./IdempotentResponse.ts"
 
 const Api = HttpApi.make("bailiwick").add(RolloutsApi)
@@ -21,9 +21,10 @@ export const rollouts = HttpApiBuilder.group(
       }),
       decideRollout: Effect.fnUntraced(function* ({ params, payload }) {
         const { personId, principal } = yield* personOf
+        const stepUp = yield* recently
         return yield* keyed(
           { principal, payload, status: 200, success: RolloutStanding },
-          held.set({ personId, projectId: params.project_id, ...payload }),
+          held.set({ personId, projectId: params.project_id, stepUp, ...payload }),
         )
       }),
     })

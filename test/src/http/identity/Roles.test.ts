@@ -293,6 +293,7 @@ const freshFor: Readonly<Record<string, number>> = {
   "me.startCredentialAction": 300,
   "me.completeCredentialAction": 300,
   "signing-keys.compromiseSigningKey": 300,
+  "rollouts.decideRollout": 300,
   "access-grant-reviews.approveAccessGrantReview": 900,
   "lifecycle-service-grants.approveLifecycleServiceGrant": 900,
   "policies.approvePolicyReview": 900,

@@ -1,6 +1,6 @@
 /**
- * The identity half of the demo directory: institution Fern with its sponsor and two administrators, an operator, and a
- * project that one person may use. The issuer is a name that no server can have: PUBLIC_URL may change with the port,
+ * The identity half of the demo directory: institution Fern with its sponsor and two administrators, an operator, an
+ * auditor, and a project that one person may use. The issuer is a name that no server can have: PUBLIC_URL may change with the port,
  * and these people must keep their identities. With DEMO the embedded issuer's key is accepted for it.
  */
 
@@ -13,6 +13,7 @@ export const demoIdentityIds = {
   abe: uuid(43),
   oz: uuid(44),
   pat: uuid(45),
+  ida: uuid(46),
   fern: uuid(51),
   samMembership: uuid(61),
   adaMembership: uuid(62),
@@ -29,7 +30,7 @@ export const demoIssuer = "https://demo.bailiwick.example"
 const since = "2025-01-01T00:00:00.000Z"
 const website = "https://portal.fern.example"
 
-const names = { sam: "Sam", ada: "Ada", abe: "Abe", oz: "Oz", pat: "Pat" } as const
+const names = { sam: "Sam", ada: "Ada", abe: "Abe", oz: "Oz", pat: "Pat", ida: "Ida" } as const
 type Who = keyof typeof names
 const allNames = Object.keys(names) as ReadonlyArray<Who>
 
@@ -53,6 +54,7 @@ export const demoPeople = allNames.map((who) => ({
   email: `${who}@fern.example`,
   email_verified: true,
   operator: who === "oz",
+  auditor: who === "ida",
   status: "active",
 }))
 
@@ -110,8 +112,11 @@ export const demoIdentityFile = {
   project: { id: demoIdentityIds.fernPortal, name: "Fern Portal", website },
   access: { id: demoIdentityIds.patAccess, person_id: demoIdentityIds.pat },
   people: Object.fromEntries(
-    demoPeople.map(({ email, id, issuer, operator, subject }) =>
-      [subject, { id, issuer, subject, email, ...(operator ? { operator } : {}) }] as const
+    demoPeople.map(({ auditor, email, id, issuer, operator, subject }) =>
+      [
+        subject,
+        { id, issuer, subject, email, ...(operator ? { operator } : {}), ...(auditor ? { auditor } : {}) },
+      ] as const
     ),
   ),
 }

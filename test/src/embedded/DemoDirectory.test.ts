@@ -106,12 +106,12 @@ layer(services, { excludeTestServices: true })("DemoDirectory beside a process t
         yield* TestClock.adjust("10 seconds")
         yield* WorkerHeartbeats.begun(instance, "demo")
       }
-      assert.strictEqual(yield* active, 8)
+      assert.strictEqual(yield* active, 9)
       yield* byKey(demoIn(folder).accounts.alice.api_key)
 
       // The demo's process is silent from here on.
       yield* TestClock.adjust("29 seconds")
-      assert.strictEqual(yield* active, 8)
+      assert.strictEqual(yield* active, 9)
       yield* Effect.repeat(Effect.andThen(TestClock.adjust("10 seconds"), active), { until: (n) => n === 0 })
 
       // No process serves the demo now: the next start does not wait.
@@ -205,7 +205,7 @@ layer(services)("DemoDirectory's people", (it) => {
       yield* disableDemo
       assert.lengthOf(yield* sql`select from people where status = 'active'`, 0)
       yield* fillDemo(folder, randomUUID())
-      assert.lengthOf(yield* sql`select from people where status = 'active'`, 5)
+      assert.lengthOf(yield* sql`select from people where status = 'active'`, 6)
       // Sam owns the portal and pat uses it.
       assert.deepStrictEqual((yield* fernPortal).slice(begun.length), [
         "account-disabled",
@@ -225,7 +225,7 @@ layer(services)("DemoDirectory's people", (it) => {
       yield* disableDemo
       yield* fillDemo(folder, randomUUID())
       assert.deepStrictEqual([...yield* statuses], taken)
-      assert.lengthOf(yield* sql`select from people where status = 'active'`, 3)
+      assert.lengthOf(yield* sql`select from people where status = 'active'`, 4)
     }).pipe(Effect.scoped))
 })
 

@@ -3,6 +3,7 @@ import type { JSX } from "preact"
 import type { AnswerOf } from "../contract/EndpointTypes.ts"
 import { CopyButton } from "../parts/Copy.tsx"
 import { Badge } from "../parts/Badge.tsx"
+import { LinkIdentity } from "./LinkIdentity.tsx"
 import { Table } from "../parts/Table.tsx"
 import { When } from "../parts/When.tsx"
 
@@ -83,6 +84,7 @@ export const Identities = ({ of }: { readonly of: Account }): JSX.Element => {
           { head: "Since", cell: ({ linked_at }) => <When at={linked_at} /> },
         ]}
       />
+      <LinkIdentity />
     </section>
   )
 }

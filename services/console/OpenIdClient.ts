@@ -35,6 +35,8 @@ export interface SignedIn {
   readonly authTime: number | null
   readonly tokens: Tokens
   readonly returnTo: string
+  /** The session whose person proves another identity by this sign-in; null for a sign-in to the console. */
+  readonly linksSession: string | null
 }
 
 /** A sign-in that did not succeed: `code` is OAuth's, or `refused` for anything else. */
@@ -47,6 +49,8 @@ export interface Asked {
   /** For a step-up (RFC 9470): the levels of which one must be reached, and the highest age in seconds. */
   readonly acrValues: string | null
   readonly maxAge: number | null
+  /** The session whose person proves another identity: the issuer asks anew who signs in. Null for a sign-in. */
+  readonly linksSession: string | null
 }
 
 const Pending = Schema.fromJsonString(Schema.Struct({
@@ -55,6 +59,8 @@ const Pending = Schema.fromJsonString(Schema.Struct({
   nonce: Schema.String,
   returnTo: Schema.String,
   maxAge: Schema.NullOr(Schema.Finite),
+  // Not in the cookie of a program of an earlier version.
+  linksSession: Schema.optionalKey(Schema.NullOr(Schema.String)),
   /** When the sign-in is given up, in milliseconds since the epoch. */
   until: Schema.Finite,
 }))
@@ -230,7 +236,8 @@ const make = Effect.fnUntraced(function* (issuers: ReadonlyArray<ConsoleIssuer>,
     }
   }
 
-  const begin = Effect.fn("OpenIdClient.begin")(function* ({ acrValues, issuer, maxAge, returnTo }: Asked) {
+  const begin = Effect.fn("OpenIdClient.begin")(function* (asked: Asked) {
+    const { acrValues, issuer, linksSession, maxAge, returnTo } = asked
     const { configuration, resource, scope } = yield* knownBy(issuer)
     const oidc = yield* library
     const server = yield* configuration
@@ -247,8 +254,9 @@ const make = Effect.fnUntraced(function* (issuers: ReadonlyArray<ConsoleIssuer>,
       ...(resource === null ? {} : { resource }),
       ...(acrValues === null ? {} : { acr_values: acrValues }),
       ...(maxAge === null ? {} : { max_age: String(maxAge) }),
+      ...(linksSession === null ? {} : { prompt: "login" }),
     })
-    const text = Redacted.make(encodePending({ issuer, verifier, nonce, returnTo, maxAge, until }))
+    const text = Redacted.make(encodePending({ issuer, verifier, nonce, returnTo, maxAge, linksSession, until }))
     const cookie = cookieOf(vault.seal(text, cellOf(state)))
     return { location, cookie: Redacted.make(cookie, { label: "sign-in" }) }
   })
@@ -284,6 +292,7 @@ const make = Effect.fnUntraced(function* (issuers: ReadonlyArray<ConsoleIssuer>,
         authTime: auth_time ?? null,
         tokens: tokensIn(answer, now, null),
         returnTo,
+        linksSession: pending.linksSession ?? null,
       }
     },
   )

@@ -53,7 +53,7 @@ export const consoleHandlersOf = (config: AppConfig, publicUrl: URL) =>
 
 /** The console's own paths; none with `CONSOLE=off`. */
 export const consoleRoutes = ({ console: mode, embedOrigins }: AppConfig, publicUrl: URL) =>
-  mode === "off" ? Layer.empty : Layer.merge(ConsoleSignIn.layer(publicUrl), ConsoleAssets.layer(embedOrigins))
+  mode === "off" ? Layer.empty : Layer.merge(ConsoleSignIn.layer(publicUrl, mode), ConsoleAssets.layer(embedOrigins))
 
 /** Builds the screens where their sources have changed; a request for them says why where that fails. */
 export const prepareConsole = ({ console: mode }: AppConfig) =>

@@ -23,6 +23,15 @@ const words: Readonly<Record<string, readonly [status: number, title: string, te
     "Ask your administrator, or sign in as another person.",
   ],
   unknown_issuer: [404, "There is no such sign-in", "This installation has no sign-in of that name."],
+  link_rejected: [
+    422,
+    "This identity cannot be linked",
+    "The sign-in succeeded, but it is not another identity that may become yours: you signed in as yourself, or the other " +
+    "person has a part in an institution or a project, or has decided something. Sign in to the console as that person " +
+    "to use its rights.",
+  ],
+  console_read_only: [403, "Nothing was changed", "This installation's console may only read: ask its operator."],
+  auditor_reads_only: [403, "Nothing was changed", "You are an auditor here, who reads and changes nothing."],
   csrf_rejected: [403, "Nothing was changed", "This did not come from our page."],
   dependency_unavailable: [503, "Please try again", "The sign-in does not answer at the moment."],
 }

@@ -15,6 +15,10 @@ import { Clients } from "../edge/Clients.ts"
 import { accepted, actsAs } from "../edge/RequestActor.ts"
 import { respond } from "../edge/ErrorMapping.ts"
 import { style } from "../pages/TransferStyle.ts"
+import { CallerAuthentication } from "../../../services/people/CallerAuthentication.ts"
+import { Database } from "../../../services/platform/database/Database.ts"
+import { Links } from "../../../services/links/Links.ts"
+import { linkingSession, linkMaxAge, linkPath, proven } from "./ConsoleLink.ts"
 import { pendingCookie, withoutPending, withoutSession, withPending, withSession } from "./ConsoleCookies.ts"
 import { consoleStylePath, signInFailed } from "./ConsolePage.ts"
 
@@ -44,10 +48,12 @@ const Query = Schema.Struct({
     Schema.String.check(Schema.isPattern(/^[\x21-\x7e]+(?: [\x21-\x7e]+)*$/), Schema.isMaxLength(256)),
   ),
   max_age: Schema.optionalKey(Schema.String.check(Schema.isPattern(/^\d{1,8}$/))),
+  /** Proves another identity of the signed-in person (ConsoleLink.ts). */
+  link: Schema.optionalKey(Schema.Literal("true")),
 })
 const decodeQuery = Schema.decodeUnknownOption(Query)
 
-const signIn = (publicUrl: URL) =>
+const signIn = (publicUrl: URL, mode: "read" | "on") =>
   Effect.gen(function* () {
     const client = yield* OpenIdClient
     const { url } = yield* HttpServerRequest.HttpServerRequest
@@ -55,17 +61,28 @@ const signIn = (publicUrl: URL) =>
     const returnTo = returnPath(searchParams.get("return"), publicUrl)
     const query = decodeQuery(Object.fromEntries(searchParams))
     if (Option.isNone(query)) return yield* signInFailed("not_begun")
-    const { acr_values, max_age } = query.value
+    const { acr_values, link, max_age } = query.value
     const [only, ...others] = client.issuers
     const issuer = query.value.issuer ?? (others.length === 0 ? only?.issuer : undefined)
     // The console's first page offers the issuers.
     if (issuer === undefined) return seeOther(`/console/?${new URLSearchParams({ return: returnTo })}`)
-    const { cookie, location } = yield* client.begin({
-      issuer,
-      returnTo,
-      acrValues: acr_values ?? null,
-      maxAge: max_age === undefined ? null : Number(max_age),
-    })
+    const { cookie, location } = yield* client.begin(
+      link === undefined
+        ? {
+          issuer,
+          returnTo,
+          acrValues: acr_values ?? null,
+          maxAge: max_age === undefined ? null : Number(max_age),
+          linksSession: null,
+        }
+        : {
+          issuer,
+          returnTo: linkPath,
+          acrValues: null,
+          maxAge: linkMaxAge,
+          linksSession: (yield* linkingSession(publicUrl, mode)).id,
+        },
+    )
     return withPending(seeOther(location.href), publicUrl, Redacted.value(cookie), signInMillis)
   }).pipe(
     Effect.catchTags({
@@ -90,6 +107,11 @@ const callback = (publicUrl: URL) =>
       new URL(url, publicUrl).searchParams,
       cookies[pendingCookie(publicUrl).name],
     )
+    if (signedIn.linksSession !== null) {
+      const answer = yield* proven(publicUrl, signedIn, yield* originOf)
+      yield* accepted
+      return answer
+    }
     const { cookie, idle } = yield* sessions.open(signedIn, yield* originOf, cookies[consoleCookie(publicUrl).name])
     yield* accepted
     return withSession(seeOther(signedIn.returnTo), publicUrl, Redacted.value(cookie), idle)
@@ -127,9 +149,12 @@ const signOut = (publicUrl: URL) =>
   })
 
 /** The routes. `publicUrl` is the origin under which browsers reach this program. */
-export const layer = (publicUrl: URL) =>
+export const layer = (publicUrl: URL, mode: "read" | "on") =>
   Layer.unwrap(Effect.gen(function* () {
+    const callers = yield* CallerAuthentication
     const client = yield* OpenIdClient
+    const database = yield* Database
+    const links = yield* Links
     const sessions = yield* ConsoleSessions
     const clients = yield* Clients
     const by = <A, E, R>(handler: Effect.Effect<A, E, R>) =>
@@ -137,10 +162,13 @@ export const layer = (publicUrl: URL) =>
         Effect.provideService(OpenIdClient, client),
         Effect.provideService(ConsoleSessions, sessions),
         Effect.provideService(Clients, clients),
+        Effect.provideService(CallerAuthentication, callers),
+        Effect.provideService(Database, database),
+        Effect.provideService(Links, links),
       )
     const css = Effect.sync(() => HttpServerResponse.text(style, { contentType: "text/css; charset=utf-8" }))
     return Layer.mergeAll(
-      HttpRouter.add("GET", "/console/sign-in", by(signIn(publicUrl))),
+      HttpRouter.add("GET", "/console/sign-in", by(signIn(publicUrl, mode))),
       HttpRouter.add("GET", "/console/callback", by(callback(publicUrl))),
       HttpRouter.add("POST", "/console/sign-out", by(signOut(publicUrl))),
       HttpRouter.add("GET", consoleStylePath, css),

@@ -168,6 +168,41 @@ layer(Layer.merge(staged({}, "localhost"), Chromium.layer), { excludeTestService
         yield* gone(page, "Changes of this page need")
       }))
 
+    it.effect("Ada proves another identity by a sign-in, stays who she is, and asks for the link", () =>
+      Effect.gen(function* () {
+        const ada = yield* atAccount("Ada", aal1)
+        const { page } = ada
+        yield* press(page, "Link another identity…")
+        yield* everyLook(ada, "account-link")
+        yield* press(page, "Sign in with the demo")
+        yield* chooseAtIssuer(page, "Ada")
+        yield* heading(page, "This identity cannot be linked")
+        yield* ada.open(path, "My account")
+        yield* press(page, "Link another identity…")
+        yield* press(page, "Sign in with the demo")
+        yield* chooseAtIssuer(page, "Pat")
+        yield* heading(page, "My account")
+        yield* text(page, "You proved the other identity.")
+        yield* everyLook(ada, "account-proven")
+        yield* press(page, "Ask for the link…")
+        yield* fill(page, "Reason", "both of them are mine")
+        yield* press(page, "Ask for the link")
+        yield* text(page, "The link is asked for.")
+        assert.strictEqual(new URL(page.url()).search, "")
+        yield* press(page, "My requests")
+        yield* text(page, "Two identities become one")
+        const own = yield* Effect.promise(() =>
+          page.evaluate(async () => {
+            const [me, asked] = await Promise.all(["/v1/me", "/v1/me/requests"].map((one) => fetch(one)))
+            return [(await me!.json()).display_name, (await asked!.json()).items[0].kind]
+          })
+        )
+        assert.deepStrictEqual(own, ["Ada", "link"])
+        // The demo's issuer signs its codes; nothing else that is signed is in an address.
+        const addresses = ada.asked.filter((one) => new URL(one).pathname !== "/console/callback")
+        assert.notMatch(addresses.join("\n"), /eyJ[A-Za-z0-9_-]{20}/)
+      }))
+
     it.effect("a second person learns nothing, and an action belongs to the session that started it", () =>
       Effect.gen(function* () {
         const [ada, oz] = [yield* signedIn("Ada"), yield* signedIn("Oz")]

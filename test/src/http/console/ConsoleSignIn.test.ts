@@ -27,7 +27,7 @@ layer(staged(), { excludeTestServices: true })("sign-in to the console", (it) =>
         redirect_uri: `${one.origin}/console/callback`,
         code_challenge_method: "S256",
       })
-      for (const who of ["Alice", "Bob", "Carol", "Sam", "Ada", "Abe", "Oz", "Pat"]) {
+      for (const who of ["Alice", "Bob", "Carol", "Sam", "Ada", "Abe", "Oz", "Pat", "Ida"]) {
         assert.include(page.text, `${who},`)
       }
       const back = yield* one.ask("GET", yield* chosen(one, page, "Alice"))
@@ -103,6 +103,38 @@ layer(staged(), { excludeTestServices: true })("sign-in to the console", (it) =>
       assert.deepStrictEqual(codeOf(yield* one.ask("GET", "/v1/webhooks/")), [401, "invalid_credentials"])
       assert.isNull((yield* one.visitor).session)
       assert.isFalse(one.jar.has(name))
+    }))
+
+  it.effect("a proof of another identity belongs to the session that began it, and no other site begins one", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* Database
+      const title = ({ text }: { readonly text: string }) => /<h1[^>]*>([^<]*)/.exec(text)?.[1]
+      const [sam, ada] = [yield* signedIn("Sam"), yield* signedIn("Ada")]
+      const begun = yield* sam.ask("GET", "/console/sign-in?link=true", { headers: { "sec-fetch-site": "cross-site" } })
+      assert.deepStrictEqual([begun.status, title(begun)], [403, "Nothing was changed"])
+      const unknown = yield* (yield* browser).ask("GET", "/console/sign-in?link=true")
+      assert.deepStrictEqual([unknown.status, title(unknown)], [400, "Sign in again"])
+      const ida = yield* signedIn("Ida")
+      const auditing = yield* ida.ask("GET", "/console/sign-in?link=true")
+      assert.deepStrictEqual([auditing.status, title(auditing)], [403, "Nothing was changed"])
+
+      const { location, page } = yield* toIssuer(sam, "?link=true")
+      assert.deepInclude(Object.fromEntries(location.searchParams), { prompt: "login", max_age: "300" })
+      const answer = yield* chosen(sam, page, "Pat")
+      // Ada's session, in a browser that carries the sign-in of Sam's.
+      const session = sam.jar.get(name)!
+      sam.jar.set(name, ada.jar.get(name)!)
+      const stolen = yield* sam.ask("GET", answer)
+      assert.deepStrictEqual([stolen.status, title(stolen)], [400, "Sign in again"])
+      assert.deepStrictEqual(yield* sql`select from link_proofs`, [])
+
+      sam.jar.set(name, session)
+      const again = yield* toIssuer(sam, "?link=true")
+      const proven = yield* sam.ask("GET", yield* chosen(sam, again.page, "Pat"))
+      assert.match(proven.location, /^\/console\/account\?link_proof=[0-9a-f-]{36}$/)
+      assert.strictEqual((yield* sam.visitor).person.display_name, "Sam")
+      const proofs = yield* sql`select person_id, subject from link_proofs`
+      assert.deepStrictEqual(proofs, [{ person_id: demoIdentityIds.sam, subject: "pat" }])
     }))
 
   it.effect("an answer counts once, for the browser that began, and with its own state", () =>

@@ -135,6 +135,24 @@ export const fill = (page: Page, label: string, value: string) =>
     await field.type(value)
   })
 
+/** Sets the field of a time with this label, `2026-12-24T18:00`; the keys that its picker takes differ by language. */
+export const fillTime = (page: Page, label: string, value: string) =>
+  Effect.promise(async () => {
+    const handle = await page.waitForFunction(
+      (label: string) => {
+        const root = document.querySelector("dialog[open]") ?? document
+        const found = [...root.querySelectorAll("label")].find((one) => one.textContent?.trim() === label)
+        return found?.control ?? undefined
+      },
+      {},
+      label,
+    )
+    await (handle.asElement() as ElementHandle<HTMLInputElement>).evaluate((field, value) => {
+      field.value = value
+      field.dispatchEvent(new Event("input", { bubbles: true }))
+    }, value)
+  })
+
 /**
  * Cuts the answer of the page's next POST to a path that ends so: the server has done what was asked, and the page is not
  * told.

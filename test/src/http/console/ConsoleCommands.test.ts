@@ -93,6 +93,13 @@ layer(Layer.merge(staged({ BAILIWICK_KEYS: ring }), Chromium.layer), {
         }
         yield* at.open("/console/operations/jobs", "Jobs")
         yield* text(at.page, "Name the client…")
+        yield* text(at.page, "Fern Portal")
+        const projects = yield* Effect.promise(() =>
+          at.page.$$eval('td[data-label="Project"]', (all) => all.map((one) => (one as HTMLElement).innerText))
+        )
+        const named = projects.map((one) => one.split(/\s*\n\s*/)).filter(([, id]) => id === shows["jobs"]![1])
+        assert.isAbove(named.length, 0)
+        for (const [name] of named) assert.strictEqual(name, "Fern Portal")
         yield* everyLook(at, "jobs")
       }), slow * 4)
   },

@@ -2,9 +2,10 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { PersonId } from "../../../../schemas/BrandedIds.ts"
+import { Database } from "../../../../services/platform/database/Database.ts"
 import { demoIdentityIds } from "../../../../src/embedded/DemoIdentity.ts"
 import { institution, member, project } from "../../../support/TestIdentity.ts"
-import { choose, Chromium, deciderAt, everyLook, fill, heading, press, text } from "./ConsoleBrowser.ts"
+import { choose, Chromium, deciderAt, everyLook, fill, fillTime, heading, press, text } from "./ConsoleBrowser.ts"
 import { staged } from "./ConsoleStage.ts"
 
 const moss = {
@@ -73,15 +74,51 @@ layer(Layer.merge(staged(), Chromium.layer), { excludeTestServices: true, timeou
         const at = yield* deciderAt("Pat", `/console/institutions/${grove}`, "Grove")
         yield* press(at.page, "Ask for Access…")
         yield* choose(at.page, "Project", "Herbarium")
+        yield* fillTime(at.page, "Until", "2099-05-01T12:00")
         yield* fill(at.page, "Reason", "writes the labels")
         yield* everyLook(at, "request-access")
         yield* press(at.page, "Ask for Access")
         yield* heading(at.page, "My requests")
         yield* text(at.page, "writes the labels")
+        const { sql } = yield* Database
+        const [row] = yield* sql<{ ends_at: string }>`
+          select fields ->> 'ends_at' as ends_at from requests where author = ${pat} and institution_id = ${grove}`
+        const local = yield* Effect.promise(() => at.page.evaluate(() => new Date("2099-05-01T12:00").toISOString()))
+        assert.strictEqual(row?.ends_at, local)
         // It waits now, so it is offered no more.
         yield* press(at.page, "Ask for Access…")
         yield* choose(at.page, "Institution", "Grove")
         yield* text(at.page, "There is no project here to which you do not have, or wait for, Access.")
+      }))
+
+    it.effect("Ada brings the end of Pat's Access forward, and the pages say until when it lasts", () =>
+      Effect.gen(function* () {
+        const fern = `/console/institutions/${demoIdentityIds.fern}`
+        const { page, ...ada } = yield* deciderAt("Ada", `${fern}/access/${demoIdentityIds.patAccess}`, "Access of Pat")
+        yield* press(page, "Bring the end forward…")
+        yield* text(page, "It has no end yet.")
+        yield* fillTime(page, "Ends at", "2099-05-01T12:00")
+        yield* fill(page, "Reason", "the project ends then")
+        yield* everyLook({ page, ...ada }, "access-shorten")
+        yield* press(page, "Bring the end forward")
+        yield* text(page, "It ends")
+        yield* text(page, "the project ends then")
+        // A later end takes a request that is reviewed.
+        yield* press(page, "Bring the end forward…")
+        yield* fillTime(page, "Ends at", "2099-06-01T12:00")
+        yield* fill(page, "Reason", "the project goes on")
+        yield* press(page, "Bring the end forward")
+        yield* text(page, "it ends later only by a request that is reviewed anew")
+        yield* press(page, "Cancel")
+        yield* ada.open(fern, "Fern")
+        yield* text(page, "until")
+        const shown = yield* Effect.promise(() =>
+          page.$$eval(
+            "td",
+            (all) => all.map((one) => (one as HTMLElement).innerText).filter((one) => /until/.test(one)),
+          )
+        )
+        assert.lengthOf(shown, 1)
       }))
   },
 )

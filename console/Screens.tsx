@@ -1,6 +1,6 @@
 /**
  * The table of screens: one line each. `path` with `:parameters`, `menu` for a line in the navigation, `sees` for who
- * sees it, `load` for its file. The first line with `home` that a visitor sees is the page that they land on.
+ * sees it, `load` for its file. The first line that a visitor sees and whose `home` says so is the page that they land on.
  */
 import type { ComponentType } from "preact"
 import type { Params } from "./Location.ts"
@@ -14,6 +14,7 @@ import {
   platformAdmin,
   reviewReader,
   type Sees,
+  signer,
   transferring,
 } from "./Visitor.ts"
 
@@ -25,7 +26,7 @@ export interface Screen {
   readonly part: Part
   /** Its words in the navigation; a screen without is reached from another one. */
   readonly menu?: string
-  readonly home?: true
+  readonly home?: Sees
   /** Whether it is shown in a frame of another page as well. */
   readonly embedded?: true
 }
@@ -40,7 +41,7 @@ export const screens: ReadonlyArray<Screen> = [
     menu: "Findings",
     path: "/console/operations/findings",
     sees: operator,
-    home: true,
+    home: operator,
     load: () => import("./screens/Findings.tsx"),
   },
   {
@@ -118,7 +119,7 @@ export const screens: ReadonlyArray<Screen> = [
     menu: "Audit",
     path: "/console/operations/audit",
     sees: auditReader,
-    home: true,
+    home: auditReader,
     load: () => import("./screens/Audit.tsx"),
   },
   // Decisions
@@ -127,7 +128,7 @@ export const screens: ReadonlyArray<Screen> = [
     menu: "To decide",
     path: "/console/decide",
     sees: actor,
-    home: true,
+    home: signer,
     load: () => import("./screens/Decide.tsx"),
   },
   {
@@ -173,6 +174,7 @@ export const screens: ReadonlyArray<Screen> = [
     menu: "My requests",
     path: "/console/requests",
     sees: actor,
+    home: actor,
     load: () => import("./screens/Requests.tsx"),
   },
   // Mail
@@ -181,7 +183,7 @@ export const screens: ReadonlyArray<Screen> = [
     menu: "Overview",
     path: "/console/overview",
     sees: account,
-    home: true,
+    home: account,
     load: () => import("./screens/Overview.tsx"),
   },
   {
@@ -290,7 +292,7 @@ export const screens: ReadonlyArray<Screen> = [
     menu: "This session",
     path: "/console/welcome",
     sees: anyone,
-    home: true,
+    home: anyone,
     load: () => import("./screens/Welcome.tsx"),
   },
 ]

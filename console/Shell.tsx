@@ -72,7 +72,7 @@ const Current = (): JSX.Element | null => {
   const home = /^\/console\/?(embed)?$/.test(here.value.pathname)
   const { params, screen } = found.value ?? {}
   useEffect(() => {
-    const first = seen.value.find((one) => embedded || one.home)
+    const first = seen.value.find((one) => embedded || session.value !== undefined && one.home?.(session.value))
     if (home && first !== undefined) go(first.path, { replace: true })
     else if (screen !== undefined && !loaded.value.has(screen.path)) void load(screen)
   }, [home, screen])

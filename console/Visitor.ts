@@ -106,6 +106,8 @@ export const actor: Sees = (one) => one.person !== null && !one.auditor
 /** A sponsor or an administrator of an institution, or an auditor. */
 export const reviewReader: Sees = (one) =>
   one.auditor || one.institutions.some(({ roles }) => roles.some((role) => role !== "member"))
+/** A person who may have something to decide. */
+export const signer: Sees = (one) => one.operator || !one.auditor && reviewReader(one)
 /** A person with a part in an institution. */
 export const member: Sees = (one) => one.institutions.length > 0
 /** A person who owns a project. */

@@ -41,7 +41,13 @@ const Begin = (): JSX.Element => (
 
 export const LinkIdentity = (): JSX.Element => {
   const proof = filterOf("link_proof")
-  if (proof === undefined) return <Begin />
+  if (proof === undefined) {
+    return (
+      <div class="actions">
+        <Begin />
+      </div>
+    )
+  }
   const leave = () => setQuery({ link_proof: undefined })
   return (
     <div class="card" role="status">

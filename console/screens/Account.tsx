@@ -9,6 +9,7 @@ import { ask } from "../contract/Ask.ts"
 import { Failure } from "../parts/Failure.tsx"
 import { Page } from "../parts/Page.tsx"
 import { useResource } from "../Resource.ts"
+import { auditing } from "../Visitor.ts"
 
 const Account = (): JSX.Element => {
   const me = useResource("me", (signal) => ask("me", {}, { signal }))
@@ -20,11 +21,11 @@ const Account = (): JSX.Element => {
   return (
     <Page title="My account">
       <Failure of={able.failure} retry={able.reload} />
-      {actions === undefined ? null : <SignInFirst of={actions} />}
+      {actions === undefined || auditing.value ? null : <SignInFirst of={actions} />}
       <Failure of={me.failure} retry={me.reload} />
       {me.value.value === undefined ? null : <Profile of={me.value.value} />}
       {me.value.value === undefined ? null : <Identities of={me.value.value} />}
-      {me.value.value === undefined ? null : <Notices mailed={me.value.value.email_verified} />}
+      {me.value.value === undefined || auditing.value ? null : <Notices mailed={me.value.value.email_verified} />}
       <Failure of={owned.failure} retry={owned.reload} />
       {owned.value.value === undefined || actions === undefined ? null : (
         <Authenticators
@@ -36,7 +37,7 @@ const Account = (): JSX.Element => {
       )}
       <Failure of={sessions.failure} retry={sessions.reload} />
       {sessions.value.value === undefined ? null : <Sessions of={sessions.value.value.items} done={sessions.reload} />}
-      {actions === undefined ? null : <Capabilities of={actions} />}
+      {actions === undefined || auditing.value ? null : <Capabilities of={actions} />}
     </Page>
   )
 }

@@ -74,6 +74,7 @@ const Create = ({ close, done }: Opened): JSX.Element => {
       />
       <DescriptionField action={action} value={description} onInput={(description) => draft.set({ description })} />
       <EventChoice chosen={events} onChange={(events) => draft.set({ events })} />
+      {events.length > 0 ? null : <p class="note">Choose one event at least.</p>}
     </Form>
   )
 }

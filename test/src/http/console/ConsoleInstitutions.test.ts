@@ -268,6 +268,14 @@ layer(Layer.merge(staged(), Chromium.layer), { excludeTestServices: true, timeou
         yield* text(page, "the directory granted this Access")
         yield* text(page, "Fern Portal")
         yield* everyLook(ida, "auditor-explanation")
+        yield* ida.open("/console/account", "My account")
+        yield* text(page, "Linked identities")
+        yield* text(page, "this session")
+        const controls = yield* Effect.promise(() =>
+          page.$$eval("main :is(button, select, input)", (all) => all.map((one) => one.textContent?.trim()))
+        )
+        assert.deepStrictEqual(controls, ["Copy id"])
+        yield* everyLook(ida, "auditor-account")
         for (
           const path of ["/v1/me/organization-requests", `/v1/institutions/${demoIdentityIds.fern}/enrollments`]
         ) {

@@ -5,7 +5,18 @@ import { PersonId } from "../../../../schemas/BrandedIds.ts"
 import { Database } from "../../../../services/platform/database/Database.ts"
 import { demoIdentityIds } from "../../../../src/embedded/DemoIdentity.ts"
 import { institution, member, project } from "../../../support/TestIdentity.ts"
-import { choose, Chromium, deciderAt, everyLook, fill, fillTime, heading, press, text } from "./ConsoleBrowser.ts"
+import {
+  choose,
+  Chromium,
+  deciderAt,
+  everyLook,
+  fill,
+  fillTime,
+  heading,
+  inConsole,
+  press,
+  text,
+} from "./ConsoleBrowser.ts"
 import { staged } from "./ConsoleStage.ts"
 
 const moss = {
@@ -21,6 +32,13 @@ const moss = {
 layer(Layer.merge(staged(), Chromium.layer), { excludeTestServices: true, timeout: "4 minutes" })(
   "own requests at the console",
   (it) => {
+    it.effect("Pat, who decides nothing, lands on the own requests", () =>
+      Effect.gen(function* () {
+        const { page } = yield* inConsole("Pat")
+        yield* heading(page, "My requests")
+        yield* text(page, "You have asked for nothing yet.")
+      }))
+
     it.effect("Pat withdraws a request for an institution, which no longer waits for Oz", () =>
       Effect.gen(function* () {
         const pat = yield* deciderAt("Pat", "/console/requests", "My requests")

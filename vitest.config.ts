@@ -1,6 +1,6 @@
 import process from "node:process"
 import { defineConfig } from "vitest/config"
-import { wholePrograms } from "./test/support/TestFiles.ts"
+import { leftToLong } from "./test/support/TestFiles.ts"
 
 const abandoned = new Set(["ECONNRESET", "EPIPE", "ERR_STREAM_WRITE_AFTER_END"])
 
@@ -10,11 +10,11 @@ const named = process.argv.some((argument) => argument.startsWith("test/"))
 export default defineConfig({
   test: {
     include: ["test/**/*.test.ts"],
-    exclude: ["test/long/**", "**/node_modules/**", ...named ? [] : wholePrograms()],
+    exclude: ["test/long/**", "**/node_modules/**", ...named ? [] : leftToLong()],
     // Worker threads do not run on Deno.
     pool: "forks",
-    // Files wait for real time, for servers and for programs during half of their time: four keep two cores busy.
-    maxWorkers: 4,
+    // Files wait for real time and for servers during a part of their time: five keep two cores busy.
+    maxWorkers: 5,
     // A worker runs many files: loading Effect for each of 317 took a quarter of the suite's processor time. State of a
     // module outlives a test file, so no test may expect a counter to begin at zero.
     isolate: false,

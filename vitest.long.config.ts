@@ -1,5 +1,5 @@
 import { defineConfig } from "vitest/config"
-import { wholePrograms } from "./test/support/TestFiles.ts"
+import { leftToLong } from "./test/support/TestFiles.ts"
 
 const abandoned = new Set(["ECONNRESET", "EPIPE", "ERR_STREAM_WRITE_AFTER_END"])
 
@@ -12,9 +12,9 @@ const alone = ["Fairness", "Killed", "KilledTransfers", "Soak", "StoppedInTime"]
 )
 
 /**
- * What `task test` leaves out. First the tests of whole programs and browsers, three files at once in workers that run many;
- * then long histories and killed processes, which wait for leases, servers and kills most of the time, two files at once;
- * then those of `alone`, one by one.
+ * What `task test` leaves out. First the tests of whole programs, of browsers and of every order of commands, three files at
+ * once in workers that run many; then long histories and killed processes, which wait for leases, servers and kills most of
+ * the time, two files at once; then those of `alone`, one by one.
  */
 export default defineConfig({
   test: {
@@ -23,7 +23,7 @@ export default defineConfig({
         extends: true,
         test: {
           name: "whole",
-          include: [...wholePrograms()],
+          include: [...leftToLong()],
           maxWorkers: 3,
           isolate: false,
           provide: { inMemory: true },

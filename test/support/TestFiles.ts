@@ -60,12 +60,17 @@ const doors = new Set(
   ["Start", "Curl", "Events", "Channels", "Subscriber", "WrongAddresses"].map((name) => `test/e2e/${name}.test.ts`),
 )
 
+/** Every pair of commands in every order, a hundred thousand generated answers, a database that answers late. */
+const exhaustive = /Interleavings\.test\.ts$|\/(Differential|SlowDatabase)\.test\.ts$/
+
+/** The files in the rooms of whole programs, of commands and of the console that start a program or a browser. */
+const startsProgram = (path: string) =>
+  /^test\/(e2e|src\/cli|src\/http\/console)\//.test(path) && !doors.has(path) &&
+  reaches(path, (reached) => programs.has(reached))
+
 /**
- * The files in the rooms of whole programs, of commands and of the console that start a program or a browser. They are
- * 7 of a hundred tests and took half of the suite's time. Paths from the tree's root.
+ * The files outside of test/long/ that `test` leaves to `test:long`: a tenth of the tests, which took half of the suite's
+ * time. Paths from the tree's root.
  */
-export const wholePrograms = (): ReadonlyArray<string> =>
-  tests().filter((path) =>
-    /^test\/(e2e|src\/cli|src\/http\/console)\//.test(path) && !doors.has(path) &&
-    reaches(path, (reached) => programs.has(reached))
-  )
+export const leftToLong = (): ReadonlyArray<string> =>
+  tests().filter((path) => exhaustive.test(path) || startsProgram(path))

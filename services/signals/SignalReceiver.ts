@@ -10,7 +10,7 @@
  *   sent again is known.
  * - Whether the person is known changes the record, and never the answer.
  */
-import { Clock, Context, Effect, Layer } from "effect"
+import { Clock, Context, Effect, Layer, Metric } from "effect"
 import { createHash } from "node:crypto"
 import type { DependencyUnavailable } from "../../schemas/problems/HttpProblems.ts"
 import type { Held } from "../../schemas/problems/IdentityProblems.ts"
@@ -23,6 +23,7 @@ import { mustBeOpen } from "../platform/database/Installation.ts"
 import { prune } from "../platform/database/Prune.ts"
 import { run } from "../platform/database/UnitOfWork.ts"
 import { Audit } from "../platform/observability/Audit.ts"
+import { shownWith } from "../platform/observability/ShownMetrics.ts"
 import { judged, type TokenFault } from "../platform/security/KeySets.ts"
 import type { Transmitter } from "./ConfiguredTransmitter.ts"
 import {
@@ -38,6 +39,14 @@ import { transmitterKeys } from "./TransmitterKeys.ts"
 
 /** What became of a token, as its transmitter is told: a taken one may have changed nothing. */
 export type Received = { readonly kind: "taken" } | SetRefusal
+
+/** `failed`: the transmitter has to send it again. */
+const outcomes = ["applied", "unchanged", "unknown_person", "ignored", "repeated", "refused", "failed"] as const
+type Outcome = typeof outcomes[number]
+const signals = Metric.counter("bailiwick_signals_total", {
+  description: "Security events of identity providers by what became of them",
+})
+const count = (outcome: Outcome) => Metric.update(Metric.withAttributes(signals, { outcome }), 1)
 
 const mostCharacters = 64 * 1_024
 const taken: Received = { kind: "taken" }
@@ -109,6 +118,13 @@ const acting = Effect.gen(function* () {
   })
 })
 
+/** The same as the metric has it. */
+const countedOf = (decision: SignalAct | SignalIgnored, found: Changed | null): Outcome => {
+  if (decision.kind === "ignore") return "ignored"
+  if (found === null) return "unknown_person"
+  return found.changed ? "applied" : "unchanged"
+}
+
 /** The outcome of an event as its row and its record name it. */
 const outcomeOf = (decision: SignalAct | SignalIgnored, found: Changed | null): string => {
   if (decision.kind === "ignore") return decision.because
@@ -167,8 +183,10 @@ const make = Effect.fnUntraced(function* (transmitters: ReadonlyArray<Transmitte
       const { jti, type } = decision
       const { issuer } = transmitter
       const seen = yield* once(issuer, { jti, type, claims: sha256(token.split(".")[1]!) })
-      if (seen === "another") return refusal("invalid_request", "another token had this jti")
-      if (seen === "again") return taken
+      if (seen === "another") {
+        return { received: refusal("invalid_request", "another token had this jti"), counted: "refused" as const }
+      }
+      if (seen === "again") return { received: taken, counted: "repeated" as const }
       const found = decision.kind === "act" ? yield* act(decision, transmitter) : null
       const outcome = outcomeOf(decision, found)
       yield* sql`update signal_events set outcome = ${outcome} where transmitter = ${issuer} and jti = ${jti}`
@@ -186,25 +204,37 @@ const make = Effect.fnUntraced(function* (transmitters: ReadonlyArray<Transmitte
           ...(found === null ? {} : { sessions: found.sessions }),
         },
       })
-      return taken
+      return { received: taken, counted: countedOf(decision, found) }
     },
   )
+
+  const judge = Effect.fnUntraced(function* (transmitter: Transmitter, token: string, jti?: string) {
+    if (token.length > mostCharacters) return refusal("invalid_request", "more than 64 KiB")
+    const found = yield* judged(token, keys.get(transmitter.issuer)!, {
+      typ: "secevent+jwt",
+      algorithms: [...transmitter.algorithms],
+    })
+    if (typeof found === "string") return refusals[found]
+    const decision = decideSignal(found.payload, transmitter, yield* Clock.currentTimeMillis)
+    if (decision.kind === "refuse") return decision
+    return jti === undefined || jti === decision.jti
+      ? decision
+      : refusal("invalid_request", "the answer has another jti")
+  })
 
   const receive = Effect.fn("SignalReceiver.receive")(
     function* (transmitter: Transmitter, token: string, jti?: string) {
-      if (token.length > mostCharacters) return refusal("invalid_request", "more than 64 KiB")
-      const found = yield* judged(token, keys.get(transmitter.issuer)!, {
-        typ: "secevent+jwt",
-        algorithms: [...transmitter.algorithms],
-      })
-      if (typeof found === "string") return refusals[found]
-      const decision = decideSignal(found.payload, transmitter, yield* Clock.currentTimeMillis)
-      if (decision.kind === "refuse") return decision
-      if (jti !== undefined && jti !== decision.jti) return refusal("invalid_request", "the answer has another jti")
-      return yield* run(apply(transmitter, decision, token), { finds: true, faults: "signal" })
+      const decision = yield* judge(transmitter, token, jti)
+      const { counted, received } = decision.kind === "refuse"
+        ? { received: decision, counted: "refused" as const }
+        : yield* run(apply(transmitter, decision, token), { finds: true, faults: "signal" })
+      yield* count(counted)
+      return received
     },
+    Effect.tapError(() => count("failed")),
     Effect.provideService(Database, database),
   )
 
+  yield* shownWith(signals, "outcome", outcomes)
   return SignalReceiver.of({ receive })
 })

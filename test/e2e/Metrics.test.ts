@@ -33,6 +33,12 @@ it.live(
         WEBHOOKS_TIMEOUT: "3 seconds",
         // A witness that cannot be asked has its gauge, too.
         LOG_WITNESSES: `${witness} http://127.0.0.1:9`,
+        SIGNAL_TRANSMITTERS: JSON.stringify([{
+          issuer: "https://id.example",
+          audience: "https://bailiwick.example",
+          jwks_uri: "http://127.0.0.1:9/jwks",
+          push_token: "p".repeat(40),
+        }]),
       })
       const { api, id } = yield* program.account()
       const target = yield* receiver(program.tls, ({ path }) => answers(path))

@@ -1,6 +1,6 @@
 /** Security events of identity providers: real tokens, keys over HTTP, the program's own route, and polls. */
 import { assert, layer } from "@effect/vitest"
-import { Context, Effect, Exit, Layer, Result } from "effect"
+import { Context, Effect, Exit, Layer, Metric, Result } from "effect"
 import { UnsecuredJWT } from "jose"
 import type { PersonId } from "../../../../schemas/BrandedIds.ts"
 import { Database } from "../../../../services/platform/database/Database.ts"
@@ -156,6 +156,18 @@ const everything = Effect.flatMap(
     (select count(*) from audit_records where action like 'signal.%') as records`,
 )
 
+/** How many events this process has counted with this outcome. */
+const counted = (outcome: string) =>
+  Effect.map(Metric.snapshot, (all) =>
+    all.reduce(
+      (sum, metric) =>
+        metric.type === "Counter" && metric.id === "bailiwick_signals_total" &&
+          metric.attributes?.["outcome"] === outcome
+          ? sum + Number(metric.state.count)
+          : sum,
+      0,
+    ))
+
 const polling = Effect.fnUntraced(function* () {
   const { configuration } = yield* Providers
   const all = Result.getOrThrow(parse(configuration))
@@ -177,7 +189,9 @@ layer(program, { excludeTestServices: true, timeout: "2 minutes" })("Signals", (
         select gen_random_uuid(), sha256('a'), ${issuer}, ${ann}, kid, '\\x02', now() - interval '1 minute', now(),
           now() + interval '1 hour' from vault_keys limit 1`
       const claims = about(ann, caep("session-revoked"), { payload: { event_timestamp: nowSeconds() - 5 } })
+      const applied = yield* counted("applied")
       assert.deepStrictEqual(yield* push(claims), { status: 202, text: "", err: null })
+      assert.strictEqual(yield* counted("applied"), applied + 1)
       assert.isFalse(yield* signsIn(ann, { sid: "a1" }))
       assert.isFalse(yield* signsIn(ann))
       assert.isTrue(yield* signsIn(ann, { authTime: nowSeconds() - 2 }), "a later sign-in")
@@ -212,7 +226,9 @@ layer(program, { excludeTestServices: true, timeout: "2 minutes" })("Signals", (
         const answers = yield* Effect.all(Array.from({ length: 5 }, () => post(token)), { concurrency: 5 })
         assert.deepStrictEqual(answers.map(({ status }) => status), Array(5).fill(202))
         // Signed anew by a transmitter that sends it again.
+        const repeated = yield* counted("repeated")
         assert.strictEqual((yield* push(claims)).status, 202)
+        assert.strictEqual(yield* counted("repeated"), repeated + 1)
         assert.lengthOf(yield* records(claims.jti), 1)
         assert.deepStrictEqual(yield* told(ann), ["session-revoked"])
       }
@@ -278,6 +294,7 @@ layer(program, { excludeTestServices: true, timeout: "2 minutes" })("Signals", (
         "very much": ["invalid_request", Effect.succeed(`${"a".repeat(70_000)}.b.c`)],
       }
       const before = yield* everything
+      const refused = yield* counted("refused")
       for (const [name, [err, token, by = "own"]] of Object.entries(forged)) {
         const answer = yield* post(yield* token, { authorization: `Bearer ${secretOf(by)}` })
         assert.deepStrictEqual([answer.status, answer.err], [400, err], `${name}: ${answer.text}`)
@@ -289,6 +306,7 @@ layer(program, { excludeTestServices: true, timeout: "2 minutes" })("Signals", (
       }
       assert.strictEqual((yield* post(yield* own(good()), { type: "application/json" })).status, 415)
       assert.deepStrictEqual(yield* everything, before)
+      assert.strictEqual(yield* counted("refused"), refused + Object.keys(forged).length)
       assert.isTrue(yield* signsIn(ann))
       assert.strictEqual((yield* push(good())).status, 202)
       assert.isFalse(yield* signsIn(ann))

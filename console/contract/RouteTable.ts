@@ -122,6 +122,7 @@ export const routes: RouteTable = {
   proposeLaunch: ["POST", "/v1/projects/:project_id/launch-proposals"],
   proposeLifecycleServiceGrant: ["POST", "/v1/projects/:project_id/lifecycle-service-grants"],
   proveDecision: ["GET", "/v1/operations/audit/:record_id/proof"],
+  proveOwnDecision: ["GET", "/v1/me/audit/:record_id/proof"],
   publishSigningKey: ["POST", "/v1/operations/signing-keys/publish"],
   putNotificationPreferences: ["PUT", "/v1/notifications/preferences"],
   queues: ["GET", "/v1/operations/queues"],

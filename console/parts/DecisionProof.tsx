@@ -6,10 +6,16 @@ import { CopyButton } from "./Copy.tsx"
 import { DialogButton } from "./Dialog.tsx"
 import { Failure } from "./Failure.tsx"
 
-const Proof = ({ close, record_id }: { readonly record_id: string; readonly close: () => void }): JSX.Element => {
+interface Proving {
+  readonly record_id: string
+  /** Whether the visitor asks as the one who decided, and not as an operator or auditor. */
+  readonly own: boolean
+}
+
+const Proof = ({ close, own, record_id }: Proving & { readonly close: () => void }): JSX.Element => {
   const proof = useResource(
-    `proof ${record_id}`,
-    (signal) => ask("proveDecision", { params: { record_id } }, { signal }),
+    `${own ? "own proof" : "proof"} ${record_id}`,
+    (signal) => ask(own ? "proveOwnDecision" : "proveDecision", { params: { record_id } }, { signal }),
   )
   const found = proof.value.value
   const unknown = proof.failure.value?.code === "not_found"
@@ -44,13 +50,14 @@ const decisions =
   /^(access|access-review|service-grant|policy-review|enrollment|link-request|project|rollout|domain-transfer|signing-key|recovery)\.|-request\.|^installation\.opened$/
 
 /** A button for a record that may be one of a decision. */
-export const DecisionProof = ({ of: { action, id, outcome } }: {
+export const DecisionProof = ({ of: { action, id, outcome }, own = false }: {
   readonly of: { readonly id: string; readonly action: string; readonly outcome: string }
+  readonly own?: boolean
 }): JSX.Element | null =>
   outcome !== "done" || !decisions.test(action)
     ? null
     : (
       <DialogButton name={`proof ${id}`} label="Proof…" title="Proof of the decision" reads>
-        {(close) => <Proof close={close} record_id={id} />}
+        {(close) => <Proof close={close} own={own} record_id={id} />}
       </DialogButton>
     )

@@ -129,11 +129,11 @@ const actor = (names: Named): Column<AnyRecord> => ({
 })
 
 /** The request, and below it the proof of a decision. */
-const proven = ({ cell, head }: Column<OwnRecord>): Column<AnyRecord> => ({
+const proven = ({ cell, head }: Column<OwnRecord>, own = false): Column<OwnRecord> => ({
   head,
   cell: (record) => (
     <>
-      {cell(record)} <DecisionProof of={record} />
+      {cell(record)} <DecisionProof of={record} own={own} />
     </>
   ),
 })
@@ -182,6 +182,7 @@ export const OwnAudit = (): JSX.Element => {
   )
   const found = records.value.value
   const names = usePeopleIn((found?.items ?? []).map(({ subject }) => subject))
+  const own = columns(names)
   return (
     <Page title="My activity">
       <Filters names={ownFilters}>
@@ -196,7 +197,7 @@ export const OwnAudit = (): JSX.Element => {
           rows={found.items}
           keyOf={({ id }) => id}
           empty={emptyList(ownFilters, "Nothing was recorded yet.")}
-          columns={columns(names)}
+          columns={[...own.slice(0, -1), proven(own.at(-1)!, true)]}
         />
       )}
       <Older after={found?.next_after_id} />

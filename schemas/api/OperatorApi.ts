@@ -56,6 +56,11 @@ export class OperatorApi extends HttpApiGroup.make("operator")
       success: OwnAuditPage,
       error: RoleRequired,
     }).annotate(OpenApi.Summary, "What you did and tried, newest first"),
+    HttpApiEndpoint.get("proveOwnDecision", "/v1/me/audit/:record_id/proof", {
+      params: { record_id: Id },
+      success: DecisionProofView,
+      error: [NotFound, RoleRequired],
+    }).annotate(OpenApi.Summary, "The proof that a decision of yours is in the transparency log"),
     HttpApiEndpoint.get("listDeadLetters", "/v1/operations/dead-letters", {
       query: deadLetterQuery,
       success: DeadLetterPage,

@@ -472,6 +472,8 @@ export interface Operations {
   readonly "POST /v1/link-requests": { readonly request: { readonly body: LinkCreate }; readonly answer: LinkRequest }
   /** Ask for Access to a project; a Sponsor and an administrator decide */
   readonly "POST /v1/me/access-requests": { readonly request: { readonly body: RequestCreate }; readonly answer: AccessRequest }
+  /** The proof that a decision of yours is in the transparency log */
+  readonly "GET /v1/me/audit/{record_id}/proof": { readonly request: { readonly params: { readonly record_id: string } }; readonly answer: DecisionProof }
   /** What you did and tried, newest first */
   readonly "GET /v1/me/audit": { readonly request: { readonly query?: { readonly action?: string | undefined; readonly outcome?: "done" | "refused" | "failed" | undefined; readonly code?: string | undefined; readonly request_id?: string | undefined; readonly since?: string | undefined; readonly until?: string | undefined; readonly limit?: string | undefined; readonly after_id?: string | undefined } }; readonly answer: OwnAuditPage }
   /** What you sign in with; never a secret of it */

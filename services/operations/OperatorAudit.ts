@@ -55,6 +55,11 @@ export class OperatorAudit extends Context.Service<OperatorAudit, {
     personId: PersonId,
     recordId: string,
   ) => Effect.Effect<DecisionProofView, NotFound | RoleRequired | SqlError.SqlError>
+  /** The same of a decision that the person made; NotFound for any other record, and one that the audit keeps no more. */
+  readonly proveOwn: (
+    personId: PersonId,
+    recordId: string,
+  ) => Effect.Effect<DecisionProofView, NotFound | SqlError.SqlError>
   /** The person's own acts and attempts, newest first. */
   readonly own: (
     personId: PersonId,
@@ -85,13 +90,19 @@ export class OperatorAudit extends Context.Service<OperatorAudit, {
         },
       )
 
+      const find = (recordId: string) => isUuid(recordId) ? proofs.of(recordId) : Effect.succeed(null)
+      const unknown = (whose: string) =>
+        new NotFound({ detail: `The transparency log has no decision ${whose}with this audit record` })
+
       const prove = Effect.fn("OperatorAudit.prove")(function* (personId: PersonId, recordId: string) {
         yield* mayRead(personId)
-        const found = isUuid(recordId) ? yield* proofs.of(recordId) : null
-        if (found === null) {
-          return yield* new NotFound({ detail: "The transparency log has no decision with this audit record" })
-        }
-        return proofViewOf(found)
+        const found = yield* find(recordId)
+        return found === null ? yield* unknown("") : proofViewOf(found)
+      })
+
+      const proveOwn = Effect.fn("OperatorAudit.proveOwn")(function* (personId: PersonId, recordId: string) {
+        const found = yield* find(recordId)
+        return found?.record?.actor === `person:${personId}` ? proofViewOf(found) : yield* unknown("of yours ")
       })
 
       const own = Effect.fn("OperatorAudit.own")(
@@ -102,7 +113,7 @@ export class OperatorAudit extends Context.Service<OperatorAudit, {
         },
       )
 
-      return OperatorAudit.of({ list, own, prove })
+      return OperatorAudit.of({ list, own, prove, proveOwn })
     }),
   ).pipe(Layer.provide(DecisionProofs.layer))
 }

@@ -99,6 +99,8 @@ export const descriptions: Readonly<Record<string, string>> = {
     "All conditions have to hold. A page may be short, or empty, before the last: `next_after_id` is null on the last alone.",
   proveDecision:
     "`record` and `salt` make the entry, and the proof verifies without this program: docs/transparency.md.",
+  proveOwnDecision:
+    "Its receipt names the record as `audit_id`, `listOwnAudit` as `id`. Verified as `proveDecision` says.",
   listOwnAudit: "Without `details`, which may name others.",
   listDeadLetters: "All conditions have to hold.",
   countDeadLetters: "With the values that the POST would have.",

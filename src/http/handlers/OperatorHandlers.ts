@@ -125,6 +125,9 @@ export const operator = HttpApiBuilder.group(
       proveDecision: Effect.fnUntraced(function* ({ params }) {
         return yield* audit.prove((yield* personOf).personId, params.record_id).pipe(sqlDies)
       }),
+      proveOwnDecision: Effect.fnUntraced(function* ({ params }) {
+        return yield* audit.proveOwn((yield* personOf).personId, params.record_id).pipe(sqlDies)
+      }),
       listOwnAudit: Effect.fnUntraced(function* ({ query }) {
         return yield* Effect.orDie(audit.own((yield* personOf).personId, conditionsOf(query), pageOf(query)))
       }),

@@ -1,10 +1,15 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Schema } from "effect"
+import { digestOf } from "../../../sdk/Canonical.ts"
+import { verifyInclusion } from "../../../sdk/TransparencyLog.ts"
 import { AuditPage, OwnAuditPage } from "../../../schemas/identity/AuditView.ts"
+import { Database } from "../../../services/platform/database/Database.ts"
 import { Audit } from "../../../services/platform/observability/Audit.ts"
+import { until } from "../../e2e/support/Until.ts"
 import { person } from "../../support/TestIdentity.ts"
 import { management } from "../../support/TestManagement.ts"
 import { bearer } from "../../support/TestTokens.ts"
+import { organization } from "../../src/http/identity/Catalogue/OwnCases.ts"
 import { send } from "../../src/http/identity/IdentityClient.ts"
 
 const all = Schema.decodeUnknownSync(AuditPage)
@@ -16,7 +21,7 @@ const listed = Effect.fnUntraced(function* (personId: string, query: string) {
   return all(answer.body)
 })
 
-layer(management(), { excludeTestServices: true })("The audit over HTTP", (it) => {
+layer(management({ ROLES: "api,mail,lifecycle" }), { excludeTestServices: true })("The audit over HTTP", (it) => {
   it.effect("operators find records by all filters, page by page", () =>
     Effect.gen(function* () {
       const audit = yield* Audit
@@ -60,6 +65,37 @@ layer(management(), { excludeTestServices: true })("The audit over HTTP", (it) =
       assert.deepStrictEqual(did.map(({ id }) => id), ids)
       assert.notProperty(mine.body.items[0], "details")
       assert.deepStrictEqual(own((yield* send("GET", "/v1/me/audit", yield* bearer(oz))).body).items, [])
+    }))
+
+  it.effect("a person proves an own decision without this program, and no other's", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* Database
+      const [oz, sam, pat] = [yield* person({ operator: true }), yield* person(), yield* person()]
+      const asked = yield* send(
+        "POST",
+        "/v1/me/organization-requests",
+        { ...yield* bearer(sam), "idempotency-key": crypto.randomUUID() },
+        organization,
+      )
+      assert.strictEqual(asked.status, 201, asked.text)
+      const { items: [made] } = own((yield* send("GET", "/v1/me/audit?outcome=done", yield* bearer(sam))).body)
+      const of = (id: string) =>
+        Effect.flatMap(bearer(sam), (headers) => send("GET", `/v1/me/audit/${id}/proof`, headers))
+      const answer = yield* until("a checkpoint with the decision", of(made!.id), ({ body }) => body.proof != null)
+      const { entry, index, proof, record, salt } = answer.body
+      assert.strictEqual(record.actor, `person:${sam}`)
+      const bytes = Buffer.from(entry, "base64")
+      assert.strictEqual(digestOf({ record, salt }), `sha256:${bytes.toString("hex")}`)
+      const [log] = yield* sql<{ key: string }>`select verifier_key as key from log_keys`
+      const trusted = { origin: log!.key.split("+")[0]!, logKeys: [log!.key] }
+      assert.strictEqual(verifyInclusion(proof, bytes, trusted).index, index)
+
+      const operators = yield* send("GET", `/v1/operations/audit/${made!.id}/proof`, yield* bearer(oz))
+      assert.deepStrictEqual([operators.status, operators.body.entry], [200, entry])
+      for (const [who, id] of [[pat, made!.id], [oz, made!.id], [sam, crypto.randomUUID()], [sam, "none"]] as const) {
+        const refused = yield* send("GET", `/v1/me/audit/${id}/proof`, yield* bearer(who))
+        assert.deepStrictEqual([refused.status, refused.body.code], [404, "not_found"], id)
+      }
     }))
 
   it.effect("a refused request is found by the id of its answer, and a wrong filter is a fault with its name", () =>

@@ -56,6 +56,9 @@ layer(stage, { excludeTestServices: true, timeout: "4 minutes" })("an operator's
       yield* press(at.page, "Proof…")
       yield* text(at.page, "Copy with its record and salt")
       yield* everyLook(at, "audit-proof")
+      yield* at.open("/console/activity?action=installation.opened", "My activity")
+      yield* press(at.page, "Proof…")
+      yield* text(at.page, "Copy with its record and salt")
     }))
 
   it.effect("discards a message that could not be taken in, and lets another wait once more", () =>

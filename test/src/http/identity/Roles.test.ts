@@ -211,6 +211,7 @@ const table: Readonly<Record<string, Row>> = {
   "signing-keys.retireSigningKey": operating,
   "signing-keys.compromiseSigningKey": operating,
   "operator.listOwnAudit": own,
+  "operator.proveOwnDecision": own,
   "operations.reconcileJob": operating,
   "operations.retryJob": operating,
   "operations.repairJob": operating,

@@ -3,6 +3,7 @@ import type { Effect } from "effect"
 import type { SqlError } from "effect/sql"
 import type { Directory } from "../../../../../services/directory/Directory.ts"
 import type { Database } from "../../../../../services/platform/database/Database.ts"
+import type { Audit } from "../../../../../services/platform/observability/Audit.ts"
 import type { OneTimeTokens } from "../../../../../services/platform/security/OneTimeTokens.ts"
 import type { ProviderJobs } from "../../../../../services/projects/ProviderJobs.ts"
 import type { EmbeddedIssuer } from "../../../../../src/embedded/EmbeddedIssuer.ts"
@@ -10,7 +11,7 @@ import type { Server } from "../../../../../src/http/Server.ts"
 import type { Headers } from "../IdentityClient.ts"
 import type { IdentityStage, Who } from "../IdentityStage.ts"
 
-export type Fixture = Database | Directory | EmbeddedIssuer | OneTimeTokens | ProviderJobs | Server
+export type Fixture = Audit | Database | Directory | EmbeddedIssuer | OneTimeTokens | ProviderJobs | Server
 
 export interface Asked {
   /** Parameters of the path. */

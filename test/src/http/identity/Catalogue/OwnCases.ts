@@ -3,6 +3,8 @@ import { Effect, Redacted } from "effect"
 import { randomUUID } from "node:crypto"
 import { invitationToken } from "../../../../../services/requests/RequestMail.ts"
 import { Database } from "../../../../../services/platform/database/Database.ts"
+import { run } from "../../../../../services/platform/database/UnitOfWork.ts"
+import { Audit } from "../../../../../services/platform/observability/Audit.ts"
 import { OneTimeTokens } from "../../../../../services/platform/security/OneTimeTokens.ts"
 import { EmbeddedIssuer } from "../../../../../src/embedded/EmbeddedIssuer.ts"
 import { reason } from "../../../../support/Fixtures.ts"
@@ -22,7 +24,8 @@ const read = (operation: string): Case => ({
 
 const binding = () => secret(`portal-binding-${randomUUID()}`)
 
-const organization = {
+/** A request for an institution, as a person sends it. */
+export const organization = {
   name: "Moss",
   organization_type: "school",
   website: "https://moss.example",
@@ -77,6 +80,19 @@ export const invitation = Effect.fnUntraced(function* (recipient: string) {
   return secret(Redacted.value((yield* OneTimeTokens).derive(input)))
 })
 
+/** The audit record of a decision of this person, which may be an auditor: its leaf is in the log, or waits for its place. */
+const recordedDecision = Effect.fnUntraced(function* (personId: string) {
+  const audit = yield* Audit
+  const [id] = yield* run(audit.append({
+    action: "service-grant.approved",
+    actor: `person:${personId}`,
+    subject: `service-grant:${randomUUID()}`,
+    outcome: "done",
+    decision: true,
+  }))
+  return id!
+}, Effect.orDie)
+
 export const own: ReadonlyArray<Case> = [
   read("me.me"),
   read("me.freshness"),
@@ -95,6 +111,13 @@ export const own: ReadonlyArray<Case> = [
   read("policies.listPolicyReviews"),
   read("operations.operations"),
   read("operator.listOwnAudit"),
+  {
+    operation: "operator.proveOwnDecision",
+    by: "stranger",
+    second: "member",
+    status: 200,
+    asked: (_stage, personId) => Effect.map(recordedDecision(personId), (record_id) => ({ params: { record_id } })),
+  },
   read("institutions.listInstitutions"),
   {
     operation: "institutions.listPersonNames",

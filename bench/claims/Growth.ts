@@ -14,6 +14,7 @@ import * as Product from "../harness/Product.ts"
 import { audit } from "./Growth/AuditGrowth.ts"
 import type { Area, Statement } from "./Growth/Area.ts"
 import { deliveries } from "./Growth/DeliveryGrowth.ts"
+import { withLateIndexes } from "./Growth/LateIndexes.ts"
 import { lifecycle } from "./Growth/LifecycleGrowth.ts"
 import { notifications } from "./Growth/NotificationGrowth.ts"
 import { outbox } from "./Growth/OutboxGrowth.ts"
@@ -60,7 +61,9 @@ const measured = (run: Run, area: Area, rows: number) =>
     const fixture = yield* run.servers.fixture()
     yield* run.tell(`${area.name}: writing ${rows} rows`)
     // Ten million rows are written by a few statements, which may take many minutes.
-    yield* Effect.andThen(migrate, area.fill(rows, run)).pipe(Effect.provide(Product.databaseOf(fixture, 240)))
+    yield* Effect.andThen(migrate, withLateIndexes(area.fill(rows, run))).pipe(
+      Effect.provide(Product.databaseOf(fixture, 240)),
+    )
     yield* fixture.count
     return yield* Effect.gen(function* () {
       const statements = yield* area.statements(fixture, run, rows)

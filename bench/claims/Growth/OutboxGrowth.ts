@@ -10,7 +10,8 @@ import { type Area, idOf, platform } from "./Area.ts"
 
 const fill = Effect.fnUntraced(function* (rows: number) {
   const { owner } = yield* Database
-  const now = Date.now()
+  // An hour from now: filling takes longer than the second half is kept for.
+  const now = Date.now() + 3_600_000
   // Half of an ordered stream, kept for months, half of one that is kept for minutes.
   yield* owner`
     insert into outbox (id, stream, subject, payload, msg_id, aggregate_id, seq, created_at, published_at, not_before)

@@ -21,6 +21,16 @@ const ended = (http: Server): Effect.Effect<void> =>
     if (http.listening) NetServer.prototype.close.call(http)
   })
 
+const unreadMillis = 1_000
+
+/**
+ * Ends a connection whose client still sends a refused body after so long. Node reads such a body to its end; Deno's
+ * node:http reads no more of one with a known length, and would keep the connection until its client gives up.
+ */
+const endUnread = (request: IncomingMessage) => {
+  setTimeout(() => request.complete || request.socket.destroy(), unreadMillis).unref()
+}
+
 /** Reports each connection and request to `connections`. */
 export const counted = (http: Server, connections: ListenerConnections) => {
   const known = new WeakMap<object, Connection>()
@@ -39,7 +49,10 @@ export const counted = (http: Server, connections: ListenerConnections) => {
     cameBy(request, new Came({ remoteAddr: remoteAddress === undefined ? {} : { hostname: remoteAddress } }, awaits))
     connections.requested(connection, () => response.writableEnded && !streams.has(response))
     // Emitted once the system has the answer's last byte, or the client has disconnected; the socket is free by then.
-    response.once("close", () => connections.answered(connection))
+    response.once("close", () => {
+      connections.answered(connection)
+      if ("Deno" in globalThis && !request.complete) endUnread(request)
+    })
   }
   http.on("request", requested)
   http.on("checkContinue", requested)

@@ -16,12 +16,17 @@ export const endingSessions = Effect.gen(function* () {
   /** Ends all sessions of sign-ins up to `before`; returns how many of them were known. */
   const endAll = Effect.fn("EndSessions.endAll")(function* (personId: PersonId, before: Date) {
     const now = new Date(yield* Clock.currentTimeMillis)
-    // No session has this exception's name. An earlier exception goes: its session may be older than `before`.
+    // No session has this exception's name. An earlier exception stays where its session is known to be of a later
+    // sign-in than `before`.
     yield* sql`
       insert into session_floors as f (person_id, before, except_issuer, except_sid)
       values (${personId}, ${before}, '', '')
       on conflict (person_id) do update set before = greatest(f.before, excluded.before),
-        except_issuer = excluded.except_issuer, except_sid = excluded.except_sid`
+        (except_issuer, except_sid) = (
+          select case when later then f.except_issuer else '' end, case when later then f.except_sid else '' end
+          from (select exists (
+            select from sessions s where s.issuer = f.except_issuer and s.sid = f.except_sid
+              and coalesce(s.authenticated_at, s.issued_at) > excluded.before) as later) x)`
     const ended = yield* sql`
       update sessions set revoked_at = ${now}
       where person_id in ${namesOf(personId)} and revoked_at is null

@@ -424,6 +424,28 @@ layer(program, { excludeTestServices: true, timeout: "2 minutes" })("Signals", (
       assert.isTrue(yield* signsIn(ann))
     }))
 
+  it.effect("an event about an old sign-in leaves the session that its person kept when ending all others", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* Database
+      const ann = yield* employed
+      const sid = `${ann}-kept`
+      const at = new Date(Date.now() - 60_000)
+      yield* sql`
+        insert into sessions (id, issuer, sid, person_id, client_id, issued_at, authenticated_at, last_seen_at, expires_at, aal, amr)
+        values (gen_random_uuid(), ${issuer}, ${sid}, ${ann}, 'c', ${at}, ${at}, now(), now(), 'aal1', '{}')`
+      yield* sql`
+        insert into session_floors (person_id, before, except_issuer, except_sid)
+        values (${ann}, now(), ${issuer}, ${sid})`
+      assert.isTrue(yield* signsIn(ann, { sid }))
+      const revoked = (secondsAgo: number) =>
+        push(about(ann, caep("session-revoked"), { payload: { event_timestamp: nowSeconds() - secondsAgo } }))
+      assert.strictEqual((yield* revoked(3_600)).status, 202)
+      assert.isTrue(yield* signsIn(ann, { sid }))
+      assert.isFalse(yield* signsIn(ann, { sid: `${ann}-other` }))
+      assert.strictEqual((yield* revoked(0)).status, 202)
+      assert.isFalse(yield* signsIn(ann, { sid }))
+    }))
+
   it.effect("a poll acknowledges what was taken, names what was refused, and two processes act once", () =>
     Effect.gen(function* () {
       const { keys, paths } = yield* Providers

@@ -20,7 +20,18 @@ interface Kept {
 }
 
 const mounted = new Map<string, () => Kept>()
-const storageKey = (name: string) => `draft ${location.pathname} ${name}`
+const drafts = "draft "
+let own = drafts
+const storageKey = (name: string) => `${own}${location.pathname} ${name}`
+
+/** From now on drafts are this visitor's; those of any other are forgotten. */
+export const draftsOf = (holder: string): void => {
+  own = `${drafts}${holder} `
+  if (embedded) return
+  for (const key of Object.keys(sessionStorage)) {
+    if (key.startsWith(drafts) && !key.startsWith(own)) sessionStorage.removeItem(key)
+  }
+}
 
 const read = (name: string): Kept | null => {
   // In a frame the browser may refuse its storage, and nothing is kept there: no sign-in leaves the page.

@@ -2,6 +2,7 @@
 import { computed, signal } from "@preact/signals"
 import { ask, credential, type Refused } from "./contract/Ask.ts"
 import type { AnswerOf } from "./contract/EndpointTypes.ts"
+import { draftsOf } from "./Drafts.ts"
 import { embedded } from "./Location.ts"
 import { forgetAll } from "./Resource.ts"
 
@@ -26,8 +27,7 @@ export const brandName = computed(() => session.value?.brand.name ?? "")
 /** Tells the other tabs of this browser that the session changed. */
 const tabs = new BroadcastChannel("console-session")
 
-const holderOf = (one: Session | undefined) =>
-  one === undefined ? undefined : `${one.account?.id} ${one.person?.person_id}`
+const holderOf = (one: Session) => `${one.account?.id} ${one.person?.person_id}`
 
 /** Exchanges the link's token, once. The session lives in this page's memory, and ends with it. */
 const openEmbedded = async (): Promise<void> => {
@@ -51,7 +51,8 @@ export const loadSession = async (): Promise<void> => {
   if (embedded) return openEmbedded()
   try {
     const next = await ask("consoleSession", {})
-    if (holderOf(next) !== holderOf(session.value)) forgetAll()
+    if (session.value === undefined || holderOf(next) !== holderOf(session.value)) forgetAll()
+    draftsOf(holderOf(next))
     session.value = next
     sessionFailure.value = null
   } catch (cause) {

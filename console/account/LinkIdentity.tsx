@@ -19,9 +19,9 @@ const Begin = (): JSX.Element => (
     {(close) => (
       <>
         <p>
-          Sign in as the other identity: that proves it is yours. You stay signed in here. Then you ask for the link, an
-          operator decides, and the other side is told by mail and may object for a day. Afterwards either identity
-          signs you in.
+          Sign in as the other identity: that proves it is yours. Where your own sign-in is older than five minutes you
+          are asked for it first, and then press this once more. Then you ask for the link, an operator decides, and the
+          other side is told by mail and may object for a day. Afterwards either identity signs you in.
         </p>
         <ul class="choices">
           {session.value?.issuers.map(({ issuer, name }) => (
@@ -52,7 +52,7 @@ export const LinkIdentity = (): JSX.Element => {
   return (
     <div class="card" role="status">
       <p>
-        You proved the other identity. Ask for the link within ten minutes: until then nothing has changed.
+        You signed in as the other identity. Ask for the link within ten minutes: until then nothing has changed.
       </p>
       <div class="actions">
         <DialogButton name="link request" kind="main" label="Ask for the link…" title="Ask for the link">

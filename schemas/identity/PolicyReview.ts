@@ -82,7 +82,7 @@ export type PolicySigners = typeof PolicySigners.Type
 /** One review, with the people who may sign it. */
 export const PolicyReviewDetail = Schema.Struct({
   ...ListedPolicyReview.fields,
-  /** Null where the review does not wait, and for a caller who has no role in the institution any more. */
+  /** Null where the review does not wait, and for a caller who is no sponsor or administrator any more. */
   signers: Schema.NullOr(PolicySigners),
 }).annotate({ identifier: "PolicyReviewDetail" })
 export type PolicyReviewDetail = typeof PolicyReviewDetail.Type

@@ -79,14 +79,15 @@ const statement = (sql: PgClient.PgClient, reviewId: PolicyReviewId, now: Date) 
 }
 
 export const eligibleSigners = (sql: PgClient.PgClient) =>
-  /** Null for a person who is neither an operator nor, effectively, a member of the review's institution. */
+  /** Null for a person who is neither an operator nor an effective sponsor or administrator: others read no members. */
   Effect.fn("PolicyDecisions.signers")(function* (personId: PersonId, reviewId: PolicyReviewId) {
     const now = new Date(yield* Clock.currentTimeMillis)
     const [reader] = yield* sql<{ operator: boolean; member: boolean }>`
       with standing as not materialized (${standing(sql, now)})
       select ${isOperator(sql, personId)} as operator, exists (
         select from standing s join policy_reviews v on v.id = ${reviewId}::uuid
-        where s.institution_id = v.institution_id and s.person_id = ${personId}) as member`
+        where s.institution_id = v.institution_id and s.person_id = ${personId}
+          and s.role in ('sponsor', 'administrator')) as member`
     if (!reader!.operator && !reader!.member) return null
     const found = yield* statement(sql, reviewId, now)
     const people = found.filter(({ operator }) => reader!.operator || !operator)

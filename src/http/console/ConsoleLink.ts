@@ -4,11 +4,11 @@
  * nowhere, and the console's session stays that of the person. The proof's id, which serves its maker alone, is in the
  * address of the page that the browser returns to, which asks for the link.
  */
-import { Effect } from "effect"
+import { Clock, Effect } from "effect"
 import { HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HTTPValidationError } from "../../../schemas/Validation.ts"
 import { ConsoleSessions } from "../../../services/console/ConsoleSessions.ts"
-import { OpenIdClient, type SignedIn, SignInFailed } from "../../../services/console/OpenIdClient.ts"
+import { type Asked, type SignedIn, SignInFailed } from "../../../services/console/OpenIdClient.ts"
 import { Links } from "../../../services/links/Links.ts"
 import { CallerAuthentication } from "../../../services/people/CallerAuthentication.ts"
 import type { Origin } from "../../../services/people/SessionActivity.ts"
@@ -17,13 +17,13 @@ import { consoleCookie } from "../auth/ConsoleAuth.ts"
 import { actsAs } from "../edge/RequestActor.ts"
 
 /** The page that asks for the link. */
-export const linkPath = "/console/account"
+const linkPath = "/console/account"
 
 /**
- * A sign-in of another identity is proven within this age, in seconds: the issuer is asked for a fresh one, which a browser
- * that is signed in as the first identity would not be asked for otherwise.
+ * Both sign-ins are at most this old, in seconds: the person's own, since an open console that another finds must not
+ * be joined to that other's identity, and that of the other identity, which the issuer would not ask for in a browser that is signed in.
  */
-export const linkMaxAge = 300
+const linkMaxAge = 300
 
 const refused = (code: string) => Effect.fail(new SignInFailed({ code }))
 
@@ -31,26 +31,38 @@ const refused = (code: string) => Effect.fail(new SignInFailed({ code }))
 export const linkingSession = Effect.fnUntraced(function* (publicUrl: URL, mode: "read" | "on") {
   const sessions = yield* ConsoleSessions
   const { cookies, headers } = yield* HttpServerRequest.HttpServerRequest
-  // A page of another site must not begin it. A browser says where a request comes from; other clients have no session.
-  if ((headers["sec-fetch-site"] ?? "same-origin") !== "same-origin") return yield* refused("csrf_rejected")
+  // A page of another site must not begin it, in a browser either that does not say where a request comes from.
+  if (headers["sec-fetch-site"] !== "same-origin") return yield* refused("csrf_rejected")
   const cookie = cookies[consoleCookie(publicUrl).name] ?? ""
   const session = yield* sessions.find(cookie)
   if (session === null || session.personId === null) return yield* refused("not_begun")
   if (mode === "read") return yield* refused("console_read_only")
   if (yield* sessions.audits(cookie)) return yield* refused("auditor_reads_only")
-  return session
+  const now = yield* Clock.currentTimeMillis
+  return { ...session, recent: session.authTime !== null && now - session.authTime * 1_000 <= linkMaxAge * 1_000 }
+})
+
+/** The sign-in to begin: as the other identity, or first as the person once more, who then begins again. */
+export const linkAsked = (
+  issuer: string,
+  session: Effect.Success<ReturnType<typeof linkingSession>>,
+): Asked => ({
+  issuer: session.recent ? issuer : session.issuer,
+  returnTo: linkPath,
+  acrValues: null,
+  maxAge: linkMaxAge,
+  linksSession: session.recent ? session.id : null,
 })
 
 /** Makes the proof of a completed sign-in; returns where the browser goes on. */
 export const proven = Effect.fnUntraced(
   function* (publicUrl: URL, signedIn: SignedIn, origin: Origin) {
     const callers = yield* CallerAuthentication
-    const client = yield* OpenIdClient
     const links = yield* Links
     const sessions = yield* ConsoleSessions
     const { cookies } = yield* HttpServerRequest.HttpServerRequest
-    // The other identity is signed in at the issuer only, and its refresh token serves no one.
-    yield* client.signOut(signedIn.issuer, signedIn.tokens)
+    // The tokens of this sign-in are dropped and not revoked: where the same person came back, some issuers end the grant
+    // that the session lives by.
     const session = yield* sessions.find(cookies[consoleCookie(publicUrl).name] ?? "")
     if (session === null || session.id !== signedIn.linksSession) return yield* refused("not_begun")
     const { auditor, personId, principal } = yield* callers.recognise(

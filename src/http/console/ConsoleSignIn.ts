@@ -18,7 +18,7 @@ import { style } from "../pages/TransferStyle.ts"
 import { CallerAuthentication } from "../../../services/people/CallerAuthentication.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { Links } from "../../../services/links/Links.ts"
-import { linkingSession, linkMaxAge, linkPath, proven } from "./ConsoleLink.ts"
+import { linkAsked, linkingSession, proven } from "./ConsoleLink.ts"
 import { pendingCookie, withoutPending, withoutSession, withPending, withSession } from "./ConsoleCookies.ts"
 import { consoleStylePath, signInFailed } from "./ConsolePage.ts"
 
@@ -75,13 +75,7 @@ const signIn = (publicUrl: URL, mode: "read" | "on") =>
           maxAge: max_age === undefined ? null : Number(max_age),
           linksSession: null,
         }
-        : {
-          issuer,
-          returnTo: linkPath,
-          acrValues: null,
-          maxAge: linkMaxAge,
-          linksSession: (yield* linkingSession(publicUrl, mode)).id,
-        },
+        : linkAsked(issuer, yield* linkingSession(publicUrl, mode)),
     )
     return withPending(seeOther(location.href), publicUrl, Redacted.value(cookie), signInMillis)
   }).pipe(

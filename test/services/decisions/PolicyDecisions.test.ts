@@ -159,9 +159,14 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Policies",
       const ended = yield* one(w.sam)
       assert.isNull(ended.signers)
       assert.deepInclude(ended.declined, { person_id: w.oz, role: "administrator", reason })
-      // A signer who has left the institution keeps the decision, and reads nothing of its people.
+      // A signer who decides no longer, or has left, keeps the decision and reads nothing of the institution's people.
       const other = yield* askAccess(w.fern, yield* project(w.fern), w.pat)
       yield* sign(other, "sponsor", w.sam)
+      yield* member(w.fern, w.sam, "member")
+      yield* sql`
+        update institution_memberships set state = 'ended'
+        where institution_id = ${w.fern} and person_id = ${w.sam} and role = 'sponsor'`
+      assert.isNull((yield* policies.one(w.sam, other.policy_review!.review_id)).signers)
       yield* sql`
         update institution_memberships set state = 'ended'
         where institution_id = ${w.fern} and person_id = ${w.sam}`

@@ -182,7 +182,7 @@ layer(Layer.merge(staged({}, "localhost"), Chromium.layer), { excludeTestService
         yield* press(page, "Sign in with the demo")
         yield* chooseAtIssuer(page, "Pat")
         yield* heading(page, "My account")
-        yield* text(page, "You proved the other identity.")
+        yield* text(page, "You signed in as the other identity.")
         yield* everyLook(ada, "account-proven")
         yield* press(page, "Ask for the link…")
         yield* fill(page, "Reason", "both of them are mine")
@@ -248,6 +248,8 @@ layer(Layer.merge(staged(), Chromium.layer), { excludeTestServices: true, timeou
         const pat = yield* inConsole("Pat", {}, path)
         yield* heading(pat.page, "My account")
         yield* text(pat.page, "Passkeys belong to localhost, and browsers refuse them on a page of 127.0.0.1.")
+        // Two lists say so; the button comes with the second.
+        yield* text(pat.page, "Register a passkey…")
         const off = yield* Effect.promise(() =>
           pat.page.evaluate(() =>
             [...document.querySelectorAll("button")].filter(({ disabled }) => disabled).map((one) => one.textContent)

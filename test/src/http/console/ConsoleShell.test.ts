@@ -43,6 +43,10 @@ layer(Layer.merge(staged(), Chromium.layer), { excludeTestServices: true, timeou
         yield* Effect.promise(() => other.goto(`${at.origin}/console/welcome`))
         yield* heading(other, "Welcome, Pat")
         yield* Effect.promise(() => at.page.bringToFront())
+        // The draft of a form whose step-up was given up.
+        yield* Effect.promise(() =>
+          at.page.evaluate(() => sessionStorage.setItem("draft someone /console/ form", "{}"))
+        )
         yield* press(at.page, "Pat")
         yield* press(at.page, "Sign out")
         yield* heading(at.page, "Sign in")

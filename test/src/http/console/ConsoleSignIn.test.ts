@@ -112,13 +112,16 @@ layer(staged(), { excludeTestServices: true })("sign-in to the console", (it) =>
       const [sam, ada] = [yield* signedIn("Sam"), yield* signedIn("Ada")]
       const begun = yield* sam.ask("GET", "/console/sign-in?link=true", { headers: { "sec-fetch-site": "cross-site" } })
       assert.deepStrictEqual([begun.status, title(begun)], [403, "Nothing was changed"])
-      const unknown = yield* (yield* browser).ask("GET", "/console/sign-in?link=true")
+      const unsaid = yield* sam.ask("GET", "/console/sign-in?link=true")
+      assert.deepStrictEqual([unsaid.status, title(unsaid)], [403, "Nothing was changed"])
+      const here = { headers: { "sec-fetch-site": "same-origin" } }
+      const unknown = yield* (yield* browser).ask("GET", "/console/sign-in?link=true", here)
       assert.deepStrictEqual([unknown.status, title(unknown)], [400, "Sign in again"])
       const ida = yield* signedIn("Ida")
-      const auditing = yield* ida.ask("GET", "/console/sign-in?link=true")
+      const auditing = yield* ida.ask("GET", "/console/sign-in?link=true", here)
       assert.deepStrictEqual([auditing.status, title(auditing)], [403, "Nothing was changed"])
 
-      const { location, page } = yield* toIssuer(sam, "?link=true")
+      const { location, page } = yield* toIssuer(sam, "?link=true", here)
       assert.deepInclude(Object.fromEntries(location.searchParams), { prompt: "login", max_age: "300" })
       const answer = yield* chosen(sam, page, "Pat")
       // Ada's session, in a browser that carries the sign-in of Sam's.
@@ -129,10 +132,19 @@ layer(staged(), { excludeTestServices: true })("sign-in to the console", (it) =>
       assert.deepStrictEqual(yield* sql`select from link_proofs`, [])
 
       sam.jar.set(name, session)
-      const again = yield* toIssuer(sam, "?link=true")
+      const again = yield* toIssuer(sam, "?link=true", here)
       const proven = yield* sam.ask("GET", yield* chosen(sam, again.page, "Pat"))
       assert.match(proven.location, /^\/console\/account\?link_proof=[0-9a-f-]{36}$/)
       assert.strictEqual((yield* sam.visitor).person.display_name, "Sam")
+      // A session of an older sign-in: Sam signs in as himself first, and begins again.
+      yield* sql`update console_sessions set authenticated_at = now() - interval '6 minutes'`
+      const older = yield* toIssuer(sam, "?link=true", here)
+      assert.isNull(older.location.searchParams.get("prompt"))
+      assert.strictEqual(older.location.searchParams.get("max_age"), "300")
+      const back = yield* sam.ask("GET", yield* chosen(sam, older.page, "Sam"))
+      assert.strictEqual(back.location, "/console/account")
+      const fresh = yield* toIssuer(sam, "?link=true", here)
+      assert.strictEqual(fresh.location.searchParams.get("prompt"), "login")
       const proofs = yield* sql`select person_id, subject from link_proofs`
       assert.deepStrictEqual(proofs, [{ person_id: demoIdentityIds.sam, subject: "pat" }])
     }))

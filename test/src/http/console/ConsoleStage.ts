@@ -108,11 +108,13 @@ export const aal1 = "urn:service:aal1"
 export const aal2 = "urn:service:aal2"
 
 /** Goes to the issuer's page; returns the page, and the address that the console sent the browser to. */
-export const toIssuer = Effect.fnUntraced(function* (one: Browser, query = "") {
-  const begun = yield* one.ask("GET", `/console/sign-in${query}`)
-  assert.strictEqual(begun.status, 303, begun.text)
-  return { location: new URL(begun.location), page: yield* one.ask("GET", begun.location) }
-})
+export const toIssuer = Effect.fnUntraced(
+  function* (one: Browser, query = "", options: Parameters<Browser["ask"]>[2] = {}) {
+    const begun = yield* one.ask("GET", `/console/sign-in${query}`, options)
+    assert.strictEqual(begun.status, 303, begun.text)
+    return { location: new URL(begun.location), page: yield* one.ask("GET", begun.location) }
+  },
+)
 
 /** Chooses a person on the issuer's page; returns the address of the callback. */
 export const chosen = Effect.fnUntraced(function* (one: Browser, page: Reply, who: string, level = aal1) {

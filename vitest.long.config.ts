@@ -12,9 +12,10 @@ const alone = ["Fairness", "Killed", "KilledTransfers", "Soak", "StoppedInTime"]
 )
 
 /**
- * What `task test` leaves out. First the tests of whole programs, of browsers and of every order of commands, three files at
- * once in workers that run many; then long histories and killed processes, which wait for leases, servers and kills most of
- * the time, two files at once; then those of `alone`, one by one.
+ * What `task test` leaves out, two files at once. First the tests of whole programs, of browsers and of every order of
+ * commands, in workers that run many (with three at once 10,000 events missed their three minutes beside other work); then
+ * long histories and killed processes, which wait for leases, servers and kills most of the time; then those of `alone`,
+ * one by one.
  */
 export default defineConfig({
   test: {
@@ -24,7 +25,7 @@ export default defineConfig({
         test: {
           name: "whole",
           include: [...leftToLong()],
-          maxWorkers: 3,
+          maxWorkers: 2,
           isolate: false,
           provide: { inMemory: true },
           testTimeout: 300_000,

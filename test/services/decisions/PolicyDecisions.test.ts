@@ -144,7 +144,7 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Policies",
       const { sql } = yield* Database
       yield* sql`
         update institution_memberships set state = 'suspended' where institution_id = ${w.fern} and person_id = ${w.abe}`
-      // Nobody of the institution is left: a member reads how many operators there are, an operator reads which.
+      // No administrator may sign now: a sponsor reads how many operators may, an operator reads which.
       const [others] = yield* sql<{ n: number }>`
         select count(*)::int as n from people where operator and not auditor and status = 'active' and not removed`
       assert.strictEqual((yield* told(w.sam)).operators, others!.n)

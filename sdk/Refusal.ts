@@ -39,6 +39,7 @@ export type RefusalStep =
   | "witnesses"
   | "inclusion"
   | "consistency"
+  | "pack"
 
 const codes: Readonly<Partial<Record<RefusalStep, RefusalCode>>> = {
   kid: "invalid_key",

@@ -82,6 +82,7 @@ import assertions from "../migrations/0115_assertions.ts"
 import auditors from "../migrations/0116_auditors.ts"
 import authenticatorResets from "../migrations/0118_authenticator_resets.ts"
 import accessEnds from "../migrations/0119_access_ends.ts"
+import decidedRequests from "../migrations/0130_decided_requests.ts"
 import { lock } from "../services/platform/database/AdvisoryLocks.ts"
 import { Database } from "../services/platform/database/Database.ts"
 import { isAway } from "../services/platform/database/Database/Awaited.ts"
@@ -170,6 +171,7 @@ export const migrations: ReadonlyArray<Migration> = [
   [116, "auditors", auditors],
   [118, "authenticator_resets", authenticatorResets],
   [119, "access_ends", accessEnds],
+  [130, "decided_requests", decidedRequests],
 ]
 
 /** The number of the newest migration. */

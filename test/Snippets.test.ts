@@ -20,6 +20,7 @@ const runBy: Readonly<Record<string, string>> = {
   "docs/console.md json": "test/Snippets.test.ts",
   "docs/console.md sh": "test/e2e/PageCommands.test.ts",
   "docs/console.md tsx": "test/Snippets.test.ts",
+  "docs/evidence.md ts": "test/Snippets.test.ts",
   "docs/identity.md sh": "test/e2e/PageCommands.test.ts",
   "docs/keys.md sh": "test/e2e/PageCommands.test.ts",
   "docs/lifecycle.md js": "test/services/lifecycle/LifecyclePage.test.ts",
@@ -54,6 +55,7 @@ const shown = new Set(["mermaid", "text", ""])
 
 /** Snippets that no test can run as they stand, and why. */
 const notRun: Readonly<Record<string, string>> = {
+  "docs/evidence.md sh": "ids and keys of an installation: test/e2e/AccountCommands.test.ts tries both commands",
   "docs/processes.md sh": "kubectl needs a cluster: test/Kubernetes.test.ts reads the key ring that the snippet makes",
   "docs/transparency.md sh":
     "a witness has a public name and a folder: test/sdk/Witness.test.ts tries the kit's witness",
@@ -127,14 +129,18 @@ describe("snippets", () => {
     }
   })
 
-  it("of the kit's README and of docs/transparency.md have right types", () => {
+  it("of the kit's README and of the pages on evidence have right types", () => {
     const { exports } = JSON.parse(read("sdk/deno.json")) as { readonly exports: Readonly<Record<string, string>> }
     const paths = Object.fromEntries(
       Object.entries(exports).map((
         [name, file],
       ) => [`@bailiwick/lifecycle/${name.slice(2)}`, [join(root, "sdk", file)]]),
     )
-    const all = [...texts("sdk/README.md", "ts"), ...texts("docs/transparency.md", "ts")]
+    const all = [
+      ...texts("sdk/README.md", "ts"),
+      ...texts("docs/transparency.md", "ts"),
+      ...texts("docs/evidence.md", "ts"),
+    ]
     const files = all.map((text, n) => [`snippet-${n}.ts`, text])
     assert.isAtLeast(files.length, 4)
     assert.strictEqual(typeChecked("test", { ...Object.fromEntries(files), "product.ts": ofTheProduct }, { paths }), "")

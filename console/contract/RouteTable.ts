@@ -53,6 +53,7 @@ export const routes: RouteTable = {
   getDelivery: ["GET", "/v1/webhook-deliveries/:delivery_id"],
   getDomain: ["GET", "/v1/domains/:domain_id"],
   getDomainDkim: ["GET", "/v1/domains/:domain_id/dkim"],
+  getEvidencePack: ["GET", "/v1/institutions/:institution_id/evidence"],
   getInstitution: ["GET", "/v1/institutions/:institution_id"],
   getNotificationPreferences: ["GET", "/v1/notifications/preferences"],
   getPolicyReview: ["GET", "/v1/policies/reviews/:review_id"],

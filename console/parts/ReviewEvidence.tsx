@@ -6,6 +6,7 @@ import { useNames } from "../Names.ts"
 import { useResource } from "../Resource.ts"
 import { Badge } from "./Badge.tsx"
 import { DialogButton } from "./Dialog.tsx"
+import { EvidenceDownload } from "./EvidenceDownload.tsx"
 import { Failure } from "./Failure.tsx"
 import { saveCsv, saveFile } from "./SaveFile.ts"
 import { When } from "./When.tsx"
@@ -70,6 +71,7 @@ const Evidence = ({ close, institution_id, review_id }: Reviewed & { readonly cl
             >
               Download as CSV
             </button>
+            <EvidenceDownload asked={{ institution_id, review_id }} label="Download with proofs, signed" name={name} />
           </>
         )}
         <button type="button" onClick={close}>Close</button>

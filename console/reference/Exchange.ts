@@ -64,7 +64,7 @@ export const sent = async (
     signal,
   })
   const text = await response.text()
-  const json = response.headers.get("content-type")?.includes("json") && text !== ""
+  const json = /\bjson/.test(response.headers.get("content-type") ?? "") && text !== ""
   const shown = json ? JSON.stringify(JSON.parse(text), null, 2) : text
   return {
     status: response.status,

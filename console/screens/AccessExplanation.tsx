@@ -6,6 +6,7 @@ import type { Params } from "../Location.ts"
 import { useNames } from "../Names.ts"
 import { Badge } from "../parts/Badge.tsx"
 import { CopyButton } from "../parts/Copy.tsx"
+import { EvidenceDownload } from "../parts/EvidenceDownload.tsx"
 import { Failure } from "../parts/Failure.tsx"
 import { Page } from "../parts/Page.tsx"
 import { ShortenAccess } from "../parts/ShortenAccess.tsx"
@@ -15,7 +16,7 @@ import { When } from "../parts/When.tsx"
 import { ProjectName } from "../parts/ProjectName.tsx"
 import { useProjectNames } from "../ProjectNames.ts"
 import { useResource } from "../Resource.ts"
-import { rolesIn } from "../Visitor.ts"
+import { auditing, rolesIn } from "../Visitor.ts"
 
 type Explanation = AnswerOf<"explainAccess">
 type Name = (id: string) => string
@@ -207,6 +208,15 @@ const AccessExplanation = ({ params }: { readonly params: Params }): JSX.Element
           {found.effective.blocked_by.includes("access_revoked") || !rolesIn(institution_id).has("administrator")
             ? null
             : <ShortenAccess of={found} done={explanation.reload} />}
+          {auditing.value || rolesIn(institution_id).size > 0
+            ? (
+              <EvidenceDownload
+                asked={{ institution_id, person_id: found.person_id }}
+                label="Download the person's evidence"
+                name={`evidence-${found.person_id}`}
+              />
+            )
+            : null}
           <CopyButton text={JSON.stringify(found, null, 2)} label="Copy as JSON" />
         </>
       )}

@@ -5,6 +5,7 @@ import type { AnswerOf } from "../contract/EndpointTypes.ts"
 import { go, type Params } from "../Location.ts"
 import { AskAccess } from "../parts/AskAccess.tsx"
 import { Badge } from "../parts/Badge.tsx"
+import { EvidenceDownload } from "../parts/EvidenceDownload.tsx"
 import { Failure } from "../parts/Failure.tsx"
 import { Page } from "../parts/Page.tsx"
 import { When } from "../parts/When.tsx"
@@ -69,6 +70,22 @@ const Decided = ({ of }: { readonly of: OneInstitution }): JSX.Element => {
         </>
       )}
       <AccessList {...shown} />
+      {decides || auditing.value
+        ? (
+          <section aria-labelledby="evidence">
+            <h2 id="evidence">Evidence</h2>
+            <p class="note">
+              Every Access, request and review here with each decision's proof, in one signed file that an auditor
+              verifies without this installation.
+            </p>
+            <EvidenceDownload
+              asked={{ institution_id: of.institution_id }}
+              label="Download the evidence"
+              name={`evidence-${of.institution_id}`}
+            />
+          </section>
+        )
+        : null}
     </>
   )
 }

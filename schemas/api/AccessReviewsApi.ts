@@ -2,6 +2,7 @@
 import { Schema } from "effect"
 import { HttpApi, HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { AccessReviewId, InstitutionId } from "../BrandedIds.ts"
+import { PackPart, packQuery } from "../identity/EvidencePack.ts"
 import { GrantEvidence, GrantProposal, GrantReceipt, GrantReviewList } from "../identity/AccessReview.ts"
 import { keyed } from "../identity/IdempotencyKey.ts"
 import { limitOfPage } from "../identity/ListPage.ts"
@@ -52,6 +53,15 @@ export class AccessReviewsApi extends HttpApiGroup.make("access-grant-reviews")
       "/v1/institutions/:institution_id/access-grant-reviews/:review_id/evidence",
       { params: review, success: GrantEvidence, error: Problems.roleProblems },
     ).annotate(OpenApi.Summary, "The evidence of one review: each decision, chained by digests"),
+    HttpApiEndpoint.get("getEvidencePack", "/v1/institutions/:institution_id/evidence", {
+      params: institution,
+      query: packQuery,
+      success: PackPart,
+      error: Problems.roleProblems,
+    }).annotate(
+      OpenApi.Summary,
+      "A part of a pack of evidence, signed: Access, requests and reviews, with the proof of each decision",
+    ),
     HttpApiEndpoint.post("proposeAccessGrantReview", "/v1/institutions/:institution_id/access-grant-reviews", {
       params: institution,
       headers: keyed,

@@ -418,6 +418,8 @@ export interface Operations {
   readonly "GET /v1/institutions/{institution_id}/enrollments": { readonly request: { readonly params: { readonly institution_id: string }; readonly query?: { readonly limit?: string | undefined; readonly after_id?: string | undefined } }; readonly answer: InstitutionEnrollments }
   /** Propose an invitation; it is mailed once it was reviewed */
   readonly "POST /v1/institutions/{institution_id}/enrollments": { readonly request: { readonly params: { readonly institution_id: string }; readonly body: EnrollmentCreate }; readonly answer: Enrollment }
+  /** A part of a pack of evidence, signed: Access, requests and reviews, with the proof of each decision */
+  readonly "GET /v1/institutions/{institution_id}/evidence": { readonly request: { readonly params: { readonly institution_id: string }; readonly query?: { readonly person_id?: string | undefined; readonly review_id?: string | undefined; readonly since?: string | undefined; readonly until?: string | undefined; readonly after?: string | undefined } }; readonly answer: string }
   /** Members with their roles, ascending by person, as a Sponsor, administrator, operator or auditor */
   readonly "GET /v1/institutions/{institution_id}/members": { readonly request: { readonly params: { readonly institution_id: string }; readonly query?: { readonly limit?: string | undefined; readonly after_id?: string | undefined } }; readonly answer: InstitutionMembers }
   /** Ask for a member's role and state; a Sponsor and an administrator decide */

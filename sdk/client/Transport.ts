@@ -123,7 +123,7 @@ const answerOf = (response: Response): Promise<unknown> => {
   const type = response.headers.get("content-type") ?? ""
   return /octet/.test(type)
     ? response.blob()
-    : response.text().then((text) => /json/.test(type) ? JSON.parse(text) : text || undefined)
+    : response.text().then((text) => /\bjson/.test(type) ? JSON.parse(text) : text || undefined)
 }
 
 /**

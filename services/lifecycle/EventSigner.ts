@@ -31,6 +31,9 @@ export const lifecycleIssuer = (publicUrl: URL): string => new URL("/lifecycle",
 /** `aud` of a project's messages: one for all of its receivers. */
 export const audienceOf = (projectId: string): string => `urn:bailiwick:project:${projectId}`
 
+/** `aud` of what is signed for the readers of an institution's decisions. */
+export const institutionAudience = (institutionId: string): string => `urn:bailiwick:institution:${institutionId}`
+
 /** A sequence number that grows over epochs and orders a project's messages on the broker. */
 export const seqOf = (epoch: number, position: number | bigint): bigint => (BigInt(epoch) << 44n) + BigInt(position)
 

@@ -39,6 +39,8 @@ export class SigningKeys extends Context.Service<SigningKeys, {
   readonly ensure: Effect.Effect<void, SqlError.SqlError>
   /** The key that signs now what is no part of a project's history: snapshots, and messages of single streams. */
   readonly signerOf: (projectId: ProjectId) => Effect.Effect<Signer, SqlError.SqlError>
+  /** The installation's active key, which signs what belongs to no project: packs of evidence. */
+  readonly active: Effect.Effect<Signer, SqlError.SqlError>
   /**
    * The keys that sign the events at these positions, in their order. Null: the key was stolen and the project has not
    * switched to the next key yet; then it is null for all later positions of the project as well.
@@ -146,12 +148,23 @@ export class SigningKeys extends Context.Service<SigningKeys, {
         }
       })
 
+      const active = Effect.gen(function* () {
+        yield* ensure
+        for (;;) {
+          const [row] = yield* sql<{ kid: string }>`select kid from signing_keys where state = 'active'`
+          // Null where the key was reported stolen in between: the next one is active then.
+          const found = row === undefined ? null : yield* signer(row.kid)
+          if (found !== null) return found
+        }
+      }).pipe(Effect.withSpan("SigningKeys.active"))
+
       const inStates = (...states: ReadonlyArray<KeyState>) =>
         sql<{ kid: string; public_jwk: JWK }>`
           select kid, public_jwk from signing_keys where state = any(${[...states]}::text[]) order by succession`
 
       return SigningKeys.of({
         ensure,
+        active,
         signerOf,
         signersOf,
         holdUsable: (kids) =>

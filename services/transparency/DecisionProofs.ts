@@ -17,31 +17,40 @@ export interface DecisionProof {
 }
 
 interface Found {
+  readonly record_id: string
   readonly salt: Uint8Array
   readonly digest: Uint8Array
   readonly index: number | null
-  readonly published_size: number | null
-  readonly checkpoint: string | null
+}
+
+interface Head {
+  readonly published_size: number
+  readonly checkpoint: string
 }
 
 export class DecisionProofs extends Context.Service<DecisionProofs, {
   /** The proof of the decision that has this audit record; null where the log has no such decision. */
   readonly of: (recordId: string) => Effect.Effect<DecisionProof | null, SqlError.SqlError>
+  /**
+   * The proofs of the decisions on these objects (`access-review:<id>`) before `until`, in the order of their records;
+   * those whose record the audit keeps no more are left out.
+   */
+  readonly about: (
+    subjects: ReadonlyArray<string>,
+    until: Date,
+  ) => Effect.Effect<ReadonlyArray<DecisionProof & { readonly record: AuditRecord }>, SqlError.SqlError>
 }>()("bailiwick/services/transparency/DecisionProofs") {
   static readonly layer = Layer.effect(
     DecisionProofs,
     Effect.gen(function* () {
       const { sql } = yield* Database
 
-      const find = (recordId: string) =>
-        Effect.map(
-          sql<Found>`
-            select l.salt, l.digest, l.index, h.published_size::float8 as published_size, h.checkpoint from (
-              select salt, digest, index::float8 as index from log_entries where record_id = ${recordId}::uuid
-              union all select salt, digest, null from log_pending where record_id = ${recordId}::uuid
-            ) l left join log_head h on h.held_reason is null`,
-          ([row]) => row ?? null,
-        )
+      const leavesOf = (recordIds: ReadonlyArray<string>) =>
+        sql<Found>`
+          select record_id::text as record_id, salt, digest, index::float8 as index from log_entries
+          where record_id = any(${[...recordIds]}::uuid[])
+          union all
+          select record_id::text, salt, digest, null from log_pending where record_id = any(${[...recordIds]}::uuid[])`
 
       const recordOf = (recordId: string) =>
         Effect.map(
@@ -51,22 +60,70 @@ export class DecisionProofs extends Context.Service<DecisionProofs, {
           ([row]) => row ?? null,
         )
 
-      const of = Effect.fn("DecisionProofs.of")(function* (recordId: string) {
-        const found = yield* find(recordId)
-        if (found === null) return null
-        const { checkpoint, digest: entry, index, published_size: size, salt } = found
-        const record = yield* recordOf(recordId)
-        if (index === null || size === null || checkpoint === null || index >= size) {
-          return { record, salt, entry, proved: null } satisfies DecisionProof
+      const recordsAbout = (subjects: ReadonlyArray<string>, until: Date) =>
+        sql<AuditRecord>`
+          select id::text as id, at, request_id, route, action, actor, subject, outcome, status, code, details
+          from audit_records where subject = any(${[...subjects]}::text[]) and outcome = 'done' and at < ${until}
+          order by id`
+
+      const published = Effect.map(
+        sql<Head>`
+          select published_size::float8 as published_size, checkpoint from log_head
+          where held_reason is null and published_size is not null and checkpoint is not null`,
+        ([row]) => row ?? null,
+      )
+
+      /** The proofs of leaves, in their order; null for those that no checkpoint has. */
+      const proving = Effect.fnUntraced(function* (leaves: ReadonlyArray<Found>) {
+        const head = yield* published
+        const cosigned = head === null ? null : yield* readCosigned(sql)
+        const ways = leaves.map(({ index }) => {
+          if (head === null || index === null || index >= head.published_size) return null
+          const { checkpoint, size } = cosigned !== null && index < cosigned.size
+            ? cosigned
+            : { size: head.published_size, checkpoint: head.checkpoint }
+          return { index, checkpoint, size, steps: inclusionSteps(index, size) }
+        })
+        const made: Array<DecisionProof["proved"]> = leaves.map(() => null)
+        const sizes = new Set(ways.flatMap((way) => way === null ? [] : [way.size]))
+        for (const size of sizes) {
+          const ofSize = ways.flatMap((way, n) => way?.size === size ? [{ ...way, n }] : [])
+          const hashes = yield* readSteps(sql, ofSize.flatMap(({ steps }) => steps), size)
+          let from = 0
+          for (const { checkpoint, index, n, steps } of ofSize) {
+            const proof = hashes.slice(from, from += steps.length)
+            made[n] = { index, proof: inclusionNote({ index, proof, checkpoint }) }
+          }
         }
-        const cosigned = yield* readCosigned(sql)
-        const by = cosigned !== null && index < cosigned.size ? cosigned : { size, checkpoint }
-        const hashes = yield* readSteps(sql, inclusionSteps(index, by.size), by.size)
-        const proof = inclusionNote({ index, proof: hashes, checkpoint: by.checkpoint })
-        return { record, salt, entry, proved: { index, proof } } satisfies DecisionProof
+        return made
       })
 
-      return DecisionProofs.of({ of })
+      const of = Effect.fn("DecisionProofs.of")(function* (recordId: string) {
+        const [leaf] = yield* leavesOf([recordId])
+        if (leaf === undefined) return null
+        const [proved] = yield* proving([leaf])
+        return { record: yield* recordOf(recordId), salt: leaf.salt, entry: leaf.digest, proved: proved ?? null }
+      })
+
+      const about = Effect.fn("DecisionProofs.about")(function* (subjects: ReadonlyArray<string>, until: Date) {
+        const records = yield* recordsAbout(subjects, until)
+        const leaves = new Map(
+          (yield* leavesOf(records.map(({ id }) => id))).map((leaf) => [leaf.record_id, leaf]),
+        )
+        const decisions = records.flatMap((record) => {
+          const leaf = leaves.get(record.id)
+          return leaf === undefined ? [] : [{ record, leaf }]
+        })
+        const proofs = yield* proving(decisions.map(({ leaf }) => leaf))
+        return decisions.map(({ leaf, record }, n) => ({
+          record,
+          salt: leaf.salt,
+          entry: leaf.digest,
+          proved: proofs[n] ?? null,
+        }))
+      })
+
+      return DecisionProofs.of({ of, about })
     }),
   )
 }

@@ -1,6 +1,7 @@
 /** The identity API's services and handlers. */
 import { Layer } from "effect"
 import { AccessEnds } from "../../services/access/AccessEnds.ts"
+import { EvidencePacks } from "../../services/access/EvidencePacks.ts"
 import { AccessReviews } from "../../services/access/AccessReviews.ts"
 import { AccessVersions } from "../../services/access/AccessVersions.ts"
 import { ServiceGrants } from "../../services/access/ServiceGrants.ts"
@@ -113,6 +114,7 @@ export const identityServices = (config: AppConfig, embeddedIssuer: string) =>
   Layer.mergeAll(
     AccessReviews.layer,
     AccessEnds.layer,
+    EvidencePacks.layer(new URL(embeddedIssuer)).pipe(Layer.provide(SigningKeys.layer)),
     Institutions.layer,
     PersonNames.layer,
     asking(config),

@@ -317,6 +317,32 @@ layer(Around.layer, { excludeTestServices: true, timeout: "2 minutes" })("comman
       assert.strictEqual((yield* json(ada, "reviews", "show", review_id, ...of)).decision.state, "approved")
     }))
 
+  it.effect("evidence: a pack of one person, verified by the served keys and the log's, and refused once changed", () =>
+    Effect.gen(function* () {
+      const { demo, done, home, instance, token, typed } = yield* Around
+      const fern = demo.institution.id
+      const ada = yield* token(demo.people.ada.id)
+      const pack = join(home, "pack.ndjson")
+      writeFileSync(pack, yield* done(ada, "evidence", "pack", "--institution", fern, "--person", demo.people.pat.id))
+      const keys = join(home, "keys.json")
+      const served = yield* Effect.promise(() => fetch(new URL("/v1/lifecycle/jwks", instance.origin())))
+      writeFileSync(keys, yield* Effect.promise(() => served.text()))
+      const logKey = (yield* cli({ BAILIWICK_HOME: home }, "log", "key")).output.trim()
+      const policy = ["--institution", fern, "--keys", keys, "--log-key", logKey]
+      const verify = (file: string, issuer = new URL("/lifecycle", instance.origin()).href) =>
+        typed("", "evidence", "verify", file, ...policy, "--issuer", issuer, "--json")
+      const found = yield* verify(pack)
+      assert.strictEqual(found.code, 0, found.output)
+      assert.deepInclude(JSON.parse(found.output), { institution: fern, person_id: demo.people.pat.id, parts: 1 })
+      const changed = join(home, "changed.ndjson")
+      writeFileSync(changed, readFileSync(pack, "utf8").replace('"state":"active"', '"state":"revoked"'))
+      assert.match((yield* verify(changed)).output, /^the pack is refused: digest: other lines were signed/)
+      assert.match((yield* verify(pack, "https://other.example/lifecycle")).output, /^the pack is refused: iss/)
+      assert.match((yield* verify(join(home, "none"))).output, /none/)
+      const foreign = yield* typed(yield* token(demo.people.oz.id), "evidence", "pack", "--institution", fern)
+      assert.match(foreign.output, /^not_found/)
+    }))
+
   it.effect("wrong input is answered with every fault, and a missing credential or address with what to set", () =>
     Effect.gen(function* () {
       const { demo, home, instance, typed } = yield* Around

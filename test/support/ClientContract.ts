@@ -75,7 +75,7 @@ const answerOf = (operation: DocumentJson): string => {
     const [content] = entries(at(resolved(response, spec), "content"))
     if (content === undefined) return "undefined"
     const [media, body] = content
-    return /json/.test(media) ? typeOf(at(body, "schema")) : media === "application/octet-stream" ? "Blob" : "string"
+    return /\bjson/.test(media) ? typeOf(at(body, "schema")) : media === "application/octet-stream" ? "Blob" : "string"
   }))
 }
 

@@ -14,7 +14,8 @@ import { identityOf, reviewColumns, type ReviewRow } from "./Rows.ts"
 
 type Row = ReviewRow & { readonly entries: string }
 
-const viewOf = (row: Row): GrantEvidence => {
+/** A review with its entries, and whether they are an unbroken chain. */
+export const viewOfEvidence = (row: Row): GrantEvidence => {
   const entries = entriesIn(row.entries)
   return {
     review_id: row.id,
@@ -42,7 +43,7 @@ export const readingEvidence = Effect.gen(function* () {
           select ${sql.literal(reviewColumns)}, ${entries} as entries from access_reviews
           where id = ${reviewId}::uuid and institution_id = ${institutionId}`
         : []
-      return row === undefined ? yield* new NotFound() : viewOf(row)
+      return row === undefined ? yield* new NotFound() : viewOfEvidence(row)
     },
   )
 })

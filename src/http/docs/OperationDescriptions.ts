@@ -74,6 +74,8 @@ export const descriptions: Readonly<Record<string, string>> = {
     "Four facts are kept apart: what was decided, delivered, acknowledged, and is in effect. For a Sponsor or an effective administrator. Both lists are whole unless a page is asked for.",
   getAccessGrantEvidence:
     "For an audit: `whole` says whether the chain holds. For a Sponsor or an effective administrator.",
+  getEvidencePack:
+    "Lines of JSON; ask for `next` with the same conditions until it is null. For a Sponsor, an effective administrator or an auditor.",
   proposeAccessGrantReview:
     "The Access has to be active at exactly that version, and has one review at a time. The proposal counts for 7 days.",
   approveAccessGrantReview:

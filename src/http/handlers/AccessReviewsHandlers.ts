@@ -1,4 +1,4 @@
-/** Handlers of `/v1/institutions/{institution_id}/access-grant-reviews`. */
+/** Handlers of `/v1/institutions/{institution_id}/access-grant-reviews` and of packs of evidence. */
 import { Effect } from "effect"
 import { HttpServerResponse } from "effect/http"
 import { HttpApi, HttpApiBuilder } from "effect/http-api"
@@ -6,6 +6,7 @@ import { AccessReviewsApi } from "../../../schemas/api/AccessReviewsApi.ts"
 import { GrantReceipt } from "../../../schemas/identity/AccessReview.ts"
 import { pageLimit } from "../../../schemas/identity/ListPage.ts"
 import { AccessReviews, type ReviewPage } from "../../../services/access/AccessReviews.ts"
+import { EvidencePacks } from "../../../services/access/EvidencePacks.ts"
 import { ifMatch } from "./IfMatch.ts"
 import { keyedFenced } from "./IdempotentResponse.ts"
 import { approving, personIn } from "../auth/PersonAuth.ts"
@@ -31,6 +32,7 @@ export const accessReviews = HttpApiBuilder.group(
   "access-grant-reviews",
   Effect.fn(function* (handlers) {
     const reviews = yield* AccessReviews
+    const packs = yield* EvidencePacks
     return handlers.handleAll({
       listAccessGrantReviews: Effect.fnUntraced(function* ({ params, query }) {
         const { personId } = yield* personIn
@@ -44,6 +46,18 @@ export const accessReviews = HttpApiBuilder.group(
         return yield* reviews.evidence(personId, params.institution_id, params.review_id).pipe(
           Effect.catchTag("SqlError", Effect.die),
         )
+      }),
+      getEvidencePack: Effect.fnUntraced(function* ({ params, query }) {
+        const { personId } = yield* personIn
+        return yield* packs.part({
+          personId,
+          institutionId: params.institution_id,
+          person_id: query.person_id ?? null,
+          review_id: query.review_id ?? null,
+          since: query.since?.toUpperCase() ?? null,
+          until: query.until?.toUpperCase() ?? null,
+          after: query.after,
+        })
       }),
       proposeAccessGrantReview: Effect.fnUntraced(function* ({ params, payload }) {
         const { personId, principal } = yield* personIn

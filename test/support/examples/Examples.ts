@@ -64,7 +64,7 @@ const shown = (headers: Readonly<Record<string, string>>, names: ReadonlyArray<s
   Object.fromEntries(names.flatMap((name) => headers[name] === undefined ? [] : [[name, headers[name]]]))
 
 const bodyOf = (text: string, type = ""): { readonly body?: DocumentJson } =>
-  text === "" || text === "null" ? {} : { body: /json/.test(type) ? JSON.parse(text) as DocumentJson : text }
+  text === "" || text === "null" ? {} : { body: /\bjson/.test(type) ? JSON.parse(text) as DocumentJson : text }
 
 const exampleOf = (exchange: Exchange): RecordedExample => {
   const secrets = {

@@ -85,6 +85,8 @@ layer(Layer.merge(staged(), Chromium.layer), { excludeTestServices: true, timeou
         yield* text(sam.page, "“looked at it myself”")
         yield* text(sam.page, approved.evidence_digest)
         yield* everyLook(sam, "review-evidence")
+        yield* press(sam.page, "Download with proofs, signed")
+        yield* text(sam.page, "The file has the whole pack, signed.")
         yield* press(sam.page, "Close")
 
         // Abe decides on evidence that Ada's approval has replaced.

@@ -88,7 +88,9 @@ describe("the document of the identity API", () => {
         }
         const success = status.startsWith("2")
         if (status === "401") assert.property(headers, "WWW-Authenticate", operationId)
-        const type = status === "422" || success ? "application/json" : "application/problem+json"
+        const lines = success && operationId === "access-grant-reviews.getEvidencePack"
+        const json = status === "422" || success ? "application/json" : "application/problem+json"
+        const type = lines ? "application/x-ndjson" : json
         assert.deepStrictEqual(Object.keys(content!), [type], `${operationId} ${status}`)
       }
       const common = ["WWW-Authenticate", "Retry-After", "RateLimit", "RateLimit-Policy"]

@@ -92,6 +92,7 @@ const table: Readonly<Record<string, Row>> = {
   "operations.operations": own,
   "access-grant-reviews.listAccessGrantReviews": reviewed,
   "access-grant-reviews.getAccessGrantEvidence": reviewed,
+  "access-grant-reviews.getEvidencePack": reviewed,
   "access-grant-reviews.proposeAccessGrantReview": row("not_found", {
     ok: "sponsor sponsor2",
     membership_not_active: "early suspended",

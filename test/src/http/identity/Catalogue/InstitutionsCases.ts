@@ -103,6 +103,13 @@ export const institutions: ReadonlyArray<Case> = [
     asked: (stage) => Effect.map(proposed(stage), ({ params }) => ({ params })),
   },
   {
+    operation: "access-grant-reviews.getEvidencePack",
+    by: "sponsor",
+    second: "administrator",
+    status: 200,
+    asked: (stage) => Effect.succeed({ params: inInstitution(stage), query: "?since=2026-01-01T00:00:00Z" }),
+  },
+  {
     operation: "access-grant-reviews.proposeAccessGrantReview",
     by: "sponsor",
     second: "sponsor2",

@@ -1,0 +1,152 @@
+/**
+ * The items of a pack of evidence, a page of one section at a time in ascending order of their ids. Each item names the
+ * objects whose decisions belong to it. All tables that are read here keep what was decided.
+ */
+import type { PgClient } from "@effect/sql-pg"
+import { Effect } from "effect"
+import type { SqlError } from "effect/sql"
+import type { AccessId, AccessReviewId, InstitutionId, PersonId } from "../../../schemas/BrandedIds.ts"
+import type { PackSection } from "../../../schemas/identity/EvidencePack.ts"
+import { viewOfEvidence } from "../AccessReviews/ReviewEvidence.ts"
+import { entriesOf } from "../AccessReviews/Evidence.ts"
+import { reviewColumns, type ReviewRow } from "../AccessReviews/Rows.ts"
+
+/** What a pack tells of. */
+export interface PackFilter {
+  readonly institutionId: InstitutionId
+  readonly personId: PersonId | null
+  readonly review: { readonly id: AccessReviewId; readonly access_id: AccessId } | null
+  readonly since: Date | null
+  readonly until: Date
+}
+
+export interface PackItem {
+  readonly id: string
+  /** The item's line. */
+  readonly line: object
+  /** Its objects as the audit names them: `access-review:<id>`. */
+  readonly subjects: ReadonlyArray<string>
+}
+
+type Page = (filter: PackFilter, afterId: string, limit: number) => Effect.Effect<
+  ReadonlyArray<PackItem>,
+  SqlError.SqlError
+>
+
+interface Told {
+  readonly id: string
+  /** JSON, with times as `Timestamp`. */
+  readonly told: Readonly<Record<string, unknown>>
+}
+
+const wire = `'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'`
+
+/** The Access of a person: also of those who were merged into it. */
+const held = (sql: PgClient.PgClient, column: string, { personId }: PackFilter) =>
+  personId === null ? sql`true` : sql`(${sql.literal(column)} = ${personId}
+      or ${sql.literal(column)} in (select id from people where merged_into = ${personId}))`
+
+/** Access with the versions that were in force in the span, and each time that its end was set before the span's end. */
+const accessPage = (sql: PgClient.PgClient): Page => {
+  const time = (column: string) => sql.literal(`to_char(${column} at time zone 'utc', ${wire})`)
+  return Effect.fnUntraced(function* (filter, afterId, limit) {
+    const { institutionId, review, since, until } = filter
+    const inForce = sql`v.created_at < ${until} and (${since}::timestamptz is null or not exists (
+      select from access_versions n where n.access_id = v.access_id and n.access_version = v.access_version + 1
+        and n.created_at <= ${since}))`
+    const rows = yield* sql<Told>`
+      select a.access_id as id, json_build_object('access_id', a.access_id, 'versions', (
+        select json_agg(json_build_object('access_version', v.access_version, 'project_id', v.project_id,
+          'person_id', v.person_id, 'role', v.role, 'state', v.state, 'digest', v.digest, 'event_id', v.event_id,
+          'created_at', ${time("v.created_at")}, 'made_by', v.made_by, 'approved_by', v.approved_by)
+          order by v.access_version)
+        from access_versions v
+        where v.access_id = a.access_id and v.institution_id = ${institutionId} and ${inForce}
+      ), 'ends', (
+        select coalesce(json_agg(json_build_object('ends_at', ${time("n.ends_at")}, 'set_at', ${time("n.set_at")},
+          'made_by', n.made_by, 'approved_by', n.approved_by, 'reason', n.reason, 'request_id', n.request_id)
+          order by n.id), '[]')
+        from access_ends n where n.access_id = a.access_id and n.set_at < ${until}
+      )) as told
+      from (
+        select distinct v.access_id from access_versions v
+        where v.institution_id = ${institutionId} and v.access_id > ${afterId} and ${inForce}
+          and ${held(sql, "v.person_id", filter)}
+          and ${review === null ? sql`true` : sql`v.access_id = ${review.access_id}`}
+        order by v.access_id limit ${limit}
+      ) a order by a.access_id`
+    return rows.map(({ id, told }) => ({ id, line: { line: "access", ...told }, subjects: [`access:${id}`] }))
+  })
+}
+
+/** Requests for Access and for memberships, with their policy reviews and signatures. */
+const requestPage = (sql: PgClient.PgClient): Page => {
+  const time = (column: string) => sql.literal(`to_char(${column} at time zone 'utc', ${wire})`)
+  return Effect.fnUntraced(function* (filter, afterId, limit) {
+    const { institutionId, review, since, until } = filter
+    const rows = yield* sql<Told & { readonly reviews: ReadonlyArray<string> }>`
+      select r.id::text as id, json_build_object('request_id', r.id, 'kind', r.kind, 'state', r.state,
+        'person_id', coalesce(r.person_id, r.author), 'requested_by', r.author, 'project_id', r.project_id,
+        'fields', r.fields, 'reason', r.reason, 'requested_at', ${time("r.created_at")},
+        'decided_at', ${time("r.decided_at")}, 'access_id', case r.kind when 'access' then r.result_id end,
+        'event_id', r.event_id, 'reviews', coalesce(p.told, '[]')) as told, coalesce(p.ids, '{}') as reviews
+      from (
+        select * from requests
+        where institution_id = ${institutionId} and kind in ('access', 'membership')
+          and id > ${afterId === "" ? "00000000-0000-0000-0000-000000000000" : afterId}::uuid
+          and created_at < ${until} and (${since}::timestamptz is null or coalesce(decided_at, 'infinity') >= ${since})
+          and ${held(sql, "coalesce(person_id, author)", filter)}
+          and ${review === null ? sql`true` : sql`kind = 'access' and result_id = ${review.access_id}`}
+        order by id limit ${limit}
+      ) r
+      left join lateral (
+        select array_agg(p.id::text order by p.id) as ids, json_agg(json_build_object('review_id', p.id,
+          'required_roles', p.required_roles, 'state', p.state, 'created_at', ${time("p.created_at")},
+          'decided_at', ${time("p.decided_at")}, 'declined_by', p.declined_by, 'declined_role', p.declined_role,
+          'decline_reason', p.decline_reason, 'approvals', (
+            select coalesce(json_agg(json_build_object('role', a.role, 'person_id', a.person_id,
+              'stands_in', a.stands_in, 'reason', a.reason, 'approved_at', ${time("a.approved_at")})
+              order by a.approved_at, a.role), '[]')
+            from policy_approvals a where a.review_id = p.id)) order by p.id) as told
+        from policy_reviews p where p.request_id = r.id
+      ) p on true
+      order by r.id`
+    return rows.map(({ id, reviews, told }) => ({
+      id,
+      line: { line: "request", ...told },
+      subjects: [`request:${id}`, ...reviews.map((review) => `policy-review:${review}`)],
+    }))
+  })
+}
+
+/** Reviews of Access, each with its whole chain of evidence. */
+const reviewPage = (sql: PgClient.PgClient): Page => {
+  const entries = entriesOf(sql, sql`access_reviews.id`)
+  return Effect.fnUntraced(function* (filter, afterId, limit) {
+    const { institutionId, review, since, until } = filter
+    const rows = yield* sql<ReviewRow & { readonly entries: string }>`
+      select ${sql.literal(reviewColumns)}, ${entries} as entries from access_reviews
+      where institution_id = ${institutionId} and proposed_at < ${until}
+        and (${since}::timestamptz is null or coalesce(revoked_at, 'infinity') >= ${since})
+        and ${held(sql, "person_id", filter)}
+        and ${review === null ? sql`true` : sql`id = ${review.id}::uuid`}
+        and ${
+      afterId === ""
+        ? sql`true`
+        : sql`(proposed_at, id) > (select proposed_at, id from access_reviews where id = ${afterId}::uuid)`
+    }
+      order by proposed_at, id limit ${limit}`
+    return rows.map((row) => ({
+      id: row.id,
+      line: { line: "review", ...viewOfEvidence(row) },
+      subjects: [`access-review:${row.id}`],
+    }))
+  })
+}
+
+/** The page of each section. */
+export const packPages = (sql: PgClient.PgClient): Readonly<Record<PackSection, Page>> => ({
+  access: accessPage(sql),
+  requests: requestPage(sql),
+  reviews: reviewPage(sql),
+})

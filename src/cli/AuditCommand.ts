@@ -48,6 +48,10 @@ export const audit = Command.make(
     ),
     since: momentFlag("since").pipe(Flag.withDescription("Not before this time, or this long ago"), Flag.optional),
     until: momentFlag("until").pipe(Flag.withDescription("Before this time, or this long ago"), Flag.optional),
+    json: Flag.Boolean("json").pipe(
+      Flag.withDescription("Changes nothing: it prints JSON anyway"),
+      Flag.withDefault(false),
+    ),
   },
   Effect.fn("cli.audit")(function* ({ requestId, since, subject, until, ...exact }) {
     const now = yield* Clock.currentTimeMillis

@@ -7,18 +7,20 @@ import { CurrentOperator } from "../../services/platform/observability/CurrentOp
 import { Database } from "../../services/platform/database/Database.ts"
 import { readInstallation } from "../../services/platform/database/Installation.ts"
 import { meaningOf, missingText } from "../doctor/InstallationCheck.ts"
+import { installationJson } from "../doctor/InstallationJson.ts"
 import { CliFault } from "./CliFault.ts"
 import { database } from "./Instance.ts"
 import { asFlag, operatorNamed, reasonFlag } from "./OperatorName.ts"
-import { printable } from "./EscapeControls.ts"
+import { printable, printableJson } from "./EscapeControls.ts"
+import { jsonFlag } from "./JsonFlag.ts"
 
 const show = Command.make(
   "show",
-  {},
-  Effect.fn("cli.installation.show")(function* () {
-    const { epoch, held_reason, held_since, lost_since, missing, state } = yield* readInstallation(
-      (yield* Database).sql,
-    )
+  { json: jsonFlag },
+  Effect.fn("cli.installation.show")(function* ({ json }) {
+    const row = yield* readInstallation((yield* Database).sql)
+    if (json) return yield* Console.log(printableJson(installationJson(row)))
+    const { epoch, held_reason, held_since, lost_since, missing, state } = row
     if (state === "open") return yield* Console.log(`epoch ${epoch}, open`)
     yield* Console.log(`epoch ${epoch}, held since ${held_since!.toISOString()}: ${meaningOf(held_reason!)}`)
     yield* Console.log(`decisions may be lost since ${(lost_since ?? held_since)!.toISOString()}`)

@@ -19,18 +19,19 @@ import { releaseLog } from "../../services/transparency/ReleaseLog.ts"
 import { CliFault } from "./CliFault.ts"
 import { database, vault } from "./Instance.ts"
 import { asFlag, operatorNamed, reasonFlag } from "./OperatorName.ts"
-import { printable } from "./EscapeControls.ts"
+import { printable, printableJson } from "./EscapeControls.ts"
+import { jsonFlag } from "./JsonFlag.ts"
 import { cliCommand } from "../../services/platform/CommandSpelling.ts"
 
 const key = Command.make(
   "key",
-  {},
-  Effect.fn("cli.log.key")(function* () {
+  { json: jsonFlag },
+  Effect.fn("cli.log.key")(function* ({ json }) {
     const { sql } = yield* Database
     const keys = yield* sql<{ key: string }>`
       select verifier_key as key from log_keys where retired_at is null order by created_at, verifier_key`
     if (keys.length === 0) return yield* new CliFault({ message: "the log has not begun" })
-    for (const { key } of keys) yield* Console.log(key)
+    for (const { key } of keys) yield* Console.log(json ? printableJson({ key }) : key)
   }, Effect.provide(database)),
 ).pipe(Command.withDescription("Prints the log's key, or both while it is replaced, as verifiers are told it"))
 
@@ -147,8 +148,9 @@ const verify = Command.make(
       Flag.withDescription("Compare with the head in this file, and then keep the new one there"),
       Flag.optional,
     ),
+    json: jsonFlag,
   },
-  Effect.fn("cli.log.verify")(function* ({ keys, quorum, remembers, source, witnesses }) {
+  Effect.fn("cli.log.verify")(function* ({ json, keys, quorum, remembers, source, witnesses }) {
     const origin = yield* Effect.try({
       try: () => noteKey(keys[0]!).name,
       catch: (error) => new CliFault({ message: printable(`--key: ${String(error)}`) }),
@@ -158,6 +160,17 @@ const verify = Command.make(
     const policy = { origin, logKeys: keys, witnessKeys: witnesses, quorum }
     const head = yield* verified(yield* reading(source), policy, before)
     if (file !== null) yield* remember(file, origin, head)
+    if (json) {
+      const { root, size, witnesses } = head
+      const shown = {
+        origin,
+        size,
+        root: Buffer.from(root).toString("base64"),
+        witnesses,
+        before: before?.size ?? null,
+      }
+      return yield* Console.log(printableJson(shown))
+    }
     const continued = before === null ? "" : `, continues the ${before.size} of before`
     yield* Console.log(printable(`${origin}: ${head.size} entries, ${head.witnesses.length} witnesses${continued}`))
   }, Effect.provide(outbound)),

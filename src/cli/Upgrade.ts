@@ -5,7 +5,9 @@ import { migrations } from "../Migrations.ts"
 import { backupProgress } from "./backup/BackupProgress.ts"
 import { openBackup } from "./backup/BackupReader.ts"
 import { CliFault, Unsuccessful } from "./CliFault.ts"
+import { printableJson } from "./EscapeControls.ts"
 import { databaseUrls, instance } from "./Instance.ts"
+import { jsonFlag } from "./JsonFlag.ts"
 import { reasonOf } from "./Reason.ts"
 import { type Rehearsal, rehearse } from "./upgrade/Rehearsal.ts"
 import { cliCommand } from "../../services/platform/CommandSpelling.ts"
@@ -41,7 +43,7 @@ export const linesOf = ({ changed, from, migrations, rows }: Rehearsal): Readonl
   ]
 }
 
-const run = Effect.fnUntraced(function* (file: string) {
+const run = Effect.fnUntraced(function* (file: string, json: boolean) {
   const { ownerUrl, url } = yield* databaseUrls(yield* instance)
   const { clear, tell } = yield* backupProgress
   const backup = yield* Effect.acquireRelease(
@@ -54,14 +56,14 @@ const run = Effect.fnUntraced(function* (file: string) {
   )
   const rehearsal = yield* rehearse(backup, ownerUrl ?? url, migrations, tell)
   yield* clear
-  for (const line of linesOf(rehearsal)) yield* Console.log(line)
+  for (const line of json ? [printableJson(rehearsal)] : linesOf(rehearsal)) yield* Console.log(line)
   if (rehearsal.changed.length > 0) return yield* new Unsuccessful()
 }, Effect.scoped)
 
 const rehearseCommand = Command.make(
   "rehearse",
-  { file },
-  Effect.fn("cli.upgrade.rehearse")(({ file }) => run(file)),
+  { file, json: jsonFlag },
+  Effect.fn("cli.upgrade.rehearse")(({ file, json }) => run(file, json)),
 ).pipe(
   Command.withDescription("Migrates a backup in a scratch database beside this one; measures minutes and locks"),
 )

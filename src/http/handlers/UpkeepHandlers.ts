@@ -8,8 +8,7 @@ import { OutgoingMail } from "../../../schemas/identity/MailView.ts"
 import { OperatorInstallation } from "../../../services/operations/OperatorInstallation.ts"
 import { OperatorMails } from "../../../services/operations/OperatorMails.ts"
 import { OperatorRejects } from "../../../services/operations/OperatorRejects.ts"
-import type { InstallationRow } from "../../../services/platform/database/Installation.ts"
-import { noteOf } from "../../doctor/InstallationCheck.ts"
+import { installationJson } from "../../doctor/InstallationJson.ts"
 import { personOf } from "../auth/PersonAuth.ts"
 import { keyed } from "./IdempotentResponse.ts"
 
@@ -19,30 +18,6 @@ const pageOf = ({ after_id, limit }: { readonly limit: string; readonly after_id
   limit: Number(limit),
   afterId: after_id,
 })
-
-const timeOf = (at: Date | null) => at?.toISOString() ?? null
-
-const installed = (row: InstallationRow): InstallationState => {
-  const { epoch, held_reason, held_since, lost_since, missing, opened_at, state } = row
-  const { remedy, says } = held_reason === null ? { says: null, remedy: null } : noteOf(held_reason)
-  return {
-    epoch,
-    state,
-    held_reason,
-    says,
-    remedy,
-    held_since: timeOf(held_since),
-    lost_since: state === "held" ? timeOf(lost_since ?? held_since) : null,
-    missing: missing.map(({ epoch = null, first, last, project_id = null, stream }) => ({
-      epoch,
-      first,
-      last,
-      project_id,
-      stream,
-    })),
-    opened_at: timeOf(opened_at),
-  }
-}
 
 export const upkeep = HttpApiBuilder.group(
   Api,
@@ -54,13 +29,13 @@ export const upkeep = HttpApiBuilder.group(
     return handlers.handleAll({
       installation: Effect.fnUntraced(function* () {
         const row = yield* installation.read((yield* personOf).personId).pipe(Effect.catchTag("SqlError", Effect.die))
-        return installed(row)
+        return installationJson(row)
       }),
       openInstallation: Effect.fnUntraced(function* ({ payload }) {
         const { personId, principal } = yield* personOf
         return yield* keyed(
           { principal, payload, status: 200, success: InstallationState },
-          Effect.map(installation.open({ personId, reason: payload.reason }), installed),
+          Effect.map(installation.open({ personId, reason: payload.reason }), installationJson),
         )
       }),
       listIntakeRejects: Effect.fnUntraced(function* ({ query }) {

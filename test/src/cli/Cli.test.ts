@@ -11,6 +11,50 @@ import { TestBus } from "../../support/TestBus.ts"
 import { TestDatabase } from "../../support/TestDatabase.ts"
 import { lines, servers, slow, type, unread, written } from "./Terminal.ts"
 
+/** Commands that list and show nothing: they change something, or print one text that another program reads. */
+const withoutJson = [
+  "api_keys_revoke",
+  "backup",
+  "deliveries_cancel",
+  "deliveries_replay",
+  "deliveries_retry",
+  "dead_letters_replay",
+  "directory_apply",
+  "installation_open",
+  "keys_activate",
+  "keys_announce",
+  "keys_compromise",
+  "keys_publish",
+  "keys_retire",
+  "log_add_key",
+  "log_release",
+  "log_retire_key",
+  "migrate",
+  "nats_permissions",
+  "publish",
+  "queues_kick",
+  "queues_pause",
+  "queues_resume",
+  "reset",
+  "restore",
+  "rollout_fail",
+  "rollout_hold",
+  "rollout_release",
+  "session",
+  "signals_release",
+  "start",
+  "token",
+  "webhooks_delete",
+  "webhooks_test",
+]
+
+/** The commands of a script that completes them, each with the text that completes its flags. */
+const completedBy = (script: string) => {
+  const all = [...script.matchAll(/^_cli_([a-z_]+)\(\)\n\{\n([\s\S]*?)^\}/gm)]
+    .map(([, name, text]) => [name!, text!] as const)
+  return all.filter(([name]) => !all.some(([other]) => other.startsWith(`${name}_`)))
+}
+
 layer(Layer.merge(TestDatabase.layer, TestBus.layer), { excludeTestServices: true })("cli", (it) => {
   it.effect(
     "finds the instance that runs in its home, or prints what to type",
@@ -34,8 +78,11 @@ layer(Layer.merge(TestDatabase.layer, TestBus.layer), { excludeTestServices: tru
           database_owner_url: DATABASE_OWNER_URL,
           nats_url: NATS_URL,
         })
-        const [migrated, unreachable] = yield* Effect.all([
+        const [migrated, shown, logKey, recorded, unreachable] = yield* Effect.all([
           type(home, {}, ["migrate"]),
+          type(home, {}, ["installation", "show", "--json"]),
+          type(home, {}, ["log", "key", "--json"]),
+          type(home, {}, ["audit", "--json"]),
           type(home, { DATABASE_URL: "postgres://someone:the-password@127.0.0.1:9/nowhere" }, ["audit"]),
         ], { concurrency: 2 })
         assert.deepStrictEqual(migrated, {
@@ -43,6 +90,10 @@ layer(Layer.merge(TestDatabase.layer, TestBus.layer), { excludeTestServices: tru
           stdout: "nothing to apply, the schema is up to date\n",
           stderr: "",
         })
+        const { epoch, missing, state } = JSON.parse(shown.stdout)
+        assert.deepStrictEqual({ epoch, missing, state }, { epoch: 1, missing: [], state: "open" })
+        assert.strictEqual(logKey.stderr, "the log has not begun\n")
+        assert.deepStrictEqual(recorded, { code: 0, stdout: "", stderr: "" })
         assert.strictEqual(unreachable.code, 1)
         assert.match(unreachable.stderr, /^cannot use the database at 127\.0\.0\.1:9\/nowhere: .*\n$/)
         assert.notInclude(unreachable.stderr, "the-password")
@@ -122,25 +173,33 @@ layer(Layer.merge(TestDatabase.layer, TestBus.layer), { excludeTestServices: tru
       }
     }), slow)
 
-  it.effect("completes commands and flags in bash", () =>
-    Effect.gen(function* () {
-      const home = yield* Processes.home
-      const script = yield* type(home, {}, ["--completions", "bash"])
-      assert.strictEqual(script.code, 0, script.stderr)
-      const completed = Effect.fnUntraced(function* (words: ReadonlyArray<string>) {
-        const line = words.join(" ")
-        const at = words.length - 1
-        const asked = `${script.stdout}
+  it.effect(
+    "completes commands and flags in bash, --json of every command that lists or shows among them",
+    () =>
+      Effect.gen(function* () {
+        const home = yield* Processes.home
+        const script = yield* type(home, {}, ["--completions", "bash"])
+        assert.strictEqual(script.code, 0, script.stderr)
+        const completed = Effect.fnUntraced(function* (words: ReadonlyArray<string>) {
+          const line = words.join(" ")
+          const at = words.length - 1
+          const asked = `${script.stdout}
           COMP_WORDS=(${line}) COMP_CWORD=${at} COMP_LINE="${line}" COMP_POINT=${line.length}
           _cli cli "${words[at]}" "${words[at - 1]}"
           echo "\${COMPREPLY[@]}"`
-        const module = yield* written(home, asked)
-        const shell = yield* Processes.start({ command: ["bash"], module, env: {} })
-        yield* shell.exited
-        return shell.output().trim()
-      }, Effect.scoped)
-      assert.strictEqual(yield* completed(["cli", "webh"]), "webhooks")
-      assert.strictEqual(yield* completed(["cli", "webhooks", "rot"]), "rotate-secret")
-      assert.include(yield* completed(["cli", "listen", "--st"]), "--state")
-    }), slow)
+          const module = yield* written(home, asked)
+          const shell = yield* Processes.start({ command: ["bash"], module, env: {} })
+          yield* shell.exited
+          return shell.output().trim()
+        }, Effect.scoped)
+        assert.strictEqual(yield* completed(["cli", "webh"]), "webhooks")
+        assert.strictEqual(yield* completed(["cli", "webhooks", "rot"]), "rotate-secret")
+        assert.include(yield* completed(["cli", "listen", "--st"]), "--state")
+        const commands = completedBy(script.stdout)
+        assert.isAbove(commands.length, 60)
+        const without = commands.filter(([, flags]) => !flags.includes("--json")).map(([name]) => name)
+        assert.sameMembers(without, withoutJson, "give each command that lists or shows something `--json`")
+      }),
+    slow,
+  )
 })

@@ -41,8 +41,11 @@ it.live("verifies a log, remembers its head, and refuses one that does not conti
     put300(folder, entries)
     const second = yield* verify()
     assert.strictEqual(second.stdout, `${origin}: 300 entries, 0 witnesses, continues the 290 of before\n`)
+    const root = Buffer.from(rootOf(entries)).toString("base64")
+    const shown = JSON.parse((yield* verify("--json")).stdout)
+    assert.deepStrictEqual(shown, { origin, size: 300, root, witnesses: [], before: 300 })
     const head = readFileSync(file, "utf8")
-    assert.strictEqual(head, `${origin}\n300 ${Buffer.from(rootOf(entries)).toString("base64")}\n`)
+    assert.strictEqual(head, `${origin}\n300 ${root}\n`)
 
     put300(folder, entries.with(5, Buffer.from("another")))
     const forked = yield* verify()

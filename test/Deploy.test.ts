@@ -1,6 +1,7 @@
 /** Properties of deploy/ that can be read from its files, without an engine for containers. */
 import { assert, describe, it } from "@effect/vitest"
 import { validate } from "dockerfile-utils"
+import { build } from "esbuild"
 import { execFileSync, spawnSync } from "node:child_process"
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
@@ -60,6 +61,12 @@ const checkedByNginx = (name: string) => {
     rmSync(folder, { recursive: true })
   }
 }
+
+/** The files and folders of the checkout that the Dockerfile copies. */
+const copied = (): ReadonlyArray<string> =>
+  [...read("Dockerfile").matchAll(/^COPY (?!--from)(.*)$/gm)].flatMap(([, words]) =>
+    words!.split(" ").slice(0, -1).filter((word) => !word.startsWith("--"))
+  )
 
 /** The blocks of a mapping in compose.yaml, by their names, with anchors resolved. */
 const blocksOf = (text: string, indent: string): ReadonlyMap<string, string> =>
@@ -284,17 +291,36 @@ describe("deploy", () => {
   it("the Dockerfile is clean by its linter, and copies what the build's folder has", () => {
     const text = read("Dockerfile")
     assert.deepStrictEqual(validate(text).map(({ message, range }) => `${range.start.line + 1}: ${message}`), [])
-    const copied = [...text.matchAll(/^COPY (?!--from)(.*)$/gm)].flatMap(([, words]) =>
-      words!.split(" ").slice(0, -1).filter((word) => !word.startsWith("--"))
-    )
-    assert.isAbove(copied.length, 15)
-    for (const name of copied) assert.isTrue(existsSync(new URL(`../${name}`, import.meta.url)), name)
+    const names = copied()
+    assert.isAbove(names.length, 15)
+    for (const name of names) assert.isTrue(existsSync(new URL(`../${name}`, import.meta.url)), name)
     const ignored = read("Dockerfile.dockerignore").split("\n")
     assert.deepStrictEqual(
       ignored.filter((line) => line.startsWith("!")).map((line) => line.slice(1)).sort(),
-      copied.sort(),
+      names.toSorted(),
     )
     assert.strictEqual(ignored[0], "*")
+  })
+
+  it("the Dockerfile copies every file of which the bundle and the console are made", async () => {
+    const root = fileURLToPath(new URL("..", import.meta.url))
+    const made = await build({
+      absWorkingDir: root,
+      entryPoints: ["src/Bailiwick.ts", "console/Main.tsx", ".ci/bundle.mjs"],
+      outdir: "out",
+      bundle: true,
+      write: false,
+      metafile: true,
+      packages: "external",
+      format: "esm",
+      platform: "node",
+      loader: { ".css": "empty" },
+      logLevel: "silent",
+    })
+    const files = Object.keys(made.metafile.inputs)
+    const isCopied = (file: string) => copied().some((path) => file === path || file.startsWith(`${path}/`))
+    assert.isAbove(files.length, 500)
+    assert.deepStrictEqual(files.filter((file) => !isCopied(file)), [], "COPY it in deploy/Dockerfile")
   })
 
   it("the program has named permissions only, and the locked packages", () => {

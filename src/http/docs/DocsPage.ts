@@ -1,9 +1,9 @@
 /** The reference page, made from the OpenAPI document alone: no scripts, no content from other hosts. */
 import { partNames, partPath } from "./ApiParts.ts"
 import { at, type DocumentJson, isObject, type JsonObject, resolved } from "./DocumentJson.ts"
-import { Html, html } from "../../../services/platform/mail/Html.ts"
+import { type Html, html } from "../../../services/platform/mail/Html.ts"
 import { examplePath, examples, type RecordedExample } from "./RecordedExamples.ts"
-import { fieldTable, phrase, sample } from "./Schemas.ts"
+import { description, fieldTable, phrase, prose, sample } from "./Schemas.ts"
 
 interface Operation {
   readonly id: string
@@ -79,7 +79,7 @@ const parameters = (operation: Operation): Html => {
                 <span class="req">required</span>
               `
               : ""}</th>
-            <td>${phrase(at(parameter, "schema"))}</td>
+            <td>${phrase(at(parameter, "schema"))}${description(at(parameter, "schema"))}</td>
           </tr>
         `
       )}</tbody>
@@ -104,7 +104,7 @@ const response = (status: string, value: DocumentJson, spec: JsonObject): Html =
   const content = at(value, "content")
   const [entry] = isObject(content) ? Object.entries(content) : []
   const schema = entry && at(entry[1], "schema")
-  const summary = html`<code>${status}</code> ${text(at(value, "description"))} ${
+  const summary = html`<code>${status}</code> ${prose(text(at(value, "description")))} ${
     entry ? html`<span class="note">${entry[0]}</span>` : ""
   }`
   if (schema === undefined) return html`<p class="reply">${summary}</p>`
@@ -144,12 +144,6 @@ const recorded = ({ id, method, path }: Operation): Html => {
 /** Whether an example is of an operation with this path. */
 const isOf = (path: string, { request }: RecordedExample): boolean =>
   request.path.startsWith(path.split("{")[0]!.replace(/\/$/, ""))
-
-/** A text with code in backquotes. */
-const prose = (value: string): Html =>
-  new Html(
-    value.split("`").map((part, index) => (index % 2 === 0 ? html`${part}` : html`<code>${part}</code>`).text).join(""),
-  )
 
 /** The document's own Markdown: headings of the second level, and paragraphs. */
 const introduction = (value: string): ReadonlyArray<Html> =>
@@ -251,7 +245,7 @@ export const page = (spec: JsonObject, base: string): Html => {
         <main><section class="introduction">${introduction(text(at(spec, "info", "description")))}</section>${tags.map((
           tag,
         ) =>
-          html`<section><h2>${tag.name}</h2><p>${tag.note}</p>${
+          html`<section><h2>${tag.name}</h2><p>${prose(tag.note)}</p>${
             all.filter((operation) => operation.tag === tag.name).map((operation) => section(operation, spec, base))
           }</section>`
         )}${events(spec)}${models(spec)}</main>

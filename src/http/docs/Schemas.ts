@@ -101,9 +101,16 @@ export const fieldTable = (schema: DocumentJson | undefined, spec: JsonObject, d
   `
 }
 
-const description = (schema: DocumentJson | undefined): Html => {
+/** A text with code in backquotes. */
+export const prose = (value: string): Html =>
+  new Html(
+    value.split("`").map((part, index) => (index % 2 === 0 ? html`${part}` : html`<code>${part}</code>`).text).join(""),
+  )
+
+/** What a schema says in words, on a line of its own. */
+export const description = (schema: DocumentJson | undefined): Html => {
   const text = at(schema, "description")
-  return typeof text === "string" ? html`<br><span class="note">${text}</span>` : html``
+  return typeof text === "string" ? html`<br><span class="note">${prose(text)}</span>` : html``
 }
 
 const formatted: Readonly<Record<string, string>> = {

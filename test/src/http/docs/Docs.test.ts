@@ -260,6 +260,15 @@ describe("the page", () => {
     assert.include(whole, "<code>HTTP/1.1 201\n")
   })
 
+  it("says in words what parameters and members mean, with code as code", () => {
+    const whole = page(document(Api), "https://mail.example.com").text
+    assert.include(whole, "The <code>after_id</code> of the next page; null on the last page")
+    const [, deliveries] = /<article id="listAllDeliveries">([\s\S]*?)<\/article>/.exec(whole)!
+    assert.match(deliveries!, /<code>response_status<\/code>(?:(?!<\/tr>)[\s\S])*class="note">[^<]/)
+    const [prose] = whole.replaceAll(/<pre>[\s\S]*?<\/pre>/g, "").match(/`[^`<>]*`/) ?? []
+    assert.isUndefined(prose)
+  })
+
   const text = page(spec, "https://mail.example.com").text
 
   it("has every operation, with a curl line", () => {

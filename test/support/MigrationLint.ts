@@ -50,7 +50,7 @@ const ofColumn = (column: ColumnDef): string | null => {
   if (
     types.some((type) => /serial/.test(type)) || constraints.some((c) => /GENERATED|IDENTITY/.test(c.contype ?? ""))
   ) {
-    return "rewrites the table: add the column empty, and fill it in a job"
+    return "rewrites the table: add the column empty, and fill it by a backfill"
   }
   if (given !== undefined && !isConstant(given.raw_expr)) return "rewrites the table for a default that is no constant"
   if (given === undefined && constraints.some(({ contype }) => contype === "CONSTR_NOTNULL")) {
@@ -92,7 +92,35 @@ const rewriting: Readonly<Record<string, string>> = {
   LockStmt: "locks a table: a statement takes what it needs",
   TruncateStmt: "takes away rows that the program before may need",
   RefreshMatViewStmt: "holds a lock for as long as it reads",
-  DeleteStmt: "runs for as long as there are rows: leave it to a job in batches",
+  DeleteStmt: "runs for as long as there are rows: leave it to a backfill",
+  MergeStmt: "runs for as long as there are rows: leave it to a backfill",
+  DoStmt: "hides its statements from this law",
+}
+
+/** Tables of a FROM that have no condition, other than those that the migration made. */
+const isWhole = (query: Node | undefined, state: State): boolean => {
+  if (query === undefined || !("SelectStmt" in query)) return false
+  const { fromClause = [], larg, rarg, whereClause } = query.SelectStmt
+  if (larg !== undefined || rarg !== undefined) {
+    return [larg, rarg].some((part) => part !== undefined && isWhole({ SelectStmt: part }, state))
+  }
+  return whereClause === undefined &&
+    fromClause.some((from) => "RangeVar" in from && !state.made.has(nameOf(from.RangeVar)))
+}
+
+/** What a statement copies of whole tables, and what it changes in a WITH. */
+const ofRows = (node: Node, state: State): string | null => {
+  const [kind = ""] = Object.keys(node)
+  const statement = Object.values(node)[0] as { readonly withClause?: { readonly ctes?: ReadonlyArray<Node> } }
+  for (const cte of statement.withClause?.ctes ?? []) {
+    const query = "CommonTableExpr" in cte ? cte.CommonTableExpr.ctequery : undefined
+    const fault = query === undefined ? null : faultOf(query, state)
+    if (fault !== null) return fault
+  }
+  if (kind === "CreateTableAsStmt") return "reads all of what it copies in one statement: leave it to a backfill"
+  return "InsertStmt" in node && isWhole(node.InsertStmt.selectStmt, state)
+    ? "copies a whole table in one statement: leave it to a backfill"
+    : null
 }
 
 const ofIndex = (node: Node, state: State): string | null => {
@@ -119,14 +147,14 @@ const faultOf = (node: Node, state: State): string | null => {
   if (kind !== undefined && kind in rewriting) return rewriting[kind]!
   if ("RenameStmt" in node) return "takes the old name from the program before: add the new one beside it"
   if ("ReindexStmt" in node) return "blocks every write of the table: make a new index CONCURRENTLY"
-  if ("UpdateStmt" in node && !isMinApp(node)) return "runs for as long as there are rows: leave it to a job in batches"
+  if ("UpdateStmt" in node && !isMinApp(node)) return "runs for as long as there are rows: leave it to a backfill"
   if ("AlterTableStmt" in node && !state.made.has(nameOf(node.AlterTableStmt.relation))) {
     for (const cmd of node.AlterTableStmt.cmds ?? []) {
       const fault = "AlterTableCmd" in cmd ? ofAlter(cmd.AlterTableCmd, state) : null
       if (fault !== null) return fault
     }
   }
-  return ofIndex(node, state) ?? ofDrop(node, state)
+  return ofRows(node, state) ?? ofIndex(node, state) ?? ofDrop(node, state)
 }
 
 const noted = (node: Node, state: State) => {

@@ -116,6 +116,7 @@ import { Relay } from "./workers/Relay.ts"
 import { NoticeMailer } from "./workers/NoticeMailer.ts"
 import { RequestTimers } from "./workers/RequestTimers.ts"
 import { TransferTimers as TimersWorker } from "./workers/TransferTimers.ts"
+import { BackfillWorker } from "./workers/BackfillWorker.ts"
 import { Maintenance } from "./workers/Maintenance.ts"
 
 /**
@@ -383,6 +384,7 @@ export const app = (config: AppConfig, backing: BackingServices) => {
       ? Layer.mergeAll(
         ...[Maintenance.layer, LifecycleMaintenance.layer, ProviderWorker.layer, RequestTimers.layer],
         NoticeMailer.layer,
+        BackfillWorker.layer({ floor: config.backfillFloor, ceiling: config.backfillRate }),
       )
       : Layer.empty,
     has("timers") && config.transfersEnabled ? TimersWorker.layer : Layer.empty,

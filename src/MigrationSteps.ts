@@ -76,11 +76,17 @@ const runStep = Effect.fnUntraced(function* (owner: PgClient.PgClient, migration
   }
 })
 
+/** Whether a migration was applied. */
+export const isRecorded = (owner: PgClient.PgClient, id: number) =>
+  Effect.map(
+    inTurn(owner`select from effect_sql_migrations where migration_id = ${id}`),
+    (rows) => rows.length > 0,
+  )
+
 /** Runs the steps that are missing, and records the migration; returns its id and name where this call recorded it. */
 export const runSteps = Effect.fn("runSteps")(function* (owner: PgClient.PgClient, migration: SteppedMigration) {
   const { id, name, statements } = migration
-  const recorded = yield* inTurn(owner`select from effect_sql_migrations where migration_id = ${id}`)
-  if (recorded.length > 0) return Option.none<readonly [number, string]>()
+  if (yield* isRecorded(owner, id)) return Option.none<readonly [number, string]>()
   for (const step of statements.keys()) yield* runStep(owner, migration, step)
   const rows = yield* inTurn(owner`
     insert into effect_sql_migrations (migration_id, name) values (${id}, ${name}) on conflict do nothing returning 1`)

@@ -82,18 +82,29 @@ import assertions from "../migrations/0115_assertions.ts"
 import auditors from "../migrations/0116_auditors.ts"
 import authenticatorResets from "../migrations/0118_authenticator_resets.ts"
 import accessEnds from "../migrations/0119_access_ends.ts"
+import backfills from "../migrations/0124_backfills.ts"
 import decidedRequests from "../migrations/0130_decided_requests.ts"
 import { lock } from "../services/platform/database/AdvisoryLocks.ts"
+import type { Backfill } from "../services/platform/database/Backfills.ts"
 import { Database } from "../services/platform/database/Database.ts"
 import { isAway } from "../services/platform/database/Database/Awaited.ts"
 import { allowLonger } from "../services/platform/database/Database/StalledConnections.ts"
 import { ReadOnly, refusalOf, schemaVersion, TooNew } from "../services/platform/database/VersionFence.ts"
 import { inTurn } from "../services/platform/database/RetryOnLockTimeout.ts"
-import { runSteps } from "./MigrationSteps.ts"
+import { type Filling, meet, refuseUnfilled } from "./MigrationBackfills.ts"
+import { isRecorded, runSteps } from "./MigrationSteps.ts"
 import { cliCommand } from "../services/platform/CommandSpelling.ts"
 
-/** A migration: an effect that runs in one transaction, or statements that are steps (MigrationSteps.ts). */
-export type Migration = readonly [id: number, name: string, work: Migrator.ResolvedMigration[2] | ReadonlyArray<string>]
+/**
+ * A migration: an effect that runs in one transaction, or statements that are steps (MigrationSteps.ts). Steps run once
+ * the backfills that they need are finished.
+ */
+export type Migration = readonly [
+  id: number,
+  name: string,
+  work: Migrator.ResolvedMigration[2] | ReadonlyArray<string>,
+  needs?: ReadonlyArray<Backfill>,
+]
 
 export const migrations: ReadonlyArray<Migration> = [
   [1, "platform", Effect.succeed(platform)],
@@ -171,6 +182,7 @@ export const migrations: ReadonlyArray<Migration> = [
   [116, "auditors", auditors],
   [118, "authenticator_resets", authenticatorResets],
   [119, "access_ends", accessEnds],
+  [124, "backfills", backfills],
   [130, "decided_requests", decidedRequests],
 ]
 
@@ -291,6 +303,7 @@ export const tables: ReadonlyArray<string> = [
   "signal_events",
   "signal_polls",
   "person_holds",
+  "backfills",
 ]
 
 /** Tables whose rows the program may add but never change: partitions and prunes are the owner's work. */
@@ -374,7 +387,11 @@ const admit = Effect.gen(function* () {
 })
 
 /** Runs effects in one transaction up to the next migration in steps, in the order of `list`. */
-export const apply = Effect.fnUntraced(function* (owner: PgClient.PgClient, list: ReadonlyArray<Migration>) {
+export const apply = Effect.fnUntraced(function* (
+  owner: PgClient.PgClient,
+  list: ReadonlyArray<Migration>,
+  fill: Filling = refuseUnfilled,
+) {
   const applied: Array<readonly [number, string]> = []
   const whole: Array<Migrator.ResolvedMigration> = []
   const inOne = Effect.suspend(() => Migrator.make({})({ loader: Effect.succeed(whole) })).pipe(
@@ -382,31 +399,36 @@ export const apply = Effect.fnUntraced(function* (owner: PgClient.PgClient, list
     allowLonger,
     inTurn,
   )
-  for (const [id, name, work] of list) {
+  for (const [id, name, work, needs = []] of list) {
     if (Effect.isEffect(work)) {
       whole.push([id, name, work])
       continue
     }
-    applied.push(...yield* inOne, ...Option.toArray(yield* runSteps(owner, { id, name, statements: work })))
+    applied.push(...yield* inOne)
+    if (needs.length > 0 && !(yield* isRecorded(owner, id))) yield* meet(owner, needs, fill, `${id} ${name}`)
+    applied.push(...Option.toArray(yield* runSteps(owner, { id, name, statements: work })))
   }
   applied.push(...yield* inOne)
   return applied
 })
 
-/** Applies the missing migrations and returns their names. Fails with ReadOnly, TooNew and NotOwner. */
-export const migrate = Effect.gen(function* () {
+/** Applies the missing migrations and returns their names. Fails with ReadOnly, TooNew, NotOwner and Unfilled. */
+export const migrateWith = Effect.fn("migrate")(function* (fill: Filling) {
   const { owner, owns, sql } = yield* Database
   if (!(yield* owns)) {
     const message = `${yield* roleOf(owner)} does not own the tables: set DATABASE_OWNER_URL to the role that does`
     return yield* new NotOwner({ message })
   }
   yield* admit
-  const applied = yield* apply(owner, migrations)
+  const applied = yield* apply(owner, migrations, fill)
   yield* migrateCluster(owner)
   const app = yield* roleOf(sql)
   if (app !== (yield* roleOf(owner))) yield* grantAlone(owner, app)
   return applied.map(([id, name]) => `${String(id).padStart(4, "0")}_${name}`)
-}).pipe(Effect.withSpan("migrate"))
+})
+
+/** The same as at a start: it waits for no backfill. */
+export const migrate = Effect.suspend(() => migrateWith(refuseUnfilled))
 
 /** The newest applied migration; 0 where there is none, or where the role may not read the table. */
 const newestIn = Effect.fnUntraced(function* (sql: PgClient.PgClient, table: string) {

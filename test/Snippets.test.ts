@@ -32,6 +32,7 @@ const runBy: Readonly<Record<string, string>> = {
   "docs/subscribing.md sh": "test/e2e/PageCommands.test.ts",
   "docs/transparency.md json": "test/Snippets.test.ts",
   "docs/transparency.md ts": "test/Snippets.test.ts",
+  "docs/upgrading.md ts": "test/src/MigrationBackfills.test.ts",
   "docs/webhooks.md go": "test/ReceivingWebhooks.test.ts",
   "docs/webhooks.md http": "test/ReceivingWebhooks.test.ts",
   "docs/webhooks.md json": "test/ReceivingWebhooks.test.ts",

@@ -126,6 +126,9 @@ export type MaintenanceFault =
   /** Missed events have deliveries and their job goes on after them; nothing is committed. */
   | "missed.written"
   | "missed.committed"
+  /** A bite of a backfill and its progress are written; nothing is committed. */
+  | "backfill.written"
+  | "backfill.committed"
 
 export type FaultPoint =
   | DeliveryFault

@@ -224,6 +224,8 @@ export const variables = {
   perAccount: { name: "WEBHOOKS_PER_ACCOUNT", parse: int(1, 10_000), fallback: 100, example: "100" },
   intakeMemoryDays: { name: "INTAKE_MEMORY_DAYS", parse: int(1, 3650), fallback: 400, example: "400" },
   auditDays: { name: "AUDIT_RETENTION_DAYS", parse: int(leastAuditDays, 3650), fallback: 400, example: "400" },
+  backfillFloor: { name: "BACKFILL_FLOOR", parse: int(1, 1_000_000), fallback: 100, example: "100" },
+  backfillRate: { name: "BACKFILL_RATE", parse: int(1, 1_000_000), fallback: 2_000, example: "2000" },
   identityDirectory: {
     name: "IDENTITY_DIRECTORY",
     parse: optional(literal(...identityDirectories)),

@@ -6,7 +6,16 @@ import { printable } from "./EscapeControls.ts"
 import { reasonOf } from "./Reason.ts"
 
 const reported = new Set(["Unsuccessful", "ShowHelp"])
-const ours = new Set(["CliFault", "ConfigFault", "VaultError", "EmbeddedError", "NotOwner", "ReadOnly", "TooNew"])
+const ours = new Set([
+  "CliFault",
+  "ConfigFault",
+  "VaultError",
+  "EmbeddedError",
+  "NotOwner",
+  "ReadOnly",
+  "TooNew",
+  "Unfilled",
+])
 
 /** The lines to print for a failure; none where the command printed them already, or was interrupted. */
 export const linesOf = (cause: Cause.Cause<unknown>): ReadonlyArray<string> => {

@@ -1,5 +1,6 @@
 /** Checks the database: its version, its schema, and whether due work is done. */
 import { Clock, Effect } from "effect"
+import { progressOf, progressText } from "../../services/platform/database/Backfills.ts"
 import { Database } from "../../services/platform/database/Database.ts"
 import { ClockHealth } from "../../services/platform/database/DatabaseClock.ts"
 import { refusalOf, schemaVersion } from "../../services/platform/database/VersionFence.ts"
@@ -212,6 +213,18 @@ const indexes = Effect.gen(function* () {
   )
 })
 
+/** A backfill that is not finished, and whether any process is at it. */
+const backfills = Effect.gen(function* () {
+  const { sql } = yield* Database
+  const late = (yield* Clock.currentTimeMillis) - lateMillis
+  const open = (yield* progressOf(sql)).filter(({ done }) => !done)
+  if (open.length === 0) return ok("backfills", "none is unfinished")
+  const text = open.map(progressText).join("; ")
+  return open.every(({ nextAt }) => nextAt.getTime() < late)
+    ? warn("backfills", `${text}; none for over a minute`, "start an instance with the role timers")
+    : ok("backfills", text)
+})
+
 /** All checks, in order; those that need the schema run only where it is complete. */
 export const databaseChecks = Effect.gen(function* () {
   const first = [yield* version, yield* role, yield* clock]
@@ -220,6 +233,7 @@ export const databaseChecks = Effect.gen(function* () {
   const rest: ReadonlyArray<Finding> = [
     yield* partitions,
     yield* indexes,
+    yield* backfills,
     yield* outbox,
     yield* rejects,
     yield* mail,

@@ -1,11 +1,12 @@
 /**
  * The process that upholds webhooks is killed with SIGKILL while it pauses a failing webhook, and while it sends the events
  * that a paused one missed; another process goes on. The pause is told once, with its audit record, and each missed event is
- * sent once.
+ * sent once. It is killed within a bite of a backfill and between two as well: each row is changed once.
  */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { join } from "node:path"
+import type { Backfill } from "../../services/platform/database/Backfills.ts"
 import { Database } from "../../services/platform/database/Database.ts"
 import type { FaultPoint } from "../../services/platform/Failpoints.ts"
 import { mailEvent } from "../e2e/support/EventFeed.ts"
@@ -19,8 +20,17 @@ import { databaseOf } from "./support/Traffic.ts"
 /** All but the process that upholds webhooks, which is the one that dies. */
 const others = "api,actors,relay,intake,delivery,mail,lifecycle"
 
+/** A backfill that counts how often it changes each row. */
+const boats: Backfill = {
+  name: "boats_filled",
+  table: "boats",
+  key: "id",
+  left: "not filled",
+  fill: "update boats set filled = true, n = n + 1 from bite where id = bite.key",
+}
+
 /** A process that upholds webhooks; it dies at the point, if there is one. */
-const upholding = Effect.fnUntraced(function* (around: ProgramFixture, point: FaultPoint | "none") {
+const upholding = Effect.fnUntraced(function* (around: ProgramFixture, point: FaultPoint | "none", nth = 1) {
   return yield* start({
     module: "test/long/support/FaultMain.ts",
     env: {
@@ -28,13 +38,16 @@ const upholding = Effect.fnUntraced(function* (around: ProgramFixture, point: Fa
       ROLES: "timers",
       BAILIWICK_HOME: yield* home,
       BAILIWICK_KEYS_FILE: join(around.home, "keys.json"),
-      FAULT: `${point}:1`,
+      FAULT: `${point}:${nth}`,
+      BACKFILLS: JSON.stringify([boats]),
+      BACKFILL_FLOOR: "200",
+      BACKFILL_RATE: "200",
     },
   })
 })
 
-const killed = Effect.fnUntraced(function* (around: ProgramFixture, point: FaultPoint) {
-  const doomed = yield* upholding(around, point)
+const killed = Effect.fnUntraced(function* (around: ProgramFixture, point: FaultPoint, nth = 1) {
+  const doomed = yield* upholding(around, point, nth)
   assert.isNull(yield* doomed.exited, `SIGKILL, nothing else: ${doomed.output()}`)
 }, Effect.scoped)
 
@@ -118,7 +131,39 @@ const sentOnce = Effect.fnUntraced(function* (around: ProgramFixture, point: "mi
   assert.strictEqual(yield* notes, 0, point)
 }, Effect.scoped)
 
+/** Rows of the table that were changed, and the most often that one was. */
+const changed = Effect.flatMap(Database, ({ sql }) =>
+  Effect.map(
+    sql<{ rows: number; most: number; progress: number }>`
+      select count(*) filter (where filled)::int as rows, max(n) as most,
+        coalesce((select changed_rows::int from backfills where name = ${boats.name}), 0) as progress
+      from boats`,
+    ([row]) => row!,
+  ))
+
+const filledOnce = Effect.fnUntraced(function* (around: ProgramFixture) {
+  const { owner } = yield* Database
+  yield* owner`
+    create table boats (id integer primary key, filled boolean not null default false, n integer not null default 0)`
+  yield* owner`insert into boats (id) select generate_series(1, 250)`
+  yield* owner`grant all on boats to public`
+  // Bites of fifty rows: the second one of each process is cut, and its first one stays.
+  yield* killed(around, "backfill.written", 2)
+  assert.deepStrictEqual(yield* changed, { rows: 50, most: 1, progress: 50 })
+  yield* killed(around, "backfill.committed", 2)
+  assert.deepStrictEqual(yield* changed, { rows: 150, most: 1, progress: 150 })
+  yield* Effect.all([upholding(around, "none"), upholding(around, "none")], { concurrency: "unbounded" })
+  yield* until("the end of the backfill", changed, ({ progress }) => progress === 250)
+  assert.deepStrictEqual(yield* changed, { rows: 250, most: 1, progress: 250 })
+}, Effect.scoped)
+
 describe.concurrent("the upkeep of webhooks, killed", () => {
+  it.live("a backfill changes each row once, also where two processes go on with it", () =>
+    Effect.gen(function* () {
+      const around = yield* fixture({ ROLES: others })
+      yield* Effect.provide(filledOnce(around), databaseOf(around))
+    }).pipe(Effect.scoped), 600_000)
+
   it.live("a failing webhook is paused and told of once", () =>
     Effect.gen(function* () {
       const around = yield* fixture({ ROLES: others, WEBHOOKS_PAUSE_FAILING: "true" })

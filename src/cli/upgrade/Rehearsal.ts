@@ -8,6 +8,7 @@ import { Clock, Effect, Redacted } from "effect"
 import { Reactivity } from "effect/reactivity"
 import { Drift } from "../../../services/lifecycle/Drift.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
+import { fillNow } from "../../MigrationBackfills.ts"
 import { apply, migrateCluster, type Migration, tables } from "../../Migrations.ts"
 import { type BackupConnection, connect, listOf } from "../backup/BackupConnection.ts"
 import type { Backup } from "../backup/BackupReader.ts"
@@ -102,6 +103,9 @@ const drifted = Effect.gen(function* () {
     )
 }).pipe(Effect.provide(Drift.layer))
 
+/** No other process uses the scratch database. */
+const scratchPace = { floor: 10_000, ceiling: 200_000 }
+
 /** Rehearses the migrations of `list` on an opened backup. Fails with CliFault, and drops the scratch database. */
 export const rehearse = Effect.fn("rehearse")(function* (
   backup: Backup,
@@ -137,7 +141,8 @@ export const rehearse = Effect.fn("rehearse")(function* (
     for (const [id, name] of missing) {
       tell(`migration ${id}`)
       const upTo = list.filter((migration) => migration[0] <= id)
-      const seen = yield* watchLocks(sql, before.map((table) => table.name), apply(owner, upTo))
+      const filled = fillNow(scratchPace, (text) => Effect.sync(() => tell(text)))
+      const seen = yield* watchLocks(sql, before.map((table) => table.name), apply(owner, upTo, filled))
       migrations.push({ name: `${String(id).padStart(4, "0")}_${name}`, ...seen })
     }
     const { kept, lines } = yield* difference(db, before)

@@ -1,12 +1,14 @@
 /**
  * The program, which kills itself with SIGKILL at the Nth hit of a failpoint: `FAULT=point:N`. The signal leaves no
- * moment for anything, so database and broker hold what a power cut of this process would leave.
+ * moment for anything, so database and broker hold what a power cut of this process would leave. `BACKFILLS` is its list
+ * of backfills as JSON.
  */
 import "../../../src/process/HideAsyncHooks.ts"
 import { NodeRuntime } from "@effect/platform-node"
 import { Effect } from "effect"
 import process from "node:process"
 import { Failpoints } from "../../../services/platform/Failpoints.ts"
+import { BackfillList } from "../../../src/BackfillList.ts"
 import { program } from "../../../src/Program.ts"
 import { refuse } from "../../../src/process/StartupErrors.ts"
 
@@ -19,4 +21,10 @@ const faults = Failpoints.of({
   },
 })
 
-NodeRuntime.runMain(refuse(Effect.provideService(program, Failpoints, faults)), { disableErrorReporting: true })
+const backfills = JSON.parse(process.env["BACKFILLS"] ?? "[]")
+
+const faulty = program.pipe(
+  Effect.provideService(Failpoints, faults),
+  Effect.provideService(BackfillList, backfills),
+)
+NodeRuntime.runMain(refuse(faulty), { disableErrorReporting: true })

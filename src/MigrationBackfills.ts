@@ -1,0 +1,62 @@
+/** The backfills that migrations need: one runs only where no row of its table needs them any more. */
+import type { PgClient } from "@effect/sql-pg"
+import { Effect, Schema } from "effect"
+import type { SqlError } from "effect/sql"
+import {
+  type Backfill,
+  bite,
+  isFilled,
+  type Pace,
+  progressOf,
+  progressText,
+} from "../services/platform/database/Backfills.ts"
+import { cliCommand } from "../services/platform/CommandSpelling.ts"
+
+/** A migration needs a backfill that is not finished. */
+export class Unfilled extends Schema.TaggedError<Unfilled>()("Unfilled", { message: Schema.String }) {}
+
+/** What is done about a backfill that a migration needs and that is not finished. */
+export type Filling = (
+  owner: PgClient.PgClient,
+  backfill: Backfill,
+  migration: string,
+) => Effect.Effect<void, SqlError.SqlError | Unfilled>
+
+/** Fails where the backfill is not finished: the processes of the version before are at it. */
+export const refuseUnfilled: Filling = Effect.fnUntraced(function* (owner, backfill, migration) {
+  const [progress] = yield* progressOf(owner, backfill.name)
+  return yield* new Unfilled({
+    message:
+      `migration ${migration} needs a backfill that is not finished, ${
+        progressText(progress!)
+      }: leave the version before running until "${cliCommand("doctor")}" says that it is finished, or type ` +
+      `"${cliCommand("migrate")}", which finishes it`,
+  })
+})
+
+/** Runs the backfill to its end, at its pace, and tells of each bite. */
+export const fillNow = (pace: Pace, tell: (text: string) => Effect.Effect<void>): Filling =>
+  Effect.fnUntraced(function* (owner, backfill) {
+    do {
+      for (let wait = yield* bite(owner, backfill, pace); wait !== null; wait = yield* bite(owner, backfill, pace)) {
+        const [progress] = yield* progressOf(owner, backfill.name)
+        yield* tell(progressText(progress!))
+        yield* Effect.sleep(wait)
+      }
+    } while (!(yield* isFilled(owner, backfill, pace)))
+  })
+
+/** Where rows are left, the processes that are at the backfill clamp its rate by their own pace. */
+const leastPace: Pace = { floor: 1, ceiling: 1 }
+
+/** Meets the needs of a migration: asks the table of each backfill for rows that are left, and fills where there are. */
+export const meet = Effect.fnUntraced(function* (
+  owner: PgClient.PgClient,
+  needs: ReadonlyArray<Backfill>,
+  fill: Filling,
+  migration: string,
+) {
+  for (const backfill of needs) {
+    if (!(yield* isFilled(owner, backfill, leastPace))) yield* fill(owner, backfill, migration)
+  }
+})

@@ -1,0 +1,222 @@
+import { PgClient } from "@effect/sql-pg"
+import { assert, layer } from "@effect/vitest"
+import { Clock, Context, Deferred, Effect, Fiber } from "effect"
+import { Reactivity } from "effect/reactivity"
+import { TestClock } from "effect/testing"
+import {
+  type Backfill,
+  bite,
+  isFilled,
+  progressOf,
+  progressText,
+} from "../../../../services/platform/database/Backfills.ts"
+import { Database } from "../../../../services/platform/database/Database.ts"
+import { Failpoints, type FaultPoint } from "../../../../services/platform/Failpoints.ts"
+import { TestDatabase } from "../../../support/TestDatabase.ts"
+
+const pace = { floor: 40, ceiling: 40 }
+
+/** A table of so many rows, each of which counts how often it was filled. */
+const tableOf = Effect.fnUntraced(function* (table: string, rows: number, more: Partial<Backfill> = {}) {
+  const { owner } = yield* Database
+  yield* owner`
+    create table ${
+    owner(table)
+  } (id integer primary key, filled boolean not null default false, n integer not null default 0)`
+  yield* owner`insert into ${owner(table)} (id) select generate_series(1, ${rows})`
+  yield* owner`grant all on ${owner(table)} to public`
+  const fill = `update ${table} set filled = true, n = n + 1 from bite where id = bite.key`
+  return { name: `${table}_filled`, table, key: "id", left: "not filled", fill, ...more } satisfies Backfill
+})
+
+/** How many rows were filled so often. */
+const timesFilled = Effect.fnUntraced(function* ({ table }: Backfill) {
+  const { sql } = yield* Database
+  const rows = yield* sql<{ n: number; rows: number }>`
+    select n, count(*)::int as rows from ${sql(table)} group by n order by n`
+  return rows.map(({ n, rows }) => [n, rows])
+})
+
+const progress = Effect.fnUntraced(function* ({ name }: Backfill) {
+  const [found] = yield* progressOf((yield* Database).sql, name)
+  return found!
+})
+
+/** Takes bites to the end, by the test's clock; gives the milliseconds that they took of it. */
+const toTheEnd = Effect.fnUntraced(function* (backfill: Backfill, by = pace) {
+  const { sql } = yield* Database
+  const began = yield* Clock.currentTimeMillis
+  for (let wait = yield* bite(sql, backfill, by); wait !== null; wait = yield* bite(sql, backfill, by)) {
+    yield* TestClock.adjust(wait)
+  }
+  return (yield* Clock.currentTimeMillis) - began
+})
+
+const diesAt = (point: FaultPoint) =>
+  Effect.provideService(Failpoints, {
+    hit: (here) => {
+      if (here === point) throw new Error("killed")
+    },
+  })
+
+const realClock = Effect.provideService(Clock.Clock, Context.get(Context.empty(), Clock.Clock))
+
+layer(TestDatabase.layer)("a backfill", (it) => {
+  it.effect("killed inside a bite leaves what was before it, between two what was after it, and goes on from there", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* Database
+      const backfill = yield* tableOf("killed", 25)
+      assert.strictEqual(yield* bite(sql, backfill, pace), 250)
+      yield* TestClock.adjust(250)
+      for (
+        const [point, rows] of [["backfill.written", 10], ["backfill.committed", 20], ["backfill.written", 20]] as const
+      ) {
+        assert.strictEqual((yield* Effect.exit(diesAt(point)(bite(sql, backfill, pace))))._tag, "Failure")
+        assert.deepStrictEqual(yield* timesFilled(backfill), [[0, 25 - rows], [1, rows]], point)
+        const { changed, read } = yield* progress(backfill)
+        assert.deepStrictEqual([changed, read], [rows, rows], point)
+        yield* TestClock.adjust(250)
+      }
+      yield* toTheEnd(backfill)
+      assert.deepStrictEqual(yield* timesFilled(backfill), [[1, 25]])
+      const { changed, done, read } = yield* progress(backfill)
+      assert.deepStrictEqual({ changed, done, read }, { changed: 25, done: true, read: 25 })
+      assert.isNull(yield* bite(sql, backfill, pace))
+    }))
+
+  it.effect("holds its rate, over all processes that take bites at once", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* Database
+      const backfill = yield* tableOf("shared", 200)
+      const process = bite(sql, backfill, pace)
+      let elapsed = 0
+      for (;;) {
+        const waits = yield* Effect.all([process, process, process], { concurrency: "unbounded" })
+        const { changed } = yield* progress(backfill)
+        // A bite of a quarter of a second, and forty rows a second since.
+        assert.isAtMost(changed, 10 + elapsed / 25, `after ${elapsed} ms`)
+        if (waits.includes(null)) break
+        yield* TestClock.adjust(50)
+        elapsed += 50
+      }
+      assert.strictEqual(elapsed, 5_000)
+      assert.deepStrictEqual(yield* timesFilled(backfill), [[1, 200]])
+    }))
+
+  it.effect("does not wait where no row needs it", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* Database
+      const backfill = yield* tableOf("filled", 200)
+      yield* sql`update filled set filled = true where id > 5`
+      assert.strictEqual(yield* toTheEnd(backfill), 125)
+      assert.deepStrictEqual(yield* timesFilled(backfill), [[0, 195], [1, 5]])
+    }))
+
+  it.effect("takes more rows while bites are quick, never more than the ceiling", () =>
+    Effect.gen(function* () {
+      const backfill = yield* tableOf("quick", 400)
+      const took = yield* toTheEnd(backfill, { floor: 40, ceiling: 80 })
+      assert.strictEqual((yield* progress(backfill)).rate, 80)
+      assert.isBelow(took, 7_500)
+      assert.isAtLeast(took, 5_000)
+    }))
+
+  it.effect("takes fewer where bites are slow, never less than the floor", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* Database
+      const slow = yield* tableOf("slow", 500, {
+        fill: "update slow set filled = true from bite cross join (select pg_sleep(0.3)) s where id = bite.key",
+      })
+      yield* sql`
+        insert into backfills (name, table_name, rate, next_at, begun_at) values (${slow.name}, 'slow', 1000, now(), now())`
+      const rates: Array<number> = []
+      for (let n = 0; n < 3; n++) {
+        const wait = yield* bite(sql, slow, { floor: 300, ceiling: 1_000 })
+        // As long as the bite, so that half of the time is left to others.
+        assert.isAtLeast(wait!, 250)
+        rates.push((yield* progress(slow)).rate)
+        yield* sql`update backfills set next_at = now() where name = ${slow.name}`
+      }
+      assert.deepStrictEqual(rates, [500, 300, 300])
+    }).pipe(realClock), 30_000)
+
+  it.effect("asks a row again that another transaction holds, once it has it", () =>
+    Effect.gen(function* () {
+      const { owner, sql } = yield* Database
+      const backfill = yield* tableOf("held", 5)
+      const [held, over] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
+      const holder = yield* owner`update held set filled = true, n = 7 where id = 2`.pipe(
+        Effect.andThen(Deferred.succeed(held, undefined)),
+        Effect.andThen(Deferred.await(over)),
+        owner.withTransaction,
+        Effect.forkChild,
+      )
+      yield* Deferred.await(held)
+      const biting = yield* Effect.forkChild(bite(sql, backfill, pace))
+      const waiting = sql`select from pg_stat_activity where wait_event_type = 'Lock' and query like '%walked%'`
+      yield* Effect.repeat(waiting, { until: ({ length }) => length > 0 })
+      yield* Deferred.succeed(over, undefined)
+      yield* Fiber.join(holder)
+      assert.isNull(yield* Fiber.join(biting))
+      assert.deepStrictEqual(yield* timesFilled(backfill), [[1, 4], [7, 1]])
+    }))
+
+  it.effect("that cannot have a lock gives up its bite, takes smaller ones, and ends", () =>
+    Effect.gen(function* () {
+      const { owner } = yield* Database
+      const backfill = yield* tableOf("locked", 30)
+      const { url } = yield* TestDatabase
+      const hurried = yield* PgClient.make({ url, maxConnections: 1, startupParameters: { lock_timeout: "100ms" } })
+        .pipe(Effect.provide(Reactivity.layer))
+      const wide = { floor: 8, ceiling: 40 }
+      yield* bite(hurried, backfill, wide)
+      yield* owner`update backfills set rate = 40, next_at = 'epoch' where name = ${backfill.name}`
+      const [held, over] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
+      const holder = yield* owner`update locked set n = 0 where id = 9`.pipe(
+        Effect.andThen(Deferred.succeed(held, undefined)),
+        Effect.andThen(Deferred.await(over)),
+        owner.withTransaction,
+        Effect.forkChild,
+      )
+      yield* Deferred.await(held)
+      assert.strictEqual((yield* Effect.result(bite(hurried, backfill, wide)))._tag, "Failure")
+      yield* Deferred.succeed(over, undefined)
+      yield* Fiber.join(holder)
+      const { changed, rate } = yield* progress(backfill)
+      assert.deepStrictEqual([changed, rate], [2, 20])
+      yield* toTheEnd(backfill, wide)
+      assert.deepStrictEqual(yield* timesFilled(backfill), [[1, 30]])
+    }))
+
+  it.effect("begins anew where an older program has written rows behind it", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* Database
+      const backfill = yield* tableOf("late", 15)
+      assert.isFalse(yield* isFilled(sql, backfill, pace), "not begun")
+      yield* bite(sql, backfill, pace)
+      assert.isFalse(yield* isFilled(sql, backfill, pace), "begun")
+      yield* TestClock.adjust(1_000)
+      yield* toTheEnd(backfill)
+      assert.isTrue(yield* isFilled(sql, backfill, pace))
+      yield* sql`insert into late (id) values (0)`
+      assert.isFalse(yield* isFilled(sql, backfill, pace))
+      assert.strictEqual(
+        progressText(yield* progress(backfill)),
+        "late_filled has read 0 of about 0 rows and changed 15, 40 a second at most",
+      )
+      yield* TestClock.adjust(1_000)
+      yield* toTheEnd(backfill)
+      assert.deepStrictEqual(yield* timesFilled(backfill), [[1, 16]])
+      assert.isTrue(yield* isFilled(sql, backfill, pace))
+      const { done, read } = yield* progress(backfill)
+      assert.deepStrictEqual([done, read], [true, 16])
+    }))
+
+  it.effect("of a table without such rows, as a new installation's, counts as finished at once", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* Database
+      const backfill = yield* tableOf("fresh", 0)
+      assert.isTrue(yield* isFilled(sql, backfill, pace))
+      assert.isTrue((yield* progress(backfill)).done)
+    }))
+})

@@ -1,0 +1,108 @@
+/** The example of docs/upgrading.md, followed literally: its backfill, and the migrations of its table of releases. */
+import { assert, layer } from "@effect/vitest"
+import { Effect, Layer } from "effect"
+import { readFileSync } from "node:fs"
+import type { Backfill } from "../../services/platform/database/Backfills.ts"
+import { Database } from "../../services/platform/database/Database.ts"
+import { BackfillList } from "../../src/BackfillList.ts"
+import { databaseChecks } from "../../src/doctor/DatabaseChecks.ts"
+import { lineOf } from "../../src/doctor/Finding.ts"
+import { fillNow } from "../../src/MigrationBackfills.ts"
+import { apply, type Migration } from "../../src/Migrations.ts"
+import { backfillTurn } from "../../src/workers/BackfillWorker.ts"
+import { TestDatabase } from "../support/TestDatabase.ts"
+
+const page = readFileSync("docs/upgrading.md", "utf8")
+
+/** The list of the page's example. */
+const [, listed] = /```ts\nexport const backfills: ReadonlyArray<Backfill> = (\[[\s\S]*?\])\n```/.exec(page)!
+const backfills = new Function(`return ${listed}`)() as ReadonlyArray<Backfill>
+
+/** The statements on boats of a release in the page's table. */
+const statementsOf = (release: string) => {
+  const row = page.split("\n").find((line) => line.startsWith(`| ${release} |`))!
+  return [...row.split("|")[2]!.matchAll(/`([^`]+)`/g)].map(([, text]) => text!).filter((text) => /boats/.test(text))
+}
+
+const expand: Migration = [9_101, "expand", statementsOf("1, expand")]
+const both: Migration = [9_102, "boats_owned", statementsOf("2, both"), backfills]
+const pace = { floor: 400, ceiling: 400 }
+
+/** Boats as the release before 1 has them, on a schema without either migration. */
+const boats = Effect.fnUntraced(function* (rows: number) {
+  const { owner } = yield* Database
+  yield* owner`drop table if exists boats`
+  for (const table of ["stepped_migrations", "effect_sql_migrations"]) {
+    yield* owner`delete from ${owner(table)} where migration_id in (9101, 9102)`
+  }
+  yield* owner`delete from backfills`
+  yield* owner`create table boats (id integer primary key, owner text not null)`
+  yield* owner`insert into boats (id, owner) select n, gen_random_uuid() from generate_series(1, ${rows}) n`
+  yield* owner`grant all on boats to public`
+})
+
+const finding = Effect.map(databaseChecks, (found) => lineOf(found.find(({ what }) => what === "backfills")!))
+
+const ids = (applied: ReadonlyArray<readonly [number, string]>) => applied.map(([id]) => id)
+
+const without = Effect.flatMap(Database, ({ owner }) =>
+  Effect.map(
+    owner<{ n: number }>`select count(*)::int as n from boats where owner_id is distinct from owner::uuid`,
+    ([row]) => row!.n,
+  ))
+
+const turn = Effect.provideService(backfillTurn(pace), BackfillList, backfills)
+
+layer(Layer.fresh(TestDatabase.layer), { excludeTestServices: true })("a migration that needs a backfill", (it) => {
+  it.effect("is refused in one line until processes have filled the rows, and those of an older program as well", () =>
+    Effect.gen(function* () {
+      const { owner, sql } = yield* Database
+      yield* boats(250)
+      assert.strictEqual(yield* finding, "ok   backfills     none is unfinished")
+      assert.deepStrictEqual(ids(yield* apply(owner, [expand])), [9_101])
+      const refused = yield* Effect.flip(apply(owner, [expand, both]))
+      assert.strictEqual(refused._tag, "Unfilled")
+      assert.match(
+        refused.message,
+        /^migration 9102 boats_owned needs a backfill that is not finished, boats_owner_id has read 0 of .* until "[^"]+doctor" says .* "[^"]+migrate"/,
+      )
+      assert.notInclude(refused.message, "\n")
+
+      assert.isTrue(yield* turn)
+      assert.strictEqual(yield* without, 150)
+      assert.match(
+        yield* finding,
+        /^ok {3}backfills {5}boats_owner_id has read 100 of about \d+ rows and changed 100, 400/,
+      )
+      assert.match((yield* Effect.flip(apply(owner, [expand, both]))).message, /has read 100 of about/)
+      yield* sql`update backfills set next_at = now() - interval '2 minutes'`
+      assert.match(yield* finding, /^warn backfills .*none for over a minute: start an instance with the role timers$/)
+      yield* Effect.repeat(turn, { while: (more) => more })
+      assert.strictEqual(yield* without, 0)
+
+      yield* owner`insert into boats (id, owner) values (0, gen_random_uuid())`
+      assert.match((yield* Effect.flip(apply(owner, [expand, both]))).message, /has read 0 of about/)
+      yield* Effect.repeat(turn, { while: (more) => more })
+      assert.strictEqual(yield* finding, "ok   backfills     none is unfinished")
+      assert.deepStrictEqual(ids(yield* apply(owner, [expand, both])), [9_102])
+      assert.strictEqual(yield* without, 0)
+      // Applied, it asks for nothing any more.
+      yield* owner`update backfills set done_at = null`
+      assert.deepStrictEqual(yield* apply(owner, [expand, both]), [])
+    }))
+
+  it.effect("has the rows filled by cli migrate, which tells how far it is, and counts a new table as filled", () =>
+    Effect.gen(function* () {
+      const { owner } = yield* Database
+      yield* boats(250)
+      const told: Array<string> = []
+      const now = fillNow(pace, (text) => Effect.sync(() => void told.push(text)))
+      assert.deepStrictEqual(ids(yield* apply(owner, [expand, both], now)), [9_101, 9_102])
+      assert.strictEqual(yield* without, 0)
+      assert.deepStrictEqual(told.map((text) => / has read (\d+) /.exec(text)![1]), ["100", "200"])
+
+      yield* boats(0)
+      assert.deepStrictEqual(ids(yield* apply(owner, [expand, both])), [9_101, 9_102])
+      assert.strictEqual(yield* finding, "ok   backfills     none is unfinished")
+    }))
+})

@@ -10,10 +10,12 @@ import {
   anyone,
   auditReader,
   operator,
+  ownerOnly,
   person,
   platformAdmin,
   reviewReader,
   type Sees,
+  type Session,
   signer,
   transferring,
 } from "./Visitor.ts"
@@ -27,6 +29,8 @@ export interface Screen {
   /** Its words in the navigation; a screen without is reached from another one. */
   readonly menu?: string
   readonly home?: Sees
+  /** The address of that first page, where the path has parameters. */
+  readonly homeAt?: (one: Session) => string
   /** Whether it is shown in a frame of another page as well. */
   readonly embedded?: true
 }
@@ -167,6 +171,8 @@ export const screens: ReadonlyArray<Screen> = [
     part: "Decisions",
     path: "/console/projects/:project_id",
     sees: person,
+    home: ownerOnly,
+    homeAt: ({ projects }) => `/console/projects/${encodeURIComponent(projects[0]!.project_id)}`,
     load: () => import("./screens/Project.tsx"),
   },
   {
@@ -178,6 +184,14 @@ export const screens: ReadonlyArray<Screen> = [
     load: () => import("./screens/Requests.tsx"),
   },
   // Mail
+  {
+    part: "Mail",
+    menu: "Move a domain",
+    path: "/console/move-domain",
+    sees: platformAdmin,
+    home: platformAdmin,
+    load: () => import("./screens/MoveDomain.tsx"),
+  },
   {
     part: "Mail",
     menu: "Overview",
@@ -257,13 +271,6 @@ export const screens: ReadonlyArray<Screen> = [
     path: "/console/transfers/:transfer_id",
     sees: transferring,
     load: () => import("./screens/Transfer.tsx"),
-  },
-  {
-    part: "Mail",
-    menu: "Move a domain",
-    path: "/console/move-domain",
-    sees: platformAdmin,
-    load: () => import("./screens/MoveDomain.tsx"),
   },
   // You
   {

@@ -73,7 +73,7 @@ const Current = (): JSX.Element | null => {
   const { params, screen } = found.value ?? {}
   useEffect(() => {
     const first = seen.value.find((one) => embedded || session.value !== undefined && one.home?.(session.value))
-    if (home && first !== undefined) go(first.path, { replace: true })
+    if (home && first !== undefined) go(first.homeAt?.(session.value!) ?? first.path, { replace: true })
     else if (screen !== undefined && !loaded.value.has(screen.path)) void load(screen)
   }, [home, screen])
   if (home) return null

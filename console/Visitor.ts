@@ -113,6 +113,8 @@ export const signer: Sees = (one) => one.operator || !one.auditor && reviewReade
 export const member: Sees = (one) => one.institutions.length > 0
 /** A person who owns a project. */
 export const owner: Sees = (one) => one.projects.length > 0
+/** A person who owns a project and signs nothing. */
+export const ownerOnly: Sees = (one) => owner(one) && actor(one) && !signer(one)
 
 /** The visitor's effective roles in an institution. */
 export const rolesIn = (institution_id: string): ReadonlySet<string> =>

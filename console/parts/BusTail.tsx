@@ -3,8 +3,11 @@ import { useSignal } from "@preact/signals"
 import type { JSX } from "preact"
 import { useLiveStream } from "../LiveStream.ts"
 import { setQuery } from "../Location.ts"
+import { CopyButton } from "./Copy.tsx"
+import { CopyCommand } from "./CopyCommand.tsx"
 import { CheckField } from "./Form.tsx"
 import { LiveState } from "./LiveState.tsx"
+import { quoted } from "./Quoted.ts"
 import { Table } from "./Table.tsx"
 import { filterOf, TextFilter } from "./TextFilter.tsx"
 import { When } from "./When.tsx"
@@ -29,6 +32,26 @@ interface Passed {
 }
 
 const number = new Intl.NumberFormat("en")
+
+/** Every subject of every stream. */
+const everything = ">"
+
+/** The commands that follow the same subject in a shell. */
+const Commands = ({ subject }: { readonly subject: string }): JSX.Element => {
+  const nats = `nats sub ${quoted(subject)}`
+  return (
+    <>
+      <CopyCommand
+        command={subject === everything ? "tail" : `tail ${quoted(subject)}`}
+        what="To follow it in a shell"
+      />
+      <p class="note">
+        With the broker's own client and a user of it: <code>{nats}</code>{" "}
+        <CopyButton text={nats} label="Copy command" />
+      </p>
+    </>
+  )
+}
 
 const Payload = ({ of: { cut, payload } }: { readonly of: Message }): JSX.Element =>
   payload === null ? <span class="note">not shown here</span> : <code>{payload}{cut ? "…" : ""}</code>
@@ -67,7 +90,14 @@ const Followed = ({ subject }: { readonly subject: string }): JSX.Element => {
         empty="Nothing has passed since this page follows."
         columns={[
           { head: "When", cell: ({ at }) => <When at={at} exact /> },
-          { head: "Subject", cell: ({ subject }) => <code>{subject}</code> },
+          {
+            head: "Subject",
+            cell: ({ subject }) => (
+              <>
+                <code>{subject}</code> <CopyButton text={subject} label="Copy subject" />
+              </>
+            ),
+          },
           { head: "Stream", cell: ({ seq, stream }) => `${stream}, ${number.format(seq)}` },
           { head: "Bytes", number: true, cell: ({ bytes }) => number.format(bytes) },
           { head: "Payload", cell: (message) => <Payload of={message} /> },
@@ -80,7 +110,7 @@ const Followed = ({ subject }: { readonly subject: string }): JSX.Element => {
 /** Off until it is asked for: each look costs the broker a little. */
 export const BusTail = (): JSX.Element => {
   const on = filterOf("follow") === "on"
-  const subject = filterOf("subject") ?? ">"
+  const subject = filterOf("subject") ?? everything
   return (
     <section aria-labelledby="tail">
       <h2 id="tail">What passes</h2>
@@ -89,6 +119,7 @@ export const BusTail = (): JSX.Element => {
         <CheckField label="Follow" checked={on} onChange={(on) => setQuery({ follow: on ? "on" : undefined })} />
       </div>
       {on ? <Followed key={subject} subject={subject} /> : null}
+      <Commands subject={subject} />
     </section>
   )
 }

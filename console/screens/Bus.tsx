@@ -88,9 +88,8 @@ const Bus = (): JSX.Element => {
             {found.items.map((one) => <Consumers key={one.stream} of={one} />)}
           </>
         )}
-      <BusTail />
       <CopyCommand command="bus" />
-      <CopyCommand command="tail" what="To follow the messages, in a shell" />
+      <BusTail />
     </Page>
   )
 }

@@ -51,6 +51,23 @@ const WaitingReviews = (
   )
 }
 
+/** Leads a person who also owns projects to them: this page is their first one. */
+const OwnProjects = (): JSX.Element | null => {
+  const { projects } = session.value!
+  return projects.length === 0 ? null : (
+    <section class="card" aria-labelledby="own-projects">
+      <h2 id="own-projects">Projects that you own</h2>
+      <ul>
+        {projects.map(({ name, project_id }) => (
+          <li key={project_id}>
+            <a href={`/console/projects/${encodeURIComponent(project_id)}`}>{name ?? project_id}</a>
+          </li>
+        ))}
+      </ul>
+    </section>
+  )
+}
+
 /** The requests that the visitor signed and that lack another signature; nothing beside a list of decided ones. */
 const useSigned = (asked: boolean) =>
   useResource(
@@ -135,6 +152,7 @@ const Decide = (): JSX.Element => {
       {state !== "open" ? null : session.value!.institutions
         .filter(({ roles }) => roles.some((role) => role !== "member"))
         .map((one) => <WaitingReviews key={one.institution_id} of={one} />)}
+      {state === "open" ? <OwnProjects /> : null}
     </Page>
   )
 }

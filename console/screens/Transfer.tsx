@@ -6,7 +6,9 @@ import { useDraft } from "../Drafts.ts"
 import type { Params } from "../Location.ts"
 import { announce } from "../parts/Announce.tsx"
 import { Badge } from "../parts/Badge.tsx"
+import { YesForm } from "../parts/YesForm.tsx"
 import { CopyButton } from "../parts/Copy.tsx"
+import { DeclineOffer } from "../parts/DeclineOffer.tsx"
 import { DialogButton } from "../parts/Dialog.tsx"
 import { Failure } from "../parts/Failure.tsx"
 import { CheckField, Form, SelectField } from "../parts/Form.tsx"
@@ -75,62 +77,27 @@ const Accept = ({ close, done, of }: {
   )
 }
 
-/** A decision that needs no more than a yes. */
-const Confirm = ({ close, done, explained, said, submit, write }: {
-  readonly explained: string
-  readonly submit: string
-  readonly said: string
-  readonly write: (key: string) => Promise<unknown>
-  readonly close: () => void
-  readonly done: () => unknown
-}): JSX.Element => {
-  const action = useAction()
-  const confirm = async () => {
-    if (!await action.run(write)) return
-    announce(said)
-    close()
-    await done()
-  }
-  return (
-    <Form action={action} close={close} kind="stop" submit={submit} write={confirm}>
-      <p>{explained}</p>
-    </Form>
-  )
-}
-
 const Actions = ({ done, of }: { readonly of: Transfer; readonly done: () => unknown }): JSX.Element | null => {
   if (of.status !== "pending") return null
-  const params = { transfer_id: of.id }
   return isRecipient(of)
     ? (
       <>
         <DialogButton name="accept" kind="main" label="Accept…" title={`Accept ${of.domain_name}`}>
           {(close) => <Accept of={of} close={close} done={done} />}
         </DialogButton>
-        <DialogButton name="decline" label="Decline…" title={`Decline ${of.domain_name}`}>
-          {(close) => (
-            <Confirm
-              close={close}
-              done={done}
-              explained={`${of.source_label} is told, and may offer the domain again.`}
-              said="The offer is declined."
-              submit="Decline the offer"
-              write={(key) => ask("declineTransfer", { params }, { key })}
-            />
-          )}
-        </DialogButton>
+        <DeclineOffer of={of} done={done} />
       </>
     )
     : (
       <DialogButton name="cancel" label="Take the offer back…" title={`Take the offer of ${of.domain_name} back`}>
         {(close) => (
-          <Confirm
+          <YesForm
             close={close}
             done={done}
             explained={`The invitation to ${of.target_email} ends, and the domain stays where it is.`}
             said="The offer is taken back."
             submit="Take it back"
-            write={(key) => ask("cancelTransfer", { params }, { key })}
+            write={(key) => ask("cancelTransfer", { params: { transfer_id: of.id } }, { key })}
           />
         )}
       </DialogButton>

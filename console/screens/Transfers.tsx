@@ -1,6 +1,7 @@
 /** The transfers that wait for an account, and those that it began. */
 import type { JSX } from "preact"
 import { ask } from "../contract/Ask.ts"
+import { DeclineOffer } from "../parts/DeclineOffer.tsx"
 import { Failure } from "../parts/Failure.tsx"
 import { emptyPage, NextPage, pageSize } from "../parts/NextPage.tsx"
 import { Page } from "../parts/Page.tsx"
@@ -44,12 +45,15 @@ const state: Column<Transfer> = { head: "State", cell: ({ status }) => <Transfer
 const clock: Column<Transfer> = { head: "Clock", cell: (one) => <Clock of={one} /> }
 
 /** The transfers to the visitor that have ended. */
-const Received = (): JSX.Element => {
+const useReceived = () => {
   const after_id = filterOf("received")
-  const received = useResource(
+  return useResource(
     `transfers received ${after_id}`,
     (signal) => ask("listReceivedTransfers", { query: { after_id, limit: pageSize } }, { signal }),
   )
+}
+
+const Received = ({ received }: { readonly received: ReturnType<typeof useReceived> }): JSX.Element => {
   const found = received.value.value
   return (
     <section aria-labelledby="received">
@@ -74,6 +78,9 @@ const Received = (): JSX.Element => {
 const Transfers = (): JSX.Element => {
   const incoming = useResource("transfers incoming", (signal) => ask("listIncomingTransfers", {}, { signal }))
   const outgoing = useResource("transfers outgoing", (signal) => ask("listOutgoingTransfers", {}, { signal }))
+  const received = useReceived()
+  // What was declined has ended.
+  const declined = () => Promise.all([incoming.reload(), received.reload()])
   return (
     <Page title="Transfers" actions={<a class="button" href="/console/domains">Offer a domain</a>}>
       <section aria-labelledby="incoming">
@@ -85,11 +92,23 @@ const Transfers = (): JSX.Element => {
             rows={incoming.value.value}
             keyOf={({ id }) => id}
             empty="No domain is on its way to you."
-            columns={[domain, { head: "From", cell: ({ source_label }) => source_label }, state, clock]}
+            columns={[
+              domain,
+              { head: "From", cell: ({ source_label }) => source_label },
+              state,
+              clock,
+              {
+                head: "Yours to do",
+                cell: (one) =>
+                  one.status === "pending"
+                    ? <DeclineOffer done={declined} of={one} />
+                    : <span class="note">nothing</span>,
+              },
+            ]}
           />
         )}
       </section>
-      <Received />
+      <Received received={received} />
       <section aria-labelledby="outgoing">
         <h2 id="outgoing">From you</h2>
         <Failure of={outgoing.failure} retry={outgoing.reload} />

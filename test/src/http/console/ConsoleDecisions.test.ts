@@ -41,7 +41,11 @@ layer(Layer.merge(staged(), Chromium.layer), { excludeTestServices: true, timeou
   (it) => {
     it.effect("a review is proposed, approved as it was on screen, and a stale approval is refused", () =>
       Effect.gen(function* () {
-        const sam = yield* deciderAt("Sam", "/console/reviews", "Access reviews")
+        const sam = yield* deciderAt("Sam", "/console/", "To decide")
+        yield* press(sam.page, "Fern Portal")
+        yield* heading(sam.page, "Fern Portal")
+        yield* press(sam.page, "Access reviews")
+        yield* heading(sam.page, "Access reviews")
         yield* text(sam.page, "No Access was reviewed yet.")
         yield* text(sam.page, "Fern Portal")
         yield* everyLook(sam, "reviews-candidates")

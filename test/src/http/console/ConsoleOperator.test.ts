@@ -5,6 +5,7 @@ import { randomUUID } from "node:crypto"
 import { existsSync, mkdtempSync, readFileSync, rmSync, watch } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import type { Page } from "puppeteer-core"
 import { Bus } from "../../../../services/platform/messaging/Bus.ts"
 import {
   choose,
@@ -20,6 +21,19 @@ import {
   text,
 } from "./ConsoleBrowser.ts"
 import { signedIn, staged } from "./ConsoleStage.ts"
+
+/** Presses a button, and reads what it copied. */
+const copied = (page: Page, words: string) =>
+  Effect.gen(function* () {
+    const granted = ["clipboard-read", "clipboard-write"].map((name) => ({
+      permission: { name },
+      state: "granted" as const,
+    }))
+    yield* Effect.promise(() => page.browserContext().setPermission(new URL(page.url()).origin, ...granted))
+    yield* press(page, words)
+    yield* text(page, "Copied")
+    return yield* Effect.promise(() => page.evaluate(() => navigator.clipboard.readText()))
+  })
 
 const stage = Layer.merge(staged(), Chromium.layer)
 
@@ -58,6 +72,20 @@ layer(stage, { excludeTestServices: true, timeout: "4 minutes" })("an operator a
       yield* bus.publish("notifications.v1.shown.domain", `{"title":"told to an account"}`)
       yield* text(at.page, "not shown here")
       yield* everyLook(at, "bus")
+      const offered = Effect.promise(() =>
+        at.page.$$eval("#tail ~ p.note code", (all) => all.map((one) => one.textContent))
+      )
+      assert.deepStrictEqual(yield* offered, ["npx -y deno@2.9.6 task cli tail", "nats sub '>'"])
+      yield* fill(at.page, "Subject", "webhooks.v1.dead.*\n")
+      yield* text(at.page, "nats sub 'webhooks.v1.dead.*'")
+      assert.deepStrictEqual(yield* offered, [
+        "npx -y deno@2.9.6 task cli tail 'webhooks.v1.dead.*'",
+        "nats sub 'webhooks.v1.dead.*'",
+      ])
+      yield* text(at.page, "Live: this page follows what happens.")
+      yield* bus.publish("webhooks.v1.dead.again", `{"shown":"again"}`)
+      yield* text(at.page, `{"shown":"again"}`)
+      assert.strictEqual(yield* copied(at.page, "Copy subject"), "webhooks.v1.dead.again")
 
       yield* press(at.page, "Audit")
       yield* heading(at.page, "Audit")

@@ -4,7 +4,7 @@ import { Effect, Layer } from "effect"
 import { PersonId } from "../../../../schemas/BrandedIds.ts"
 import { Database } from "../../../../services/platform/database/Database.ts"
 import { demoIdentityIds } from "../../../../src/embedded/DemoIdentity.ts"
-import { institution, member, project } from "../../../support/TestIdentity.ts"
+import { institution, member, owner, project } from "../../../support/TestIdentity.ts"
 import {
   choose,
   Chromium,
@@ -137,6 +137,16 @@ layer(Layer.merge(staged(), Chromium.layer), { excludeTestServices: true, timeou
           )
         )
         assert.lengthOf(shown, 1)
+      }))
+
+    it.effect("Pat, who comes to own a project and signs nothing, lands on it", () =>
+      Effect.gen(function* () {
+        const grove = yield* institution({ name: "Grove of owners" })
+        yield* owner(yield* project(grove, { name: "Seed bank" }), PersonId.make(demoIdentityIds.pat))
+        const { page } = yield* inConsole("Pat")
+        yield* heading(page, "Seed bank")
+        yield* press(page, "My requests")
+        yield* heading(page, "My requests")
       }))
   },
 )

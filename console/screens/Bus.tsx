@@ -24,7 +24,17 @@ const sizeOf = (bytes: number): string => {
   return `${tenths.format(bytes / 1_000 ** power)} ${units[power]}`
 }
 
-const Consumers = ({ of: { consumers, stream } }: { readonly of: Stream }): JSX.Element | null =>
+type Consumer = NonNullable<Stream["consumers"]>[number]
+
+/** How long the oldest message that a consumer has not acknowledged has waited for it. */
+const Behind = ({ asOf, of }: { readonly of: Consumer; readonly asOf: string }): JSX.Element =>
+  of.behind_since === null
+    ? <span class="note">{of.pending + of.ack_pending === 0 ? "nothing" : "not known"}</span>
+    : <>{count.format(Math.max(0, Math.round((Date.parse(asOf) - Date.parse(of.behind_since)) / 1_000)))} s</>
+
+const Consumers = (
+  { asOf, of: { consumers, stream } }: { readonly of: Stream; readonly asOf: string },
+): JSX.Element | null =>
   consumers === null || consumers.length === 0 ? null : (
     <section aria-labelledby={`of-${stream}`}>
       <h2 id={`of-${stream}`}>Consumers of {stream}</h2>
@@ -40,6 +50,7 @@ const Consumers = ({ of: { consumers, stream } }: { readonly of: Stream }): JSX.
             cell: ({ pending }) =>
               pending === 0 ? <Badge tone="good">up to date</Badge> : <Badge tone="wait">behind</Badge>,
           },
+          { head: "Behind by", number: true, cell: (one) => <Behind asOf={asOf} of={one} /> },
           { head: "To come", number: true, cell: ({ pending }) => count.format(pending) },
           { head: "Not acknowledged", number: true, cell: ({ ack_pending }) => count.format(ack_pending) },
           { head: "Sent again", number: true, cell: ({ redelivered }) => count.format(redelivered) },
@@ -85,7 +96,7 @@ const Bus = (): JSX.Element => {
                 { head: "Newest", cell: ({ last_at }) => <When at={last_at} never="none" /> },
               ]}
             />
-            {found.items.map((one) => <Consumers key={one.stream} of={one} />)}
+            {found.items.map((one) => <Consumers key={one.stream} asOf={found.as_of} of={one} />)}
           </>
         )}
       <CopyCommand command="bus" />

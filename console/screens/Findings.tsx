@@ -6,7 +6,9 @@ import { Badge, type Tone } from "../parts/Badge.tsx"
 import { CopyButton } from "../parts/Copy.tsx"
 import { CopyCommand } from "../parts/CopyCommand.tsx"
 import { Failure } from "../parts/Failure.tsx"
+import { HourBars } from "../parts/HourBars.tsx"
 import { LiveState } from "../parts/LiveState.tsx"
+import { OpenButton } from "../parts/OpenButton.tsx"
 import { Page } from "../parts/Page.tsx"
 import { When } from "../parts/When.tsx"
 import { useOperatorEvents } from "../OperatorEvents.ts"
@@ -31,14 +33,14 @@ const headlines: Readonly<Record<Report["level"], string>> = {
 const pages: Readonly<Record<string, readonly [href: string, label: string]>> = {
   audit: ["/console/operations/audit", "Look at the audit"],
   broker: ["/console/operations/bus", "Look at the bus"],
-  intake: ["/console/operations/rejects", "Look at the messages"],
+  intake: ["/console/operations/rejects", "Decide on the messages"],
   installation: ["/console/operations/installation", "Look at the installation"],
-  mail: ["/console/operations/mails", "Look at the mails"],
+  mail: ["/console/operations/mails", "Try the mails again"],
   outbox: ["/console/operations/queues", "Look at the queues"],
   slack: ["/console/operations/queues", "Look at the queues"],
   lifecycle: ["/console/operations/consumers", "Look at the consumers"],
-  provider: ["/console/operations/jobs", "Look at the jobs"],
-  "signing keys": ["/console/operations/signing-keys", "Look at the signing keys"],
+  provider: ["/console/operations/jobs", "Decide on the jobs"],
+  "signing keys": ["/console/operations/signing-keys", "Announce a signing key"],
   streams: ["/console/operations/bus", "Look at the streams"],
   workers: ["/console/operations/jobs", "Look at the workers"],
 }
@@ -63,9 +65,28 @@ const Remedy = ({ of }: { readonly of: string }): JSX.Element => (
   </div>
 )
 
-const Card = ({ level, remedy, says, since, subject }: Finding): JSX.Element => {
-  const [tone, words] = levels[level]
+interface Listed {
+  readonly of: Finding
+  readonly first: boolean
+  /** Checks again, once the step is done. */
+  readonly done: () => unknown
+}
+
+/** The one step that helps; `first`: whether it is the first finding of its subject, which has the button of all. */
+const Step = ({ done, first, of: { subject } }: Listed): JSX.Element | null => {
   const page = pages[subject]
+  if (page === undefined) return null
+  return (
+    <div class="actions">
+      {subject === "installation" && first ? <OpenButton done={done} /> : null}
+      <a class="button" href={page[0]}>{page[1]}</a>
+    </div>
+  )
+}
+
+const Card = (listed: Listed): JSX.Element => {
+  const { hours, level, remedy, says, since, subject } = listed.of
+  const [tone, words] = levels[level]
   return (
     <li class="card">
       <h2>{sentence(subject)}</h2>
@@ -79,12 +100,13 @@ const Card = ({ level, remedy, says, since, subject }: Finding): JSX.Element => 
         )}
       </p>
       <p>{sentence(says)}</p>
-      {remedy === null ? null : <Remedy of={remedy} />}
-      {page === undefined ? null : (
+      {hours === null ? null : (
         <p>
-          <a href={page[0]}>{page[1]}</a>
+          <HourBars of={hours} />
         </p>
       )}
+      {remedy === null ? null : <Remedy of={remedy} />}
+      <Step {...listed} />
     </li>
   )
 }
@@ -106,7 +128,12 @@ const Findings = (): JSX.Element => {
           <p class={`banner ${levels[found.level][0]}`}>{headlines[found.level]}</p>
           <ul class="cards wide">
             {found.items.filter(({ level }) => level !== "ok").map((one) => (
-              <Card key={`${one.subject} ${one.says}`} {...one} />
+              <Card
+                key={`${one.subject} ${one.says}`}
+                done={report.reload}
+                first={found.items.find(({ subject }) => subject === one.subject) === one}
+                of={one}
+              />
             ))}
           </ul>
           {fine.length === 0 ? null : (

@@ -4,10 +4,9 @@ import { ask } from "../contract/Ask.ts"
 import type { AnswerOf } from "../contract/EndpointTypes.ts"
 import { Badge } from "../parts/Badge.tsx"
 import { CopyCommand } from "../parts/CopyCommand.tsx"
-import { DialogButton } from "../parts/Dialog.tsx"
 import { Failure } from "../parts/Failure.tsx"
+import { OpenButton } from "../parts/OpenButton.tsx"
 import { Page } from "../parts/Page.tsx"
-import { ReasonForm } from "../parts/ReasonForm.tsx"
 import { Table } from "../parts/Table.tsx"
 import { When } from "../parts/When.tsx"
 import { useRefresh } from "../Refresh.ts"
@@ -68,28 +67,7 @@ const InstallationPage = (): JSX.Element => {
   const installed = useResource("installation", (signal) => ask("installation", {}, { signal }))
   useRefresh(installed, 5)
   const found = installed.value.value
-  const open = found?.state !== "held"
-    ? null
-    : (
-      <DialogButton name="open installation" label="Open…" title="Open the installation" kind="stop">
-        {(close) => (
-          <ReasonForm
-            name="open installation"
-            close={close}
-            done={installed.reload}
-            submit="Open the installation"
-            kind="stop"
-            said="The installation is open."
-            write={(reason, key) => ask("openInstallation", { payload: { reason } }, { key })}
-          >
-            <p>
-              What was revoked since <When at={found.lost_since} exact />{" "}
-              and is not revoked again by now is in effect. Revoke by hand first what has to stay revoked.
-            </p>
-          </ReasonForm>
-        )}
-      </DialogButton>
-    )
+  const open = found?.state === "held" ? <OpenButton done={installed.reload} /> : null
   return (
     <Page title="Installation" actions={open}>
       <Failure of={installed.failure} retry={installed.reload} />

@@ -41,6 +41,14 @@ const State = ({ asOf, of }: { readonly of: Queue; readonly asOf: string }): JSX
     ? <Badge tone="warn">some fail</Badge>
     : <Badge tone="good">flows</Badge>
 
+/** What the last full minute did. */
+const Rate = ({ of: { per_minute, queue } }: { readonly of: Queue }): JSX.Element =>
+  queue === "retries"
+    ? <span class="note">with first tries</span>
+    : per_minute === null
+    ? <span class="note">not counted</span>
+    : <>{count.format(per_minute)}</>
+
 const pausedBy = {
   owner: "paused by its account",
   operator: "paused by an operator",
@@ -171,6 +179,7 @@ const QueuesPage = (): JSX.Element => {
             },
             { head: "Due", number: true, cell: ({ due }) => count.format(due) },
             { head: "Oldest due", cell: ({ oldest_due_at }) => <When at={oldest_due_at} never="none" /> },
+            { head: "Done a minute", number: true, cell: (one) => <Rate of={one} /> },
             { head: "Under way", number: true, cell: ({ leased }) => count.format(leased) },
             { head: "Failed before", number: true, cell: ({ failing }) => count.format(failing) },
           ]}

@@ -17,6 +17,11 @@ export const DoctorFinding = Schema.Struct({
    * its variables.
    */
   since: Schema.NullOr(Timestamp),
+  /**
+   * What waits or failed by the hour in which it came to be: 24 numbers, the hour that ends now last. Null where the
+   * subject is fine, or is not counted so.
+   */
+  hours: Schema.NullOr(Schema.Array(Schema.Int)),
 }).annotate({ identifier: "DoctorFinding" })
 
 export const DoctorReport = Schema.Struct({

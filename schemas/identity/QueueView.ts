@@ -33,6 +33,11 @@ export const Queues = Schema.Struct({
     leased: Schema.Int,
     /** Those that failed before and are tried again. */
     failing: Schema.Int,
+    /**
+     * Those that were done in the last full minute; null where that is not counted. `first_tries` has the attempts of
+     * retries as well.
+     */
+    per_minute: Schema.NullOr(Schema.Int),
   })),
 }).annotate({ identifier: "Queues" })
 export type Queues = typeof Queues.Type

@@ -23,6 +23,8 @@ export const BusReport = Schema.Struct({
       ack_pending: Schema.Int,
       /** Those of them that it got more than once. */
       redelivered: Schema.Int,
+      /** When the oldest message was stored that it has not acknowledged; null where there is none, or it is not known. */
+      behind_since: Schema.NullOr(Timestamp),
     }))),
   }))),
 }).annotate({ identifier: "BusReport" })

@@ -12,6 +12,7 @@ import type { RoleRequired } from "../../schemas/problems/IdentityProblems.ts"
 import { Database } from "../platform/database/Database.ts"
 import { mustOperate } from "./OperatorRole.ts"
 import { countOf, type CountRow, counts, most, waiting } from "./QueueCounts.ts"
+import { type QueueRates, queueRates } from "./QueueRates.ts"
 
 /** Maximum number of waiting deliveries that are counted. */
 const mostDeliveries = 1_000_000
@@ -64,9 +65,10 @@ const backlogs = (sql: PgClient.PgClient) =>
     left join counted c on c.webhook_id = w.id
     order by coalesce(c.depth, 0) desc, w.id`
 
-const viewOf = ({ oldest, ...row }: CountRow) => {
+const viewOf = (rates: QueueRates) => ({ oldest, ...row }: CountRow) => {
   const capped = row.depth >= (row.queue === "first_tries" || row.queue === "retries" ? mostDeliveries : most)
-  return { ...row, capped, oldest_due_at: oldest?.toISOString() ?? null }
+  const per_minute = rates.get(row.queue) ?? null
+  return { ...row, capped, oldest_due_at: oldest?.toISOString() ?? null, per_minute }
 }
 
 const none = (queue: QueueName): CountRow => ({ queue, depth: 0, due: 0, oldest: null, leased: 0, failing: 0 })
@@ -87,6 +89,7 @@ export class Queues extends Context.Service<Queues, {
     Effect.gen(function* () {
       const { sql } = yield* Database
       const operating = yield* mustOperate
+      const rates = queueRates(sql)
 
       const counted = Effect.gen(function* () {
         const now = new Date(yield* Clock.currentTimeMillis)
@@ -98,7 +101,10 @@ export class Queues extends Context.Service<Queues, {
         const tries = (["first_tries", "retries"] as const).map((name) =>
           deliveries.find(({ queue }) => queue === name) ?? none(name)
         )
-        return { as_of: now.toISOString(), items: [...tries, ...others.flat()].map(viewOf) } satisfies QueueReport
+        return {
+          as_of: now.toISOString(),
+          items: [...tries, ...others.flat()].map(viewOf(yield* rates)),
+        } satisfies QueueReport
       })
 
       const longest = Effect.gen(function* () {

@@ -15,6 +15,7 @@ import { type AppConfig, originAt } from "../AppConfig.ts"
 import { brokerChecks } from "./BrokerChecks.ts"
 import { checked, databaseFound, settingsFound } from "./Examination.ts"
 import { fail, type Finding, ok } from "./Finding.ts"
+import { type Hours, hoursOf } from "./FindingHours.ts"
 import { type Since, sinceOf, timeOf } from "./FindingTimes.ts"
 
 const deadline = "10 seconds"
@@ -23,11 +24,12 @@ const levels = { FAIL: "fail", warn: "warn", ok: "ok" } as const
 const order = ["fail", "warn", "ok"] as const
 
 /** Findings as the contract has them, the worst first; those of one level stay in the order of the checks. */
-const sorted = (findings: ReadonlyArray<Finding>, since: Since): DoctorReport["items"] =>
+const sorted = (findings: ReadonlyArray<Finding>, since: Since, hours: Hours): DoctorReport["items"] =>
   findings
     .flatMap((finding) => {
       const { level, notes, what } = finding
-      return notes.map((note) => ({ level: levels[level], subject: what, ...note, since: timeOf(since, finding) }))
+      const known = { since: timeOf(since, finding), hours: level === "ok" ? null : hours.get(what) ?? null }
+      return notes.map((note) => ({ level: levels[level], subject: what, ...note, ...known }))
     })
     .sort((a, b) => order.indexOf(a.level) - order.indexOf(b.level))
 
@@ -58,7 +60,8 @@ export class Findings extends Context.Service<Findings, {
           const process = ok("instance", `process ${pid} on ${originAt(config)}`)
           const [database, broker] = yield* look
           const found = [...settingsFound(config), process, ...database, ...broker]
-          const items = sorted(found, yield* Effect.provide(sinceOf(found), context))
+          const [since, hours] = yield* Effect.provide(Effect.all([sinceOf(found), hoursOf(found)]), context)
+          const items = sorted(found, since, hours)
           const as_of = new Date(yield* Clock.currentTimeMillis).toISOString()
           return { as_of, level: items[0]!.level, items } satisfies DoctorReport
         })

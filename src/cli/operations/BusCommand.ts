@@ -34,12 +34,13 @@ export const bus = Command.make(
     yield* Console.log("")
     yield* printRows(
       found.flatMap(({ consumers, stream }) => (consumers ?? []).map((one) => ({ stream, ...one }))),
-      ({ ack_pending, name, pending, redelivered, stream }) => ({
+      ({ ack_pending, behind_since, name, pending, redelivered, stream }) => ({
         stream,
         consumer: name,
         to_come: pending,
         not_acknowledged: ack_pending,
         sent_again: redelivered,
+        behind_since,
       }),
       how,
       "no consumers",

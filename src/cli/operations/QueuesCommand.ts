@@ -70,13 +70,16 @@ export const queues = Command.make(
   listFlags,
   Effect.fn("cli.queues")(function* (how) {
     const { backlogs, queues } = yield* (yield* Queues).observed
-    const columns = ({ capped, depth, due, failing, leased, oldest_due_at, queue }: (typeof queues.items)[number]) => ({
+    const columns = (
+      { capped, depth, due, failing, leased, oldest_due_at, per_minute, queue }: (typeof queues.items)[number],
+    ) => ({
       queue,
       waiting: capped ? `${depth} or more` : depth,
       due,
       oldest_due_at,
       under_way: leased,
       failed_before: failing,
+      last_minute: per_minute,
     })
     yield* printRows(queues.items, columns, how, "no queues")
     if (!how.json) yield* Console.log("")

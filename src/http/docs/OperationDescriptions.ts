@@ -110,10 +110,11 @@ export const descriptions: Readonly<Record<string, string>> = {
   replayDeadLetter: "The audit keeps the reason beside the operator.",
   streamOperations:
     "Server-Sent Events, each with the whole state of its subject; a connection begins with all. Ten streams a person.",
-  queues: "`capped` where a queue holds more than is counted.",
+  queues: "`capped` where a queue holds more than is counted; `per_minute` is what the last full minute did.",
   tailBus:
     "Server-Sent Events, from the stream's opening on, 50 messages of each of the broker's streams a second. Three streams a person.",
-  busStreams: "`items` is null where the broker does not answer.",
+  busStreams:
+    "`items` is null where the broker does not answer; a consumer is `behind_since` its oldest message was stored.",
   listBacklogs: "To see which endpoint holds deliveries up.",
   listAccountNames: "At most 100 ids, also of disabled accounts.",
   listProjectNames: "At most 100 ids, also of withdrawn projects.",

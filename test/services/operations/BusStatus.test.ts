@@ -41,6 +41,30 @@ layer(management({ ROLES: "api" }), { excludeTestServices: true, timeout: "2 min
       assert.deepInclude(found, { messages: 3, first_seq: 1, last_seq: 3 })
       assert.isAbove(found!.bytes, 0)
       assert.isAtMost(Date.parse(found!.first_at!), Date.parse(found!.last_at!))
-      assert.deepStrictEqual(found!.consumers, [{ name: "auditor", pending: 1, ack_pending: 2, redelivered: 0 }])
+      const auditor = { name: "auditor", pending: 1, ack_pending: 2, redelivered: 0, behind_since: found!.first_at }
+      assert.deepStrictEqual(found!.consumers, [auditor])
+    }))
+
+  it.effect("a consumer that acknowledges everything is behind by nothing", () =>
+    Effect.gen(function* () {
+      const bus = yield* Bus
+      const oz = yield* bearer(yield* person({ operator: true }))
+      yield* bus.publish("notifications.v1.behind.domain", `{"n":1}`)
+      yield* bus.consume({
+        stream: "NOTIFICATIONS",
+        durable: "prompt",
+        batch: 2,
+        ackWaitMillis: 30_000,
+        maxAckPending: 2,
+        handler: (messages) => Effect.sync(() => messages.forEach((one) => one.ack())),
+      })
+      const prompt = Effect.map(
+        send("GET", "/v1/operations/streams", oz),
+        ({ body }) =>
+          decoded(body).items!.find(({ stream }) => stream === "NOTIFICATIONS")!.consumers!
+            .find(({ name }) => name === "prompt"),
+      )
+      const done = yield* Effect.repeat(prompt, { until: (one) => one?.pending === 0 && one.ack_pending === 0 })
+      assert.isNull(done!.behind_since)
     }))
 })

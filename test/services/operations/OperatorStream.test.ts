@@ -29,7 +29,7 @@ const countedQueues = Layer.effect(
 const report: DoctorReport = {
   as_of: "2026-01-01T00:00:00.000Z",
   level: "ok",
-  items: [{ level: "ok", subject: "clock", says: "is right", remedy: null, since: null }],
+  items: [{ level: "ok", subject: "clock", says: "is right", remedy: null, since: null, hours: null }],
 }
 const examined = Effect.sync(() => {
   looks.findings++

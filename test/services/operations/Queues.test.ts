@@ -28,6 +28,31 @@ const queue = Effect.fnUntraced(function* (id: string, n: number, attempt: numbe
     from generate_series(1, ${n}::int)`
 })
 
+/**
+ * Attempts, published messages and sent mails: as many in the last full minute as in the one that becomes it while the
+ * test runs, and others in the minutes beside them.
+ */
+const done = Effect.fnUntraced(function* (hook: string) {
+  const { owner } = yield* Database
+  const minute = (Math.floor((Date.now() - 5_000) / 60_000) - 1) * 60_000
+  for (const [offset, times] of [[-1, 7], [30_000, 1], [90_000, 1], [120_000, 7]] as const) {
+    const at = new Date(minute + offset)
+    yield* owner`
+      insert into delivery_minutes (webhook_id, minute, outcome, n, ms_sum, ms_max)
+      select ${hook}::uuid, date_trunc('minute', ${at}::timestamptz), o, n * ${times}::int, 1, 1
+      from (values ('delivered', 90), ('failed', 7)) v(o, n)`
+    yield* owner`
+      insert into outbox (id, stream, subject, payload, created_at, published_at, not_before)
+      select gen_random_uuid(), 'NOTIFICATIONS', 'x', '{}', ${at}::timestamptz, ${at}::timestamptz, ${at}::timestamptz
+      from generate_series(1, ${5 * times}::int)`
+    yield* owner`
+      insert into mails (id, kind, subject_id, recipient, args, state, created_at, ended_at)
+      select gen_random_uuid(), 'x', 'x', 'x', '{}', case when n < 4 then 'sent' else 'dropped' end,
+        ${at}::timestamptz, ${at}::timestamptz
+      from generate_series(1, ${4 * times}::int) n`
+  }
+})
+
 layer(management({ ROLES: "api" }), { excludeTestServices: true, timeout: "2 minutes" })("Queues over HTTP", (it) => {
   it.effect("show what waits, is due, is leased and failed before, each delivery read once at size", () =>
     Effect.gen(function* () {
@@ -50,6 +75,7 @@ layer(management({ ROLES: "api" }), { excludeTestServices: true, timeout: "2 min
           case when n = 1 then ${past}::timestamptz else ${future}::timestamptz end, case when n = 1 then 'away' end
         from generate_series(1, 3) n`
       yield* owner`vacuum analyze delivery_queue`
+      yield* done(hooks[0]!)
 
       const { items } = queuesOf((yield* send("GET", "/v1/operations/queues", oz)).body)
       const of = (name: string) => items.find((one) => one.queue === name)
@@ -62,7 +88,9 @@ layer(management({ ROLES: "api" }), { excludeTestServices: true, timeout: "2 min
         oldest_due_at: past.toISOString(),
         leased: 7,
         failing: 0,
+        per_minute: 97,
       })
+      assert.deepInclude(of("retries"), { per_minute: null, capped: false })
       assert.deepInclude(of("retries"), { depth: 40_000, due: 40_000, leased: 0, failing: 40_000 })
       assert.deepStrictEqual(of("timers"), {
         queue: "timers",
@@ -72,7 +100,12 @@ layer(management({ ROLES: "api" }), { excludeTestServices: true, timeout: "2 min
         oldest_due_at: past.toISOString(),
         leased: 0,
         failing: 1,
+        per_minute: null,
       })
+      assert.deepInclude(of("outbox_unordered"), { per_minute: 5 })
+      assert.deepInclude(of("outbox_ordered"), { per_minute: 0 })
+      assert.deepInclude(of("mails"), { per_minute: 3 })
+      assert.deepInclude(of("slack"), { per_minute: 0 })
       assert.lengthOf(items, 9)
 
       const answer = yield* send("GET", "/v1/operations/webhooks?sort=backlog", oz)

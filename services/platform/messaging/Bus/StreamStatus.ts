@@ -1,4 +1,5 @@
 /** The status of a stream and its consumers, as the broker reports it. */
+import type { ConsumerInfo, JetStreamManager, NextMsgRequest, SeqMsgRequest } from "@nats-io/jetstream"
 import type { NatsConnection } from "@nats-io/transport-node"
 import type { StreamName } from "../../../../schemas/bus/BusStreams.ts"
 import { managerOf } from "./StreamProvisioning.ts"
@@ -48,9 +49,36 @@ export interface ConsumerReport {
   readonly ack_pending: number
   /** Those of them that it got more than once. */
   readonly redelivered: number
+  /** When the oldest message was stored that it has not acknowledged; null where there is none, or it is not known. */
+  readonly behind_since: string | null
 }
 
 const timeOf = (text: string, messages: number) => messages === 0 ? null : new Date(text).toISOString()
+
+/** One question to the broker, and none for a consumer that has everything. */
+const behindSince = async (manager: JetStreamManager, stream: StreamName, of: ConsumerInfo): Promise<string | null> => {
+  if (of.num_pending + of.num_ack_pending === 0) return null
+  const { filter_subject } = of.config
+  const query: NextMsgRequest & SeqMsgRequest = {
+    seq: of.ack_floor.stream_seq + 1,
+    next_by_subj: filter_subject || ">",
+  }
+  // A user of the broker may lack the right to read messages.
+  const message = await manager.streams.getMessage(stream, query).catch(() => null)
+  return message?.time.toISOString() ?? null
+}
+
+const consumerOf = async (
+  manager: JetStreamManager,
+  stream: StreamName,
+  one: ConsumerInfo,
+): Promise<ConsumerReport> => ({
+  name: one.name,
+  pending: one.num_pending,
+  ack_pending: one.num_ack_pending,
+  redelivered: one.num_redelivered,
+  behind_since: await behindSince(manager, stream, one),
+})
 
 /** The report of a stream; of its consumers 256 at most. */
 export const reportOf = async (nc: NatsConnection, stream: StreamName): Promise<StreamReport> => {
@@ -65,11 +93,6 @@ export const reportOf = async (nc: NatsConnection, stream: StreamName): Promise<
     last_seq: state.last_seq,
     first_at: timeOf(state.first_ts, state.messages),
     last_at: timeOf(state.last_ts, state.messages),
-    consumers: found?.map(({ name, num_ack_pending, num_pending, num_redelivered }) => ({
-      name,
-      pending: num_pending,
-      ack_pending: num_ack_pending,
-      redelivered: num_redelivered,
-    })) ?? null,
+    consumers: found === null ? null : await Promise.all(found.map((one) => consumerOf(manager, stream, one))),
   }
 }

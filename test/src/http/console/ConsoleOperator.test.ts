@@ -56,6 +56,8 @@ layer(stage, { excludeTestServices: true, timeout: "4 minutes" })("an operator a
       yield* heading(at.page, "Queues")
       yield* text(at.page, "Deliveries, first tries")
       yield* text(at.page, "No delivery waits for any webhook.")
+      yield* text(at.page, "Done a minute")
+      yield* text(at.page, "with first tries")
       yield* everyLook(at, "queues")
 
       yield* press(at.page, "Bus")
@@ -63,6 +65,7 @@ layer(stage, { excludeTestServices: true, timeout: "4 minutes" })("an operator a
       yield* text(at.page, "LIFECYCLE")
       yield* text(at.page, "0 B")
       yield* text(at.page, "Sequence numbers")
+      yield* text(at.page, "Behind by")
       yield* press(at.page, "Follow")
       yield* text(at.page, "Live: this page follows what happens.")
       yield* text(at.page, "Nothing has passed since this page follows.")

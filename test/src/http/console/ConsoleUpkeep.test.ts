@@ -52,6 +52,29 @@ layer(stage, { excludeTestServices: true, timeout: "4 minutes" })("an operator's
       yield* everyLook(at, "installation-opened")
       const records = yield* sql`select details from audit_records where action = 'installation.opened'`
       assert.deepStrictEqual(records, [{ details: { reason, held_reason: "messages_missing" } }])
+
+      // The finding has the button, too.
+      yield* sql`update installation set state = 'held', held_since = now(), held_reason = 'messages_missing',
+        missing = ${sql.json(missing)}`
+      yield* outgoingMail()
+      yield* at.open("/console/operations/findings", "Findings")
+      yield* text(at.page, "1 in the last 24 hours")
+      const buttons = yield* Effect.promise(() =>
+        at.page.$$eval("main .card button, main .card a.button", (all) => all.map((one) => one.textContent?.trim()))
+      )
+      assert.lengthOf(buttons.filter((one) => one === "Open…"), 1, buttons.join())
+      assert.include(buttons, "Try the mails again")
+      yield* everyLook(at, "findings-hours")
+      yield* press(at.page, "Open…")
+      yield* fill(at.page, "Reason", reason)
+      yield* press(at.page, "Open the installation")
+      yield* Effect.promise(() =>
+        at.page.waitForFunction(() =>
+          ![...document.querySelectorAll(".card button")].some((one) => one.textContent === "Open…")
+        )
+      )
+      assert.deepStrictEqual(yield* sql`select state from installation`, [{ state: "open" }])
+      yield* sql`delete from mails where kind = 'test.kind'`
       yield* at.open("/console/operations/audit?action=installation.opened", "Audit")
       yield* press(at.page, "Proof…")
       yield* text(at.page, "Copy with its record and salt")

@@ -50,6 +50,7 @@ layer(management(), { excludeTestServices: true })("The doctor over HTTP", (it) 
         subject: "installation",
         says: "epoch 1 is held: the stream with the lost revocations is gone",
         remedy: 'revoke by hand, then type "npx -y deno@2.9.6 task cli installation open --reason R"',
+        hours: null,
       }])
 
       const lacking = yield* without("slack_messages", asked)
@@ -87,6 +88,24 @@ layer(management(), { excludeTestServices: true })("The doctor over HTTP", (it) 
       yield* hold("restored")
       assert.isTrue((yield* sinceNow)! > first!)
       yield* open
+    }))
+
+  it.effect("a finding about what failed says when, by the hours of a day; what is fine is not counted", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* Database
+      const [before] = of("mail", yield* asked)
+      assert.deepInclude(before, { level: "ok", hours: null })
+      const now = Date.now()
+      for (const [hours, n] of [[0.5, 3], [1.5, 1], [23.5, 2], [24.5, 9]] as const) {
+        yield* sql`
+          insert into mails (id, kind, subject_id, recipient, args, state, created_at, ended_at)
+          select gen_random_uuid(), 'x', 'x', 'x', '{}', 'failed', ${new Date(now - hours * 3_600_000)}::timestamptz,
+            ${new Date(now - hours * 3_600_000)}::timestamptz from generate_series(1, ${n}::int)`
+      }
+      const [found] = of("mail", yield* asked)
+      assert.include(found!.says, "15 failed")
+      assert.deepStrictEqual(found!.hours, [2, ...Array.from({ length: 21 }, () => 0), 1, 3])
+      yield* sql`delete from mails where kind = 'x'`
     }))
 
   it.effect("a check that cannot run is a failure, and the others are answered", () =>

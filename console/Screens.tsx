@@ -169,6 +169,12 @@ export const screens: ReadonlyArray<Screen> = [
   },
   {
     part: "Decisions",
+    path: "/console/institutions/:institution_id/reviews/:review_id",
+    sees: person,
+    load: () => import("./screens/AccessReview.tsx"),
+  },
+  {
+    part: "Decisions",
     path: "/console/projects/:project_id",
     sees: person,
     home: ownerOnly,

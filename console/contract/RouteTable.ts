@@ -49,6 +49,7 @@ export const routes: RouteTable = {
   forgetOutgoingMail: ["POST", "/v1/operations/mails/:mail_id/forget"],
   freshness: ["GET", "/v1/me/freshness"],
   getAccessGrantEvidence: ["GET", "/v1/institutions/:institution_id/access-grant-reviews/:review_id/evidence"],
+  getAccessGrantReview: ["GET", "/v1/institutions/:institution_id/access-grant-reviews/:review_id"],
   getAccount: ["GET", "/v1/account"],
   getDelivery: ["GET", "/v1/webhook-deliveries/:delivery_id"],
   getDomain: ["GET", "/v1/domains/:domain_id"],

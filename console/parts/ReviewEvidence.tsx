@@ -20,7 +20,8 @@ type Found = AnswerOf<"getAccessGrantEvidence">
 
 const done = { propose: "proposed it", approve: "approved it", revoke: "revoked it" } as const
 
-const Chain = ({ of }: { readonly of: Found }): JSX.Element => {
+/** Each decision with its reason and digest, oldest first, and whether the chain holds. */
+export const EvidenceChain = ({ of }: { readonly of: Found }): JSX.Element => {
   const names = useNames(of.entries.map(({ person_id }) => person_id))
   return (
     <>
@@ -54,7 +55,7 @@ const Evidence = ({ close, institution_id, review_id }: Reviewed & { readonly cl
   return (
     <>
       <Failure of={evidence.failure} retry={evidence.reload} />
-      {found === undefined ? null : <Chain of={found} />}
+      {found === undefined ? null : <EvidenceChain of={found} />}
       <div class="actions">
         {found === undefined ? null : (
           <>

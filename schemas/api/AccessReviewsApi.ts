@@ -3,7 +3,7 @@ import { Schema } from "effect"
 import { HttpApi, HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { AccessReviewId, InstitutionId } from "../BrandedIds.ts"
 import { PackPart, packQuery } from "../identity/EvidencePack.ts"
-import { GrantEvidence, GrantProposal, GrantReceipt, GrantReviewList } from "../identity/AccessReview.ts"
+import { GrantEvidence, GrantProposal, GrantReceipt, GrantReviewList, Review } from "../identity/AccessReview.ts"
 import { keyed } from "../identity/IdempotencyKey.ts"
 import { limitOfPage } from "../identity/ListPage.ts"
 import { ReasonBody } from "../identity/DecisionReason.ts"
@@ -48,6 +48,11 @@ export class AccessReviewsApi extends HttpApiGroup.make("access-grant-reviews")
       OpenApi.Summary,
       "Reviews of Access grants with their present validity, and the Access that could be proposed",
     ),
+    HttpApiEndpoint.get(
+      "getAccessGrantReview",
+      "/v1/institutions/:institution_id/access-grant-reviews/:review_id",
+      { params: review, success: Review, error: Problems.roleProblems },
+    ).annotate(OpenApi.Summary, "One review, as the list shows it, with its present validity"),
     HttpApiEndpoint.get(
       "getAccessGrantEvidence",
       "/v1/institutions/:institution_id/access-grant-reviews/:review_id/evidence",

@@ -398,6 +398,8 @@ export interface Operations {
   readonly "GET /v1/institutions/{institution_id}/access-grant-reviews/{review_id}/evidence": { readonly request: { readonly params: { readonly institution_id: string; readonly review_id: string } }; readonly answer: GrantEvidence }
   /** End a review's authority; the Access and the evidence stay as they are */
   readonly "POST /v1/institutions/{institution_id}/access-grant-reviews/{review_id}/revoke": { readonly request: { readonly params: { readonly institution_id: string; readonly review_id: string }; readonly headers?: { readonly "if-match"?: string | undefined }; readonly body: Reason }; readonly answer: GrantReceipt }
+  /** One review, as the list shows it, with its present validity */
+  readonly "GET /v1/institutions/{institution_id}/access-grant-reviews/{review_id}": { readonly request: { readonly params: { readonly institution_id: string; readonly review_id: string } }; readonly answer: GrantReview }
   /** Reviews of Access grants with their present validity, and the Access that could be proposed */
   readonly "GET /v1/institutions/{institution_id}/access-grant-reviews": { readonly request: { readonly params: { readonly institution_id: string }; readonly query?: { readonly limit?: string | undefined; readonly after_id?: string | undefined; readonly after_access_id?: string | undefined } }; readonly answer: GrantReviewList }
   /** Propose a review of exactly one active Access version, as a Sponsor */

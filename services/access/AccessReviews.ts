@@ -8,7 +8,7 @@
 import { Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
 import type { AccessReviewId, InstitutionId, PersonId } from "../../schemas/BrandedIds.ts"
-import type { GrantEvidence, GrantReceipt } from "../../schemas/identity/AccessReview.ts"
+import type { GrantEvidence, GrantReceipt, Review } from "../../schemas/identity/AccessReview.ts"
 import type { NotFound } from "../../schemas/problems/HttpProblems.ts"
 import type * as Problems from "../../schemas/problems/IdentityProblems.ts"
 import type { UnitOfWork } from "../platform/database/UnitOfWork.ts"
@@ -42,6 +42,12 @@ export class AccessReviews extends Context.Service<AccessReviews, {
     institutionId: InstitutionId,
     page?: ReviewPage | null,
   ) => Effect.Effect<Uint8Array, RoleFault | SqlError.SqlError>
+  /** One review of the institution, as the list shows it. */
+  readonly one: (
+    personId: PersonId,
+    institutionId: InstitutionId,
+    reviewId: AccessReviewId,
+  ) => Effect.Effect<Review, Fault>
   /** The chain of evidence of one review of the institution. */
   readonly evidence: (
     personId: PersonId,
@@ -81,7 +87,7 @@ export class AccessReviews extends Context.Service<AccessReviews, {
       const propose = yield* proposing
       const approve = yield* approving
       const evidence = yield* readingEvidence
-      return AccessReviews.of({ list: yield* listing, evidence, propose, approve, ...(yield* revoking) })
+      return AccessReviews.of({ ...(yield* listing), evidence, propose, approve, ...(yield* revoking) })
     }),
   )
 }

@@ -1,6 +1,6 @@
 /** The statement that reads an institution's reviews, its candidates, and what the list shows beside them. */
 import type { PgClient } from "@effect/sql-pg"
-import type { InstitutionId, ProjectId } from "../../../schemas/BrandedIds.ts"
+import type { AccessReviewId, InstitutionId, ProjectId } from "../../../schemas/BrandedIds.ts"
 import type { Candidate } from "../../../schemas/identity/AccessReview.ts"
 import { type Attempted, attemptsOf, type Consumer, type Given, type Stood } from "../../lifecycle/DeliveryStatus.ts"
 import { expiredAt } from "./ReviewExpiry.ts"
@@ -44,17 +44,22 @@ const attempts = attemptsOf(
   "(t.project_id, t.epoch, t.position) in (select queued_in, queued_epoch, queued_position from reviews)",
 )
 
-/** A page: at most `limit` reviews and `limit` candidates, each after the row with that id; null: from the first. */
+/**
+ * A page: at most `limit` reviews and `limit` candidates, each after the row with that id; null: from the first. `only`: the
+ * review with this id, and no candidate.
+ */
 export interface ReviewPage {
   readonly limit: number
   readonly afterId: string | null
   readonly afterAccessId: string | null
+  readonly only?: AccessReviewId
 }
 
 /** SQL of the reviews of a page. */
 const reviewsOf = (sql: PgClient.PgClient, institutionId: InstitutionId, page: ReviewPage | null) => {
   const all = sql`select r.* from access_reviews r where r.institution_id = ${institutionId}`
   if (page === null) return all
+  if (page.only !== undefined) return sql`${all} and r.id = ${page.only}::uuid`
   const later = page.afterId === null ? sql`` : sql`and (r.proposed_at, r.id) < (
     select c.proposed_at, c.id from access_reviews c
     where c.id = ${page.afterId}::uuid and c.institution_id = ${institutionId})`
@@ -79,7 +84,7 @@ const candidatesOf = (
           select from access_reviews r
           where r.access_id = a.id and r.access_version = a.access_version and r.state in ('proposed', 'approved')
             and not (${expiredAt(sql, now)}))
-        ${later}
+        ${later} ${page?.only === undefined ? sql`` : sql`and false`}
       ${page === null ? sql`` : sql`order by a.id limit ${page.limit}`}`
 }
 

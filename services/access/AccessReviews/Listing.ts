@@ -5,9 +5,11 @@
  * (Seen.ts); a page is read anew.
  */
 import { Clock, Effect } from "effect"
-import type { InstitutionId, PersonId, ProjectId } from "../../../schemas/BrandedIds.ts"
+import type { AccessReviewId, InstitutionId, PersonId, ProjectId } from "../../../schemas/BrandedIds.ts"
+import { NotFound } from "../../../schemas/problems/HttpProblems.ts"
 import { AuditorReadsOnly } from "../../../schemas/problems/IdentityProblems.ts"
 import type { Candidate, Review, ValidityReason } from "../../../schemas/identity/AccessReview.ts"
+import { isUuid } from "../../../schemas/Wire.ts"
 import {
   acknowledgementOf,
   deliveriesAmong,
@@ -107,33 +109,48 @@ const untilOf = (rows: ReadonlyArray<ListedRow>, now: number): number =>
 /** Bytes of lists that are kept in memory; a list of a thousand reviews has 1.4 MB. */
 const mostBytes = 16 * 1_024 * 1_024
 
-/** Makes `AccessReviews.list`. */
+const justOne = { limit: 1, afterId: null, afterAccessId: null }
+
+/** Makes `AccessReviews.list` and `AccessReviews.one`. */
 export const listing = Effect.gen(function* () {
   const { sql } = yield* Database
   const mayRead = reviewsReader(sql)
   const lists = new Lists(mostBytes)
   yield* counted("lists of reviews", () => lists.size)
 
+  const viewed = Effect.fnUntraced(function* (institutionId: InstitutionId, now: number, page: ReviewPage | null) {
+    const found = yield* listedRows(sql, institutionId, new Date(now), page)
+    const beside = found.find(({ beside }) => beside !== null)!.beside!
+    const { attempted, candidates, consumers, given, seen }: Beside = JSON.parse(beside)
+    const deliveries = deliveriesAmong(consumers, given, attempted)
+    const listed = found.filter((row) => row.beside === null)
+    return { seen, listed, candidates, reviews: listed.map((row) => viewOf(row, deliveries, now)) }
+  })
+
   const read = Effect.fnUntraced(
     function* (institutionId: InstitutionId, refusal: Refusal, now: number, page: ReviewPage | null) {
-      const found = yield* listedRows(sql, institutionId, new Date(now), page)
-      const beside = found.find(({ beside }) => beside !== null)!.beside!
-      const { attempted, candidates, consumers, given, seen }: Beside = JSON.parse(beside)
-      const deliveries = deliveriesAmong(consumers, given, attempted)
-      const listed = found.filter((row) => row.beside === null)
+      const { candidates, listed, reviews, seen } = yield* viewed(institutionId, now, page)
       return {
         seen,
         from: now,
         until: untilOf(listed, now),
-        ...written(institutionId, {
-          reviews: listed.map((row) => viewOf(row, deliveries, now)),
-          candidates: candidates.map((row) => candidateOf(row, refusal)),
-        }),
+        ...written(institutionId, { reviews, candidates: candidates.map((row) => candidateOf(row, refusal)) }),
       }
     },
   )
 
-  return Effect.fn("AccessReviews.list")(
+  const one = Effect.fn("AccessReviews.one")(
+    function* (personId: PersonId, institutionId: InstitutionId, reviewId: AccessReviewId) {
+      yield* mayRead(personId, institutionId)
+      const now = yield* Clock.currentTimeMillis
+      const { reviews: [found] } = isUuid(reviewId)
+        ? yield* viewed(institutionId, now, { ...justOne, only: reviewId })
+        : { reviews: [] }
+      return found ?? (yield* new NotFound())
+    },
+  )
+
+  const list = Effect.fn("AccessReviews.list")(
     function* (personId: PersonId, institutionId: InstitutionId, page: ReviewPage | null = null) {
       const standing = yield* mayRead(personId, institutionId)
       const refusal = standing === null ? new AuditorReadsOnly() : lacking(standing, "sponsor")
@@ -150,4 +167,6 @@ export const listing = Effect.gen(function* () {
       return writtenAt(list, now)
     },
   )
+
+  return { list, one }
 })

@@ -72,6 +72,8 @@ export const descriptions: Readonly<Record<string, string>> = {
 
   listAccessGrantReviews:
     "Four facts are kept apart: what was decided, delivered, acknowledged, and is in effect. For a Sponsor or an effective administrator. Both lists are whole unless a page is asked for.",
+  getAccessGrantReview:
+    "Its `evidence_digest` is what `If-Match` of a decision names: after a 412, this is what has changed.",
   getAccessGrantEvidence:
     "For an audit: `whole` says whether the chain holds. For a Sponsor or an effective administrator.",
   getEvidencePack:

@@ -41,6 +41,12 @@ export const accessReviews = HttpApiBuilder.group(
         )
         return HttpServerResponse.uint8Array(listed, { contentType: "application/json" })
       }),
+      getAccessGrantReview: Effect.fnUntraced(function* ({ params }) {
+        const { personId } = yield* personIn
+        return yield* reviews.one(personId, params.institution_id, params.review_id).pipe(
+          Effect.catchTag("SqlError", Effect.die),
+        )
+      }),
       getAccessGrantEvidence: Effect.fnUntraced(function* ({ params }) {
         const { personId } = yield* personIn
         return yield* reviews.evidence(personId, params.institution_id, params.review_id).pipe(

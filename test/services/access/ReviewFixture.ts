@@ -63,7 +63,7 @@ export const list = ({ fern }: Fixture, personId: PersonId) =>
 /** Asserts that a kept list equals a newly made one. */
 export const asAnew = Effect.fnUntraced(function* (personId: PersonId, institutionId: InstitutionId) {
   const written = said(yield* (yield* AccessReviews).list(personId, institutionId))
-  const anew = yield* Effect.scoped(Effect.flatMap(listing, (list) => list(personId, institutionId)))
+  const anew = yield* Effect.scoped(Effect.flatMap(listing, ({ list }) => list(personId, institutionId)))
   assert.deepStrictEqual({ ...written, as_of: "" }, { ...said(anew), as_of: "" })
   return written
 })

@@ -2,7 +2,8 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
-import type { InstitutionId, PersonId } from "../../../schemas/BrandedIds.ts"
+import { randomUUID } from "node:crypto"
+import { AccessReviewId, type InstitutionId, type PersonId } from "../../../schemas/BrandedIds.ts"
 import { AccessReviews, type ReviewPage } from "../../../services/access/AccessReviews.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { timed } from "../../support/Fixtures.ts"
@@ -87,5 +88,22 @@ layer(services, { excludeTestServices: true })("pages of reviews", (it) => {
       assert.lengthOf(reviews, 20)
       assert.isBelow(Date.parse(reviews[0]!.proposed_at), Date.parse(begin.at(-1)!.proposed_at))
       for (const [table, n] of rows) assert.isAtMost(n, 100, table)
+    })))
+
+  it.effect("one review is read as the list shows it, within its institution alone", () =>
+    timed(Effect.gen(function* () {
+      const { one } = yield* AccessReviews
+      const w = yield* reviewed(3)
+      const { reviews } = yield* list(w, w.ada)
+      for (const review of reviews) assert.deepStrictEqual(yield* one(w.ada, w.fern, review.review_id), review)
+      const other = yield* reviewed(1)
+      const { review_id } = reviews[0]!
+      const refused = [
+        one(other.ada, other.fern, review_id),
+        one(other.ada, w.fern, review_id),
+        one(w.ada, w.fern, AccessReviewId.make(randomUUID())),
+        one(w.ada, w.fern, AccessReviewId.make("no-uuid")),
+      ]
+      for (const read of refused) assert.strictEqual((yield* Effect.flip(read))._tag, "NotFound")
     })))
 })

@@ -61,6 +61,7 @@ layer(Layer.merge(staged(), Chromium.layer), { excludeTestServices: true, timeou
         assert.deepStrictEqual(yield* offered(sam.page), ["Revoke…", "Evidence…"])
         yield* everyLook(sam, "reviews-proposed")
 
+        const [proposed] = (yield* reviewsOf(sam.page)).reviews
         const ada = yield* deciderAt("Ada", "/console/decide", "To decide")
         yield* text(ada.page, "No request waits for your signature.")
         yield* text(ada.page, "1 review waits for an administrator's approval.")
@@ -96,11 +97,31 @@ layer(Layer.merge(staged(), Chromium.layer), { excludeTestServices: true, timeou
         // Abe decides on evidence that Ada's approval has replaced.
         yield* press(abe.page, "Approve")
         yield* text(abe.page, "The review has changed since you opened this.")
+        yield* text(abe.page, "Ada wrote: “looked at it myself”")
+        const changed = yield* Effect.promise(() =>
+          abe.page.$$eval(
+            "dialog[open] tbody tr",
+            (rows) => rows.map((row) => [...row.children].slice(0, 3).map((one) => one.textContent?.trim())),
+          )
+        )
+        assert.deepInclude(changed, ["State", "proposed", "approved"])
+        assert.deepStrictEqual(changed.at(-1), [
+          "Evidence",
+          ...[proposed, approved].map(({ evidence_digest }) => `${evidence_digest.slice(0, 23)}…`),
+        ])
+        // The browser names the answer that refuses.
+        yield* pictured(abe.page, "review-difference")
         yield* press(abe.page, "Cancel")
         yield* text(abe.page, "approved")
         const [after] = (yield* reviewsOf(ada.page)).reviews
         assert.strictEqual(after.evidence_digest, approved.evidence_digest)
 
+        yield* press(ada.page, "This review")
+        yield* heading(ada.page, "Access review of Pat")
+        assert.include(ada.page.url(), approved.review_id)
+        yield* text(ada.page, "the chain holds")
+        yield* text(ada.page, "“looked at it myself”")
+        yield* everyLook(ada, "review-one")
         yield* press(ada.page, "Revoke…")
         yield* fill(ada.page, "Reason", "the work has ended")
         yield* press(ada.page, "Revoke")

@@ -37,6 +37,15 @@ const things = Effect.gen(function* () {
     headers: { ...ownPage, "idempotency-key": "once" },
   })
   assert.strictEqual(asked.status, 201, asked.text)
+  const sam = yield* signedIn("Sam")
+  const reviews = `/v1/institutions/${demoIdentityIds.fern}/access-grant-reviews`
+  const { body: { candidates: [candidate] } } = yield* sam.ask("GET", reviews)
+  const { access_id, access_version, grant_event_id } = candidate
+  const proposed = yield* sam.ask("POST", reviews, {
+    json: { access_id, access_version, grant_event_id, reason: "still works here" },
+    headers: { ...ownPage, "idempotency-key": "review" },
+  })
+  assert.strictEqual(proposed.status, 201, proposed.text)
   const json = { target_email: "bob@birch.example" }
   const offer = yield* alice.ask("POST", `/v1/domains/${demoIds.alderDomain}/transfer`, { json, headers: ownPage })
   assert.strictEqual(offer.status, 200, offer.text)
@@ -132,7 +141,7 @@ layer(stage, { excludeTestServices: true, timeout: "8 minutes" })("the console's
       for (
         const [who, home] of [
           ["Alice", "/console/overview"],
-          ["Carol", "/console/overview"],
+          ["Carol", "/console/move-domain"],
           ["Sam", "/console/decide"],
           ["Oz", "/console/operations/findings"],
         ] as const

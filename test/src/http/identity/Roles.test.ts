@@ -91,6 +91,7 @@ const table: Readonly<Record<string, Row>> = {
   "policies.listPolicyReviews": own,
   "operations.operations": own,
   "access-grant-reviews.listAccessGrantReviews": reviewed,
+  "access-grant-reviews.getAccessGrantReview": reviewed,
   "access-grant-reviews.getAccessGrantEvidence": reviewed,
   "access-grant-reviews.getEvidencePack": reviewed,
   "access-grant-reviews.proposeAccessGrantReview": row("not_found", {

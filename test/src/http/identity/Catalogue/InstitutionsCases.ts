@@ -96,6 +96,13 @@ export const institutions: ReadonlyArray<Case> = [
     asked: (stage) => Effect.succeed({ params: inInstitution(stage), query: "?limit=100" }),
   },
   {
+    operation: "access-grant-reviews.getAccessGrantReview",
+    by: "sponsor",
+    second: "administrator",
+    status: 200,
+    asked: (stage) => Effect.map(proposed(stage), ({ params }) => ({ params })),
+  },
+  {
     operation: "access-grant-reviews.getAccessGrantEvidence",
     by: "sponsor",
     second: "administrator",

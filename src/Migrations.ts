@@ -82,6 +82,7 @@ import assertions from "../migrations/0115_assertions.ts"
 import auditors from "../migrations/0116_auditors.ts"
 import authenticatorResets from "../migrations/0118_authenticator_resets.ts"
 import accessEnds from "../migrations/0119_access_ends.ts"
+import accessConfirmations from "../migrations/0120_access_confirmations.ts"
 import backfills from "../migrations/0124_backfills.ts"
 import decidedRequests from "../migrations/0130_decided_requests.ts"
 import { lock } from "../services/platform/database/AdvisoryLocks.ts"
@@ -182,6 +183,7 @@ export const migrations: ReadonlyArray<Migration> = [
   [116, "auditors", auditors],
   [118, "authenticator_resets", authenticatorResets],
   [119, "access_ends", accessEnds],
+  [120, "access_confirmations", accessConfirmations],
   [124, "backfills", backfills],
   [130, "decided_requests", decidedRequests],
 ]
@@ -244,6 +246,7 @@ export const tables: ReadonlyArray<string> = [
   "access",
   "access_versions",
   "access_ends",
+  "access_confirmations",
   "lifecycle_heads",
   "lifecycle_events",
   "lifecycle_state",
@@ -312,6 +315,7 @@ const appendOnly = [
   "events",
   "access_versions",
   "access_ends",
+  "access_confirmations",
   "lifecycle_events",
   "lifecycle_places",
   "access_review_evidence",

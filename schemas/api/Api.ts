@@ -13,6 +13,7 @@ import { MeApi } from "./MeApi.ts"
 import { NotificationsApi } from "./NotificationsApi.ts"
 import { OperationsApi } from "./OperationsApi.ts"
 import { OperatorApi } from "./OperatorApi.ts"
+import { PeriodicReviewsApi } from "./PeriodicReviewsApi.ts"
 import { PoliciesApi } from "./PoliciesApi.ts"
 import { RequestsApi } from "./RequestsApi.ts"
 import { RolloutsApi } from "./RolloutsApi.ts"
@@ -33,7 +34,7 @@ export const apiVersion = "0.2.0"
 export class ApiWithoutTransfers extends HttpApi.make("bailiwick")
   .add(SystemApi, AccountApi, ApiKeysApi, WebhooksApi, DeliveriesApi, NotificationsApi)
   .add(MeApi, AccessReviewsApi, ServiceGrantsApi, OperationsApi, OperatorApi, SigningKeysApi, UpkeepApi, RolloutsApi)
-  .add(RequestsApi, InstitutionsApi, EnrollmentsApi, WebsitesApi, PoliciesApi)
+  .add(RequestsApi, InstitutionsApi, PeriodicReviewsApi, EnrollmentsApi, WebsitesApi, PoliciesApi)
   .add(AssertionsApi)
   .add(ConsoleApi)
   .add(LifecycleApi, LifecycleKeysApi, StreamsApi, StreamPollApi, StreamDiscoveryApi)

@@ -1,9 +1,11 @@
 /** The identity API's services and handlers. */
 import { Layer } from "effect"
+import { AccessConfirmations } from "../../services/access/AccessConfirmations.ts"
 import { AccessEnds } from "../../services/access/AccessEnds.ts"
 import { EvidencePacks } from "../../services/access/EvidencePacks.ts"
 import { AccessReviews } from "../../services/access/AccessReviews.ts"
 import { AccessVersions } from "../../services/access/AccessVersions.ts"
+import { OverdueReviews } from "../../services/access/OverdueReviews.ts"
 import { ServiceGrants } from "../../services/access/ServiceGrants.ts"
 import { Enrollments } from "../../services/decisions/Enrollments.ts"
 import { NoticeMails } from "../../services/decisions/NoticeMails.ts"
@@ -59,6 +61,7 @@ import { me } from "../http/handlers/MeHandlers.ts"
 import { operations } from "../http/handlers/OperationsHandlers.ts"
 import { operator } from "../http/handlers/OperatorHandlers.ts"
 import { ApprovalMaxAge } from "../http/auth/PersonAuth.ts"
+import { periodicReviews } from "../http/handlers/PeriodicReviewsHandlers.ts"
 import { policies } from "../http/handlers/PoliciesHandlers.ts"
 import { requests } from "../http/handlers/RequestsHandlers.ts"
 import { rollouts } from "../http/handlers/RolloutsHandlers.ts"
@@ -115,6 +118,8 @@ export const identityServices = (config: AppConfig, embeddedIssuer: string) =>
     AccessReviews.layer,
     AccessEnds.layer,
     EvidencePacks.layer(new URL(embeddedIssuer)).pipe(Layer.provide(SigningKeys.layer)),
+    AccessConfirmations.layer,
+    OverdueReviews.layer,
     Institutions.layer,
     PersonNames.layer,
     asking(config),
@@ -152,6 +157,7 @@ export const identityHandlers = (
     requests,
     enrollments,
     institutions,
+    periodicReviews,
     websites,
     policies,
     Layer.provide(assertions, verifying({ clients, rate })),

@@ -112,8 +112,9 @@ layer(Layer.fresh(TestDatabase.layer), { excludeTestServices: true })("Migration
       const grants: Readonly<Record<string, ReadonlyArray<string>>> = {
         // Evidence, histories and received events are only added; the owner drops their partitions.
         "INSERT SELECT": [
-          "access_review_evidence",
+          "access_confirmations",
           "access_ends",
+          "access_review_evidence",
           "access_versions",
           "audit_records",
           "events",

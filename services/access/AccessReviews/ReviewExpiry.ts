@@ -15,6 +15,9 @@ const day = 86_400_000
 const proposalMillis = 7 * day
 const approvalMillis = 365 * day
 
+/** How long after its last review an Access is due for the next one: as long as an approval is valid. */
+export const reviewPeriodMillis = approvalMillis
+
 type Dated = Pick<ReviewRow, "proposed_at" | "approved_at">
 
 /** The time at which the review expires. */

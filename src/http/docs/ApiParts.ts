@@ -21,6 +21,7 @@ export const parts = {
     "Assertions",
     "Requests",
     "Institutions",
+    "Periodic reviews",
     "Enrollments",
     "Websites",
     "Policy reviews",

@@ -173,6 +173,10 @@ export const descriptions: Readonly<Record<string, string>> = {
     "The request with its signatures and the signers' independence, versions with what products had and acknowledged, reviews, and all that keeps it from being effective.",
   shortenAccess:
     "What is given ends earlier without a review, and never later: 409 `invalid_state`. Its version, and the review of it, stay.",
+  listOverdueReviews:
+    "Active Access whose version was last granted, approved in a review or confirmed more than 365 days ago, ascending by id after `after_id`.",
+  confirmAccess:
+    "For an active owner of its project, a Sponsor or an effective administrator, about another person's Access. It is no review and changes no Access; the next review is due 365 days later.",
   acceptEnrollment:
     "The person whose verified email is the recipient's becomes a member; anyone else waits for an administrator.",
   revokeEnrollment: "The mailed token is worthless from then on.",

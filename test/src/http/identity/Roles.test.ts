@@ -135,6 +135,13 @@ const table: Readonly<Record<string, Row>> = {
     administrator_not_effective: "early suspended",
     role_required: "sponsor sponsor2 member",
   }),
+  "periodic-reviews.listOverdueReviews": explained,
+  // Of an Access to the project of `owner`.
+  "periodic-reviews.confirmAccess": row("not_found", {
+    ok: "sponsor sponsor2 administrator administrator2 owner owner2",
+    administrator_not_effective: "early suspended",
+    role_required: "member operator",
+  }),
   "websites.getProject": decided,
   "websites.listLaunchProposals": decided,
   "websites.listProjectOwners": decided,

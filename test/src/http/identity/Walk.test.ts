@@ -166,6 +166,7 @@ layer(management({ MANAGEMENT_READ_RATE: "100000", MANAGEMENT_WRITE_RATE: "10000
     "institutions.listInstitutions",
     "institutions.listMembers",
     "institutions.listAccess",
+    "periodic-reviews.listOverdueReviews",
     "rollouts.listRollouts",
   ])
 

@@ -88,6 +88,18 @@ export const institutions: ReadonlyArray<Case> = [
         body: { expected_version: 1, ends_at: "2999-01-01T00:00:00Z", reason },
       })),
   },
+  { ...reading("listOverdueReviews", "?limit=2"), operation: "periodic-reviews.listOverdueReviews" },
+  {
+    operation: "periodic-reviews.confirmAccess",
+    by: "sponsor",
+    second: "administrator",
+    status: 201,
+    asked: (stage) =>
+      Effect.map(proposal(stage), ({ access_id }) => ({
+        params: { ...inInstitution(stage), access_id },
+        body: { expected_version: 1, reason },
+      })),
+  },
   {
     operation: "access-grant-reviews.listAccessGrantReviews",
     by: "sponsor",

@@ -83,6 +83,7 @@ import auditors from "../migrations/0116_auditors.ts"
 import authenticatorResets from "../migrations/0118_authenticator_resets.ts"
 import accessEnds from "../migrations/0119_access_ends.ts"
 import accessConfirmations from "../migrations/0120_access_confirmations.ts"
+import accessRevocations from "../migrations/0121_access_revocations.ts"
 import backfills from "../migrations/0124_backfills.ts"
 import decidedRequests from "../migrations/0130_decided_requests.ts"
 import { lock } from "../services/platform/database/AdvisoryLocks.ts"
@@ -184,6 +185,7 @@ export const migrations: ReadonlyArray<Migration> = [
   [118, "authenticator_resets", authenticatorResets],
   [119, "access_ends", accessEnds],
   [120, "access_confirmations", accessConfirmations],
+  [121, "access_revocations", accessRevocations],
   [124, "backfills", backfills],
   [130, "decided_requests", decidedRequests],
 ]

@@ -123,6 +123,7 @@ export const routes: RouteTable = {
   pollStream: ["POST", "/v1/lifecycle/streams/:stream_id/poll"],
   projectDiagnostics: ["GET", "/v1/projects/:project_id/operations/diagnostics"],
   proposeAccessGrantReview: ["POST", "/v1/institutions/:institution_id/access-grant-reviews"],
+  proposeAccessRevocation: ["POST", "/v1/institutions/:institution_id/access/:access_id/propose-revocation"],
   proposeLaunch: ["POST", "/v1/projects/:project_id/launch-proposals"],
   proposeLifecycleServiceGrant: ["POST", "/v1/projects/:project_id/lifecycle-service-grants"],
   proveDecision: ["GET", "/v1/operations/audit/:record_id/proof"],

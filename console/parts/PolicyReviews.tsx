@@ -29,6 +29,7 @@ const kinds: Readonly<Record<string, string>> = {
   link: "Two identities become one",
   membership: "A change of membership",
   authenticator_reset: "All authenticators of a person are removed",
+  access_revocation: "An Access is revoked",
 }
 
 const states: Readonly<Record<Review["state"], readonly [tone: Tone, words: string]>> = {

@@ -9,6 +9,7 @@ const refusals: Readonly<Record<NonNullable<Signer["refusal"]>, string>> = {
   author: "asked for it",
   signed: "has signed it in another role",
   own_authenticators: "it is about their own authenticators",
+  own_access: "it is about their own Access",
   not_effective: "the membership does not count now: it is not accepted, suspended, not begun or over",
   not_independent:
     "not independent of the author or of a signer: one made or approved the other's membership, person or " +

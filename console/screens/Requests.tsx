@@ -31,6 +31,7 @@ const kinds: Readonly<Record<Request["kind"], string>> = {
   link: "Two identities become one",
   membership: "A change of membership",
   authenticator_reset: "All authenticators of a person are removed",
+  access_revocation: "An Access is revoked",
 }
 
 const states: Readonly<Record<Request["state"], string>> = {

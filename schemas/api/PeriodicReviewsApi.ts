@@ -1,10 +1,11 @@
-/** Overdue reviews of Access, and confirmations that it is still needed (docs/api/identity.md; extras). */
+/** Overdue reviews of Access, confirmations that it is still needed, and proposals to revoke it (docs/api/identity.md; extras). */
 import { Schema } from "effect"
 import { HttpApi, HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { AccessId, InstitutionId } from "../BrandedIds.ts"
 import { optionallyKeyed } from "../identity/IdempotencyKey.ts"
 import { limitOr } from "../identity/ListPage.ts"
 import { AccessConfirmation, AccessVersionDecision, OverdueReviews } from "../identity/PeriodicReview.ts"
+import { AccessRevocationRequest } from "../identity/RequestBodies.ts"
 import { receiptProblems } from "../problems/IdempotencyProblems.ts"
 import * as Problems from "../problems/IdentityProblems.ts"
 import { ForeignId } from "../Wire.ts"
@@ -39,6 +40,27 @@ export class PeriodicReviewsApi extends HttpApiGroup.make("periodic-reviews")
     }).annotate(
       OpenApi.Summary,
       "Confirm that an Access is still needed, as an owner of its project, a Sponsor or an administrator",
+    ),
+    HttpApiEndpoint.post(
+      "proposeAccessRevocation",
+      "/v1/institutions/:institution_id/access/:access_id/propose-revocation",
+      {
+        params: { ...institution, access_id: AccessId },
+        headers: optionallyKeyed,
+        payload: AccessVersionDecision,
+        success: AccessRevocationRequest.pipe(HttpApiSchema.status(201)),
+        error: [
+          ...receiptProblems,
+          ...Problems.roleProblems,
+          Problems.AccessNotActive,
+          Problems.FourEyesRequired,
+          Problems.RequestExists,
+          Problems.VersionConflict,
+        ],
+      },
+    ).annotate(
+      OpenApi.Summary,
+      "Propose that an Access is revoked; another person, an administrator, decides",
     ),
   )
   .middleware(RequestValidation)

@@ -47,13 +47,14 @@ export const ListedPolicyReview = Schema.Struct({
 
 /**
  * Why a holder of a role that is still missing may not sign: the author; a signer in another role; the person whose
- * authenticators would be removed; a membership that does not count now; a person who is not independent of the author
+ * authenticators would be removed, or whose Access would be revoked; a membership that does not count now; a person who is not independent of the author
  * and the signers.
  */
 export const SignerRefusal = Schema.Literals([
   "author",
   "signed",
   "own_authenticators",
+  "own_access",
   "not_effective",
   "not_independent",
 ])

@@ -198,6 +198,22 @@ export const AuthenticatorResetRequest = Schema.Struct({
 }).annotate({ identifier: "AuthenticatorResetRequest" })
 export type AuthenticatorResetRequest = typeof AuthenticatorResetRequest.Type
 
+/** A proposal that an Access is revoked. */
+export const AccessRevocationRequest = Schema.Struct({
+  request_id: RequestId,
+  institution_id: InstitutionId,
+  project_id: ProjectId,
+  access_id: AccessId,
+  access_version: Schema.Int,
+  /** Whose Access it is. */
+  person_id: PersonId,
+  reason: Schema.String,
+  expires_at: Timestamp,
+  state: Schema.Literals(["submitted", "approved", "declined", "expired"]),
+  ...filed,
+}).annotate({ identifier: "AccessRevocationRequest" })
+export type AccessRevocationRequest = typeof AccessRevocationRequest.Type
+
 export const LinkProof = Schema.Struct({ proof_id: LinkProofId, expires_at: Timestamp })
   .annotate({ identifier: "LinkProof" })
 export type LinkProof = typeof LinkProof.Type
@@ -229,6 +245,7 @@ export const OwnRequest = Schema.Struct({
     "link",
     "membership",
     "authenticator_reset",
+    "access_revocation",
   ]),
   /** Where this is another person than the caller: a link that the caller may object to. */
   author_person_id: PersonId,

@@ -33,6 +33,10 @@ export const shortened = (
 export const lengthened = (term: Term, endsAt: number | null): Term =>
   term.active && isLater(endsAt, term.endsAt) ? { ...term, endsAt } : term
 
+/** The term after a reviewed revocation at `now`: an end that is over, or comes before, stays. */
+export const endedBy = (term: Term, now: number): Term =>
+  term.active && isLater(term.endsAt, now) ? { ...term, endsAt: now } : term
+
 /** Whether the Access has to be revoked at `now`. */
 export const isOver = ({ active, endsAt }: Term, now: number): boolean => active && endsAt !== null && endsAt <= now
 

@@ -21,7 +21,7 @@ export interface Answerable {
 export interface AnswerableRow {
   readonly version: number
   readonly project_id: ProjectId
-  /** Whose Access it is. */
+  /** Whose Access it is, after merges. */
   readonly person_id: PersonId
   readonly active: boolean
   /** The caller has this Access, by this or another of its identities. */
@@ -48,13 +48,13 @@ const answersFor = (standing: ProjectStanding): Effect.Effect<void, RoleFault> =
     ? owns(standing)
     : needs(standing.institution, "sponsor", "administrator")
 
+/** That the own Access is another's business. */
+export const notOwnAccess = () =>
+  new Problems.FourEyesRequired({ detail: "Nobody answers for the own Access: another person has to." })
+
 /** Fails where the Access is not active at exactly the expected version, or where it is the caller's own. */
 export const mustBeAnother = (row: AnswerableRow, expectedVersion: number) => {
-  if (row.own) {
-    return Effect.fail(
-      new Problems.FourEyesRequired({ detail: "Nobody answers for the own Access: another person has to." }),
-    )
-  }
+  if (row.own) return Effect.fail(notOwnAccess())
   if (!row.active) {
     return Effect.fail(new Problems.AccessNotActive({ detail: "It was revoked, or has come to its end." }))
   }
@@ -71,7 +71,7 @@ export const answerable = Effect.gen(function* () {
   const lockAccess = Effect.fnUntraced(
     function* (accessId: AccessId, institutionId: InstitutionId, personId: PersonId) {
       const [row] = yield* sql<AnswerableRow>`
-      select access_version as version, project_id, person_id, state = 'active' and not removed as active,
+      select access_version as version, project_id, canonical_person(person_id) as person_id, state = 'active' and not removed as active,
         canonical_person(person_id) = canonical_person(${personId}) as own
       from access where id = ${accessId} and institution_id = ${institutionId} for share`
       return row ?? (yield* new NotFound())

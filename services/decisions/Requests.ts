@@ -1,6 +1,6 @@
 /**
- * Requests of persons for an institution, for Access to a project, for another role of a member, and that a
- * member's authenticators are removed; and what is done once their policy reviews are approved (docs/requests.md).
+ * Requests of persons for an institution, for Access to a project, for another role of a member, that a
+ * member's authenticators are removed, and that an Access is revoked; and what is done once their policy reviews are approved (docs/requests.md).
  *
  * A request, and carrying it out, is a command of two round trips (FencedCommand.ts), or runs in the caller's
  * transaction. An approved request does not mean that a product has applied it: the two are kept apart.
@@ -12,6 +12,7 @@ import type * as Wire from "../../schemas/identity/RequestBodies.ts"
 import type { NotFound } from "../../schemas/problems/HttpProblems.ts"
 import type * as Problems from "../../schemas/problems/IdentityProblems.ts"
 import type { HTTPValidationError } from "../../schemas/Validation.ts"
+import type { AnswerFault } from "../access/AnswerableAccess.ts"
 import { Database } from "../platform/database/Database.ts"
 import type { InTransaction, UnitOfWork } from "../platform/database/UnitOfWork.ts"
 import type { Decision } from "../requests/PolicyReviews.ts"
@@ -19,6 +20,7 @@ import { type AccessAsked, askingForAccess } from "./Requests/AskAccess.ts"
 import { askingForMembership, type MembershipAsked } from "./Requests/AskMembership.ts"
 import { askingForOrganization } from "./Requests/AskOrganization.ts"
 import { askingForReset, type ResetAsked } from "./Requests/AskReset.ts"
+import { askingForRevocation, type RevocationAsked } from "./Requests/AskRevocation.ts"
 import { carryingOut } from "./Requests/CarriedOut.ts"
 import type { By } from "./Requests/Filing.ts"
 import { type OwnPage, ownRequests } from "./Requests/Listing.ts"
@@ -64,11 +66,15 @@ export class Requests extends Context.Service<Requests, {
     RoleFault | Problems.FourEyesRequired | Problems.RequestExists | SqlError.SqlError,
     UnitOfWork
   >
-  /** Carries such a request out. */
+  /** Proposes that an Access is revoked; for an owner of its project, a Sponsor or an administrator. */
+  readonly revocation: (
+    asked: RevocationAsked,
+  ) => Effect.Effect<Wire.AccessRevocationRequest, AnswerFault | Problems.RequestExists, InTransaction>
+  /** Carries out a request for a reset. */
   readonly resetAuthenticators: (decision: Decision) => Effect.Effect<void, SqlError.SqlError, InTransaction>
   /** The person's own requests of every kind, newest first; by default the newest 100. */
   readonly mine: (personId: PersonId, page?: OwnPage) => Effect.Effect<Wire.OwnRequests, SqlError.SqlError>
-  /** Carries out a fully signed organization, access or membership request. */
+  /** Carries out a fully signed organization, access, revocation or membership request. */
   readonly carryOut: (
     decision: Decision,
   ) => Effect.Effect<void, Problems.EnvironmentHeld | Problems.InvalidState | SqlError.SqlError, UnitOfWork>
@@ -82,6 +88,7 @@ export class Requests extends Context.Service<Requests, {
         access: yield* askingForAccess,
         membership: yield* askingForMembership,
         reset: yield* askingForReset,
+        revocation: yield* askingForRevocation,
         resetAuthenticators: yield* resettingAuthenticators,
         mine: ownRequests(reads),
         carryOut: yield* carryingOut,

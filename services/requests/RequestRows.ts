@@ -21,6 +21,7 @@ export type RequestKind =
   | "link"
   | "membership"
   | "authenticator_reset"
+  | "access_revocation"
 
 export type RequestState =
   | "submitted"

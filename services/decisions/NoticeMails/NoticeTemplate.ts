@@ -42,6 +42,7 @@ const asked: Readonly<Record<RequestKind, string>> = {
   link: "Your request to link an identity",
   membership: "Your request for a role",
   authenticator_reset: "Your request to remove a person's authenticators",
+  access_revocation: "Your proposal to revoke an Access",
 }
 
 const waiting: Readonly<Record<ReviewKind | "access_review" | "service_grant", string>> = {
@@ -54,6 +55,7 @@ const waiting: Readonly<Record<ReviewKind | "access_review" | "service_grant", s
   link: "A request to link an identity",
   membership: "A request for a role",
   authenticator_reset: "A request to remove a person's authenticators",
+  access_revocation: "A proposal to revoke an Access",
   access_review: "A review of an Access",
   service_grant: "A service grant",
 }

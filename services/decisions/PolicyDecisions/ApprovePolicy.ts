@@ -26,6 +26,7 @@ import type { PolicyDecision } from "./LoadPolicyReview.ts"
 
 /** Whether the request only takes rights away: such a request is never held. */
 const takesAway = ({ fields, kind }: RequestRow) =>
+  kind === "access_revocation" ||
   kind === "membership" && (fields["state"] === "suspended" || fields["state"] === "ended")
 
 /**

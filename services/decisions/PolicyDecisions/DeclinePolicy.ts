@@ -19,6 +19,7 @@ const declined: Readonly<Record<RequestRow["kind"], "declined" | "revoked">> = {
   link: "declined",
   membership: "declined",
   authenticator_reset: "declined",
+  access_revocation: "declined",
 }
 
 export const declining = Effect.gen(function* () {

@@ -38,7 +38,8 @@ const refusal = (sql: PgClient.PgClient, now: Date) =>
       when canonical_person(v.author) = c.person_id then 'author'
       when exists (select from policy_approvals a
         where a.review_id = v.id and canonical_person(a.person_id) = c.person_id) then 'signed'
-      when ${isExcluded(sql, sql`c.person_id`)} then 'own_authenticators'
+      when ${isExcluded(sql, sql`c.person_id`)} then
+        case r.kind when 'access_revocation' then 'own_access' else 'own_authenticators' end
       when not c.effective then 'not_effective'
       when exists (
         select from (

@@ -73,9 +73,9 @@ const countsBeside = (
         or (canonical_person(o.id), ${person}) in (select one, other from bound)
         or (v.kind = 'launch' and not counts_as_two(${person}, o.id, v.project_id, ${new Date(now)})))`
 
-/** SQL of whether the request `r` would remove the person's own authenticators, which others decide. */
+/** SQL of whether the request `r` is about the person's own authenticators, or own Access, which others decide. */
 export const isExcluded = (sql: PgClient.PgClient, person: Statement.Fragment) =>
-  sql`(r.kind = 'authenticator_reset' and canonical_person(r.person_id) = ${person})`
+  sql`(r.kind in ('authenticator_reset', 'access_revocation') and canonical_person(r.person_id) = ${person})`
 
 /** SQL of whether the person may act on `v` in one of the roles that it needs; of an open one, in one still missing. */
 const hasRole = (sql: PgClient.PgClient, now: number, personId: PersonId) =>

@@ -11,6 +11,7 @@ import type { UnitOfWork } from "../../platform/database/UnitOfWork.ts"
 import type { PolicyReviewRow } from "../../requests/PolicyReviews.ts"
 import { type RequestRow, stateAt } from "../../requests/RequestRows.ts"
 import { type Institution, institutionIn, type Loaded, loadReview, type PolicyDecision } from "./LoadPolicyReview.ts"
+import { notOwnAccess } from "../../access/AnswerableAccess.ts"
 import { notOneself } from "../Requests/AskReset.ts"
 import { keepJudgement } from "./SignatureFences.ts"
 import { excludedFrom, holding, type Signed } from "./SignerEligibility.ts"
@@ -63,7 +64,9 @@ export const signing = Effect.gen(function* () {
       if (!operator && standing === null && !loaded.same) return yield* new NotFound()
       if (loaded.same) return yield* yield* roles.fourEyes(personId, review.author)
       const excluded = excludedFrom(loaded)
-      if (excluded === personId) return yield* notOneself("decides")
+      if (excluded === personId) {
+        return yield* loaded.kind === "access_revocation" ? notOwnAccess() : notOneself("decides")
+      }
       const standsIn = yield* inRole({ personId, operator, standing, excluded }, role, review, loaded.signed)
       const first = institutionIn(loaded)?.approver === true &&
         review.kind === "enrollment" && !loaded.sent

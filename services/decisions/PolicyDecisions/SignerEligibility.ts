@@ -2,7 +2,8 @@
  * Whether a person may sign a policy review in a role (docs/guarantees.md). Each role is signed by another person, none by
  * the author, and no signer made or approved the membership of another signer. While an institution has no administrator
  * who could sign, an operator signs in that role; the approver of an institution may approve its first enrollment. The
- * removal of a person's authenticators is decided by others: an intruder may act as that person.
+ * removal of a person's authenticators is decided by others: an intruder may act as that person. So is whether a person's
+ * Access is revoked.
  */
 import type { PgClient } from "@effect/sql-pg"
 import { Effect } from "effect"
@@ -30,9 +31,12 @@ export interface Signed extends Omit<Signature, "approved_at"> {
   readonly independent: boolean
 }
 
-/** The person who must not decide the request, since its own authenticators would be removed; null for other requests. */
+/**
+ * The person who must not decide the request, since it is about the own authenticators, or the own Access; null for
+ * other requests.
+ */
 export const excludedFrom = ({ kind, person_id }: Pick<RequestRow, "kind" | "person_id">) =>
-  kind === "authenticator_reset" ? person_id : null
+  kind === "authenticator_reset" || kind === "access_revocation" ? person_id : null
 
 // The author of a launch acts as an owner of the project.
 const ownersOf = ({ kind, project_id }: PolicyReviewRow) => kind === "launch" ? project_id : null

@@ -33,6 +33,7 @@ const waiting: Readonly<Record<RequestRow["kind"], ReadonlyArray<RequestState>>>
   access: ["submitted"],
   membership: ["submitted"],
   authenticator_reset: ["submitted"],
+  access_revocation: ["submitted"],
   enrollment: ["held", "invited"],
   launch: ["proposed"],
   link: ["pending_review"],
@@ -47,6 +48,7 @@ const withdrawn = {
   access: "declined",
   membership: "declined",
   authenticator_reset: "declined",
+  access_revocation: "declined",
   link: "declined",
   enrollment: "revoked",
 } as const satisfies Partial<Record<RequestRow["kind"], RequestState>>

@@ -1,5 +1,5 @@
 /**
- * Carries out a request for an institution, Access or a role, after its last signature. Each loads what it decides on
+ * Carries out a request for an institution, Access, its revocation, or a role, after its last signature. Each loads what it decides on
  * and adds fences, as commands of two round trips do (FencedCommand.ts); order of locks: person, institution,
  * memberships, project, request.
  */
@@ -11,6 +11,7 @@ import { type RequestChange, requestRows } from "../../requests/RequestRows.ts"
 import { changingRole } from "./ChangeRequestedRole.ts"
 import { founding } from "./FoundInstitution.ts"
 import { grantingAccess } from "./GrantRequestedAccess.ts"
+import { revokingAccess } from "./RevokeRequestedAccess.ts"
 
 export const carryingOut = Effect.gen(function* () {
   const { sql } = yield* Database
@@ -19,6 +20,7 @@ export const carryingOut = Effect.gen(function* () {
   const found = yield* founding
   const grant = yield* grantingAccess
   const change = yield* changingRole
+  const revoke = yield* revokingAccess
 
   return Effect.fn("Requests.carryOut")(function* (decision: Decision) {
     const { request } = decision
@@ -26,6 +28,8 @@ export const carryingOut = Effect.gen(function* () {
       ? found(decision)
       : request.kind === "access"
       ? grant(decision)
+      : request.kind === "access_revocation"
+      ? revoke(decision)
       : change(decision)
     const { id } = yield* rows.change(request, to)
     yield* timers.set(id, [])

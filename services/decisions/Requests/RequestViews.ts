@@ -56,3 +56,20 @@ export const resetOf = (row: RequestRow, review: Review): Wire.AuthenticatorRese
   state: row.state as Wire.AuthenticatorResetRequest["state"],
   ...filedOf(row, review),
 })
+
+/** The Access, and the version of it, that a proposal of a revocation is about. */
+export const revocationIn = ({ fields }: Pick<RequestRow, "fields">) =>
+  fields as Pick<Wire.AccessRevocationRequest, "access_id" | "access_version">
+
+export const revocationOf = (row: RequestRow, review: Review): Wire.AccessRevocationRequest => ({
+  request_id: row.id,
+  institution_id: row.institution_id!,
+  project_id: row.project_id!,
+  access_id: revocationIn(row).access_id,
+  access_version: revocationIn(row).access_version,
+  person_id: row.person_id!,
+  reason: row.reason,
+  expires_at: stamp(row.expires_at!),
+  state: row.state as Wire.AccessRevocationRequest["state"],
+  ...filedOf(row, review),
+})

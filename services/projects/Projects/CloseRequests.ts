@@ -17,7 +17,7 @@ export const closings = Effect.gen(function* () {
     const open = (yield* requests.lockOpen(projectId)).filter(({ kind }) => which === "all" || kind === "launch")
     if (open.length === 0) return
     const [declined, superseded] = [true, false].map((access) =>
-      open.filter(({ kind }) => (kind === "access") === access)
+      open.filter(({ kind }) => (kind === "access" || kind === "access_revocation") === access)
     )
     yield* endRequests(sql, declined!, "declined", by)
     yield* endRequests(sql, superseded!, "superseded", by)

@@ -175,6 +175,8 @@ export const descriptions: Readonly<Record<string, string>> = {
     "What is given ends earlier without a review, and never later: 409 `invalid_state`. Its version, and the review of it, stay.",
   listOverdueReviews:
     "Active Access whose version was last granted, approved in a review or confirmed more than 365 days ago, ascending by id after `after_id`.",
+  proposeAccessRevocation:
+    "For an active owner of its project, a Sponsor or an effective administrator, about another person's Access. An administrator decides who is neither the author nor that person; the Access is then revoked within a second.",
   confirmAccess:
     "For an active owner of its project, a Sponsor or an effective administrator, about another person's Access. It is no review and changes no Access; the next review is due 365 days later.",
   acceptEnrollment:

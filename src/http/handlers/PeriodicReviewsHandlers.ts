@@ -1,10 +1,12 @@
-/** Handlers of overdue reviews, and of the confirmation of an Access. */
+/** Handlers of overdue reviews, and of what people who answer for an Access say about it. */
 import { Effect } from "effect"
 import { HttpApi, HttpApiBuilder } from "effect/http-api"
 import { PeriodicReviewsApi } from "../../../schemas/api/PeriodicReviewsApi.ts"
 import { AccessConfirmation } from "../../../schemas/identity/PeriodicReview.ts"
+import { AccessRevocationRequest } from "../../../schemas/identity/RequestBodies.ts"
 import { AccessConfirmations } from "../../../services/access/AccessConfirmations.ts"
 import { OverdueReviews } from "../../../services/access/OverdueReviews.ts"
+import { Requests } from "../../../services/decisions/Requests.ts"
 import { personIn } from "../auth/PersonAuth.ts"
 import { keyed } from "./IdempotentResponse.ts"
 
@@ -16,6 +18,7 @@ export const periodicReviews = HttpApiBuilder.group(
   Effect.fn(function* (handlers) {
     const confirmations = yield* AccessConfirmations
     const overdue = yield* OverdueReviews
+    const requests = yield* Requests
     return handlers.handleAll({
       listOverdueReviews: Effect.fnUntraced(function* ({ params, query }) {
         const { personId } = yield* personIn
@@ -28,6 +31,14 @@ export const periodicReviews = HttpApiBuilder.group(
         return yield* keyed(
           { principal, payload, status: 201, success: AccessConfirmation },
           confirmations.confirm({ ...payload, accessId, institutionId, personId }),
+        )
+      }),
+      proposeAccessRevocation: Effect.fnUntraced(function* ({ params, payload }) {
+        const { personId, principal } = yield* personIn
+        const { access_id: accessId, institution_id: institutionId } = params
+        return yield* keyed(
+          { principal, payload, status: 201, success: AccessRevocationRequest },
+          requests.revocation({ ...payload, accessId, institutionId, personId }),
         )
       }),
     })

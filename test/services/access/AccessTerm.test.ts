@@ -1,12 +1,13 @@
 /** Laws of the end of an Access, against a model that keeps every decision and asks all of them. */
 import { assert, describe, it } from "@effect/vitest"
 import * as fc from "fast-check"
-import { isOver, lengthened, shortened, type Term, timersOf } from "../../../services/access/AccessTerm.ts"
+import { endedBy, isOver, lengthened, shortened, type Term, timersOf } from "../../../services/access/AccessTerm.ts"
 
 const end = fc.option(fc.integer({ min: 1, max: 40 }), { nil: null })
 const step = fc.oneof(
   fc.record({ kind: fc.constant("shorten" as const), at: fc.integer({ min: 0, max: 40 }) }),
   fc.record({ kind: fc.constant("review" as const), at: end }),
+  fc.record({ kind: fc.constant("revoke" as const), at: fc.constant(0) }),
   fc.record({ kind: fc.constant("wait" as const), at: fc.integer({ min: 1, max: 5 }) }),
 )
 
@@ -32,7 +33,12 @@ describe("the end of an Access", () => {
           assert.strictEqual(typeof next === "object", allowed, `${at} of ${model} at ${now}`)
           if (typeof next === "object") [term, model] = [next, at]
         }
-        if (kind === "review" && term.active) {
+        if (kind === "revoke") {
+          term = endedBy(term, now)
+          if (term.active) model = now
+          assert.strictEqual(isOver(term, now), term.active)
+        }
+        if (kind === "review" && term.active && model > now) {
           term = lengthened(term, at)
           model = Math.max(model, numberOf(at))
         }

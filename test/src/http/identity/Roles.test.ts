@@ -59,6 +59,12 @@ const diagnosing = row("not_found", {
   ok: "owner owner2",
   role_required: "sponsor sponsor2 administrator administrator2 member early suspended operator",
 })
+/** Of an Access to the project of `owner`. */
+const answered = row("not_found", {
+  ok: "sponsor sponsor2 administrator administrator2 owner owner2",
+  administrator_not_effective: "early suspended",
+  role_required: "member operator",
+})
 /** Of a website's registration, which `sponsor` wrote. */
 const policy = row("not_found", {
   ok: "administrator administrator2",
@@ -136,12 +142,8 @@ const table: Readonly<Record<string, Row>> = {
     role_required: "sponsor sponsor2 member",
   }),
   "periodic-reviews.listOverdueReviews": explained,
-  // Of an Access to the project of `owner`.
-  "periodic-reviews.confirmAccess": row("not_found", {
-    ok: "sponsor sponsor2 administrator administrator2 owner owner2",
-    administrator_not_effective: "early suspended",
-    role_required: "member operator",
-  }),
+  "periodic-reviews.confirmAccess": answered,
+  "periodic-reviews.proposeAccessRevocation": answered,
   "websites.getProject": decided,
   "websites.listLaunchProposals": decided,
   "websites.listProjectOwners": decided,

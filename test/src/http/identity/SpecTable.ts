@@ -27,6 +27,7 @@ export const extras = [
   "/v1/me/temporary-access-requests",
   "/v1/institutions/{institution_id}/access/{access_id}/shorten",
   "/v1/institutions/{institution_id}/access/{access_id}/confirm",
+  "/v1/institutions/{institution_id}/access/{access_id}/propose-revocation",
   "/v1/me/link-proofs",
   "/v1/link-requests/{link_request_id}/object",
   "/v1/me/requests/{request_id}/withdraw",

@@ -64,6 +64,19 @@ const reading = (operation: string, query?: string): Case => ({
   asked: (stage) => Effect.succeed({ params: inInstitution(stage), ...(query === undefined ? {} : { query }) }),
 })
 
+/** A decision about an Access, by a person who answers for it. */
+const answering = (operation: string): Case => ({
+  operation: `periodic-reviews.${operation}`,
+  by: "sponsor",
+  second: "administrator",
+  status: 201,
+  asked: (stage) =>
+    Effect.map(proposal(stage), ({ access_id }) => ({
+      params: { ...inInstitution(stage), access_id },
+      body: { expected_version: 1, reason },
+    })),
+})
+
 export const institutions: ReadonlyArray<Case> = [
   reading("getInstitution"),
   reading("listMembers", "?limit=2"),
@@ -89,17 +102,8 @@ export const institutions: ReadonlyArray<Case> = [
       })),
   },
   { ...reading("listOverdueReviews", "?limit=2"), operation: "periodic-reviews.listOverdueReviews" },
-  {
-    operation: "periodic-reviews.confirmAccess",
-    by: "sponsor",
-    second: "administrator",
-    status: 201,
-    asked: (stage) =>
-      Effect.map(proposal(stage), ({ access_id }) => ({
-        params: { ...inInstitution(stage), access_id },
-        body: { expected_version: 1, reason },
-      })),
-  },
+  answering("confirmAccess"),
+  answering("proposeAccessRevocation"),
   {
     operation: "access-grant-reviews.listAccessGrantReviews",
     by: "sponsor",

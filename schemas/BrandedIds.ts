@@ -37,6 +37,14 @@ export type PolicyReviewId = typeof PolicyReviewId.Type
 export const RequestId = Id.pipe(Schema.brand("RequestId"))
 export type RequestId = typeof RequestId.Type
 
+/** A campaign, by which an institution has a set of Accesses looked at again. */
+export const CampaignId = Id.pipe(Schema.brand("CampaignId"))
+export type CampaignId = typeof CampaignId.Type
+
+/** One Access in a campaign. */
+export const CampaignItemId = Id.pipe(Schema.brand("CampaignItemId"))
+export type CampaignItemId = typeof CampaignItemId.Type
+
 /** A grant by which a service may read a project's lifecycle. */
 export const ServiceGrantId = Id.pipe(Schema.brand("ServiceGrantId"))
 export type ServiceGrantId = typeof ServiceGrantId.Type

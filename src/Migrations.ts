@@ -84,6 +84,7 @@ import authenticatorResets from "../migrations/0118_authenticator_resets.ts"
 import accessEnds from "../migrations/0119_access_ends.ts"
 import accessConfirmations from "../migrations/0120_access_confirmations.ts"
 import accessRevocations from "../migrations/0121_access_revocations.ts"
+import campaigns from "../migrations/0122_campaigns.ts"
 import backfills from "../migrations/0124_backfills.ts"
 import decidedRequests from "../migrations/0130_decided_requests.ts"
 import { lock } from "../services/platform/database/AdvisoryLocks.ts"
@@ -186,6 +187,7 @@ export const migrations: ReadonlyArray<Migration> = [
   [119, "access_ends", accessEnds],
   [120, "access_confirmations", accessConfirmations],
   [121, "access_revocations", accessRevocations],
+  [122, "campaigns", campaigns],
   [124, "backfills", backfills],
   [130, "decided_requests", decidedRequests],
 ]
@@ -249,6 +251,8 @@ export const tables: ReadonlyArray<string> = [
   "access_versions",
   "access_ends",
   "access_confirmations",
+  "campaigns",
+  "campaign_items",
   "lifecycle_heads",
   "lifecycle_events",
   "lifecycle_state",

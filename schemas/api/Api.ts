@@ -4,6 +4,7 @@ import { AccessReviewsApi } from "./AccessReviewsApi.ts"
 import { AccountApi } from "./AccountApi.ts"
 import { ApiKeysApi } from "./ApiKeysApi.ts"
 import { AssertionsApi } from "./AssertionsApi.ts"
+import { CampaignsApi } from "./CampaignsApi.ts"
 import { ConsoleApi } from "./ConsoleApi.ts"
 import { DeliveriesApi } from "./DeliveriesApi.ts"
 import { EnrollmentsApi } from "./EnrollmentsApi.ts"
@@ -34,7 +35,7 @@ export const apiVersion = "0.2.0"
 export class ApiWithoutTransfers extends HttpApi.make("bailiwick")
   .add(SystemApi, AccountApi, ApiKeysApi, WebhooksApi, DeliveriesApi, NotificationsApi)
   .add(MeApi, AccessReviewsApi, ServiceGrantsApi, OperationsApi, OperatorApi, SigningKeysApi, UpkeepApi, RolloutsApi)
-  .add(RequestsApi, InstitutionsApi, PeriodicReviewsApi, EnrollmentsApi, WebsitesApi, PoliciesApi)
+  .add(RequestsApi, InstitutionsApi, PeriodicReviewsApi, CampaignsApi, EnrollmentsApi, WebsitesApi, PoliciesApi)
   .add(AssertionsApi)
   .add(ConsoleApi)
   .add(LifecycleApi, LifecycleKeysApi, StreamsApi, StreamPollApi, StreamDiscoveryApi)

@@ -16,6 +16,7 @@ import type {
 import { decisionsReader } from "../people/InstitutionReader.ts"
 import { Database } from "../platform/database/Database.ts"
 import { reviewPeriodMillis } from "./AccessReviews/ReviewExpiry.ts"
+import { lastReview, overdueBefore } from "./LastReview.ts"
 
 /**
  * Accesses of an institution that one page looks at. In an institution where hardly any review is overdue, a page would
@@ -63,7 +64,7 @@ export class OverdueReviews extends Context.Service<OverdueReviews, {
         function* (personId: PersonId, institutionId: InstitutionId, { afterId, limit }: Page) {
           yield* mayRead(personId, institutionId)
           const now = yield* Clock.currentTimeMillis
-          const before = new Date(now - reviewPeriodMillis)
+          const before = overdueBefore(new Date(now))
           const [found] = yield* reads<{ readonly end: AccessId | null; readonly rows: ReadonlyArray<Row> }>`
             with seen as materialized (
               select id, access_version, project_id, person_id, role, state from access
@@ -74,18 +75,7 @@ export class OverdueReviews extends Context.Service<OverdueReviews, {
               from seen a
               join access_versions v on v.access_id = a.id and v.access_version = a.access_version
               cross join lateral (
-                select at as reviewed_at, by as reviewed_by, how as reviewed_how from (
-                  select v.created_at as at, null as by, 'grant' as how
-                  union all
-                  select approved_at, approved_by, 'review' from access_reviews
-                  where access_id = a.id and access_version = a.access_version and state in ('approved', 'lapsed')
-                    and approved_at is not null
-                  union all (
-                    select confirmed_at, confirmed_by, 'confirmation' from access_confirmations
-                    where access_id = a.id and access_version = a.access_version
-                    order by confirmed_at desc limit 1
-                  )
-                ) times order by at desc limit 1
+                ${lastReview(reads)}
               ) last
               where a.state = 'active' and v.created_at <= ${before} and last.reviewed_at <= ${before}
               order by a.id limit ${limit}

@@ -7,6 +7,7 @@ import { AccessReviews } from "../../services/access/AccessReviews.ts"
 import { AccessVersions } from "../../services/access/AccessVersions.ts"
 import { OverdueReviews } from "../../services/access/OverdueReviews.ts"
 import { ServiceGrants } from "../../services/access/ServiceGrants.ts"
+import { Campaigns } from "../../services/decisions/Campaigns.ts"
 import { Enrollments } from "../../services/decisions/Enrollments.ts"
 import { NoticeMails } from "../../services/decisions/NoticeMails.ts"
 import { NoticeSettings } from "../../services/decisions/NoticeSettings.ts"
@@ -55,6 +56,7 @@ import { ReviewedJobs } from "../../services/projects/ReviewedJobs.ts"
 import type { AppConfig } from "../AppConfig.ts"
 import { accessReviews } from "../http/handlers/AccessReviewsHandlers.ts"
 import { assertions, verifying } from "../http/handlers/AssertionsHandlers.ts"
+import { campaigns } from "../http/handlers/CampaignsHandlers.ts"
 import { enrollments } from "../http/handlers/EnrollmentsHandlers.ts"
 import { institutions } from "../http/handlers/InstitutionsHandlers.ts"
 import { me } from "../http/handlers/MeHandlers.ts"
@@ -88,9 +90,9 @@ const personal = (config: AppConfig, publicUrl: string) =>
     Layer.provideMerge(Layer.mergeAll(Authenticators.layer, Sessions.layer, SecurityEventFanout.layer())),
   )
 
-/** Requests of people, and the policy reviews that decide them. */
+/** Requests of people, and the policy reviews that decide them; campaigns, whose answers may be such requests. */
 const asking = ({ directoryWriterClients: writers }: AppConfig) =>
-  PolicyDecisions.layer.pipe(
+  Layer.mergeAll(PolicyDecisions.layer, Campaigns.layer).pipe(
     Layer.provideMerge(
       Layer.mergeAll(Requests.layer, Enrollments.layer, Projects.layer, Links.layer, NewPeople.layer({ writers })),
     ),
@@ -158,6 +160,7 @@ export const identityHandlers = (
     enrollments,
     institutions,
     periodicReviews,
+    campaigns,
     websites,
     policies,
     Layer.provide(assertions, verifying({ clients, rate })),

@@ -122,6 +122,7 @@ layer(Around.layer, { excludeTestServices: true, timeout: "2 minutes" })("the sh
       const said = yield* typed(...shellOf("docs/identity.md"))
       assert.match(said, /"name":"Moss"/)
       assert.match(said, /"recipient":"n[^"]*@moss\.example"/)
+      assert.match(said, /"items":\[\{"item_id":/)
     }), 400_000)
 
   it.effect("examples/product/README.md let pat in and out", () =>

@@ -19,18 +19,33 @@ export interface RevocationAsked extends AccessVersionDecision, By {
   readonly accessId: AccessId
 }
 
-/** Files the proposal about an Access that the caller has locked and judged. */
 export const filingRevocation = Effect.gen(function* () {
   const { sql } = yield* Database
   const ids = yield* Ids
   const { filed, mustBeNew } = yield* filing
   const added = newRequest(sql)
 
-  return Effect.fnUntraced(
-    function* ({ accessId, institutionId, personId, reason }: RevocationAsked, access: AnswerableRow) {
+  const openOnes = (accessId: AccessId) =>
+    openOf(sql, sql`kind = 'access_revocation' and fields ->> 'access_id' = ${accessId}`)
+
+  /** The proposal about an Access that waits for its signature; null where there is none. */
+  const openOne = Effect.fnUntraced(function* (accessId: AccessId) {
+    const now = new Date(yield* Clock.currentTimeMillis)
+    const [row] = yield* sql<{ id: RequestId }>`
+      select id::text as id from requests
+      where kind = 'access_revocation' and state = 'submitted' and fields ->> 'access_id' = ${accessId}
+        and expires_at > ${now}`
+    return row?.id ?? null
+  })
+
+  /** Files the proposal about an Access that the caller has locked and judged. */
+  const file = Effect.fnUntraced(
+    function* (
+      { accessId, institutionId, personId, reason }: Omit<RevocationAsked, "expected_version">,
+      access: AnswerableRow,
+    ) {
       const now = new Date(yield* Clock.currentTimeMillis)
-      const [found] = yield* sql<{ open: string }>`
-        select ${openOf(sql, sql`kind = 'access_revocation' and fields ->> 'access_id' = ${accessId}`)} as open`
+      const [found] = yield* sql<{ open: string }>`select ${openOnes(accessId)} as open`
       yield* mustBeNew(found!.open, now)
       const row = requestOf({
         id: RequestId.make(yield* ids.next),
@@ -48,11 +63,13 @@ export const filingRevocation = Effect.gen(function* () {
       return revocationOf(row, yield* filed(row, ["administrator"]))
     },
   )
+
+  return { openOne, file }
 })
 
 export const askingForRevocation = Effect.gen(function* () {
   const { lock } = yield* answerable
-  const file = yield* filingRevocation
+  const { file } = yield* filingRevocation
 
   return Effect.fn("Requests.revocation")(function* (asked: RevocationAsked) {
     const access = yield* lock({ ...asked, expectedVersion: asked.expected_version })

@@ -22,6 +22,7 @@ export const parts = {
     "Requests",
     "Institutions",
     "Periodic reviews",
+    "Campaigns",
     "Enrollments",
     "Websites",
     "Policy reviews",

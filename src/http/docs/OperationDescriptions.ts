@@ -177,6 +177,18 @@ export const descriptions: Readonly<Record<string, string>> = {
     "Active Access whose version was last granted, approved in a review or confirmed more than 365 days ago, ascending by id after `after_id`.",
   proposeAccessRevocation:
     "For an active owner of its project, a Sponsor or an effective administrator, about another person's Access. An administrator decides who is neither the author nor that person; the Access is then revoked within a second.",
+  listCampaigns: "Open and closed ones, after `after_id`. A campaign changes no Access.",
+  openCampaign:
+    "Over every active Access of the institution, or those of `access_ids`, of `project_ids` and with an `overdue` review: each member narrows. At most 5,000. Active owners of their projects answer until `deadline`.",
+  getCampaign: "`withdrawn`: the Access changed before an answer; `unanswered`: the campaign ended first.",
+  closeCampaign:
+    "Of an answer and a close at once one happens first. What is not answered stays unanswered; nothing is revoked.",
+  listCampaignItems: "After `after_id`; with `state` those in it now.",
+  delegateCampaignItem:
+    "An effective member of the institution, other than the Access's person, may then answer beside the owners. `person_id` null takes it back.",
+  answerCampaignItem:
+    "Once, never about one's own Access. `confirm` is a confirmation; `propose_revocation` a request that another person, an administrator, decides. Neither changes the Access.",
+  listOwnCampaignItems: "As an active owner of the project, or as the item's delegate.",
   confirmAccess:
     "For an active owner of its project, a Sponsor or an effective administrator, about another person's Access. It is no review and changes no Access; the next review is due 365 days later.",
   acceptEnrollment:

@@ -40,6 +40,7 @@ const another = (one: Case, asked: Asked) =>
 const shows = new Set([
   "lifecycle-service-grants.revokeLifecycleServiceGrant",
   "websites.changeProjectOwner",
+  "campaigns.delegateCampaignItem",
   "operator.kickWebhook",
   "operator.replayDeadLetters",
   "signing-keys.activateSigningKey",

@@ -59,6 +59,11 @@ const diagnosing = row("not_found", {
   ok: "owner owner2",
   role_required: "sponsor sponsor2 administrator administrator2 member early suspended operator",
 })
+const administering = row("not_found", {
+  ok: "administrator administrator2",
+  administrator_not_effective: "early suspended",
+  role_required: "sponsor sponsor2 member",
+})
 /** Of an Access to the project of `owner`. */
 const answered = row("not_found", {
   ok: "sponsor sponsor2 administrator administrator2 owner owner2",
@@ -136,14 +141,26 @@ const table: Readonly<Record<string, Row>> = {
   "institutions.listEnrollments": reading,
   "institutions.listAccess": explained,
   "institutions.explainAccess": explained,
-  "institutions.shortenAccess": row("not_found", {
-    ok: "administrator administrator2",
-    administrator_not_effective: "early suspended",
-    role_required: "sponsor sponsor2 member",
-  }),
+  "institutions.shortenAccess": administering,
   "periodic-reviews.listOverdueReviews": explained,
   "periodic-reviews.confirmAccess": answered,
   "periodic-reviews.proposeAccessRevocation": answered,
+  "campaigns.listCampaigns": explained,
+  "campaigns.getCampaign": explained,
+  "campaigns.listCampaignItems": explained,
+  "campaigns.listOwnCampaignItems": own,
+  "campaigns.openCampaign": administering,
+  "campaigns.closeCampaign": administering,
+  // Of an Access to the project of `owner`; nobody is its delegate.
+  "campaigns.delegateCampaignItem": row("not_found", {
+    ok: "administrator administrator2 owner owner2",
+    administrator_not_effective: "early suspended",
+    role_required: "sponsor sponsor2 member operator",
+  }),
+  "campaigns.answerCampaignItem": row("not_found", {
+    ok: "owner owner2",
+    role_required: "sponsor sponsor2 administrator administrator2 member early suspended operator",
+  }),
   "websites.getProject": decided,
   "websites.listLaunchProposals": decided,
   "websites.listProjectOwners": decided,

@@ -4,8 +4,8 @@ import { randomUUID } from "node:crypto"
 import { reason } from "../../../../support/Fixtures.ts"
 import { access, issuer, member, person } from "../../../../support/TestIdentity.ts"
 import { ask, done } from "../IdentityClient.ts"
-import type { IdentityStage } from "../IdentityStage.ts"
-import { type Case } from "./Case.ts"
+import type { IdentityStage, Who } from "../IdentityStage.ts"
+import { type Asked, type Case } from "./Case.ts"
 
 const reviews = ({ institution }: IdentityStage) => `/v1/institutions/${institution}/access-grant-reviews`
 
@@ -77,6 +77,34 @@ const answering = (operation: string): Case => ({
     })),
 })
 
+const campaigns = ({ institution }: IdentityStage) => `/v1/institutions/${institution}/campaigns`
+
+/** The body of a campaign over one new Access to the project of `owner`. */
+const campaign = Effect.fnUntraced(function* (stage: IdentityStage) {
+  const { access_id } = yield* proposal(stage)
+  return { name: "Spring", reason, deadline: new Date(Date.now() + 86_400_000).toISOString(), access_ids: [access_id] }
+})
+
+/** A campaign, and its one item. */
+const opened = Effect.fnUntraced(function* (stage: IdentityStage) {
+  const { administrator } = stage.people
+  const { campaign_id } = done(yield* ask(administrator, "POST", campaigns(stage), yield* campaign(stage)))
+  const { items } = done(yield* ask(administrator, "GET", `${campaigns(stage)}/${campaign_id}/items`))
+  return { ...inInstitution(stage), campaign_id: campaign_id as string, item_id: items[0].item_id as string }
+})
+
+const inCampaign = (operation: string, by: Who, second: Who, more: Pick<Asked, "body" | "query"> = {}): Case => ({
+  operation: `campaigns.${operation}`,
+  by,
+  second,
+  status: 200,
+  asked: (stage) =>
+    Effect.map(opened(stage), ({ item_id, ...params }) => ({
+      params: operation.endsWith("Item") ? { ...params, item_id } : params,
+      ...more,
+    })),
+})
+
 export const institutions: ReadonlyArray<Case> = [
   reading("getInstitution"),
   reading("listMembers", "?limit=2"),
@@ -104,6 +132,19 @@ export const institutions: ReadonlyArray<Case> = [
   { ...reading("listOverdueReviews", "?limit=2"), operation: "periodic-reviews.listOverdueReviews" },
   answering("confirmAccess"),
   answering("proposeAccessRevocation"),
+  { ...reading("listCampaigns", "?limit=2"), operation: "campaigns.listCampaigns" },
+  {
+    operation: "campaigns.openCampaign",
+    by: "administrator",
+    second: "administrator2",
+    status: 201,
+    asked: (stage) => Effect.map(campaign(stage), (body) => ({ params: inInstitution(stage), body })),
+  },
+  inCampaign("getCampaign", "sponsor", "operator"),
+  inCampaign("closeCampaign", "administrator", "administrator2", { body: { reason } }),
+  inCampaign("listCampaignItems", "sponsor", "operator", { query: "?limit=2&state=open" }),
+  inCampaign("delegateCampaignItem", "administrator", "owner", { body: { person_id: null, reason } }),
+  inCampaign("answerCampaignItem", "owner", "owner2", { body: { answer: "confirm", reason } }),
   {
     operation: "access-grant-reviews.listAccessGrantReviews",
     by: "sponsor",

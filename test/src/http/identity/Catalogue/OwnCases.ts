@@ -108,6 +108,7 @@ export const own: ReadonlyArray<Case> = [
     asked: () => Effect.succeed({ body: { delivery: "immediately" } }),
   },
   read("requests.listOwnRequests"),
+  read("campaigns.listOwnCampaignItems"),
   read("policies.listPolicyReviews"),
   read("operations.operations"),
   read("operator.listOwnAudit"),

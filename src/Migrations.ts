@@ -85,6 +85,7 @@ import accessEnds from "../migrations/0119_access_ends.ts"
 import accessConfirmations from "../migrations/0120_access_confirmations.ts"
 import accessRevocations from "../migrations/0121_access_revocations.ts"
 import campaigns from "../migrations/0122_campaigns.ts"
+import campaignCalls from "../migrations/0123_campaign_calls.ts"
 import backfills from "../migrations/0124_backfills.ts"
 import decidedRequests from "../migrations/0130_decided_requests.ts"
 import { lock } from "../services/platform/database/AdvisoryLocks.ts"
@@ -188,6 +189,7 @@ export const migrations: ReadonlyArray<Migration> = [
   [120, "access_confirmations", accessConfirmations],
   [121, "access_revocations", accessRevocations],
   [122, "campaigns", campaigns],
+  [123, "campaign_calls", campaignCalls],
   [124, "backfills", backfills],
   [130, "decided_requests", decidedRequests],
 ]

@@ -1,17 +1,17 @@
 /**
- * Calls of a review's signers: a row that is written with the review, and holds the time at which the program next looks
+ * Calls of a review's signers, or of those who answer in a campaign: a row that is written with the review, and holds the time at which the program next looks
  * for people who may sign it (services/decisions/NoticeMails/CallSigners.ts). It is deleted when the review has ended.
  */
 import type { PgClient } from "@effect/sql-pg"
 import { Clock, Effect } from "effect"
 import type { SqlError } from "effect/sql"
-import type { AccessReviewId, PolicyReviewId, ServiceGrantId } from "../../schemas/BrandedIds.ts"
+import type { AccessReviewId, CampaignId, PolicyReviewId, ServiceGrantId } from "../../schemas/BrandedIds.ts"
 import { Database } from "../platform/database/Database.ts"
 import { insertion, write } from "../platform/database/UnitOfWork.ts"
 
 export interface SignatureCall {
-  readonly review_id: PolicyReviewId | AccessReviewId | ServiceGrantId
-  readonly kind: "policy" | "access" | "service"
+  readonly review_id: PolicyReviewId | AccessReviewId | ServiceGrantId | CampaignId
+  readonly kind: "policy" | "access" | "service" | "campaign"
 }
 
 /** Adds the call of a new review, due at once, in the current unit of work. */

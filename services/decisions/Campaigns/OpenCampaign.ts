@@ -12,6 +12,7 @@ import { needs, Roles } from "../../people/Roles.ts"
 import { Database } from "../../platform/database/Database.ts"
 import { Ids } from "../../platform/Ids.ts"
 import { Audit } from "../../platform/observability/Audit.ts"
+import { addCall } from "../../requests/SignatureCalls.ts"
 import { campaignOf } from "./CampaignRows.ts"
 
 export interface Opening extends Wire.CampaignCreate {
@@ -107,6 +108,7 @@ export const opening = Effect.gen(function* () {
       from json_to_recordset(${JSON.stringify(items)}::json) n(id uuid, access text) join access a on a.id = n.access
       where a.institution_id = ${institutionId} and a.state = 'active' and not a.removed
       returning 1`
+    yield* addCall(sql, { review_id: row.id, kind: "campaign" }, now)
     yield* audit.append({
       action: "campaign.opened",
       actor: `person:${personId}`,

@@ -1,7 +1,8 @@
 /**
- * Adds notices for the people who may have to sign a review: every holder of one of its roles, and every possible
- * stand-in. TrueNotices.ts judges, when a notice is told, whether the person's signature would count. The signers of a
- * waiting review are called again, since people and roles change, and once more before it expires.
+ * Adds notices for the people who may have to sign a review, every holder of one of its roles and every possible
+ * stand-in, or to answer in a campaign: owners of its projects, and delegates. TrueNotices.ts judges, when a notice is
+ * told, whether the person's signature or answer would count. The signers of a waiting review are called again, since
+ * people and roles change, and once more before it expires.
  */
 import type { PgClient } from "@effect/sql-pg"
 import { Clock, Effect } from "effect"
@@ -43,7 +44,29 @@ export const callingSigners = (sql: PgClient.PgClient) => {
             null::timestamptz as expires_at
           from service_grants g join projects p on p.id = g.project_id and not p.removed and p.state <> 'withdrawn'
           where g.id = ${review_id}::uuid and g.state = 'proposed' and coalesce(g.expires_at > ${now}, true)`,
+      campaign: () =>
+        sql<Review>`
+          select institution_id, '{}'::text[] as required_roles, opened_at as created_at, deadline as expires_at
+          from campaigns where id = ${review_id}::uuid and closed_at is null and deadline > ${now}`,
     })[kind]()
+
+  /** SQL of the ids of the people who are told. */
+  const people = ({ kind, review_id }: SignatureCall, { institution_id, required_roles }: Review) => {
+    if (kind === "campaign") {
+      return sql`
+        select o.person_id as id from campaign_items t join project_owners o on o.project_id = t.project_id and o.active
+          and not o.removed
+        where t.campaign_id = ${review_id}::uuid and t.outcome = 'open'
+        union select delegate from campaign_items
+        where campaign_id = ${review_id}::uuid and outcome = 'open' and delegate is not null`
+    }
+    const standIn = kind === "policy" && required_roles.some((role) => role !== "sponsor")
+    return sql`
+      select person_id as id from institution_memberships
+      where institution_id = ${institution_id} and role = any(${[...required_roles]}::text[]) and state = 'active'
+        and not removed
+      union select id from people where operator and not auditor and not removed and ${standIn}`
+  }
 
   /** When the call is due again: after an hour at first, at most a day later, and when the review is about to expire. */
   const nextOf = ({ created_at, expires_at }: Review, now: number) => {
@@ -66,19 +89,13 @@ export const callingSigners = (sql: PgClient.PgClient) => {
       yield* sql`delete from signature_calls where review_id = ${call.review_id}::uuid`
       return
     }
-    const { expires_at, institution_id, required_roles } = review
+    const { expires_at } = review
     const closes = expires_at !== null && expires_at.getTime() - closingMillis <= now.getTime()
     const kinds = closes ? ["signature.waiting", "signature.closing"] : ["signature.waiting"]
-    const standIn = call.kind === "policy" && required_roles.some((role) => role !== "sponsor")
     yield* sql`
       insert into person_notices (person_id, kind, subject_id, created_at, due_at)
       select p.id, k.kind, ${call.review_id}::uuid, ${now}, ${now}
-      from (
-        select person_id as id from institution_memberships
-        where institution_id = ${institution_id} and role = any(${[...required_roles]}::text[]) and state = 'active'
-          and not removed
-        union select id from people where operator and not auditor and not removed and ${standIn}
-      ) p cross join unnest(${kinds}::text[]) k(kind)
+      from (${people(call, review)}) p cross join unnest(${kinds}::text[]) k(kind)
       order by p.id, k.kind on conflict do nothing`
     yield* sql`update signature_calls set due_at = ${nextOf(review, now.getTime())}
       where review_id = ${call.review_id}::uuid`

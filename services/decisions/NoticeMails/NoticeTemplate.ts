@@ -22,7 +22,7 @@ interface Row {
   readonly subject_id: string
   readonly request_kind: RequestKind | null
   /** Of what waits for a signature. */
-  readonly review_kind: ReviewKind | "access_review" | "service_grant" | null
+  readonly review_kind: ReviewKind | "access_review" | "campaign" | "service_grant" | null
   /** Of a service grant. */
   readonly project_id: string | null
   readonly institution: string | null
@@ -45,7 +45,7 @@ const asked: Readonly<Record<RequestKind, string>> = {
   access_revocation: "Your proposal to revoke an Access",
 }
 
-const waiting: Readonly<Record<ReviewKind | "access_review" | "service_grant", string>> = {
+const waiting: Readonly<Record<ReviewKind | "access_review" | "campaign" | "service_grant", string>> = {
   organization: "A request for an institution",
   website: "The registration of a website",
   access: "A request for Access",
@@ -57,6 +57,7 @@ const waiting: Readonly<Record<ReviewKind | "access_review" | "service_grant", s
   authenticator_reset: "A request to remove a person's authenticators",
   access_revocation: "A proposal to revoke an Access",
   access_review: "A review of an Access",
+  campaign: "A campaign over Access",
   service_grant: "A service grant",
 }
 
@@ -103,9 +104,12 @@ const answerOf = (row: Row) =>
   `${whatOf(row)} of ${when(row.asked_at)} ${became[row.kind]}` +
   (row.reason === null ? "." : `. You wrote: “${shortened(row.reason)}”`)
 
-const waitingOf = ({ expires_at, institution, kind, review_kind }: Row) =>
-  `${waiting[review_kind!]}${institution === null ? "" : ` in ${oneLine(institution)}`} ${became[kind]}` +
-  (expires_at === null ? "." : `, until ${when(expires_at)}.`)
+const asks = ({ kind, review_kind }: Row) =>
+  review_kind === "campaign" ? became[kind].replace("signature", "answers") : became[kind]
+
+const waitingOf = (row: Row) =>
+  `${waiting[row.review_kind!]}${row.institution === null ? "" : ` in ${oneLine(row.institution)}`} ${asks(row)}` +
+  (row.expires_at === null ? "." : `, until ${when(row.expires_at)}.`)
 
 const isAboutCodes = ({ kind }: Pick<Row, "kind">) => kind === "codes.few" || kind === "codes.none"
 
@@ -145,7 +149,7 @@ const pageOf = (rows: ReadonlyArray<Row>): readonly [path: string, label: string
   const project = rows.length === 1 ? first!.project_id : null
   if (project !== null) return [appPath("project", { project_id: project }), "Look at the project"]
   if (!rows.some(isSignature)) return [appPath("requests", {}), "Look at your requests"]
-  return rows.length === 1 && first!.review_kind !== "access_review"
+  return rows.length === 1 && first!.review_kind !== "access_review" && first!.review_kind !== "campaign"
     ? [appPath("review", { review_id: first!.subject_id }), "Look at what waits for you"]
     : [appPath("decide", {}), "Look at what waits for you"]
 }
@@ -160,21 +164,23 @@ export const noticeTemplate = (publicUrl: URL) =>
     const read = (mailId: string) =>
       sql<Row>`
         select n.kind, n.subject_id::text as subject_id, r.kind as request_kind,
-          case when g.id is not null then 'service_grant' when p.id is null then 'access_review' else p.kind
+          case when g.id is not null then 'service_grant' when k.id is not null then 'campaign' when p.id is null then 'access_review' else p.kind
             end as review_kind,
           g.project_id, i.name as institution, coalesce(r.reason, v.sponsor_reason, g.reason) as reason,
-          coalesce(r.created_at, v.proposed_at, g.proposed_at) as asked_at, case when t.id is not null then (
+          coalesce(r.created_at, v.proposed_at, g.proposed_at, k.opened_at) as asked_at, case when t.id is not null then (
             select count(*)::int from recovery_codes c where c.authenticator_id = t.id and c.used_at is null
           ) end as codes_left,
-          case when p.id is null then v.proposed_at + interval '7 days' else q.expires_at end as expires_at
+          case when k.id is not null then k.deadline when p.id is null then v.proposed_at + interval '7 days' else q.expires_at end as expires_at
         from person_notices n
         left join requests r on r.id = n.subject_id left join access_reviews v on v.id = n.subject_id
         left join policy_reviews p on p.id = n.subject_id left join requests q on q.id = p.request_id
         left join service_grants g on g.id = n.subject_id left join projects o on o.id = g.project_id
+        left join campaigns k on k.id = n.subject_id
         left join authenticators t on t.id = n.subject_id and n.kind in ('codes.few', 'codes.none')
-        left join institutions i on i.id = coalesce(p.institution_id, v.institution_id, o.institution_id)
+        left join institutions i on i.id = coalesce(p.institution_id, v.institution_id, o.institution_id, k.institution_id)
         where n.mail_id = ${mailId}::uuid
-          and (r.id is not null or v.id is not null or p.id is not null or g.id is not null or t.id is not null)
+          and (r.id is not null or v.id is not null or p.id is not null or g.id is not null or t.id is not null
+            or k.id is not null)
         order by n.created_at, n.subject_id, n.kind desc`
 
     const template: MailTemplate = {

@@ -5,6 +5,7 @@ import type { SqlError } from "effect/sql"
 import type { PersonId } from "../../../schemas/BrandedIds.ts"
 import { expiredReviews, grantsWaitingFor, reviewsWaitingFor } from "../../access/WaitingReviews.ts"
 import type { NoticeKind } from "../../requests/PersonNotices.ts"
+import { waitingItems } from "../Campaigns/WaitingItems.ts"
 import { listing } from "../PolicyDecisions/Listing.ts"
 
 export interface DueNotice {
@@ -16,9 +17,13 @@ export interface DueNotice {
 /** Maximum number of reviews that one statement reads. */
 const most = 1_000
 
-/** Selects the reviews and service grants that the person could sign now, by the rules of the decisions. */
+/**
+ * Selects the reviews and service grants that the person could sign now, and the campaigns in which an item waits for the
+ * person, by the rules of the decisions.
+ */
 export const waitingFor = (sql: PgClient.PgClient) => {
   const list = listing(sql)
+  const { among } = waitingItems(sql)
   return Effect.fnUntraced(function* (
     personId: PersonId,
     ids: ReadonlyArray<string>,
@@ -31,6 +36,7 @@ export const waitingFor = (sql: PgClient.PgClient) => {
       for (const { review_id } of items) found.add(review_id)
       for (const id of yield* reviewsWaitingFor(sql, personId, only, now)) found.add(id)
       for (const id of yield* grantsWaitingFor(sql, personId, only, now)) found.add(id)
+      for (const id of yield* among(personId, only, now)) found.add(id)
     }
     return found
   })

@@ -172,6 +172,13 @@ export const screens: ReadonlyArray<Screen> = [
     path: "/console/institutions/:institution_id/reviews/:review_id",
     sees: person,
     load: () => import("./screens/AccessReview.tsx"),
+    path: "/console/institutions/:institution_id/campaigns",
+    load: () => import("./screens/Campaigns.tsx"),
+  },
+  {
+    part: "Decisions",
+    path: "/console/institutions/:institution_id/campaigns/:campaign_id",
+    load: () => import("./screens/Campaign.tsx"),
   },
   {
     part: "Decisions",

@@ -1,10 +1,11 @@
-/** To decide: the requests that wait for a signature of the visitor. */
+/** To decide: the requests that wait for a signature of the visitor, and the Access that campaigns ask the visitor about. */
 import type { JSX } from "preact"
 import { ask } from "../contract/Ask.ts"
 import type { AnswerOf } from "../contract/EndpointTypes.ts"
 import { setQuery } from "../Location.ts"
 import { Failure } from "../parts/Failure.tsx"
 import { SelectField } from "../parts/Form.tsx"
+import { OwnCampaignItems } from "../parts/OwnCampaignItems.tsx"
 import { Page } from "../parts/Page.tsx"
 import { PolicyReviews } from "../parts/PolicyReviews.tsx"
 import { filterOf, pageAfter } from "../parts/TextFilter.tsx"
@@ -149,6 +150,7 @@ const Decide = (): JSX.Element => {
         )
         : null}
       <Signed done={done} of={signed} />
+      {state === "open" ? <OwnCampaignItems /> : null}
       {state !== "open" ? null : session.value!.institutions
         .filter(({ roles }) => roles.some((role) => role !== "member"))
         .map((one) => <WaitingReviews key={one.institution_id} of={one} />)}

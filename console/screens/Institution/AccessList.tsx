@@ -57,13 +57,16 @@ export const AccessList = ({ decides, institution }: Shown): JSX.Element => {
     <section aria-labelledby="access">
       <div class="head">
         <h2 id="access">Access</h2>
-        {!decides && !auditing.value
-          ? null
-          : (
-            <a class="button" href={`/console/reviews?institution=${encodeURIComponent(institution)}`}>
-              Access reviews
-            </a>
-          )}
+        <div class="actions">
+          <a class="button" href={`/console/institutions/${institution}/campaigns`}>Campaigns</a>
+          {!decides && !auditing.value
+            ? null
+            : (
+              <a class="button" href={`/console/reviews?institution=${encodeURIComponent(institution)}`}>
+                Access reviews
+              </a>
+            )}
+        </div>
       </div>
       <AsOf />
       <Failure of={access.failure} retry={access.reload} />

@@ -6,10 +6,22 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { randomUUID } from "node:crypto"
 import type { Page } from "puppeteer-core"
+import { InstitutionId, ProjectId } from "../../../../schemas/BrandedIds.ts"
 import { Database } from "../../../../services/platform/database/Database.ts"
 import { demoIdentityIds } from "../../../../src/embedded/DemoIdentity.ts"
-import { institution, member, person, project } from "../../../support/TestIdentity.ts"
-import { type AtConsole, choose, Chromium, deciderAt, everyLook, fill, heading, press, text } from "./ConsoleBrowser.ts"
+import { access, institution, member, person, project } from "../../../support/TestIdentity.ts"
+import {
+  type AtConsole,
+  choose,
+  Chromium,
+  deciderAt,
+  everyLook,
+  fill,
+  fillTime,
+  heading,
+  press,
+  text,
+} from "./ConsoleBrowser.ts"
 import { staged } from "./ConsoleStage.ts"
 
 const fern = `/console/institutions/${demoIdentityIds.fern}`
@@ -150,6 +162,67 @@ layer(Layer.merge(staged(), Chromium.layer), { excludeTestServices: true, timeou
           "mail – not sent",
         ])
         yield* everyLook(sam, "requests-results")
+      }))
+
+    it.effect("Ada opens a campaign, Sam proposes a revocation in it, and Ada delegates what is left and closes it", () =>
+      Effect.gen(function* () {
+        const { sql } = yield* Database
+        const rae = yield* person({ display_name: "Rae" })
+        yield* access(InstitutionId.make(demoIdentityIds.fern), ProjectId.make(demoIdentityIds.fernPortal), rae)
+        const ada = yield* deciderAt("Ada", fern, "Fern")
+        yield* press(ada.page, "Campaigns")
+        yield* heading(ada.page, "Campaigns")
+        yield* text(ada.page, "There was no campaign yet.")
+        yield* text(ada.page, "Every active Access was granted, reviewed or confirmed within a year.")
+        yield* press(ada.page, "Open a campaign…")
+        yield* fill(ada.page, "Name", "Spring")
+        yield* fillTime(ada.page, "Deadline", new Date(Date.now() + 9 * 86_400_000).toISOString().slice(0, 16))
+        yield* fill(ada.page, "Reason", "as every spring")
+        yield* everyLook(ada, "campaign-open")
+        yield* press(ada.page, "Open the campaign")
+        yield* heading(ada.page, "Spring")
+        yield* text(ada.page, "0 of 2")
+        yield* everyLook(ada, "campaign")
+
+        const sam = yield* deciderAt("Sam", "/console/decide", "To decide")
+        yield* text(sam.page, "Is this Access still needed?")
+        yield* everyLook(sam, "decide-campaign")
+        const rows = "section[aria-labelledby=own-items] tbody tr"
+        const of = (name: string, words: string) =>
+          Effect.promise(() =>
+            sam.page.$$eval(
+              rows,
+              (all, name, words) => {
+                const row = all.find((one) => (one as HTMLElement).innerText.includes(name))!
+                const found = [...row.querySelectorAll("button")].find((one) => one.textContent === words)!
+                found.click()
+              },
+              name,
+              words,
+            )
+          )
+        yield* of("Rae", "Not needed…")
+        yield* fill(sam.page, "Reason", "has left the team")
+        yield* press(sam.page, "Propose it")
+        yield* text(sam.page, "The revocation is proposed. An administrator decides.")
+        const active = sql`select from access where person_id = ${rae} and state = 'active'`
+        assert.lengthOf(yield* active, 1)
+
+        yield* ada.open(new URL(ada.page.url()).pathname, "Spring")
+        yield* text(ada.page, "1 of 2")
+        yield* text(ada.page, "the proposal is submitted")
+        yield* press(ada.page, "Delegate…")
+        yield* choose(ada.page, "Delegate", "Abe")
+        yield* fill(ada.page, "Reason", "knows the team best")
+        yield* everyLook(ada, "campaign-delegate")
+        yield* press(ada.page, "Delegate", "dialog button")
+        yield* text(ada.page, "The item is delegated.")
+        yield* press(ada.page, "Close it…")
+        yield* fill(ada.page, "Reason", "the spring is over")
+        yield* press(ada.page, "Close the campaign")
+        yield* text(ada.page, "unanswered")
+        yield* everyLook(ada, "campaign-closed")
+        assert.lengthOf(yield* active, 1)
       }))
 
     it.effect("Sam proposes a service grant that Ada approves, and withdraws the project in the version on screen", () =>

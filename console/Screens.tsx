@@ -172,12 +172,17 @@ export const screens: ReadonlyArray<Screen> = [
     path: "/console/institutions/:institution_id/reviews/:review_id",
     sees: person,
     load: () => import("./screens/AccessReview.tsx"),
+  },
+  {
+    part: "Decisions",
     path: "/console/institutions/:institution_id/campaigns",
+    sees: person,
     load: () => import("./screens/Campaigns.tsx"),
   },
   {
     part: "Decisions",
     path: "/console/institutions/:institution_id/campaigns/:campaign_id",
+    sees: person,
     load: () => import("./screens/Campaign.tsx"),
   },
   {

@@ -50,6 +50,7 @@ const things = Effect.gen(function* () {
   const opened = yield* ada.ask("POST", `/v1/institutions/${demoIdentityIds.fern}/campaigns`, {
     json: { name: "Spring", deadline: new Date(Date.now() + 86_400_000).toISOString(), reason: "as every spring" },
     headers: ownPage,
+  })
   assert.strictEqual(opened.status, 201, opened.text)
   const json = { target_email: "bob@birch.example" }
   const offer = yield* alice.ask("POST", `/v1/domains/${demoIds.alderDomain}/transfer`, { json, headers: ownPage })

@@ -28,8 +28,11 @@ const blocks: Readonly<Record<Explanation["effective"]["blocked_by"][number], st
   project_withdrawn: "the project is withdrawn",
 }
 
-const peopleOf = ({ ends, person_id, request, reviews, versions }: Explanation): ReadonlyArray<string> => [
+const peopleOf = (
+  { confirmations, ends, person_id, request, reviews, versions }: Explanation,
+): ReadonlyArray<string> => [
   person_id,
+  ...confirmations.map((one) => one.person_id),
   ...ends.flatMap(({ approved_by, made_by }) => [...approved_by, made_by]),
   ...(request === null ? [] : [request.person_id, ...request.approvals.map((one) => one.person_id)]),
   ...versions.flatMap(({ approved_by, made_by }) => [...approved_by, ...(made_by === null ? [] : [made_by])]),
@@ -189,6 +192,34 @@ const Reviews = ({ names, of }: { readonly of: Explanation["reviews"]; readonly 
   </section>
 )
 
+const Confirmations = (
+  { names, of }: { readonly of: Explanation["confirmations"]; readonly names: Name },
+): JSX.Element | null =>
+  of.length === 0 ? null : (
+    <section aria-labelledby="confirmations">
+      <h2 id="confirmations">Confirmations</h2>
+      <Table
+        caption="Times that a person confirmed the Access, newest first"
+        rows={of}
+        keyOf={({ confirmed_at, person_id }) => `${confirmed_at} ${person_id}`}
+        empty="Nobody confirmed it yet."
+        columns={[
+          { head: "Version", cell: ({ access_version }) => access_version },
+          { head: "Confirmed", cell: ({ confirmed_at }) => <When at={confirmed_at} /> },
+          {
+            head: "By",
+            cell: ({ person_id, reason }) => (
+              <>
+                {names(person_id)}
+                <div class="note">“{reason}”</div>
+              </>
+            ),
+          },
+        ]}
+      />
+    </section>
+  )
+
 const AccessExplanation = ({ params }: { readonly params: Params }): JSX.Element => {
   const institution_id = params["institution_id"]!
   const access_id = params["access_id"]!
@@ -234,6 +265,7 @@ const AccessExplanation = ({ params }: { readonly params: Params }): JSX.Element
           <Ends of={found.ends} names={names} />
           <Versions of={found.versions} names={names} projects={projects} />
           <Reviews of={found.reviews} names={names} />
+          <Confirmations of={found.confirmations} names={names} />
         </>
       )}
     </Page>

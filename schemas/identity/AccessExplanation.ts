@@ -1,6 +1,6 @@
 /** Why a person has, or had, an Access: every decision on it, and what became of each (docs/api/identity.md). */
 import { Schema } from "effect"
-import { AccessId, AccessReviewId, InstitutionId, PersonId, ProjectId, RequestId } from "../BrandedIds.ts"
+import { AccessId, AccessReviewId, CampaignId, InstitutionId, PersonId, ProjectId, RequestId } from "../BrandedIds.ts"
 import { Id, Timestamp } from "../Wire.ts"
 import { ReviewState } from "./AccessReview.ts"
 import { AccessState } from "./IdentityDirectory.ts"
@@ -63,6 +63,15 @@ export const ExplainedEnd = Schema.Struct({
   }),
 }).annotate({ identifier: "ExplainedEnd" })
 
+/** The word of one person that the Access is still needed; no review. */
+export const ExplainedConfirmation = Schema.Struct({
+  access_version: Schema.Int,
+  person_id: PersonId,
+  confirmed_at: Timestamp,
+  reason: Schema.String,
+  campaign_id: orNull(CampaignId).annotate({ description: "The campaign that asked; null where none did" }),
+}).annotate({ identifier: "ExplainedConfirmation" })
+
 export const AccessBlock = Schema.Literals([
   "access_revoked",
   "moved_to_another_institution",
@@ -96,5 +105,8 @@ export const AccessExplanation = Schema.Struct({
     description: "The newest 100 versions that belong to this institution, newest first",
   }),
   reviews: Schema.Array(ExplainedReview).annotate({ description: "The newest 100 reviews, newest first" }),
+  confirmations: Schema.Array(ExplainedConfirmation).annotate({
+    description: "The newest 100 times that a person confirmed it in this institution, newest first",
+  }),
 }).annotate({ identifier: "AccessExplanation" })
 export type AccessExplanation = typeof AccessExplanation.Type

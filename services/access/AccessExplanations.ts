@@ -3,7 +3,7 @@
  * its reviews, and what keeps it from being effective. Reads only what decisions have left behind.
  */
 import { Clock, Effect } from "effect"
-import type { AccessId, InstitutionId, PersonId, RequestId } from "../../schemas/BrandedIds.ts"
+import type { AccessId, CampaignId, InstitutionId, PersonId, RequestId } from "../../schemas/BrandedIds.ts"
 import type { AccessBlock, AccessExplanation } from "../../schemas/identity/AccessExplanation.ts"
 import { NotFound } from "../../schemas/problems/HttpProblems.ts"
 import { acknowledgementOf, deliveryColumns, deliveryOf, type DeliveryRow } from "../lifecycle/DeliveryStatus.ts"
@@ -47,6 +47,14 @@ interface EndRow {
   readonly approved_by: ReadonlyArray<PersonId>
   readonly reason: string
   readonly request_id: RequestId | null
+}
+
+interface ConfirmationRow {
+  readonly access_version: number
+  readonly person_id: PersonId
+  readonly confirmed_at: Date
+  readonly reason: string
+  readonly campaign_id: CampaignId | null
 }
 
 interface SignatureRow {
@@ -172,6 +180,12 @@ export const explaining = Effect.gen(function* () {
       select ends_at, set_at, made_by, approved_by, reason, request_id::text as request_id from access_ends
       where access_id = ${accessId} order by id desc limit ${most}`
 
+  const confirmationsOf = (institutionId: InstitutionId, accessId: AccessId) =>
+    reads<ConfirmationRow>`
+      select access_version, confirmed_by as person_id, confirmed_at, reason, campaign_id::text as campaign_id
+      from access_confirmations where access_id = ${accessId} and institution_id = ${institutionId}
+      order by access_version desc, confirmed_at desc limit ${most}`
+
   const signaturesOf = (institutionId: InstitutionId, accessId: AccessId) =>
     reads<SignatureRow>`
       select r.id::text as request_id, r.author, r.reason, r.created_at, a.role, a.person_id, a.stands_in,
@@ -190,12 +204,13 @@ export const explaining = Effect.gen(function* () {
     accessId: AccessId,
   ) {
     yield* mayRead(personId, institutionId)
-    const [versions, [state], reviews, signatures, ends] = yield* Effect.all([
+    const [versions, [state], reviews, signatures, ends, confirmations] = yield* Effect.all([
       versionsOf(institutionId, accessId),
       stateOf(institutionId, accessId),
       reviewsOf(institutionId, accessId),
       signaturesOf(institutionId, accessId),
       endsOf(accessId),
+      confirmationsOf(institutionId, accessId),
     ], { concurrency: "unbounded" })
     const [newest] = versions
     if (newest === undefined || state === undefined) return yield* new NotFound()
@@ -215,6 +230,7 @@ export const explaining = Effect.gen(function* () {
       ends: ends.map(endRowOf),
       versions: versions.map(versionOf),
       reviews: reviews.map(reviewOf),
+      confirmations: confirmations.map((row) => ({ ...row, confirmed_at: row.confirmed_at.toISOString() })),
     } satisfies AccessExplanation
   })
 })

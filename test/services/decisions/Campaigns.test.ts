@@ -5,6 +5,7 @@ import { TestClock } from "effect/testing"
 import { randomUUID } from "node:crypto"
 import { AccessId, CampaignId, CampaignItemId, type PersonId, ProjectId } from "../../../schemas/BrandedIds.ts"
 import type { CampaignCreate, CampaignItem } from "../../../schemas/identity/Campaign.ts"
+import { Institutions } from "../../../services/access/Institutions.ts"
 import { OverdueReviews } from "../../../services/access/OverdueReviews.ts"
 import { Campaigns } from "../../../services/decisions/Campaigns.ts"
 import { Requests } from "../../../services/decisions/Requests.ts"
@@ -81,7 +82,9 @@ const auditOf = ({ campaign_id }: Opened) =>
     return rows.map(({ action }) => action)
   })
 
-const there = Layer.mergeAll(Campaigns.layer, OverdueReviews.layer).pipe(Layer.provideMerge(services))
+const there = Layer.mergeAll(Campaigns.layer, Institutions.layer, OverdueReviews.layer).pipe(
+  Layer.provideMerge(services),
+)
 
 layer(there, { excludeTestServices: true, timeout: "2 minutes" })("campaigns", (it) => {
   it.effect("an owner confirms one Access and proposes another, which an administrator then decides", () =>
@@ -102,6 +105,14 @@ layer(there, { excludeTestServices: true, timeout: "2 minutes" })("campaigns", (
       assert.deepInclude(proposed, { state: "proposed_for_revocation", confirmation_id: null })
       assert.strictEqual(proposed.revocation?.state, "submitted")
       assert.strictEqual(yield* codeOf(answer(w, first!, w.ona, "propose_revocation")), "invalid_state")
+      const { explain } = yield* Institutions
+      assert.deepStrictEqual((yield* explain(w.sam, w.fern, first!.access_id)).confirmations, [{
+        access_version: 1,
+        person_id: w.ona,
+        confirmed_at: new Date(start).toISOString(),
+        reason,
+        campaign_id: campaign.campaign_id,
+      }])
       assert.deepStrictEqual(yield* mine(w.ona), [])
 
       // Nothing is revoked until an administrator, who is another person, has signed.

@@ -10,6 +10,7 @@ import { Reactivity } from "effect/reactivity"
 import { Database } from "../../services/platform/database/Database.ts"
 import { newest } from "../../src/Migrations.ts"
 import { join } from "node:path"
+import { owner } from "../e2e/ClusterFixture.ts"
 import { api } from "../e2e/support/ApiClient.ts"
 import { fixture, type ProgramFixture } from "../e2e/support/ProgramFixture.ts"
 import { cli, type ProgramInstance } from "../e2e/support/ProgramInstance.ts"
@@ -21,6 +22,8 @@ import { decisionLoad } from "./support/DecisionLoad.ts"
 import { hasPrevious, previousCommit, previousVersion } from "./support/PreviousVersion.ts"
 import { brisk, second } from "./support/Second.ts"
 import { close, databaseOf, ended, type Traffic, traffic } from "./support/Traffic.ts"
+import { close as closeTransfers } from "./ThreeProcesses/ProcessLedger.ts"
+import { walks, windowMillis } from "./ThreeProcesses/ProcessWalks.ts"
 
 /** An empty database, which the old version migrates. */
 const empty = Effect.gen(function* () {
@@ -82,18 +85,30 @@ const agree = Effect.fnUntraced(function* (old: string, current: string, flow: T
   return operations.length
 })
 
-/** Publishes events and decides, at the programs that are `up`, until told to stop. */
+/** More domains than change hands while the test runs. */
+const domainsEach = 25
+
+/** Publishes events, decides and transfers domains, at the programs that are `up`, until told to stop. */
 const loads = Effect.fnUntraced(function* (around: ProgramFixture, flow: Traffic, up: ReadonlySet<ProgramInstance>) {
   let over = false
   const repeat = { until: () => over }
   const decisions = yield* decisionLoad(around, up)
+  const owners = yield* Effect.forEach(["one", "two", "three"], () => owner(around, domainsEach), { concurrency: 3 })
+  const began = new Date()
+  const moving = walks(up, 4, () => over)
+  const domains = owners.flatMap(({ domains }, n) => domains.map((domainId) => ({ domainId, n })))
   const running = yield* Effect.forkScoped(
     Effect.all([
       Effect.repeat(Effect.andThen(flow.publish(20), Effect.sleep("200 millis")), repeat),
       Effect.repeat(decisions.round, repeat),
+      Effect.forEach(domains, ({ domainId, n }, place) => moving.walk(owners, n, domainId, place), {
+        concurrency: 4,
+        discard: true,
+      }),
     ], { concurrency: "unbounded" }),
   )
-  return { decisions, stop: Effect.andThen(Effect.sync(() => over = true), Fiber.join(running)) }
+  const closed = Effect.suspend(() => closeTransfers(moving, Redacted.make(around.env["NATS_URL"]!), began, 45))
+  return { decisions, moving, closed, stop: Effect.andThen(Effect.sync(() => over = true), Fiber.join(running)) }
 })
 
 /** A page of deliveries begun at one program is read on at the other as there. */
@@ -127,10 +142,12 @@ const lifecycleDrift = Effect.flatMap(
   ({ sql }) => Effect.map(sql<{ n: number }>`select count(*)::int as n from lifecycle_drift`, ([row]) => row!.n),
 )
 
-const moreArrivals = (flow: Traffic, what: string, count = 60) =>
+/** Waits until the programs that run have delivered events, and three transfers have ended. */
+const more = (flow: Traffic, { moving }: Pick<Effect.Success<ReturnType<typeof loads>>, "moving">, by: string) =>
   Effect.suspend(() => {
-    const from = flow.target.hits.length
-    return until(what, Effect.sync(() => flow.target.hits.length - from), (n) => n >= count)
+    const [arrived, ended] = [flow.target.hits.length, moving.transfers()]
+    const done = Effect.sync(() => [flow.target.hits.length - arrived, moving.transfers() - ended] as const)
+    return until(`arrivals and transfers by ${by}`, done, ([hits, transfers]) => hits >= 60 && transfers >= 3)
   })
 
 /** The old program's backup of the database in use, rehearsed by this one. */
@@ -158,6 +175,8 @@ const run = Effect.gen(function* () {
     MAIL_WRITE_RATE: "0",
     MANAGEMENT_READ_RATE: "0",
     MANAGEMENT_WRITE_RATE: "0",
+    INITIATE_TRANSFER_RATE: "10000",
+    TRANSFER_SAFETY_WINDOW: `${windowMillis} millis`,
   }
   const module = join(previous, "src", "main.ts")
   const around = yield* fixture(env, { database: yield* empty, module, withPeople: true })
@@ -167,30 +186,31 @@ const run = Effect.gen(function* () {
     const before = yield* migrations
     assert.isBelow(before, newest)
     const load = yield* loads(around, flow, up)
-    yield* moreArrivals(flow, "arrivals from the old version alone")
+    yield* more(flow, load, "the old version alone")
     yield* rehearsed(around, previous, before)
     const current = yield* second(around)
     up.add(current)
     assert.strictEqual(yield* migrations, newest)
-    yield* moreArrivals(flow, "arrivals from both")
+    yield* more(flow, load, "both")
     const operations = yield* agree(around.instance.origin(), current.origin(), flow)
     yield* sameCursor([around.instance.origin(), current.origin()], flow)
     up.delete(around.instance)
     yield* around.instance.end("SIGKILL")
-    yield* moreArrivals(flow, "arrivals from this version alone")
+    yield* more(flow, load, "this version alone")
     // One step back: the old version starts on the new schema, and then works alone.
     yield* around.instance.start()
     up.add(around.instance)
-    yield* moreArrivals(flow, "arrivals from both after the step back")
+    yield* more(flow, load, "both after the step back")
     up.delete(current)
     yield* current.end("SIGKILL")
-    yield* moreArrivals(flow, "arrivals from the old version on the new schema")
+    yield* more(flow, load, "the old version on the new schema")
     yield* current.start()
     up.add(current)
     yield* load.stop
     yield* load.decisions.repeated(around.instance)
     yield* load.decisions.repeated(current)
     const decided = yield* load.decisions.close
+    const transferred = yield* load.closed
     yield* settled(around, flow)
     yield* close(flow)
     assert.strictEqual(yield* lifecycleDrift, 0)
@@ -199,7 +219,8 @@ const run = Effect.gen(function* () {
         previousCommit.slice(0, 8)
       } (schema ${before}) and this version (${newest}): ${flow.acknowledged.length} events, ` +
         `${flow.target.hits.length} requests, ${operations} operations asked of both, ` +
-        `decisions ${JSON.stringify(decided)}`,
+        `decisions ${JSON.stringify(decided)}, transfers ${JSON.stringify(transferred)}, ` +
+        `${load.moving.doubts()} requests without an answer`,
     )
   }).pipe(Effect.provide(databaseOf(around)))
 }).pipe(Effect.scoped)

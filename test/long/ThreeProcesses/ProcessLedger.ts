@@ -47,10 +47,10 @@ const auditOf = Effect.fnUntraced(function* (events: ReadonlyArray<string>) {
 })
 
 /** Each domain's messages come in order without a gap; a message may come again. */
-const streamOf = Effect.fnUntraced(function* (natsUrl: Redacted.Redacted, { walked }: ProcessWalks) {
+const streamOf = Effect.fnUntraced(function* (natsUrl: Redacted.Redacted, { walked }: ProcessWalks, seconds: number) {
   const { sql } = yield* Database
   const unpublished = sql<{ n: number }>`select count(*)::int as n from outbox where published_at is null`
-  yield* until("everything said", unpublished, ([row]) => row!.n === 0, 180)
+  yield* until("everything said", unpublished, ([row]) => row!.n === 0, seconds)
   const said = yield* connected(natsUrl, async (connection) => {
     const consumer = await jetstream(connection).consumers.get("TRANSFERS")
     const { num_pending: pending } = await consumer.info()
@@ -76,15 +76,17 @@ const streamOf = Effect.fnUntraced(function* (natsUrl: Redacted.Redacted, { walk
 /** A mail's claim lasts three minutes: until then a killed process's mails belong to no other process. */
 const young = 165_000
 
-/** All mails are there, and sent except those of a killed process. */
-const mailOf = Effect.fnUntraced(function* (letters: ReadonlyArray<string>) {
+/** All mails of transfers are there, and sent except those of a killed process. */
+const mailOf = Effect.fnUntraced(function* (letters: ReadonlyArray<string>, seconds: number) {
   const { sql } = yield* Database
   const waiting = Effect.suspend(() =>
     sql<{ n: number }>`
       select count(*)::int as n from mails
-      where state = 'pending' and (claim is null or lease_until > ${new Date(Date.now() + young)})`
+      where kind like 'transfer.%' and state = 'pending' and (claim is null or lease_until > ${new Date(
+      Date.now() + young,
+    )})`
   )
-  yield* until("every letter sent", waiting, ([row]) => row!.n === 0, 180)
+  yield* until("every letter sent", waiting, ([row]) => row!.n === 0, seconds)
   const rows = yield* sql<{ kind: string; state: string; n: number }>`
     select kind, state, count(*)::int as n from mails where kind like 'transfer.%' group by 1, 2`
   const kinds = [...Map.groupBy(rows, ({ kind }) => kind)]
@@ -97,11 +99,13 @@ const mailOf = Effect.fnUntraced(function* (letters: ReadonlyArray<string>) {
   return rows.filter(({ state }) => state !== "sent").reduce((sum, { n }) => sum + n, 0)
 })
 
+/** Inboxes of accounts that had transfers: these read nothing. */
 const inboxesOf = Effect.fnUntraced(function* (events: number) {
   const { sql } = yield* Database
   const rows = yield* sql<{ total: number; unread: number; notices: number }>`
     select i.total, i.unread, (select count(*)::int from notifications n where n.account_id = i.account_id and n.shown) as notices
-    from inboxes i`
+    from inboxes i where exists (
+      select from notifications n where n.account_id = i.account_id and n.href like '/domain-transfers/%')`
   assert.deepStrictEqual(rows.filter(({ notices, total, unread }) => total !== notices || unread !== notices), [])
   const [told] = yield* sql<{ n: number }>`
     select count(*)::int as n from notifications where href like '/domain-transfers/%'`
@@ -115,8 +119,13 @@ const crashedSince = Effect.fnUntraced(function* (begun: Date) {
   return row!.crashed
 })
 
-/** Checks everything, and returns what a kill left behind. */
-export const close = Effect.fnUntraced(function* (walks: ProcessWalks, natsUrl: Redacted.Redacted, begun: Date) {
+/** Checks everything, and returns what a kill left behind; waits `seconds` for messages, and again for mails. */
+export const close = Effect.fnUntraced(function* (
+  walks: ProcessWalks,
+  natsUrl: Redacted.Redacted,
+  begun: Date,
+  seconds = 180,
+) {
   const crashed = yield* crashedSince(begun)
   assert.isTrue(crashed || walks.broken() === 0, `${walks.broken()} answers of 500, and the database was well`)
   const ended = walks.walked.flatMap((walk) => walk.ended)
@@ -124,7 +133,7 @@ export const close = Effect.fnUntraced(function* (walks: ProcessWalks, natsUrl: 
   yield* rowsOf(walks)
   yield* auditOf(events)
   yield* inboxesOf(events.length)
-  const said = yield* streamOf(natsUrl, walks)
-  const unknown = yield* mailOf(ended.flatMap((ending) => [...books[ending].letters]))
+  const said = yield* streamOf(natsUrl, walks, seconds)
+  const unknown = yield* mailOf(ended.flatMap((ending) => [...books[ending].letters]), seconds)
   return { transfers: ended.length, events: events.length, said, unknown, crashed }
 })

@@ -243,33 +243,57 @@ export const connectionCases = (nodeHttp: string): void =>
         assert.strictEqual(yield* Fiber.join(ending), 0)
       }).pipe(Effect.scoped), 120_000)
 
-    it.live("one connection serves 100 POSTs of 1 KB and of 100 KB, and goes on after refusals that read no body", () =>
-      Effect.gen(function* () {
-        const { account, instance } = yield* fixture({ NODE_HTTP: nodeHttp })
-        const { key } = yield* account()
-        const origin = instance.origin()
-        const known = [`Authorization: Bearer ${key}`]
-        const { ask } = yield* kept(origin)
-        const status = Effect.fnUntraced(function* (expected: number, line: string, headers: Array<string>, body = "") {
-          const answer = yield* ask(request(origin, line, headers, body))
-          const what = `${line}, ${body.length} bytes: ${answer.slice(0, 600)}`
-          assert.match(answer, new RegExp(`^HTTP/1.1 ${expected} `), what)
-          assert.notMatch(answer, /^connection: close/im, what)
-        })
-        for (const length of [1_000, 100_000]) {
-          const body = JSON.stringify({ filler: "x".repeat(length) })
-          // Read whole, and refused by the contract.
-          for (let n = 0; n < 100; n++) {
-            yield* status(422, "POST /v1/webhooks/", known, body)
+    it.live(
+      "one connection serves 100 POSTs of 1 KB and of 100 KB, and goes on after early refusals (401, 404, 405, 429, 413 where the body is read)",
+      () =>
+        Effect.gen(function* () {
+          const { account, instance } = yield* fixture({ NODE_HTTP: nodeHttp, REFUSED_CREDENTIALS_RATE: "5" })
+          const { key } = yield* account()
+          const origin = instance.origin()
+          const known = [`Authorization: Bearer ${key}`]
+          const unknown = ["Authorization: Bearer unknown"]
+          const { ask } = yield* kept(origin)
+          const nodeOnDeno = denoRuns && nodeHttp === "true"
+          const seen = new Set<string>()
+          const checked = Effect.fnUntraced(function* (expected: string, bytes: string) {
+            const answer = yield* ask(bytes)
+            const what = `${bytes.slice(0, 200)}, ${bytes.length} bytes: ${answer.slice(0, 600)}`
+            assert.match(answer, new RegExp(`^HTTP/1.1 (${expected}) `), what)
+            assert.notMatch(answer, /^connection: close/im, what)
+            seen.add(answer.slice(9, 12))
+          })
+          const status = (expected: string, line: string, headers: Array<string>, body = "") =>
+            checked(expected, request(origin, line, headers, body))
+          const chunked = ["Content-Type: application/json", "Transfer-Encoding: chunked"]
+          const large = `${request(origin, "POST /v1/webhooks/", [...known, ...chunked])}${
+            `4000\r\n${"x".repeat(0x4000)}\r\n`.repeat(80)
+          }0\r\n\r\n`
+          for (const length of [1_000, 100_000]) {
+            const body = JSON.stringify({ filler: "x".repeat(length) })
+            // Read whole, and refused by the contract.
+            for (let n = 0; n < 100; n++) {
+              yield* status("422", "POST /v1/webhooks/", known, body)
+            }
+            for (let n = 0; n < 5; n++) {
+              yield* status("404", "POST /v1/nothing/", known, body)
+              yield* status("405", "POST /health", known, body)
+              yield* status("401", "POST /v1/webhooks/", [], body)
+              // The limit of refused credentials, until the minute is over.
+              for (let again = 0; again < 2; again++) {
+                yield* status("401|429", "POST /v1/webhooks/", unknown, body)
+              }
+              // Deno's node:http leaves so large a body unread: the connection ends (src/http/listener/OnNode.ts).
+              if (!nodeOnDeno) {
+                yield* checked("413", large)
+              }
+              yield* status("422", "POST /v1/webhooks/", known, body)
+              yield* status("200", "GET /v1/webhooks/", known)
+            }
           }
-          for (let n = 0; n < 5; n++) {
-            yield* status(404, "POST /v1/nothing/", known, body)
-            yield* status(405, "POST /health", known, body)
-            yield* status(401, "POST /v1/webhooks/", [], body)
-            yield* status(200, "GET /v1/webhooks/", known)
-          }
-        }
-      }).pipe(Effect.scoped), 120_000)
+          assert.sameMembers([...seen], ["200", "401", "404", "405", ...(nodeOnDeno ? [] : ["413"]), "422", "429"])
+        }).pipe(Effect.scoped),
+      120_000,
+    )
 
     it.live.each(["listener", "everything"])(
       "the program's end by a fault (%s) leaves no server behind",
@@ -291,8 +315,7 @@ export const connectionCases = (nodeHttp: string): void =>
           )
           const code = yield* program.end("SIGUSR2" as NodeJS.Signals)
           assert.strictEqual(code, 1)
-          yield* until("the servers' end", left(home), (lines) =>
-            lines.length === 0, 30)
+          yield* until("the servers' end", left(home), (lines) => lines.length === 0, 30)
           assert.isFalse(existsSync(join(home, "runtime.json")))
         }).pipe(Effect.scoped),
       120_000,

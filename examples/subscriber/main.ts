@@ -16,7 +16,8 @@ for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, () => vo
 console.log(`following ${STREAM}`)
 const seen = new Set<string>()
 for await (const message of messages) {
-  const id = message.headers?.get("Nats-Msg-Id") ?? String(message.seq)
+  // The same for every copy of a message. `get` gives an empty text where a header is missing.
+  const id = message.headers?.get("Bailiwick-Id") || message.headers?.get("Nats-Msg-Id") || String(message.seq)
   // A product keeps this in a table with a unique key, in the transaction that does its work.
   if (!seen.has(id)) console.log(message.subject, message.string())
   seen.add(id)

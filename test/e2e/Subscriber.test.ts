@@ -1,10 +1,11 @@
 /** The sample subscriber of docs/subscribing.md beside a running program, and the document that describes the bus. */
 import { assert, layer } from "@effect/vitest"
-import { AckPolicy, jetstreamManager } from "@nats-io/jetstream"
-import { connect } from "@nats-io/transport-node"
+import { AckPolicy, jetstream, jetstreamManager } from "@nats-io/jetstream"
+import { connect, headers } from "@nats-io/transport-node"
 import { Ajv } from "ajv"
 import { Context, Effect, Layer, Redacted } from "effect"
 import { randomUUID } from "node:crypto"
+import { connected } from "../support/Broker.ts"
 import { runtime, start } from "../support/Processes.ts"
 import { TestBus } from "../support/TestBus.ts"
 import { fixture, type ProgramFixture } from "./support/ProgramFixture.ts"
@@ -58,5 +59,19 @@ layer(Around.layer, { excludeTestServices: true, timeout: "2 minutes" })("a subs
       const matches = ajv.compile({ $ref: `bus#/components/messages/notifications.${message}/payload` })
       assert.isTrue(matches(payload), JSON.stringify([payload, matches.errors]))
       assert.isFalse(matches({ ...(payload as object), account_id: 7 }))
+
+      // As the program publishes again what the broker may have lost.
+      const subject = `notifications.v1.${id}.alerts`
+      yield* connected(natsUrl, async (nc) => {
+        const manager = await jetstreamManager(nc)
+        const first = await manager.streams.getMessage("NOTIFICATIONS", { last_by_subj: subject })
+        const copy = headers()
+        copy.set("Bailiwick-Id", first!.header.get("Bailiwick-Id"))
+        await jetstream(nc).publish(subject, first!.data, { headers: copy })
+      })
+      const more = { ...notice, id: randomUUID(), title: "Fuller", body: "The mailbox is fuller.", href: "/" }
+      yield* feed.publish("intake.v1.notifications", JSON.stringify(more))
+      yield* subscriber.line(/"title":"Fuller"/)
+      assert.lengthOf(subscriber.output().match(/"title":"Full"/g)!, 1, "a copy is printed once")
     }))
 })

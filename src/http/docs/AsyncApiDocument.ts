@@ -37,11 +37,19 @@ const schemaWriter = () => {
 /** RFC 7515, 7.1: a compact serialisation. */
 const token = { type: "string", pattern: "^[A-Za-z0-9_-]+\\.[A-Za-z0-9_-]+\\.[A-Za-z0-9_-]+$" }
 
+/** Streams whose messages do not come from the outbox. */
+const direct: ReadonlySet<string> = new Set(["RESULTS", "DELIVERIES", "DECISION_LOG"])
+
 const headersOf = ({ by, orderedBy, signed, stream }: ChannelSpec): DocumentJson => ({
   type: "object",
   properties: {
-    ...(by === "publishers" || stream === "RESULTS" || stream === "DELIVERIES" ? {} : {
-      "Nats-Msg-Id": { type: "string", description: "The same for every repeat of a message, where it is there" },
+    ...(by === "publishers" || direct.has(stream) ? {} : {
+      "Bailiwick-Id": {
+        type: "string",
+        format: "uuid",
+        description: "The same for every repeat of a message: drop repeats by it",
+      },
+      "Nats-Msg-Id": { type: "string", description: "The same id; a copy that is published again has none" },
     }),
     ...(signed ? { "Content-Type": { const: "application/secevent+jwt" } } : {}),
     ...(orderedBy === undefined ? {} : {

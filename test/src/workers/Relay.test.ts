@@ -6,6 +6,7 @@ import { Database } from "../../../services/platform/database/Database.ts"
 import { ClockHealth } from "../../../services/platform/database/DatabaseClock.ts"
 import { Outbox } from "../../../services/platform/messaging/Outbox.ts"
 import { Relay } from "../../../src/workers/Relay.ts"
+import { manage } from "../../support/Broker.ts"
 import { ownBroker } from "../../services/platform/messaging/OwnBroker.ts"
 import {
   allPublished,
@@ -199,6 +200,15 @@ describe("Relay", () => {
             yield* lastSeq("TRANSFERS", 3)
             yield* lastSeq("MAIL_OUT", 2)
             yield* allPublished
+            const copies = yield* manage(
+              broker.url,
+              (manager) => Promise.all([2, 3].map((seq) => manager.streams.getMessage("TRANSFERS", { seq }))),
+            )
+            assert.deepStrictEqual(copies.map((copy) => copy!.string()), ["a 2", "a 2"])
+            const [first, again] = copies.map((copy) => copy!.header)
+            assert.strictEqual(again!.get("Nats-Msg-Id"), "", "by which the broker could drop it")
+            assert.strictEqual(first!.get("Bailiwick-Id"), first!.get("Nats-Msg-Id"))
+            assert.strictEqual(again!.get("Bailiwick-Id"), first!.get("Bailiwick-Id"), "by which subscribers drop it")
 
             yield* broker.kill
             yield* broker.wipe

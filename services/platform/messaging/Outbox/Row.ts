@@ -16,12 +16,20 @@ export interface OutboxRecord {
   readonly created_at: Date
 }
 
-/** The message of a row. By `Bailiwick-Seq` a consumer of an ordered stream drops messages that it has seen. */
+/**
+ * The message of a row. A consumer drops repeats by `Bailiwick-Id`: `Nats-Msg-Id` is missing from a copy that is published
+ * again, since the broker, which may have lost the message, may still know its id. Consumers of an ordered stream also
+ * have `Bailiwick-Seq`.
+ */
 export const publicationOf = (row: OutboxRecord): BusPublication => ({
   subject: row.subject,
   data: row.payload,
   ...(row.msg_id === null ? {} : { msgId: row.msg_id }),
-  headers: { ...row.headers, ...(row.seq === null ? {} : { "Bailiwick-Seq": String(row.seq) }) },
+  headers: {
+    ...row.headers,
+    "Bailiwick-Id": row.id,
+    ...(row.seq === null ? {} : { "Bailiwick-Seq": String(row.seq) }),
+  },
 })
 
 /**

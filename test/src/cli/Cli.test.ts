@@ -20,6 +20,7 @@ const withoutJson = [
   "deliveries_retry",
   "dead_letters_replay",
   "directory_apply",
+  "evidence_pack",
   "installation_open",
   "keys_activate",
   "keys_announce",

@@ -1,15 +1,18 @@
 /** Handlers of `/v1/institutions/{institution_id}/access-grant-reviews` and of packs of evidence. */
-import { Effect } from "effect"
+import { Effect, Schema } from "effect"
 import { HttpServerResponse } from "effect/http"
 import { HttpApi, HttpApiBuilder } from "effect/http-api"
 import { AccessReviewsApi } from "../../../schemas/api/AccessReviewsApi.ts"
 import { GrantReceipt } from "../../../schemas/identity/AccessReview.ts"
+import { packQuery, type PackScope } from "../../../schemas/identity/EvidencePack.ts"
 import { pageLimit } from "../../../schemas/identity/ListPage.ts"
 import { AccessReviews, type ReviewPage } from "../../../services/access/AccessReviews.ts"
 import { EvidencePacks } from "../../../services/access/EvidencePacks.ts"
 import { ifMatch } from "./IfMatch.ts"
 import { keyedFenced } from "./IdempotentResponse.ts"
 import { approving, personIn } from "../auth/PersonAuth.ts"
+
+const PackQuery = Schema.Struct(packQuery)
 
 const Api = HttpApi.make("bailiwick").add(AccessReviewsApi)
 
@@ -26,6 +29,14 @@ const pageOf = ({ after_access_id, after_id, limit }: Query): ReviewPage | null 
   limit === undefined && after_id === undefined && after_access_id === undefined
     ? null
     : { limit: pageLimit(limit), afterId: after_id ?? null, afterAccessId: after_access_id ?? null }
+
+/** Null where the query leaves a condition out. */
+const scopeOf = ({ person_id, review_id, since, until }: typeof PackQuery.Type): PackScope => ({
+  person_id: person_id ?? null,
+  review_id: review_id ?? null,
+  since: since?.toUpperCase() ?? null,
+  until: until?.toUpperCase() ?? null,
+})
 
 export const accessReviews = HttpApiBuilder.group(
   Api,
@@ -56,12 +67,9 @@ export const accessReviews = HttpApiBuilder.group(
       getEvidencePack: Effect.fnUntraced(function* ({ params, query }) {
         const { personId } = yield* personIn
         return yield* packs.part({
+          ...scopeOf(query),
           personId,
           institutionId: params.institution_id,
-          person_id: query.person_id ?? null,
-          review_id: query.review_id ?? null,
-          since: query.since?.toUpperCase() ?? null,
-          until: query.until?.toUpperCase() ?? null,
           after: query.after,
         })
       }),

@@ -10,7 +10,8 @@
  * holds everywhere from its commit on.
  *
  * A sign-in again by the same person or account in the same browser (a step-up) keeps the session's id and gives it new
- * tokens and a new cookie; the old cookie is dead.
+ * tokens and a new cookie; the old cookie is dead. A step-up from which another person or account comes back is refused, and
+ * the browser's session stays as it was: what was typed and is about to be sent is the first one's.
  *
  * Tokens are refreshed a minute before they expire, by one request at a time over all processes (`refreshed_by`): an
  * issuer may take a refresh token that comes twice for a stolen one. A process that is killed between the issuer's
@@ -95,7 +96,8 @@ const hashOf = (cookie: string): Uint8Array => new Uint8Array(createHash("sha256
 export class ConsoleSessions extends Context.Service<ConsoleSessions, {
   /**
    * Opens the session of a completed sign-in; `before` is the cookie that the browser had. SignInFailed where neither a
-   * person nor an account of the directory is active under the sign-in's names.
+   * person nor an account of the directory is active under the sign-in's names, and `another_holder` where a step-up is
+   * answered by another one than the browser's session is of.
    */
   readonly open: (
     signedIn: SignedIn,
@@ -199,8 +201,11 @@ const make = Effect.fnUntraced(function* (mailIssuers: ReadonlySet<string>, leng
       const now = yield* Clock.currentTimeMillis
       const cookie = randomBytes(32).toString("base64url")
       const old = before === undefined ? undefined : yield* live(hashOf(before))
-      const same = old !== undefined && old.issuer === signedIn.issuer && old.person_id === holder.personId &&
-        old.account_id === holder.accountId
+      const held = old !== undefined && old.person_id === holder.personId && old.account_id === holder.accountId
+      if (signedIn.stepsUp !== null && old !== undefined && !held) {
+        return yield* new SignInFailed({ code: "another_holder" })
+      }
+      const same = held && old.issuer === signedIn.issuer
       const id = same ? old.id : yield* (yield* Ids).next
       const { bytes, kid } = sealedAt(id, signedIn.tokens)
       const row = {

@@ -37,6 +37,8 @@ export interface SignedIn {
   readonly returnTo: string
   /** The session whose person proves another identity by this sign-in; null for a sign-in to the console. */
   readonly linksSession: string | null
+  /** The session whose holder signs in once more (a step-up); null for any other sign-in. */
+  readonly stepsUp: string | null
 }
 
 /** A sign-in that did not succeed: `code` is OAuth's, or `refused` for anything else. */
@@ -51,6 +53,8 @@ export interface Asked {
   readonly maxAge: number | null
   /** The session whose person proves another identity: the issuer asks anew who signs in. Null for a sign-in. */
   readonly linksSession: string | null
+  /** The session whose holder signs in once more; null for any other sign-in. */
+  readonly stepsUp: string | null
 }
 
 const Pending = Schema.fromJsonString(Schema.Struct({
@@ -61,6 +65,7 @@ const Pending = Schema.fromJsonString(Schema.Struct({
   maxAge: Schema.NullOr(Schema.Finite),
   // Not in the cookie of a program of an earlier version.
   linksSession: Schema.optionalKey(Schema.NullOr(Schema.String)),
+  stepsUp: Schema.optionalKey(Schema.NullOr(Schema.String)),
   /** When the sign-in is given up, in milliseconds since the epoch. */
   until: Schema.Finite,
 }))
@@ -237,7 +242,7 @@ const make = Effect.fnUntraced(function* (issuers: ReadonlyArray<ConsoleIssuer>,
   }
 
   const begin = Effect.fn("OpenIdClient.begin")(function* (asked: Asked) {
-    const { acrValues, issuer, linksSession, maxAge, returnTo } = asked
+    const { acrValues, issuer, linksSession, maxAge, returnTo, stepsUp } = asked
     const { configuration, resource, scope } = yield* knownBy(issuer)
     const oidc = yield* library
     const server = yield* configuration
@@ -256,7 +261,8 @@ const make = Effect.fnUntraced(function* (issuers: ReadonlyArray<ConsoleIssuer>,
       ...(maxAge === null ? {} : { max_age: String(maxAge) }),
       ...(linksSession === null ? {} : { prompt: "login" }),
     })
-    const text = Redacted.make(encodePending({ issuer, verifier, nonce, returnTo, maxAge, linksSession, until }))
+    const pending = { issuer, verifier, nonce, returnTo, maxAge, linksSession, stepsUp, until }
+    const text = Redacted.make(encodePending(pending))
     const cookie = cookieOf(vault.seal(text, cellOf(state)))
     return { location, cookie: Redacted.make(cookie, { label: "sign-in" }) }
   })
@@ -293,6 +299,7 @@ const make = Effect.fnUntraced(function* (issuers: ReadonlyArray<ConsoleIssuer>,
         tokens: tokensIn(answer, now, null),
         returnTo,
         linksSession: pending.linksSession ?? null,
+        stepsUp: pending.stepsUp ?? null,
       }
     },
   )

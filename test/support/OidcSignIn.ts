@@ -87,6 +87,13 @@ export const throughPages = async (
     const to = response.headers.get("location")
     if (to === null) {
       const prompt = /name="prompt" value="(\w+)"/.exec(page)?.[1]
+      // Where another one signs in, the provider's page ends the session before by a form that a script sends.
+      const [, action] = /forms\[0\]\.submit[^]*action="([^"]+)"/.exec(page) ?? []
+      if (prompt === undefined && action !== undefined) {
+        const hidden = [...page.matchAll(/type="hidden" name="([^"]+)" value="([^"]*)"/g)]
+        next = [action, form(Object.fromEntries(hidden.map(([, name, value]) => [name!, value!])))]
+        continue
+      }
       if (prompt === undefined) throw new Error(page)
       prompts.push(prompt)
       next = [next[0], form({ prompt, login, password: "any" })]

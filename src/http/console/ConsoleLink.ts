@@ -52,6 +52,7 @@ export const linkAsked = (
   acrValues: null,
   maxAge: linkMaxAge,
   linksSession: session.recent ? session.id : null,
+  stepsUp: session.recent ? null : session.id,
 })
 
 /** Makes the proof of a completed sign-in; returns where the browser goes on. */

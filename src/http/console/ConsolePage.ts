@@ -22,6 +22,12 @@ const words: Readonly<Record<string, readonly [status: number, title: string, te
     "The sign-in succeeded, but no active person or account of this installation belongs to it. " +
     "Ask your administrator, or sign in as another person.",
   ],
+  another_holder: [
+    403,
+    "You are signed in as before",
+    "This sign-in was to be one more of the person or account that is signed in here, and another one came back. Nothing was " +
+    "sent, and the console is still the first one's: sign in again as the same, or sign out there before you change.",
+  ],
   unknown_issuer: [404, "There is no such sign-in", "This installation has no sign-in of that name."],
   link_rejected: [
     422,
@@ -46,7 +52,7 @@ const otherwise = [
 export const signInFailed = (code: string): ReturnType<typeof refusing<HttpServerResponse.HttpServerResponse>> => {
   const [status, title, text] = words[code] ?? otherwise
   const body = html`<p>${text}</p>
-<p><a class="button" href="/console/">To the sign-in</a></p>`
+<p><a class="button" href="/console/">${code === "another_holder" ? "To the console" : "To the sign-in"}</a></p>`
   return refusing(
     code in words && code !== "unknown" ? code : "sign_in_failed",
     page({ status, title, body }),

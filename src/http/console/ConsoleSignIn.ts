@@ -53,6 +53,13 @@ const Query = Schema.Struct({
 })
 const decodeQuery = Schema.decodeUnknownOption(Query)
 
+/** The id of the browser's live session; null where it has none. */
+const ownSession = Effect.fnUntraced(function* (publicUrl: URL) {
+  const { cookies } = yield* HttpServerRequest.HttpServerRequest
+  const session = yield* (yield* ConsoleSessions).watch(cookies[consoleCookie(publicUrl).name] ?? "")
+  return session?.id ?? null
+})
+
 const signIn = (publicUrl: URL, mode: "read" | "on") =>
   Effect.gen(function* () {
     const client = yield* OpenIdClient
@@ -74,6 +81,7 @@ const signIn = (publicUrl: URL, mode: "read" | "on") =>
           acrValues: acr_values ?? null,
           maxAge: max_age === undefined ? null : Number(max_age),
           linksSession: null,
+          stepsUp: acr_values === undefined && max_age === undefined ? null : yield* ownSession(publicUrl),
         }
         : linkAsked(issuer, yield* linkingSession(publicUrl, mode)),
     )

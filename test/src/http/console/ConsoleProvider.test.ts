@@ -99,6 +99,52 @@ layer(served, { excludeTestServices: true })("the console at a real provider", (
       assert.strictEqual(again.back.status, 303, again.back.text)
     }))
 
+  it.effect("a step-up from which another person comes back changes nothing", () =>
+    Effect.gen(function* () {
+      const { issuer } = yield* RealIssuer
+      const uma = yield* person({ issuer, subject: "uma" })
+      yield* person({ issuer, subject: "vic" })
+      const one = yield* fresh
+      yield* signIn(one, "uma", new Map())
+      const { session } = yield* one.visitor
+      const { back } = yield* signIn(one, "vic", new Map(), "?max_age=0")
+      assert.strictEqual(back.status, 403, back.text)
+      const after = yield* one.visitor
+      assert.deepStrictEqual([after.person.person_id, after.session.id], [uma, session.id])
+      assert.strictEqual((yield* one.ask("GET", "/v1/me")).body.person_id, uma)
+    }))
+
+  it.effect("another identity of the person is proven by a sign-in there, and the session stays the person's", () =>
+    Effect.gen(function* () {
+      const { issuer } = yield* RealIssuer
+      const { sql } = yield* Database
+      const lia = yield* person({ issuer, subject: "lia" })
+      yield* person({ issuer, subject: "lia-at-work" })
+      const [one, jar] = [yield* fresh, new Map<string, string>()]
+      yield* signIn(one, "lia", jar)
+      const { session } = yield* one.visitor
+      const linking = () => one.ask("GET", "/console/sign-in?link=true", { headers: ownPage })
+      // The provider tells the time of a sign-in where its age is asked for: Lia's own is, first, without a word.
+      const own = yield* linking()
+      const first = yield* Effect.promise(() => throughPages(own.location, "lia", callback, jar))
+      assert.deepStrictEqual(first.prompts, [])
+      const back = yield* one.ask("GET", `${first.location.pathname}${first.location.search}`)
+      assert.strictEqual(back.location, "/console/account", back.text)
+      const begun = yield* linking()
+      // The provider's own session is Lia's: it asks anew who signs in.
+      const { location, prompts } = yield* Effect.promise(() =>
+        throughPages(begun.location, "lia-at-work", callback, jar)
+      )
+      assert.include(prompts, "login")
+      const proven = yield* one.ask("GET", `${location.pathname}${location.search}`)
+      assert.match(proven.location, /^\/console\/account\?link_proof=[0-9a-f-]{36}$/, proven.text)
+      const proofs = yield* sql`select person_id, issuer, subject from link_proofs`
+      assert.deepStrictEqual(proofs, [{ person_id: lia, issuer, subject: "lia-at-work" }])
+      const after = yield* one.visitor
+      assert.deepStrictEqual([after.person.person_id, after.session.id], [lia, session.id])
+      assert.strictEqual((yield* one.ask("GET", "/v1/me")).body.person_id, lia)
+    }))
+
   it.effect("a person whom the directory does not know is not let in", () =>
     Effect.gen(function* () {
       const one = yield* fresh

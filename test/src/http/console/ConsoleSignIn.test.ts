@@ -260,6 +260,32 @@ layer(staged(), { excludeTestServices: true })("sign-in to the console", (it) =>
       assert.notStrictEqual(session.id, after.session.id)
     }))
 
+  it.effect("a step-up from which another one comes back changes nothing, and says so", () =>
+    Effect.gen(function* () {
+      const one = yield* signedIn("Ada")
+      const before = { cookie: one.jar.get(name)!, visitor: yield* one.visitor }
+      for (const [who, query] of [["Sam", `?acr_values=${aal2}`], ["Alice", "?max_age=60"]] as const) {
+        const { page } = yield* toIssuer(one, `${query}&return=/console/decide`)
+        const answer = yield* chosen(one, page, who, aal2)
+        const refused = yield* one.ask("GET", answer, { headers: { "x-request-id": `another-${who}` } })
+        assert.strictEqual(refused.status, 403, refused.text)
+        assert.include(refused.text, "You are signed in as before")
+        assert.deepInclude(yield* audited(`another-${who}`), { status: 403, code: "another_holder" })
+        assert.include(refused.text, "To the console")
+        assert.strictEqual(one.jar.get(name), before.cookie)
+        assert.deepStrictEqual((yield* one.visitor).person, before.visitor.person)
+        assert.strictEqual((yield* one.visitor).session.id, before.visitor.session.id)
+      }
+      // The same person succeeds afterwards, and a browser whose session has ended has nothing to protect.
+      yield* signIn(one, "Ada", `?acr_values=${aal2}`, aal2)
+      assert.strictEqual((yield* one.visitor).session.id, before.visitor.session.id)
+      const { page } = yield* toIssuer(one, "?max_age=60")
+      yield* one.ask("POST", "/console/sign-out", { headers: ownPage })
+      const anew = yield* one.ask("GET", yield* chosen(one, page, "Sam"))
+      assert.strictEqual(anew.status, 303, anew.text)
+      assert.strictEqual((yield* one.visitor).person.display_name, "Sam")
+    }))
+
   it.effect("no answer, log line or audit record holds a token, a code or a cookie", () =>
     Effect.gen(function* () {
       const { lines } = yield* Logged

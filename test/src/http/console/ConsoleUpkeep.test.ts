@@ -153,6 +153,7 @@ layer(stage, { excludeTestServices: true, timeout: "4 minutes" })("an operator's
       yield* Effect.promise(() => at.page.setExtraHTTPHeaders(old))
       yield* press(at.page, "Hold")
       yield* text(at.page, "Your last sign-in was too long ago for this.")
+      yield* everyLook(at, "step-up")
       assert.deepStrictEqual(yield* sql`select from projects where rollout is not null`, [])
       yield* Effect.promise(() => at.page.setExtraHTTPHeaders({}))
       // The dialog lies over the form's, and has the focus on its link.

@@ -11,6 +11,7 @@ import { DialogButton } from "./Dialog.tsx"
 import { Failure } from "./Failure.tsx"
 import { SelectField, TextField } from "./Form.tsx"
 import { ReasonForm } from "./ReasonForm.tsx"
+import { askingReasons } from "./ReasonTemplates.ts"
 
 type Requestable = AnswerOf<"listRequestableProjects">["items"][number]
 
@@ -93,18 +94,22 @@ const InstitutionField = ({ onChange, value }: {
   )
 }
 
-const AskForm = ({ close, done, institution }: {
+const AskForm = ({ close, done, institution, name, project }: {
+  /** The name of the form's draft. */
+  readonly name: string
   readonly close: () => void
   readonly done: () => unknown
   readonly institution: string | null
+  readonly project: string | null
 }): JSX.Element => {
   const action = useAction()
-  const draft = useDraft("access to", { institution_id: institution ?? "", project_id: "", until: "" })
+  const draft = useDraft(`${name} to`, { institution_id: institution ?? "", project_id: project ?? "", until: "" })
   const { institution_id, project_id, until } = draft.value.value
   return (
     <ReasonForm
       action={action}
-      name="ask for access"
+      name={name}
+      templates={askingReasons}
       close={close}
       done={done}
       ready={project_id !== ""}
@@ -155,6 +160,20 @@ export const AskAccess = ({ done, institution = null }: {
   readonly institution?: string | null
 }): JSX.Element => (
   <DialogButton name="ask for access" label="Ask for Access…" title="Ask for Access to a project">
-    {(close) => <AskForm close={close} done={done} institution={institution} />}
+    {(close) => <AskForm close={close} done={done} institution={institution} name="ask for access" project={null} />}
+  </DialogButton>
+)
+
+/** Asks once more for what a request that has ended asked for. */
+export const AskAgain = ({ done, institution, project, request }: {
+  readonly done: () => unknown
+  readonly institution: string
+  readonly project: string
+  readonly request: string
+}): JSX.Element => (
+  <DialogButton name={`ask again ${request}`} label="Ask again…" title="Ask for Access to a project">
+    {(close) => (
+      <AskForm close={close} done={done} institution={institution} name={`ask again ${request}`} project={project} />
+    )}
   </DialogButton>
 )

@@ -11,6 +11,7 @@ import { Badge, type Tone } from "./Badge.tsx"
 import { DialogButton } from "./Dialog.tsx"
 import { SelectField } from "./Form.tsx"
 import { ReasonForm } from "./ReasonForm.tsx"
+import { approvingReasons, decliningReasons } from "./ReasonTemplates.ts"
 import { Signers } from "./Signers.tsx"
 import { When } from "./When.tsx"
 
@@ -81,6 +82,7 @@ const DecideForm = ({ close, decision, done, review }: Deciding): JSX.Element =>
       kind={approves ? "main" : "stop"}
       ready={!isRefused(preview)}
       submit={approves ? `Approve as ${role.value}` : `Decline as ${role.value}`}
+      templates={approves ? approvingReasons : decliningReasons}
       said={approves ? "Your approval is recorded." : "The request is declined."}
       write={(reason, key) =>
         ask(approves ? "approvePolicyReview" : "declinePolicyReview", {

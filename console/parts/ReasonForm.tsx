@@ -3,13 +3,13 @@ import type { ComponentChildren, JSX } from "preact"
 import { type Action, useAction } from "../Action.ts"
 import { useDraft } from "../Drafts.ts"
 import { announce } from "./Announce.tsx"
-import { Form, TextField } from "./Form.tsx"
+import { Form, SelectField, TextField } from "./Form.tsx"
 
 /** Characters of a reason, at least. */
 const least = 8
 
 export const ReasonForm = (
-  { action: given, children, close, done, kind = "main", name, ready = true, said, submit, write }: {
+  { action: given, children, close, done, kind = "main", name, ready = true, said, submit, templates = [], write }: {
     /** The name of the form's draft, unique on its page. */
     readonly name: string
     readonly submit: string
@@ -21,6 +21,8 @@ export const ReasonForm = (
     readonly done: () => unknown
     readonly kind?: "main" | "stop"
     readonly ready?: boolean
+    /** Reasons that are often given, to begin with. */
+    readonly templates?: ReadonlyArray<string>
     /** Where the caller looks at the refusal. */
     readonly action?: Action
     readonly children?: ComponentChildren
@@ -47,6 +49,14 @@ export const ReasonForm = (
       write={run}
     >
       {children}
+      {templates.length === 0 ? null : (
+        <SelectField
+          label="Begin with"
+          value={templates.includes(reason) ? reason : ""}
+          onChange={(reason) => draft.set({ reason })}
+          options={[["", "Words of your own"], ...templates.map((one) => [one, one] as const)]}
+        />
+      )}
       <TextField
         action={action}
         autofocus

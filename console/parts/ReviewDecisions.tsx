@@ -12,6 +12,7 @@ import { DialogButton } from "./Dialog.tsx"
 import { Difference } from "./Difference.tsx"
 import { Failure } from "./Failure.tsx"
 import { ReasonForm } from "./ReasonForm.tsx"
+import { approvingReasons, endingReasons } from "./ReasonTemplates.ts"
 import { ReviewEvidence } from "./ReviewEvidence.tsx"
 
 export type AccessReview = AnswerOf<"getAccessGrantReview">
@@ -95,6 +96,7 @@ const DecisionForm = ({ close, decision, done, names, review }: Opened & {
       kind={approves ? "main" : "stop"}
       ready={!moved && !isRefused(preview)}
       submit={approves ? "Approve" : "Revoke"}
+      templates={approves ? approvingReasons : endingReasons}
       said={approves ? "The review is approved." : "The review is revoked."}
       write={(reason, key) =>
         ask(approves ? "approveAccessGrantReview" : "revokeAccessGrantReview", {

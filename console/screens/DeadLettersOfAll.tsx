@@ -12,6 +12,7 @@ import { here } from "../Location.ts"
 import { useOperatorEvents } from "../OperatorEvents.ts"
 import { AccountLabel } from "../parts/AccountLabel.tsx"
 import { announce } from "../parts/Announce.tsx"
+import { AuditLink } from "../parts/AuditLink.tsx"
 import { CopyCommand } from "../parts/CopyCommand.tsx"
 import { DialogButton } from "../parts/Dialog.tsx"
 import { DownloadButton } from "../parts/DownloadButton.tsx"
@@ -201,7 +202,14 @@ const DeadLettersOfAll = (): JSX.Element => {
           keyOf={({ delivery_id }) => delivery_id}
           empty={emptyList(filters, "No delivery was given up.")}
           columns={[
-            { head: "Delivery", cell: ({ delivery_id }) => <code>{delivery_id}</code> },
+            {
+              head: "Delivery",
+              cell: ({ delivery_id }) => (
+                <>
+                  <code>{delivery_id}</code> <AuditLink id={delivery_id} />
+                </>
+              ),
+            },
             { head: "Event", cell: ({ event_type }) => event_type },
             {
               head: "Webhook",

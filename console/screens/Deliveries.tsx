@@ -14,12 +14,13 @@ import { LiveState } from "../parts/LiveState.tsx"
 import { Page } from "../parts/Page.tsx"
 import { Span, spanStart } from "../parts/Span.tsx"
 import { filterOf, pageAfter, TextFilter } from "../parts/TextFilter.tsx"
+import { UntilFilter, untilOf } from "../parts/UntilFilter.tsx"
 import { useRefresh } from "../Refresh.ts"
 import { type Resource, useResource } from "../Resource.ts"
 
 type Webhooks = AnswerOf<"listWebhooks">
 
-const filters = ["status", "event_type", "webhook_id", "response_status", "email_id", "event_id", "within"]
+const filters = ["status", "event_type", "webhook_id", "response_status", "email_id", "event_id", "within", "until"]
 
 const isFiltered = (): boolean => filters.some((name) => filterOf(name) !== undefined)
 
@@ -54,6 +55,7 @@ const DeliveryFilters = ({ webhooks }: { readonly webhooks: Resource<Webhooks> }
       <TextFilter label="Email id" name="email_id" />
       <TextFilter label="Event id" name="event_id" />
       <Span />
+      <UntilFilter />
     </Filters>
   )
 }
@@ -115,6 +117,7 @@ const query = () => ({
   email_id: filterOf("email_id"),
   event_id: filterOf("event_id"),
   since: spanStart(),
+  until: untilOf(),
 })
 
 /** The list from its beginning, by the filters of now. */

@@ -2,6 +2,7 @@
 import type { JSX } from "preact"
 import { ask } from "../contract/Ask.ts"
 import type { AnswerOf } from "../contract/EndpointTypes.ts"
+import { AuditLink } from "../parts/AuditLink.tsx"
 import { here } from "../Location.ts"
 import { ReasonDialog } from "../parts/ReasonDialog.tsx"
 import { StatePage } from "../parts/StatePage.tsx"
@@ -70,11 +71,11 @@ const Mails = (): JSX.Element => {
           columns={[
             {
               head: "To",
-              cell: ({ kind, recipient }) => (
+              cell: ({ id, kind, recipient }) => (
                 <>
                   {recipient}
                   <br />
-                  <span class="note">{kind}</span>
+                  <span class="note">{kind}</span> <AuditLink id={id} />
                 </>
               ),
             },

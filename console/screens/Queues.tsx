@@ -4,6 +4,7 @@ import { useAccountNames } from "../AccountNames.ts"
 import { ask } from "../contract/Ask.ts"
 import type { AnswerOf } from "../contract/EndpointTypes.ts"
 import { AccountLabel } from "../parts/AccountLabel.tsx"
+import { AuditLink } from "../parts/AuditLink.tsx"
 import { Badge } from "../parts/Badge.tsx"
 import { CopyCommand } from "../parts/CopyCommand.tsx"
 import { Failure } from "../parts/Failure.tsx"
@@ -134,7 +135,7 @@ const Backlogs = ({ backlogs }: { readonly backlogs: Resource<AnswerOf<"listBack
                     ? <Badge tone="off">{one.paused_by === null ? "paused" : pausedBy[one.paused_by]}</Badge>
                     : null}
                   <br />
-                  <code>{one.webhook_id}</code>
+                  <code>{one.webhook_id}</code> <AuditLink id={one.webhook_id} />
                   {one.url === null ? null : <Commands done={backlogs.reload} of={one} />}
                 </>
               ),

@@ -4,7 +4,7 @@ import { useAction } from "../Action.ts"
 import { ask } from "../contract/Ask.ts"
 import type { AnswerOf } from "../contract/EndpointTypes.ts"
 import { useNames } from "../Names.ts"
-import { AskAccess } from "../parts/AskAccess.tsx"
+import { AskAccess, AskAgain } from "../parts/AskAccess.tsx"
 import { AskOrganization } from "../parts/AskOrganization.tsx"
 import { announce } from "../parts/Announce.tsx"
 import { Badge, type Tone } from "../parts/Badge.tsx"
@@ -131,6 +131,10 @@ const WaitsFor = ({ of }: { readonly of: Request }): JSX.Element => {
 /** Whether its author may withdraw a request; a launch that is `held` is approved. */
 const isOpen = (of: Request): boolean => toneOf(of.state) === "wait" && !(of.kind === "launch" && of.state === "held")
 
+/** Whether a request for Access has ended without it, and may be made once more. */
+const mayAskAgain = ({ institution_id, kind, project_id, state }: Request): boolean =>
+  kind === "access" && over.has(state) && institution_id !== null && project_id !== null
+
 /** The effects of a withdrawal besides the end of the request. */
 const consequence = ({ kind }: Request): string =>
   kind === "website"
@@ -220,7 +224,16 @@ const Requests = (): JSX.Element => {
             {
               head: "Yours to do",
               cell: (one) =>
-                !isOpen(one)
+                mayAskAgain(one)
+                  ? (
+                    <AskAgain
+                      done={requests.reload}
+                      institution={one.institution_id!}
+                      project={one.project_id!}
+                      request={one.id}
+                    />
+                  )
+                  : !isOpen(one)
                   ? <span class="note">nothing</span>
                   : isForeignLink(one)
                   ? <Do action={action} kind="stop" onDo={() => object(one.id)}>Refuse this link</Do>

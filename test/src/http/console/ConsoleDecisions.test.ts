@@ -144,6 +144,11 @@ layer(Layer.merge(staged(), Chromium.layer), { excludeTestServices: true, timeou
         yield* text(ada.page, "Sam asked")
         yield* everyLook(ada, "decide")
         yield* press(ada.page, "Decline…")
+        yield* choose(ada.page, "Begin with", "It is not needed")
+        const begun = yield* Effect.promise(() =>
+          ada.page.$eval("dialog[open] textarea", (one) => (one as HTMLTextAreaElement).value)
+        )
+        assert.strictEqual(begun, "It is not needed for the work here")
         yield* fill(ada.page, "Reason", "the team is complete")
         yield* press(ada.page, "Decline as administrator")
         yield* text(ada.page, "No request waits for your signature.")

@@ -104,6 +104,32 @@ layer(stage, { excludeTestServices: true, timeout: "4 minutes" })("the console b
       yield* text(page, "https://hooks.example.com/keys")
     }))
 
+  it.effect("an API key is made", () =>
+    Effect.gen(function* () {
+      const page = yield* signedIn("Alice", "/console/api-keys")
+      yield* opens(page, "Create a key…")
+      yield* type(page, "Name", "by keys alone")
+      yield* enter(page, "Create the key")
+      yield* enter(page, "I have kept it")
+      yield* text(page, "by keys alone")
+    }))
+
+  it.effect("a domain is offered, and accepted by another account", () =>
+    Effect.gen(function* () {
+      const alice = yield* signedIn("Alice", "/console/domains")
+      yield* opens(alice, "Offer…")
+      yield* type(alice, "Their email address", "bob@birch.example")
+      yield* enter(alice, "Offer it")
+      yield* text(alice, "waits for an answer")
+      const bob = yield* signedIn("Bob", "/console/transfers")
+      yield* enter(bob, "alder.example")
+      yield* heading(bob, "alder.example")
+      yield* opens(bob, "Accept…")
+      yield* text(bob, "Your workspace for it")
+      yield* enter(bob, "Accept alder.example")
+      yield* text(bob, "Safety window")
+    }))
+
   it.effect("an operator goes from a finding to what it is about, and sends a dead letter again", () =>
     Effect.gen(function* () {
       const page = yield* signedIn("Oz", "/console/operations/findings")

@@ -109,6 +109,29 @@ layer(Layer.merge(staged(), Chromium.layer), { excludeTestServices: true, timeou
         yield* text(at.page, "There is no project here to which you do not have, or wait for, Access.")
       }))
 
+    it.effect("Pat asks again for an Access whose request has ended, with a reason to begin with", () =>
+      Effect.gen(function* () {
+        const { page, ...pat } = yield* deciderAt("Pat", "/console/requests", "My requests")
+        yield* text(page, "writes the labels")
+        const withdraw = yield* Effect.promise(() =>
+          page.evaluate(async () => {
+            const { items } = await (await fetch("/v1/me/requests")).json()
+            const { id } = items.find(({ reason }: { reason: string }) => reason === "writes the labels")
+            const headers = { "content-type": "application/json", "idempotency-key": crypto.randomUUID() }
+            const body = JSON.stringify({ reason: "not needed this month" })
+            return (await fetch(`/v1/me/requests/${id}/withdraw`, { method: "POST", headers, body })).status
+          })
+        )
+        assert.strictEqual(withdraw, 200)
+        yield* pat.open("/console/requests", "My requests")
+        yield* press(page, "Ask again…")
+        yield* text(page, "Herbarium")
+        yield* choose(page, "Begin with", "I go on working here")
+        yield* everyLook({ page, ...pat }, "request-again")
+        yield* press(page, "Ask for Access")
+        yield* text(page, "I go on working here after my Access ended")
+      }))
+
     it.effect("Ada brings the end of Pat's Access forward, and the pages say until when it lasts", () =>
       Effect.gen(function* () {
         const fern = `/console/institutions/${demoIdentityIds.fern}`

@@ -64,7 +64,7 @@ export const send = Effect.fnUntraced(function* (
                 Object.entries(answer.headers).map(([name, value]) => [name, String(value)]),
               ),
               text,
-              body: text !== "" && /\bjson/.test(answer.headers["content-type"] ?? "") ? JSON.parse(text) : null,
+              body: text === "" ? null : /\bjson/.test(answer.headers["content-type"] ?? "") ? JSON.parse(text) : text,
             })
           })
         },

@@ -57,16 +57,30 @@ export const follow = (page: Page, path: string) =>
 /** How long a click waits for its element before the element is looked for again: an answer may have replaced it. */
 const settling = 5_000
 
-/** Clicks what `find` finds, once it stays in its place, and returns it. A click that gave up has clicked nothing. */
+/** Hears whether a click comes to the element. */
+const heardBy = (element: ElementHandle<Element>) =>
+  element.evaluateHandle((one) => {
+    const heard = { click: false }
+    one.addEventListener("click", () => heard.click = true, { once: true, capture: true })
+    return heard
+  })
+
+/**
+ * Clicks what `find` finds, once it stays in its place, and returns it. A click that gave up has clicked nothing; one that
+ * an answer has moved the element away from, after it was seen to stay, has clicked something else.
+ */
 const clicked = async (find: () => Promise<ElementHandle<Element>>, count = 1) => {
   for (let tries = 1;; tries++) {
     const found = await find()
     try {
+      const heard = await heardBy(found)
       await found.asLocator().setTimeout(settling).click({ count })
-      return found
+      // Of a page that the click has left nothing more is told.
+      if (await heard.evaluate(({ click }) => click).catch(() => true)) return found
     } catch (error) {
       if (tries === 24 || (error as Error).name !== "TimeoutError") throw error
     }
+    if (tries === 24) throw new Error("no click came to the element")
   }
 }
 

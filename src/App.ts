@@ -103,6 +103,7 @@ import { system } from "./http/handlers/SystemHandlers.ts"
 import * as TransferPages from "./http/pages/TransferPages.ts"
 import { transfers } from "./http/handlers/TransfersHandlers.ts"
 import { webhooks } from "./http/handlers/WebhooksHandlers.ts"
+import { fillNow, refuseUnfilled } from "./MigrationBackfills.ts"
 import { migrated, newest, tables } from "./Migrations.ts"
 import { type BackingServices, portsOf } from "./BackingServices.ts"
 import { DirectoryIntake } from "./workers/DirectoryIntake.ts"
@@ -139,6 +140,10 @@ const noteFor = (config: AppConfig) =>
     )
   })
 
+/** A database that ends with this process has no other one to finish a backfill beside it. */
+const fillingOf = ({ backfillFloor: floor, backfillRate: ceiling }: AppConfig, { database }: BackingServices) =>
+  database.embedded ? fillNow({ floor, ceiling }, (text) => Effect.logInfo(text)) : refuseUnfilled
+
 /** The platform services, on the migrated PostgreSQL, its clock and the broker. */
 const ground = (config: AppConfig, backing: BackingServices) =>
   Layer.mergeAll(
@@ -174,7 +179,7 @@ const ground = (config: AppConfig, backing: BackingServices) =>
     Layer.provideMerge(Epochs.layer),
     Layer.provideMerge(versionFence(newest)),
     Layer.provideMerge(DatabaseClock.layer()),
-    Layer.provideMerge(Layer.effectDiscard(migrated)),
+    Layer.provideMerge(Layer.effectDiscard(migrated(fillingOf(config, backing)))),
     Layer.provideMerge(Database.layer({
       url: backing.database.url,
       ownerUrl: backing.database.ownerUrl,

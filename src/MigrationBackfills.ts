@@ -10,6 +10,7 @@ import {
   progressOf,
   progressText,
 } from "../services/platform/database/Backfills.ts"
+import { inTurn } from "../services/platform/database/RetryOnLockTimeout.ts"
 import { cliCommand } from "../services/platform/CommandSpelling.ts"
 
 /** A migration needs a backfill that is not finished. */
@@ -34,16 +35,28 @@ export const refuseUnfilled: Filling = Effect.fnUntraced(function* (owner, backf
   })
 })
 
-/** Runs the backfill to its end, at its pace, and tells of each bite. */
+/** The second walk changes what an older program wrote behind the first; more walks would change nothing more. */
+const mostWalks = 2
+
+/**
+ * Runs the backfill to its end, at its pace, and tells of each bite. A bite waits for rows that commands hold. Fails where
+ * rows are left that the backfill does not change.
+ */
 export const fillNow = (pace: Pace, tell: (text: string) => Effect.Effect<void>): Filling =>
-  Effect.fnUntraced(function* (owner, backfill) {
-    do {
-      for (let wait = yield* bite(owner, backfill, pace); wait !== null; wait = yield* bite(owner, backfill, pace)) {
+  Effect.fnUntraced(function* (owner, backfill, migration) {
+    const next = inTurn(bite(owner, backfill, pace))
+    for (let walks = 0; walks < mostWalks; walks++) {
+      for (let wait = yield* next; wait !== null; wait = yield* next) {
         const [progress] = yield* progressOf(owner, backfill.name)
         yield* tell(progressText(progress!))
         yield* Effect.sleep(wait)
       }
-    } while (!(yield* isFilled(owner, backfill, pace)))
+      if (yield* inTurn(isFilled(owner, backfill, pace))) return
+    }
+    return yield* new Unfilled({
+      message: `migration ${migration} needs the backfill ${backfill.name}, which has walked the table ${mostWalks} ` +
+        "times and leaves rows that it does not change: look at them, or stop the program that still writes them",
+    })
   })
 
 /** Where rows are left, the processes that are at the backfill clamp its rate by their own pace. */
@@ -57,6 +70,6 @@ export const meet = Effect.fnUntraced(function* (
   migration: string,
 ) {
   for (const backfill of needs) {
-    if (!(yield* isFilled(owner, backfill, leastPace))) yield* fill(owner, backfill, migration)
+    if (!(yield* inTurn(isFilled(owner, backfill, leastPace)))) yield* fill(owner, backfill, migration)
   }
 })

@@ -439,7 +439,7 @@ export const migrateWith = Effect.fn("migrate")(function* (fill: Filling) {
   return applied.map(([id, name]) => `${String(id).padStart(4, "0")}_${name}`)
 })
 
-/** The same as at a start: it waits for no backfill. */
+/** The same as at a start that other processes may serve beside: it waits for no backfill. */
 export const migrate = Effect.suspend(() => migrateWith(refuseUnfilled))
 
 /** The newest applied migration; 0 where there is none, or where the role may not read the table. */
@@ -464,15 +464,18 @@ const lacks = Effect.gen(function* () {
   return (yield* newestIn(sql, cluster.migrations)) < last ? "the cluster's tables are not there" : null
 })
 
-/** Migrates as the owner. Without the owner's role, waits until another process has migrated. */
-export const migrated = Effect.gen(function* () {
+/**
+ * Migrates as the owner. Without the owner's role, waits until another process has migrated. `fill`: what is done about a
+ * backfill that a migration needs and that is not finished.
+ */
+export const migrated = Effect.fnUntraced(function* (fill: Filling) {
   const { owner, owns, sql } = yield* Database
   if (yield* owns) {
     // Waits like the migrator itself: another process that migrates holds the table's lock.
     const done = yield* newestIn(owner, "effect_sql_migrations").pipe(inTurn)
     const missing = migrations.filter(([id]) => id > done).length
     if (missing > 0) yield* Effect.logInfo(`migrations to apply: ${missing}`)
-    return yield* Effect.asVoid(migrate)
+    return yield* Effect.asVoid(migrateWith(fill))
   }
   yield* admit
   const lacking = yield* lacks

@@ -14,7 +14,7 @@ export const approvingReasons: ReadonlyArray<string> = [
 
 export const decliningReasons: ReadonlyArray<string> = [
   "It is not needed for the work here",
-  "Somebody else has to ask for it",
+  "Another person has to ask for it",
   "It says too little: please ask again with more",
 ]
 

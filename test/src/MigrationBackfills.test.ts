@@ -1,6 +1,6 @@
 /** The example of docs/upgrading.md, followed literally: its backfill, and the migrations of its table of releases. */
 import { assert, layer } from "@effect/vitest"
-import { Effect, Layer } from "effect"
+import { Deferred, Effect, Fiber, Layer } from "effect"
 import { readFileSync } from "node:fs"
 import type { Backfill } from "../../services/platform/database/Backfills.ts"
 import { Database } from "../../services/platform/database/Database.ts"
@@ -104,5 +104,33 @@ layer(Layer.fresh(TestDatabase.layer), { excludeTestServices: true })("a migrati
       yield* boats(0)
       assert.deepStrictEqual(ids(yield* apply(owner, [expand, both])), [9_101, 9_102])
       assert.strictEqual(yield* finding, "ok   backfills     none is unfinished")
+    }))
+
+  it.effect("is not filled for ever by a backfill that leaves rows: it says so after its second walk", () =>
+    Effect.gen(function* () {
+      const { owner } = yield* Database
+      yield* boats(50)
+      const lasting: Migration = [9_102, "boats_owned", statementsOf("2, both"), [{ ...backfills[0]!, left: "true" }]]
+      const error = yield* Effect.flip(apply(owner, [expand, lasting], fillNow(pace, () => Effect.void)))
+      assert.match(String(error.message), /walked the table 2 times and leaves rows that it does not change/)
+      assert.deepStrictEqual(ids(yield* apply(owner, [expand, both], fillNow(pace, () => Effect.void))), [9_102])
+    }))
+
+  it.effect("waits for rows that a command holds, longer than a statement may", () =>
+    Effect.gen(function* () {
+      const { owner, sql } = yield* Database
+      yield* boats(50)
+      yield* apply(owner, [expand])
+      const held = yield* Deferred.make<void>()
+      const command = sql`select from boats where id = 20 for update`.pipe(
+        Effect.andThen(Deferred.succeed(held, undefined)),
+        Effect.andThen(sql`select pg_sleep(3)`),
+        sql.withTransaction,
+      )
+      const other = yield* Effect.forkChild(command)
+      yield* Deferred.await(held)
+      assert.deepStrictEqual(ids(yield* apply(owner, [expand, both], fillNow(pace, () => Effect.void))), [9_102])
+      yield* Fiber.join(other)
+      assert.strictEqual(yield* without, 0)
     }))
 })

@@ -46,7 +46,10 @@ const held = (sql: PgClient.PgClient, column: string, { personId }: PackFilter) 
   personId === null ? sql`true` : sql`(${sql.literal(column)} = ${personId}
       or ${sql.literal(column)} in (select id from people where merged_into = ${personId}))`
 
-/** Access with the versions that were in force in the span, and each time that its end was set before the span's end. */
+/**
+ * Access with the versions that were in force in the span; and from before the span's end each time that its end was set,
+ * and each confirmation that it is still needed.
+ */
 const accessPage = (sql: PgClient.PgClient): Page => {
   const time = (column: string) => sql.literal(`to_char(${column} at time zone 'utc', ${wire})`)
   return Effect.fnUntraced(function* (filter, afterId, limit) {
@@ -67,6 +70,12 @@ const accessPage = (sql: PgClient.PgClient): Page => {
           'made_by', n.made_by, 'approved_by', n.approved_by, 'reason', n.reason, 'request_id', n.request_id)
           order by n.id), '[]')
         from access_ends n where n.access_id = a.access_id and n.set_at < ${until}
+      ), 'confirmations', (
+        select coalesce(json_agg(json_build_object('access_version', c.access_version, 'confirmed_by', c.confirmed_by,
+          'confirmed_at', ${time("c.confirmed_at")}, 'reason', c.reason, 'campaign_id', c.campaign_id)
+          order by c.id), '[]')
+        from access_confirmations c
+        where c.access_id = a.access_id and c.institution_id = ${institutionId} and c.confirmed_at < ${until}
       )) as told
       from (
         select distinct v.access_id from access_versions v
@@ -79,24 +88,26 @@ const accessPage = (sql: PgClient.PgClient): Page => {
   })
 }
 
-/** Requests for Access and for memberships, with their policy reviews and signatures. */
+/** Requests for Access, for its revocation and for memberships, with their policy reviews and signatures. */
 const requestPage = (sql: PgClient.PgClient): Page => {
   const time = (column: string) => sql.literal(`to_char(${column} at time zone 'utc', ${wire})`)
   return Effect.fnUntraced(function* (filter, afterId, limit) {
     const { institutionId, review, since, until } = filter
+    const accessId =
+      sql`case kind when 'access' then result_id when 'access_revocation' then fields ->> 'access_id' end`
     const rows = yield* sql<Told & { readonly reviews: ReadonlyArray<string> }>`
       select r.id::text as id, json_build_object('request_id', r.id, 'kind', r.kind, 'state', r.state,
         'person_id', coalesce(r.person_id, r.author), 'requested_by', r.author, 'project_id', r.project_id,
         'fields', r.fields, 'reason', r.reason, 'requested_at', ${time("r.created_at")},
-        'decided_at', ${time("r.decided_at")}, 'access_id', case r.kind when 'access' then r.result_id end,
+        'decided_at', ${time("r.decided_at")}, 'access_id', ${accessId},
         'event_id', r.event_id, 'reviews', coalesce(p.told, '[]')) as told, coalesce(p.ids, '{}') as reviews
       from (
         select * from requests
-        where institution_id = ${institutionId} and kind in ('access', 'membership')
+        where institution_id = ${institutionId} and kind in ('access', 'access_revocation', 'membership')
           and id > ${afterId === "" ? "00000000-0000-0000-0000-000000000000" : afterId}::uuid
           and created_at < ${until} and (${since}::timestamptz is null or coalesce(decided_at, 'infinity') >= ${since})
           and ${held(sql, "coalesce(person_id, author)", filter)}
-          and ${review === null ? sql`true` : sql`kind = 'access' and result_id = ${review.access_id}`}
+          and ${review === null ? sql`true` : sql`${accessId} = ${review.access_id}`}
         order by id limit ${limit}
       ) r
       left join lateral (

@@ -12,8 +12,10 @@ import {
 } from "../../../schemas/BrandedIds.ts"
 import { verifyEvidencePack } from "../../../sdk/VerifyEvidence.ts"
 import { Refusal } from "../../../sdk/Refusal.ts"
+import { AccessConfirmations } from "../../../services/access/AccessConfirmations.ts"
 import { AccessReviews } from "../../../services/access/AccessReviews.ts"
 import { type AskedPack, EvidencePacks, itemsOfPart } from "../../../services/access/EvidencePacks.ts"
+import { Requests } from "../../../services/decisions/Requests.ts"
 import { Directory } from "../../../services/directory/Directory.ts"
 import { SigningKeys } from "../../../services/lifecycle/SigningKeys.ts"
 import { DecisionLog } from "../../../services/transparency/DecisionLog.ts"
@@ -35,7 +37,9 @@ import { origin, policy, settled } from "../transparency/DecisionLogFixture.ts"
 const publicUrl = new URL("https://mail.example")
 
 const packs = EvidencePacks.layer(publicUrl).pipe(
-  Layer.provideMerge(Layer.mergeAll(SigningKeys.layer, DecisionLog.layer(origin), AccessReviews.layer)),
+  Layer.provideMerge(
+    Layer.mergeAll(SigningKeys.layer, DecisionLog.layer(origin), AccessReviews.layer, AccessConfirmations.layer),
+  ),
   Layer.provideMerge(services),
 )
 
@@ -180,6 +184,27 @@ layer(packs, { excludeTestServices: true, timeout: "2 minutes" })("EvidencePacks
       assert.isAbove(found.length, 3)
       assert.isTrue(found.every(({ provedAt }) => provedAt === null))
       yield* settled
+    })))
+
+  it.effect("tells that an Access was confirmed, and that its revocation was proposed and signed", () =>
+    timed(Effect.gen(function* () {
+      const w = yield* decisions
+      const on = { institutionId: w.fern, accessId: AccessId.make(w.accessId), expected_version: 1, reason }
+      const { confirm } = yield* AccessConfirmations
+      yield* run(confirm({ ...on, personId: w.sam }))
+      const { revocation } = yield* Requests
+      const proposed = yield* decided(revocation({ ...on, personId: w.sam }))
+      yield* sign(proposed, "administrator", w.ada)
+      yield* settled
+      for (const more of [{}, { person_id: w.pat }, { review_id: w.reviewId }]) {
+        const pack = yield* verified(yield* whole(asked(w.ada, w.fern, more)), w.fern)
+        const [held] = linesNamed(pack.items, "access")
+        const [confirmed] = held!["confirmations"] as ReadonlyArray<object>
+        assert.deepInclude(confirmed, { access_version: 1, confirmed_by: w.sam, reason, campaign_id: null })
+        const kinds = linesNamed(pack.items, "request").map(({ access_id, kind }) => [kind, access_id])
+        assert.deepStrictEqual(kinds, [["access", w.accessId], ["access_revocation", w.accessId]])
+        assert.include(pack.decisions.map(({ record }) => record["action"]), "access.confirmed")
+      }
     })))
 
   it.effect("of a person, a review or a span it has what belongs to it, and nothing else", () =>

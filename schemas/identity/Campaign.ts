@@ -55,7 +55,7 @@ export const Campaign = Schema.Struct({
 export type Campaign = typeof Campaign.Type
 
 /**
- * `withdrawn`: the Access was revoked, or has another version, before anybody answered. `unanswered`: the campaign ended
+ * `withdrawn`: the Access was revoked, or has another version, before an answer. `unanswered`: the campaign ended
  * first.
  */
 export const CampaignItemState = Schema.Literals([

@@ -11,7 +11,7 @@ export type Outcome = "open" | "confirmed" | "proposed_for_revocation"
 export interface Around {
   readonly now: number
   readonly deadline: number
-  /** Null where nobody closed the campaign. */
+  /** Null where no person closed the campaign. */
   readonly closedAt: number | null
   /** When the version that the item is about was followed by another one; null while it is the newest. */
   readonly supersededAt: number | null

@@ -14,7 +14,7 @@ import { reading } from "./CampaignReads.ts"
 import { lockingItem, type OnItem } from "./LockItem.ts"
 
 export interface Delegating extends OnItem, Pick<Wire.CampaignDelegation, "reason"> {
-  /** Null: nobody any more. */
+  /** Null: no delegate any more. */
   readonly delegate: PersonId | null
 }
 

@@ -193,7 +193,7 @@ layer(packs, { excludeTestServices: true, timeout: "2 minutes" })("EvidencePacks
       const { confirm } = yield* AccessConfirmations
       yield* run(confirm({ ...on, personId: w.sam }))
       const { revocation } = yield* Requests
-      const proposed = yield* decided(revocation({ ...on, personId: w.sam }))
+      const proposed = yield* run(revocation({ ...on, personId: w.sam }))
       yield* sign(proposed, "administrator", w.ada)
       yield* settled
       for (const more of [{}, { person_id: w.pat }, { review_id: w.reviewId }]) {

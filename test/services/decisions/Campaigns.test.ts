@@ -152,7 +152,7 @@ layer(there, { excludeTestServices: true, timeout: "2 minutes" })("campaigns", (
       const campaign = yield* open(w)
       const first = yield* itemOf(w, campaign, w.accesses[0]!)
       const of = yield* itemOf(w, campaign, own)
-      // The only owner's own Access waits for nobody until it is delegated.
+      // The only owner's own Access has no reviewer until it is delegated.
       assert.notInclude(yield* mine(w.ona), own)
       assert.strictEqual(yield* codeOf(answer(w, of, w.ona)), "four_eyes_required")
       assert.strictEqual(yield* codeOf(delegate(w, of, w.ona, w.mo)), "four_eyes_required")

@@ -214,7 +214,7 @@ layer(Layer.provideMerge(Campaigns.layer, noticeServices), { excludeTestServices
         yield* member(w.fern, mo, "member")
         yield* wants(silent, "off")
         yield* access(w.fern, portal, yield* person())
-        // The only owner's own Access waits for nobody.
+        // The only owner's own Access has no reviewer.
         yield* access(w.fern, garden, oki)
         const deadline = new Date(start + 10 * day).toISOString()
         const by = { personId: w.ada, institutionId: w.fern, reason }

@@ -151,7 +151,7 @@ const table: Readonly<Record<string, Row>> = {
   "campaigns.listOwnCampaignItems": own,
   "campaigns.openCampaign": administering,
   "campaigns.closeCampaign": administering,
-  // Of an Access to the project of `owner`; nobody is its delegate.
+  // Of an Access to the project of `owner`; it has no delegate.
   "campaigns.delegateCampaignItem": row("not_found", {
     ok: "administrator administrator2 owner owner2",
     administrator_not_effective: "early suspended",

@@ -16,6 +16,9 @@ export interface DecisionProof {
   readonly proved: { readonly index: number; readonly proof: string } | null
 }
 
+/** The id in `access-review:<id>`: the audit's index of objects has it (AuditIndexes.ts). */
+const idOf = (subject: string): string => subject.split(":")[1]!
+
 interface Found {
   readonly record_id: string
   readonly salt: Uint8Array
@@ -63,7 +66,9 @@ export class DecisionProofs extends Context.Service<DecisionProofs, {
       const recordsAbout = (subjects: ReadonlyArray<string>, until: Date) =>
         sql<AuditRecord>`
           select id::text as id, at, request_id, route, action, actor, subject, outcome, status, code, details
-          from audit_records where subject = any(${[...subjects]}::text[]) and outcome = 'done' and at < ${until}
+          from audit_records
+          where subject is not null and split_part(subject, ':', 2) = any(${subjects.map(idOf)}::text[])
+            and subject = any(${[...subjects]}::text[]) and outcome = 'done' and at < ${until}
           order by id`
 
       const published = Effect.map(

@@ -142,9 +142,8 @@ const reviewPage = (sql: PgClient.PgClient): Page => {
         and ${held(sql, "person_id", filter)}
         and ${review === null ? sql`true` : sql`id = ${review.id}::uuid`}
         and ${
-      afterId === ""
-        ? sql`true`
-        : sql`(proposed_at, id) > (select proposed_at, id from access_reviews where id = ${afterId}::uuid)`
+      afterId === "" ? sql`true` : sql`(proposed_at, id) > (select proposed_at, id from access_reviews
+          where id = ${afterId}::uuid and institution_id = ${institutionId})`
     }
       order by proposed_at, id limit ${limit}`
     return rows.map((row) => ({

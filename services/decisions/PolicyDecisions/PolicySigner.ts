@@ -64,7 +64,9 @@ export const signing = Effect.gen(function* () {
       if (!operator && standing === null && !loaded.same) return yield* new NotFound()
       if (loaded.same) return yield* yield* roles.fourEyes(personId, review.author)
       const excluded = excludedFrom(loaded)
-      if (excluded === personId) {
+      const [itself] = excluded === null ? [] : yield* sql<{ same: boolean }>`
+          select canonical_person(${excluded}::text) = canonical_person(${personId}::text) as same`
+      if (itself?.same === true) {
         return yield* loaded.kind === "access_revocation" ? notOwnAccess() : notOneself("decides")
       }
       const standsIn = yield* inRole({ personId, operator, standing, excluded }, role, review, loaded.signed)

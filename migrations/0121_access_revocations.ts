@@ -1,6 +1,6 @@
 /**
  * Requests that an Access is revoked. `requests_check` is the constraint of a kind's states (0012_requests.ts); one request
- * at a time is open for an Access.
+ * at a time is open for a version of an Access in its institution.
  */
 const statements: ReadonlyArray<string> = [
   `alter table requests drop constraint requests_kind_check, drop constraint requests_check`,
@@ -21,7 +21,8 @@ const statements: ReadonlyArray<string> = [
   `alter table policy_reviews add constraint policy_reviews_kind_check check (kind in ('organization', 'website',
     'access', 'enrollment', 'enrollment_claim', 'launch', 'link', 'membership', 'authenticator_reset',
     'access_revocation')) not valid`,
-  `create unique index concurrently if not exists requests_revocation_open on requests ((fields ->> 'access_id'))
+  `create unique index concurrently if not exists requests_revocation_open
+    on requests (institution_id, (fields ->> 'access_id'), (fields ->> 'access_version'))
     where kind = 'access_revocation' and state = 'submitted'`,
 ]
 

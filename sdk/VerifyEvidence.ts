@@ -147,7 +147,7 @@ export const verifyEvidencePack = async (pack: string, policy: PackPolicy): Prom
     const claims = await signedOf(part, pins)
     first ??= claims
     if (!same(claims["after"], next)) throw new Refusal("pack", "a part is missing")
-    if (["institution_id", "scope", "as_of"].some((name) => !same(claims[name], first![name]))) {
+    if (["pack_id", "institution_id", "scope", "as_of"].some((name) => !same(claims[name], first![name]))) {
       throw new Refusal("pack", "parts of different packs")
     }
     for (const line of part.lines) {

@@ -15,6 +15,8 @@ export type PackSection = typeof packSections[number]
 
 /** Where a part begins: behind an item of a section, of a pack that shows what was decided before `asOf`. */
 export interface PackPlace {
+  /** The pack's id, the same in all of its parts. */
+  readonly packId: string
   readonly section: PackSection
   /** The id of the last item before the part; empty at the beginning of a section. */
   readonly afterId: string
@@ -22,21 +24,21 @@ export interface PackPlace {
   readonly asOf: number
 }
 
-export const encodePlace = ({ afterId, asOf, section }: PackPlace): string =>
-  Buffer.from(`${asOf} ${section} ${afterId}`).toString("base64url")
+export const encodePlace = ({ afterId, asOf, packId, section }: PackPlace): string =>
+  Buffer.from(`${asOf} ${packId} ${section} ${afterId}`).toString("base64url")
 
 /** None for a text that this program never made. */
 export const decodePlace = (text: string): Option.Option<PackPlace> => {
   const decoded = Buffer.from(text, "base64url").toString()
-  const match = /^(\d{1,13}) ([a-z]+) ([A-Za-z0-9_-]{0,128})$/.exec(decoded)
-  const section = packSections.find((name) => name === match?.[2])
+  const match = /^(\d{1,13}) ([0-9a-f-]{36}) ([a-z]+) ([A-Za-z0-9_-]{0,128})$/.exec(decoded)
+  const section = packSections.find((name) => name === match?.[3])
   if (match === null || section === undefined || Buffer.from(decoded).toString("base64url") !== text) {
     return Option.none()
   }
-  const afterId = match[3]!
+  const [, asOf, packId, , afterId] = match as unknown as [string, string, string, string, string]
   // Ids of Access are of the directory; the others are made here.
   const known = section === "access" || afterId === "" || isUuid(afterId)
-  return known ? Option.some({ section, afterId, asOf: Number(match[1]) }) : Option.none()
+  return known ? Option.some({ packId, section, afterId, asOf: Number(asOf) }) : Option.none()
 }
 
 const Place = Text(1, 256).check(

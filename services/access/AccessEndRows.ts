@@ -1,6 +1,6 @@
 /** The end of an Access as rows: the evidence of each time that it was set, and its timer. */
 import type { PgClient } from "@effect/sql-pg"
-import type { AccessId, PersonId, RequestId } from "../../schemas/BrandedIds.ts"
+import type { AccessId, InstitutionId, PersonId, RequestId } from "../../schemas/BrandedIds.ts"
 import { insertion } from "../platform/database/UnitOfWork.ts"
 
 /** One time that the end was set. */
@@ -34,3 +34,13 @@ const prefix = "access:"
 /** The name of an Access among the aggregates of timers: the id of another system may be the one of a request. */
 export const aggregateOf = (accessId: AccessId): string => prefix + accessId
 export const accessOf = (aggregateId: string): string => aggregateId.slice(prefix.length)
+
+/**
+ * SQL of whether an end `n` was set while its Access belonged to the institution: one that moved keeps what was decided in
+ * each of its institutions for that one.
+ */
+export const setIn = (sql: PgClient.PgClient, institutionId: InstitutionId) =>
+  sql`(select v.institution_id from access_versions v
+    -- An Access that is granted with an end gets both in one transaction.
+    where v.access_id = n.access_id and (v.created_at <= n.set_at or v.access_version = 1)
+    order by v.access_version desc limit 1) = ${institutionId}`

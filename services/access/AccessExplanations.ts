@@ -9,6 +9,7 @@ import { NotFound } from "../../schemas/problems/HttpProblems.ts"
 import { acknowledgementOf, deliveryColumns, deliveryOf, type DeliveryRow } from "../lifecycle/DeliveryStatus.ts"
 import { decisionsReader } from "../people/InstitutionReader.ts"
 import { Database } from "../platform/database/Database.ts"
+import { setIn } from "./AccessEndRows.ts"
 import { endOf } from "./AccessReviews/ReviewExpiry.ts"
 import { reviewColumns, type ReviewRow } from "./AccessReviews/Rows.ts"
 
@@ -174,11 +175,10 @@ export const explaining = Effect.gen(function* () {
       where access_id = ${accessId} and institution_id = ${institutionId}
       order by proposed_at desc, id desc limit ${most}`
 
-  /** Of an Access that moved to another institution, those that were set before are of this one. */
-  const endsOf = (accessId: AccessId) =>
+  const endsOf = (institutionId: InstitutionId, accessId: AccessId) =>
     reads<EndRow>`
-      select ends_at, set_at, made_by, approved_by, reason, request_id::text as request_id from access_ends
-      where access_id = ${accessId} order by id desc limit ${most}`
+      select n.ends_at, n.set_at, n.made_by, n.approved_by, n.reason, n.request_id::text as request_id from access_ends n
+      where n.access_id = ${accessId} and ${setIn(reads, institutionId)} order by n.id desc limit ${most}`
 
   const confirmationsOf = (institutionId: InstitutionId, accessId: AccessId) =>
     reads<ConfirmationRow>`
@@ -209,7 +209,7 @@ export const explaining = Effect.gen(function* () {
       stateOf(institutionId, accessId),
       reviewsOf(institutionId, accessId),
       signaturesOf(institutionId, accessId),
-      endsOf(accessId),
+      endsOf(institutionId, accessId),
       confirmationsOf(institutionId, accessId),
     ], { concurrency: "unbounded" })
     const [newest] = versions

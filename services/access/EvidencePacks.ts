@@ -100,7 +100,7 @@ export class EvidencePacks extends Context.Service<EvidencePacks, {
         /** Each item's line, and after all of them the decisions on their objects. */
         const linesFrom = Effect.fnUntraced(function* (filter: PackFilter, from: PackPlace) {
           const { items, next } = yield* itemsFrom(filter, from)
-          const decisions = yield* about(items.flatMap(({ subjects }) => subjects), filter.until)
+          const decisions = yield* about(filter.institutionId, items.flatMap(({ subjects }) => subjects), filter.until)
           return { lines: [...items.map(({ line }) => line), ...decisions.map(decisionLine)], next }
         })
 
@@ -123,6 +123,7 @@ export class EvidencePacks extends Context.Service<EvidencePacks, {
           yield* mayRead(asked.personId, institutionId)
           const now = yield* Clock.currentTimeMillis
           const start: PackPlace = {
+            packId: yield* ids.next,
             section: packSections[0],
             afterId: "",
             // What was decided in this millisecond is in the pack.
@@ -139,6 +140,7 @@ export class EvidencePacks extends Context.Service<EvidencePacks, {
           const head = {
             iss: lifecycleIssuer(publicUrl),
             aud: institutionAudience(institutionId),
+            pack_id: from.packId,
             institution_id: institutionId,
             scope: { person_id, review_id, since, until },
             as_of: new Date(from.asOf).toISOString(),

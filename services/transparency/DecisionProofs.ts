@@ -35,10 +35,11 @@ export class DecisionProofs extends Context.Service<DecisionProofs, {
   /** The proof of the decision that has this audit record; null where the log has no such decision. */
   readonly of: (recordId: string) => Effect.Effect<DecisionProof | null, SqlError.SqlError>
   /**
-   * The proofs of the decisions on these objects (`access-review:<id>`) before `until`, in the order of their records;
-   * those whose record the audit keeps no more are left out.
+   * The proofs of an institution's decisions on these objects (`access-review:<id>`) before `until`, in the order of their
+   * records; those whose record the audit keeps no more are left out.
    */
   readonly about: (
+    institutionId: string,
     subjects: ReadonlyArray<string>,
     until: Date,
   ) => Effect.Effect<ReadonlyArray<DecisionProof & { readonly record: AuditRecord }>, SqlError.SqlError>
@@ -63,12 +64,13 @@ export class DecisionProofs extends Context.Service<DecisionProofs, {
           ([row]) => row ?? null,
         )
 
-      const recordsAbout = (subjects: ReadonlyArray<string>, until: Date) =>
+      const recordsAbout = (institutionId: string, subjects: ReadonlyArray<string>, until: Date) =>
         sql<AuditRecord>`
           select id::text as id, at, request_id, route, action, actor, subject, outcome, status, code, details
           from audit_records
           where subject is not null and split_part(subject, ':', 2) = any(${subjects.map(idOf)}::text[])
             and subject = any(${[...subjects]}::text[]) and outcome = 'done' and at < ${until}
+            and coalesce(details->>'institution', ${institutionId}) = ${institutionId}
           order by id`
 
       const published = Effect.map(
@@ -110,8 +112,12 @@ export class DecisionProofs extends Context.Service<DecisionProofs, {
         return { record: yield* recordOf(recordId), salt: leaf.salt, entry: leaf.digest, proved: proved ?? null }
       })
 
-      const about = Effect.fn("DecisionProofs.about")(function* (subjects: ReadonlyArray<string>, until: Date) {
-        const records = yield* recordsAbout(subjects, until)
+      const about = Effect.fn("DecisionProofs.about")(function* (
+        institutionId: string,
+        subjects: ReadonlyArray<string>,
+        until: Date,
+      ) {
+        const records = yield* recordsAbout(institutionId, subjects, until)
         const leaves = new Map(
           (yield* leavesOf(records.map(({ id }) => id))).map((leaf) => [leaf.record_id, leaf]),
         )

@@ -7,6 +7,7 @@ import { Effect } from "effect"
 import type { SqlError } from "effect/sql"
 import type { AccessId, AccessReviewId, InstitutionId, PersonId } from "../../../schemas/BrandedIds.ts"
 import type { PackSection } from "../../../schemas/identity/EvidencePack.ts"
+import { setIn } from "../AccessEndRows.ts"
 import { viewOfEvidence } from "../AccessReviews/ReviewEvidence.ts"
 import { entriesOf } from "../AccessReviews/Evidence.ts"
 import { reviewColumns, type ReviewRow } from "../AccessReviews/Rows.ts"
@@ -69,7 +70,8 @@ const accessPage = (sql: PgClient.PgClient): Page => {
         select coalesce(json_agg(json_build_object('ends_at', ${time("n.ends_at")}, 'set_at', ${time("n.set_at")},
           'made_by', n.made_by, 'approved_by', n.approved_by, 'reason', n.reason, 'request_id', n.request_id)
           order by n.id), '[]')
-        from access_ends n where n.access_id = a.access_id and n.set_at < ${until}
+        from access_ends n
+        where n.access_id = a.access_id and n.set_at < ${until} and ${setIn(sql, institutionId)}
       ), 'confirmations', (
         select coalesce(json_agg(json_build_object('access_version', c.access_version, 'confirmed_by', c.confirmed_by,
           'confirmed_at', ${time("c.confirmed_at")}, 'reason', c.reason, 'campaign_id', c.campaign_id)

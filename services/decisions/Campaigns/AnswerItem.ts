@@ -40,7 +40,7 @@ export const answering = Effect.gen(function* () {
         const { confirmation_id } = yield* confirm({ ...by, version, projectId: access.project_id, campaignId })
         return { confirmation_id, request_id: null, opened: null }
       }
-      const open = yield* openOne(accessId)
+      const open = yield* openOne({ accessId, institutionId, version: access.version })
       if (open !== null) return { confirmation_id: null, request_id: open, opened: null }
       // Another one was filed since `openOne` looked: begun anew, this answer finds it.
       const { policy_review, request_id } = yield* Effect.catchTag(

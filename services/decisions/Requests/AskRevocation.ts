@@ -19,22 +19,30 @@ export interface RevocationAsked extends AccessVersionDecision, By {
   readonly accessId: AccessId
 }
 
+/** The version of an Access that a proposal is about. */
+interface Proposed {
+  readonly accessId: AccessId
+  readonly institutionId: InstitutionId
+  readonly version: number
+}
+
 export const filingRevocation = Effect.gen(function* () {
   const { sql } = yield* Database
   const ids = yield* Ids
   const { filed, mustBeNew } = yield* filing
   const added = newRequest(sql)
 
-  const openOnes = (accessId: AccessId) =>
-    openOf(sql, sql`kind = 'access_revocation' and fields ->> 'access_id' = ${accessId}`)
+  /** A proposal about an earlier version, or of the institution that the Access belonged to, is about another thing. */
+  const aboutThis = ({ accessId, institutionId, version }: Proposed) =>
+    sql`kind = 'access_revocation' and institution_id = ${institutionId} and fields ->> 'access_id' = ${accessId}
+      and fields ->> 'access_version' = ${String(version)}`
 
-  /** The proposal about an Access that waits for its signature; null where there is none. */
-  const openOne = Effect.fnUntraced(function* (accessId: AccessId) {
+  /** The proposal about this version that waits for its signature; null where there is none. */
+  const openOne = Effect.fnUntraced(function* (proposed: Proposed) {
     const now = new Date(yield* Clock.currentTimeMillis)
     const [row] = yield* sql<{ id: RequestId }>`
       select id::text as id from requests
-      where kind = 'access_revocation' and state = 'submitted' and fields ->> 'access_id' = ${accessId}
-        and expires_at > ${now}`
+      where ${aboutThis(proposed)} and state = 'submitted' and expires_at > ${now}`
     return row?.id ?? null
   })
 
@@ -45,7 +53,8 @@ export const filingRevocation = Effect.gen(function* () {
       access: AnswerableRow,
     ) {
       const now = new Date(yield* Clock.currentTimeMillis)
-      const [found] = yield* sql<{ open: string }>`select ${openOnes(accessId)} as open`
+      const [found] = yield* sql<{ open: string }>`
+        select ${openOf(sql, aboutThis({ accessId, institutionId, version: access.version }))} as open`
       yield* mustBeNew(found!.open, now)
       const row = requestOf({
         id: RequestId.make(yield* ids.next),

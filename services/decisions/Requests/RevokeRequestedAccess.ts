@@ -1,7 +1,8 @@
 /**
  * Carries out a signed proposal to revoke an Access, by the one way in which an Access is revoked here: its end is brought
  * forward to now, and its timer revokes it (services/access/AccessEnds.ts). An Access that is revoked already, or whose end
- * has come, is as the proposal asks; one with another version was not what was signed.
+ * has come, is as the proposal asks; one with another version, or of another institution by now,
+ * was not what was signed.
  */
 import { Clock, Effect } from "effect"
 import { AccessId } from "../../../schemas/BrandedIds.ts"
@@ -23,6 +24,8 @@ interface Loaded {
   readonly ends_at: Date | null
 }
 
+const superseded = (detail: string) => new InvalidState({ state: "superseded", allowed: ["active"], detail })
+
 export const revokingAccess = Effect.gen(function* () {
   const { sql } = yield* Database
   const ids = yield* Ids
@@ -38,25 +41,26 @@ export const revokingAccess = Effect.gen(function* () {
         where id = ${accessId} and institution_id = ${request.institution_id}`,
     )
     const approved = { state: "approved", resultId: accessId } as const
-    if (found.active !== null && found.active && found.version !== access_version) {
-      return yield* new InvalidState({
-        state: "superseded",
-        allowed: ["active"],
-        detail: `The Access has version ${found.version} by now, and the proposal is about version ${access_version}.`,
-      })
+    if (found.active === null) return yield* superseded("The Access is another institution's by now.")
+    if (found.active && found.version !== access_version) {
+      return yield* superseded(
+        `The Access has version ${found.version} by now, and the proposal is about version ${access_version}.`,
+      )
     }
-    const term = { active: found.active === true, endsAt: found.ends_at?.getTime() ?? null }
+    const term = { active: found.active, endsAt: found.ends_at?.getTime() ?? null }
     const next = endedBy(term, now.getTime())
-    if (next === term) return approved
+    if (!next.active) return approved
     yield* fence(
       sql,
       one((earlier) =>
-        sql`update access set ends_at = ${now}, revision = revision + 1
+        sql`update access set ends_at = ${new Date(next.endsAt!)}, revision = revision + 1
           where id = ${accessId} and institution_id = ${request.institution_id} and state = 'active' and not removed
             and access_version = ${access_version} and ends_at is not distinct from ${found.ends_at} and ${earlier}
           returning 1`
       ),
     )
+    // An end that is over, or comes before, stays: the fence holds that it is still so.
+    if (next === term) return approved
     yield* write(sql, evidence, [{
       id: yield* ids.next,
       access_id: AccessId.make(accessId),

@@ -12,6 +12,7 @@ import {
 } from "../../../schemas/BrandedIds.ts"
 import { verifyEvidencePack } from "../../../sdk/VerifyEvidence.ts"
 import { Refusal } from "../../../sdk/Refusal.ts"
+import { AccessEnds } from "../../../services/access/AccessEnds.ts"
 import { AccessConfirmations } from "../../../services/access/AccessConfirmations.ts"
 import { AccessReviews } from "../../../services/access/AccessReviews.ts"
 import { type AskedPack, EvidencePacks, itemsOfPart } from "../../../services/access/EvidencePacks.ts"
@@ -250,6 +251,46 @@ layer(packs, { excludeTestServices: true, timeout: "2 minutes" })("EvidencePacks
       assert.deepStrictEqual((yield* of({ until: iso(start - day) })).items, [])
     })))
 
+  it.effect("of an Access that moved, each institution is told what was decided there, and of no other", () =>
+    timed(Effect.gen(function* () {
+      const w = yield* decisions
+      const moss = yield* fixture
+      const id = yield* access(w.fern, w.portal, w.pat)
+      const shorten = (
+        of: { readonly fern: InstitutionId; readonly ada: PersonId },
+        expected_version: number,
+        days: number,
+      ) =>
+        Effect.flatMap(AccessEnds, (ends) =>
+          run(ends.shorten({
+            personId: of.ada,
+            institutionId: of.fern,
+            accessId: id,
+            expected_version,
+            ends_at: new Date(start + days * day).toISOString(),
+            reason,
+          })))
+      yield* shorten(w, 1, 20)
+      const site = yield* project(moss.fern)
+      yield* TestClock.adjust(day)
+      const line = { id, institution_id: moss.fern, project_id: site, person_id: w.pat, role: "user", state: "active" }
+      yield* tell("access", { ...line, version: 2 })
+      // The move ended it at one product and gave it at another: two versions.
+      yield* shorten(moss, 3, 9)
+      yield* settled
+      const before = yield* whole(asked(w.ada, w.fern))
+      const after = yield* whole(asked(moss.ada, moss.fern))
+      for (const [pack, others] of [[before, [moss.ada, moss.fern]], [after, [w.ada, w.sam, w.fern]]] as const) {
+        for (const other of others) assert.notInclude(pack, other)
+      }
+      for (const [pack, institutionId] of [[before, w.fern], [after, moss.fern]] as const) {
+        const { decisions: proved, items } = yield* verified(pack, institutionId)
+        const held = linesNamed(items, "access").find(({ access_id }) => access_id === id)
+        assert.lengthOf(held!["ends"] as ReadonlyArray<object>, 1)
+        assert.lengthOf(proved.filter(({ record }) => record["action"] === "access.shortened"), 1)
+      }
+    })))
+
   it.effect("a large institution comes in parts, each signed, and a part that is missing is noticed", () =>
     timed(Effect.gen(function* () {
       const w = yield* fixture
@@ -265,6 +306,15 @@ layer(packs, { excludeTestServices: true, timeout: "2 minutes" })("EvidencePacks
       assert.deepStrictEqual([pack.parts, pack.items.length], [2, held])
       assert.strictEqual(new Set(pack.items.map((item) => item["access_id"])).size, held)
       const otherScope = yield* partOf(asked(w.ada, w.fern, { after: nextOf(first)!, since: "2020-01-01T00:00:00Z" }))
+      // A later pack with the same end, begun anew: its parts are not those of the first.
+      const until = new Date(start + day).toISOString()
+      const [one, other] = [
+        yield* partOf(asked(w.ada, w.fern, { until })),
+        yield* partOf(asked(w.ada, w.fern, { until })),
+      ]
+      const rest = yield* partOf(asked(w.ada, w.fern, { until, after: nextOf(other)! }))
+      assert.strictEqual(yield* refusalOf(other + rest, w.fern), "accepted")
+      assert.strictEqual(yield* refusalOf(one + rest, w.fern), "pack")
       for (const broken of [first, second, second + first, first + first, first + otherScope, ""]) {
         assert.strictEqual(yield* refusalOf(broken, w.fern), "pack")
       }

@@ -10,7 +10,7 @@ import { Requests } from "../../../services/decisions/Requests.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { run } from "../../../services/platform/database/UnitOfWork.ts"
 import { day, reason, start, timed } from "../../support/Fixtures.ts"
-import { access, member, owner, person, project, tell } from "../../support/TestIdentity.ts"
+import { access, institution, member, owner, person, project, tell } from "../../support/TestIdentity.ts"
 import {
   codeOf,
   decline,
@@ -131,8 +131,8 @@ layer(Institutions.layer.pipe(Layer.provideMerge(services)), { excludeTestServic
         yield* tell("access", { ...line, version: 2, role: "editor", state: "active" })
         assert.strictEqual(yield* codeOf(sign(request, "administrator", w.ada)), "invalid_state")
         assert.strictEqual((yield* requestRow(request.request_id)).state, "submitted")
-        yield* decline(request, "administrator", w.ada)
 
+        // The open proposal about the first version is no proposal about the second.
         const second = yield* propose(w, w.ona, 2)
         yield* tell("access", { ...line, version: 3, role: "editor", state: "revoked" })
         yield* sign(second, "administrator", w.ada)
@@ -153,6 +153,26 @@ layer(Institutions.layer.pipe(Layer.provideMerge(services)), { excludeTestServic
         yield* withdraw(w.fern, w.portal, w.ada, (yield* projectRow(w.portal)).revision)
         assert.strictEqual((yield* requestRow(open.request_id)).state, "declined")
         assert.strictEqual(yield* codeOf(sign(open, "administrator", w.abe)), "invalid_state")
+      })))
+
+    it.effect("an Access that moved to another institution is not revoked, nor decided by its person's other identity", () =>
+      timed(Effect.gen(function* () {
+        const w = yield* fixture
+        const request = yield* propose(w, w.ona)
+        const { sql } = yield* Database
+        yield* sql`update people set merged_into = ${w.ada} where id = ${w.user}`
+        assert.strictEqual(yield* codeOf(sign(request, "administrator", w.ada)), "four_eyes_required")
+        yield* sql`update people set merged_into = null where id = ${w.user}`
+
+        const moss = yield* institution()
+        const site = yield* project(moss)
+        const line = { id: w.accessId, institution_id: moss, project_id: site, person_id: w.user }
+        yield* tell("access", { ...line, version: 2, role: "user", state: "active" })
+        assert.strictEqual(yield* codeOf(sign(request, "administrator", w.ada)), "invalid_state")
+        assert.strictEqual((yield* requestRow(request.request_id)).state, "submitted")
+        yield* fire
+        const [row] = yield* sql<{ state: string }>`select state from access where id = ${w.accessId}`
+        assert.strictEqual(row!.state, "active")
       })))
 
     it.effect("of two proposals at once one is made; of two signatures at once one revokes", () =>

@@ -16,7 +16,7 @@ import { cliCommand } from "../services/platform/CommandSpelling.ts"
 /** A migration needs a backfill that is not finished. */
 export class Unfilled extends Schema.TaggedError<Unfilled>()("Unfilled", { message: Schema.String }) {}
 
-/** What is done about a backfill that a migration needs and that is not finished. */
+/** Refuses or finishes an unfinished backfill that a migration needs. */
 export type Filling = (
   owner: PgClient.PgClient,
   backfill: Backfill,

@@ -1,4 +1,4 @@
-/** The end of a span as a filter in the address; what is newer is left out. */
+/** Filters a list by the end of a span, which the page's address names: newer items are left out. */
 import type { JSX } from "preact"
 import { useId } from "preact/hooks"
 import { setQuery } from "../Location.ts"

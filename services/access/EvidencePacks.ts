@@ -2,8 +2,8 @@
  * Packs of evidence: who may act in an institution, who asked and who signed, with the audit's record of each decision
  * and its proof in the transparency log. An auditor verifies a pack by the kit alone (docs/evidence.md).
  *
- * A part costs one page of each section that it comes to, whatever the size of the institution, and is signed by itself;
- * it names where the next part begins. All parts of a pack show what was decided before the time at which the first was
+ * A part has at most `itemsOfPart` items of the sections that it comes to, and is signed by itself; it names where the next
+ * part begins. All parts of a pack show what was decided before the time at which the first was
  * made. A decision whose transaction commits while the pack is made may be missing.
  */
 import { createHash } from "node:crypto"

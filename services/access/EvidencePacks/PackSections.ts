@@ -42,10 +42,12 @@ interface Told {
 
 const wire = `'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'`
 
-/** The Access of a person: also of those who were merged into it. */
+/**
+ * The Access of a person: also of those who were merged into it. By an array an index on the person is of use, by `or` none.
+ */
 const held = (sql: PgClient.PgClient, column: string, { personId }: PackFilter) =>
-  personId === null ? sql`true` : sql`(${sql.literal(column)} = ${personId}
-      or ${sql.literal(column)} in (select id from people where merged_into = ${personId}))`
+  personId === null ? sql`true` : sql`${sql.literal(column)} = any(array(
+      select ${personId}::text union select id from people where merged_into = ${personId}))`
 
 /**
  * Access with the versions that were in force in the span; and from before the span's end each time that its end was set,

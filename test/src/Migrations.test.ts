@@ -170,6 +170,40 @@ layer(Layer.fresh(TestDatabase.layer), { excludeTestServices: true })("Migration
       }
     }))
 
+  it.effect("ids of the directory are plain, by a check that builds no large automaton for each row", () =>
+    Effect.gen(function* () {
+      const { owner } = yield* Database
+      const repeated = yield* owner<{ conname: string }>`
+        select conname from pg_constraint where contype = 'c' and pg_get_constraintdef(oid) ~ '[}]'`
+      assert.deepStrictEqual(repeated, [])
+      const [people] = yield* owner<{ rule: string; validated: boolean }>`
+        select pg_get_expr(conbin, conrelid) as rule, convalidated as validated from pg_constraint
+        where conname = 'people_id_check'`
+      assert.isTrue(people!.validated)
+      const ids = [
+        "a",
+        "Z-_9",
+        "x".repeat(128),
+        "",
+        "x".repeat(129),
+        "a b",
+        "a\n",
+        "\na",
+        "é",
+        "a.b",
+        "a~",
+        "[a]",
+        "^$",
+      ]
+      for (const id of ids) {
+        const [row] = yield* owner.unsafe<{ plain: boolean }>(
+          `select ${people!.rule} as plain from (select $1::text as id)`,
+          [id],
+        )
+        assert.strictEqual(row!.plain, /^[A-Za-z0-9_-]{1,128}$/.test(id) && !id.endsWith("\n"), JSON.stringify(id))
+      }
+    }))
+
   it.effect("no migration asks the database for the time", () =>
     Effect.gen(function* () {
       const { owner } = yield* Database

@@ -28,6 +28,7 @@ const runBy: Readonly<Record<string, string>> = {
   "docs/metrics.md yaml": "test/Snippets.test.ts",
   "docs/recovery.md sh": "test/e2e/PageCommands.test.ts",
   "docs/signals.md json": "test/Snippets.test.ts",
+  "docs/streams.md json": "test/services/event-streams/ScimTwin.test.ts",
   "docs/streams.md sh": "test/e2e/PageCommands.test.ts",
   "docs/subscribing.md sh": "test/e2e/PageCommands.test.ts",
   "docs/transparency.md json": "test/Snippets.test.ts",

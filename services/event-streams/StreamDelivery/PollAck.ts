@@ -7,6 +7,7 @@ import { isUuid } from "../../../schemas/Wire.ts"
 import { Database } from "../../platform/database/Database.ts"
 import { reported } from "../../lifecycle/DeliveryStatus.ts"
 import { measureDelivered, type Travelled } from "../../lifecycle/LatencyMetrics.ts"
+import { eventIdOf } from "../Streams/ScimTwin.ts"
 import { filtered } from "../Streams/StreamSubjects.ts"
 import { deliveredTo } from "./ConsumerProgress.ts"
 import type { StreamRecord } from "./StreamRecord.ts"
@@ -77,7 +78,8 @@ export const acknowledged = Effect.gen(function* () {
 
   /** Settles the messages with these ids, in one transaction. */
   const settle = Effect.fn("StreamDelivery.settle")(function* (stream: StreamRecord, jtis: ReadonlyArray<string>) {
-    const ids = [...new Set(jtis.filter(isUuid))]
+    // An event's twin settles the event.
+    const ids = [...new Set(jtis.filter(isUuid).map(eventIdOf))]
     if (ids.length === 0) return
     const now = new Date(yield* Clock.currentTimeMillis)
     // A concurrent acknowledgement waits for this lock, and then reads what this one wrote.

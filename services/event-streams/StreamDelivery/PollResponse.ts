@@ -4,9 +4,10 @@
  */
 import { Effect } from "effect"
 import { Database } from "../../platform/database/Database.ts"
-import { filtered } from "../Streams/StreamSubjects.ts"
+import { deliversTwins, filtered } from "../Streams/StreamSubjects.ts"
 import { isDue, type OwnMessage, reader } from "./Reader.ts"
 import type { StreamRecord } from "./StreamRecord.ts"
+import { twinMessages, twinsAtOnce } from "./TwinMessages.ts"
 
 interface Gathered {
   /** Members of the JSON object, joined by commas. */
@@ -42,6 +43,7 @@ const nothing = (position: number): PollResponse => ({
 export const pages = Effect.gen(function* () {
   const { sql } = yield* Database
   const { choose, messagesAt, ownOf } = yield* reader
+  const twinned = yield* twinMessages
 
   const whole = ({ epoch, id, position, project_id }: StreamRecord, most: number) =>
     Effect.map(
@@ -88,13 +90,14 @@ export const pages = Effect.gen(function* () {
       },
     )
 
-  const chosenOnly = Effect.fnUntraced(function* (served: StreamRecord, most: number) {
+  const chosenOnly = Effect.fnUntraced(function* (served: StreamRecord, room: number) {
+    const most = deliversTwins(served.events_requested) ? Math.min(room, twinsAtOnce) : room
     const stretch = yield* choose(served, served.position, most + 1)
     const { messages: found, signed } = stretch.chosen.length === 0
       ? { messages: [], signed: stretch.upTo }
       : yield* messagesAt(served, stretch.chosen.map(({ position }) => position))
     const end = Math.max(served.position, Math.min(stretch.upTo, signed))
-    const given = found.slice(0, most)
+    const given = yield* twinned(served, found.slice(0, most))
     const beyond = found[most]
     return {
       members: given.map(memberOf).join(","),

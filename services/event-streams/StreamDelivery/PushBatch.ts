@@ -15,6 +15,7 @@ import { type HeldUp, orderedBy, type PushState } from "./PushState.ts"
 import { type Opened, openingMessages } from "./PrefetchStreams.ts"
 import { isDue, type OwnMessage, reader, type RecordedEvent } from "./Reader.ts"
 import type { StreamRecord } from "./StreamRecord.ts"
+import { twinMessages } from "./TwinMessages.ts"
 
 const pageEvents = 100
 const retriesOfSubject = 50
@@ -70,6 +71,7 @@ const merged = (
 export const agendas = Effect.gen(function* () {
   const { sql } = yield* Database
   const { choose, messagesAfter, messagesAt, ownOf } = yield* reader
+  const twinned = yield* twinMessages
 
   const whole = Effect.fnUntraced(function* (
     served: StreamRecord,
@@ -139,7 +141,8 @@ export const agendas = Effect.gen(function* () {
     const positions = rows.filter(({ kind, sub_id: subId }) => wanted({ kind, subId })).map((row) =>
       Number(row.position)
     )
-    const { messages, signed } = yield* messagesAt(served, positions)
+    const { messages: stored, signed } = yield* messagesAt(served, positions)
+    const messages = yield* twinned(served, stored)
     const unsigned = positions.find((position) => position > signed)
     const end = unsigned ?? (rows.length < retriesOfSubject ? null : Number(rows.at(-1)!.position) + 1)
     if (messages.length === 0) {
@@ -175,7 +178,8 @@ export const agendas = Effect.gen(function* () {
         ? { messages: [], signed: stretch.upTo }
         : yield* messagesAt(served, [...subjects.keys()])
       const upTo = Math.max(from, Math.min(stretch.upTo, signed))
-      const items = [...again.flat(), ...merged(ordered(messages, subjects), own, served.epoch, from, upTo)]
+      const events = ordered(yield* twinned(served, messages), subjects)
+      const items = [...again.flat(), ...merged(events, own, served.epoch, from, upTo)]
       return { items, upTo, more: upTo === stretch.upTo && !stretch.atEnd || due.length > 0 } satisfies PushBatch
     },
   )

@@ -10,8 +10,7 @@ import {
 } from "../../../schemas/identity/StreamBodies.ts"
 import { audienceOf, lifecycleIssuer } from "../../lifecycle/EventSigner.ts"
 import type { StreamRow } from "./Rows.ts"
-import { eventsDelivered } from "./StreamSubjects.ts"
-import { eventsSupported } from "../../../schemas/identity/LifecycleEventKinds.ts"
+import { eventsDelivered, eventsOffered } from "./StreamSubjects.ts"
 
 const streams = "/v1/lifecycle/streams"
 
@@ -66,7 +65,7 @@ export const configurationOf = (
     endpoint_url: row.endpoint_url ?? "",
     ...(authorization === null ? {} : { authorization_header: Redacted.value(authorization) }),
   },
-  events_supported: eventsSupported,
+  events_supported: eventsOffered(row.events_requested),
   ...(row.events_requested === null ? {} : { events_requested: row.events_requested }),
   events_delivered: eventsDelivered(row.events_requested),
   min_verification_interval: minVerificationInterval,

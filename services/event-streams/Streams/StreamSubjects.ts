@@ -14,6 +14,7 @@ import {
   type LifecycleEventKind,
   lifecycleEventKinds,
 } from "../../../schemas/identity/LifecycleEventKinds.ts"
+import { scimEvents, scimTwins } from "../../../schemas/identity/ScimTwins.ts"
 import type { Subject } from "../../../schemas/identity/SubjectIds.ts"
 import { canonical } from "../../platform/security/CanonicalJson.ts"
 
@@ -37,12 +38,41 @@ export interface StreamEvent {
   readonly subId: Subject
 }
 
-/** The event types that a stream delivers; unknown types are ignored (8.1.1). */
-export const eventsDelivered = (requested: ReadonlyArray<string> | null): ReadonlyArray<string> => {
+/** The program's own event types that a stream delivers. */
+const ownDelivered = (requested: ReadonlyArray<string> | null): ReadonlyArray<string> => {
   if (requested === null) return eventsSupported
   const asked = new Set(requested)
   return eventsSupported.filter((uri) => asked.has(uri))
 }
+
+/**
+ * Whether a stream gets events of this kind as their twin of RFC 9967. An event travels a stream in one form, so that
+ * one acknowledgement settles its position: its own, where both are asked for.
+ */
+export const deliversTwin = (requested: ReadonlyArray<string> | null, kind: LifecycleEventKind): boolean => {
+  const twin = scimTwins[kind]
+  return twin !== undefined && requested !== null && requested.includes(twin.uri) &&
+    !requested.includes(lifecycleEventKinds[kind].uri)
+}
+
+const twinsDelivered = (requested: ReadonlyArray<string> | null): ReadonlyArray<string> =>
+  (Object.keys(scimTwins) as ReadonlyArray<LifecycleEventKind>)
+    .filter((kind) => deliversTwin(requested, kind)).map((kind) => scimTwins[kind]!.uri)
+
+/** Whether a stream gets any event as its twin. */
+export const deliversTwins = (requested: ReadonlyArray<string> | null): boolean => twinsDelivered(requested).length > 0
+
+/** The event types that a stream delivers; unknown types are ignored (8.1.1). */
+export const eventsDelivered = (
+  requested: ReadonlyArray<string> | null,
+): ReadonlyArray<string> => [...ownDelivered(requested), ...twinsDelivered(requested)]
+
+/**
+ * The event types that there are for a receiver. Those of RFC 9967 are among them once it asks for one: a receiver that
+ * does not know them sees what it saw before there were any.
+ */
+export const eventsOffered = (requested: ReadonlyArray<string> | null): ReadonlyArray<string> =>
+  requested?.some((uri) => scimEvents.includes(uri)) === true ? [...eventsSupported, ...scimEvents] : eventsSupported
 
 /** The members of a complex subject, each in canonical JSON, or a simple subject in canonical JSON. */
 type Parts = { readonly simple: string } | { readonly members: ReadonlyMap<string, string> }
@@ -80,12 +110,15 @@ const covering = (removed: Parts, event: Parts): boolean => {
 /** Whether two subjects match (8.1.3.1). */
 export const subjectsMatch = (one: Subject, other: Subject): boolean => matching(partsOf(one), partsOf(other))
 
+/** Whether a subject names a person, as that of each twin does. */
+const hasPerson = (subId: Subject) => subId.format === "iss_sub" || subId.format === "complex" && "user" in subId
+
 /** Prepares the filter of one stream, for many events. */
 export const filterOf = ({ events_requested: requested, subjects }: Wanted): (event: StreamEvent) => boolean => {
-  const types = new Set(eventsDelivered(requested))
+  const types = new Set(ownDelivered(requested))
   const latestFirst = subjects.map(({ included, subject }) => ({ included, parts: partsOf(subject) })).reverse()
   return ({ kind, subId }) => {
-    if (!types.has(lifecycleEventKinds[kind].uri)) return false
+    if (!types.has(lifecycleEventKinds[kind].uri) && !(deliversTwin(requested, kind) && hasPerson(subId))) return false
     if (latestFirst.length === 0) return true
     const event = partsOf(subId)
     const speaking = latestFirst.find(({ included, parts }) => (included ? matching : covering)(parts, event))
@@ -96,6 +129,6 @@ export const filterOf = ({ events_requested: requested, subjects }: Wanted): (ev
 /** Whether an event is for a stream. */
 export const isFor = (stream: Wanted, event: StreamEvent): boolean => filterOf(stream)(event)
 
-/** Whether a stream leaves anything out: only a stream that leaves nothing out promises positions (docs/streams.md). */
+/** Whether a stream leaves anything out, or gives it as a twin: only a stream that leaves nothing out promises positions (docs/streams.md). */
 export const filtered = ({ events_requested: requested, subjects }: Wanted): boolean =>
-  eventsDelivered(requested).length < eventsSupported.length || subjects.some(({ included }) => !included)
+  ownDelivered(requested).length < eventsSupported.length || subjects.some(({ included }) => !included)

@@ -1,14 +1,18 @@
 /** Poll delivery, by the OpenID conformance suite's transmitter modules, and the cases that these leave open. */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
+import { createLocalJWKSet, decodeJwt, jwtVerify } from "jose"
 import { lifecycleEventKinds } from "../../../schemas/identity/LifecycleEventKinds.ts"
+import { scimEvents, scimTwins } from "../../../schemas/identity/ScimTwins.ts"
 import { ServiceGrants } from "../../../services/access/ServiceGrants.ts"
 import { agendas } from "../../../services/event-streams/StreamDelivery/PushBatch.ts"
 import { PushState } from "../../../services/event-streams/StreamDelivery/PushState.ts"
 import { servedStreams } from "../../../services/event-streams/StreamDelivery/StreamRecord.ts"
 import { Streams } from "../../../services/event-streams/Streams.ts"
+import { twinIdOf } from "../../../services/event-streams/Streams/ScimTwin.ts"
 import { streamStatus } from "../../../services/event-streams/Streams/Status.ts"
 import { ownMessages } from "../../../services/event-streams/Streams/ControlMessages.ts"
+import { SigningKeys } from "../../../services/lifecycle/SigningKeys.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { run } from "../../../services/platform/database/UnitOfWork.ts"
 import { verifyEvent } from "../../../sdk/Verify.ts"
@@ -31,6 +35,7 @@ import {
 } from "./StreamFixture.ts"
 import { pinsFor, publicUrl, signAll } from "../lifecycle/LifecycleFixture.ts"
 import { tagOf } from "../../support/Fixtures.ts"
+import { scimFaults } from "../../support/ScimStructure.ts"
 
 layer(streaming(), { excludeTestServices: true })("Polling", (it) => {
   it.effect("poll-only: a poll gives events by position, as signed, again until acknowledged", () =>
@@ -260,6 +265,56 @@ layer(streaming(), { excludeTestServices: true })("Polling", (it) => {
       }
       yield* signAll
       for (const id of [whole, part]) assert.deepStrictEqual(idsIn(yield* poll(here, id)), ids.slice(1))
+    }))
+
+  it.effect("twins of RFC 9967: own messages, whose acknowledgement settles the event; other streams stay as they were", () =>
+    Effect.gen(function* () {
+      const here = yield* receiving
+      const whole = yield* stream(here)
+      const streamId = yield* stream(here, {
+        events_requested: [...scimEvents, lifecycleEventKinds["account-enabled"].uri],
+      })
+      const before = (yield* placesOf(here)).head
+      const [granted] = yield* tellAll(here, ["a"], "access-granted")
+      yield* tellAll(here, ["a"])
+      const [disabled, enabled] = [
+        ...yield* tellAll(here, ["a b"], "account-disabled"),
+        ...yield* tellAll(here, ["a"], "account-enabled"),
+      ]
+      const jwks = createLocalJWKSet(yield* Effect.map((yield* SigningKeys).jwks, ({ keys }) => ({ keys: [...keys] })))
+      const read = yield* poll(here, streamId)
+      assert.deepStrictEqual(idsIn(read), [twinIdOf(granted!), twinIdOf(disabled!), enabled])
+      const source = yield* poll(here, whole)
+      const tokens = yield* Effect.forEach(
+        idsIn(read).slice(0, 2),
+        (jti) =>
+          Effect.promise(() =>
+            jwtVerify(read.sets[jti]!, jwks, {
+              algorithms: ["RS256"],
+              typ: "secevent+jwt",
+              issuer: `${publicUrl.origin}/lifecycle`,
+              audience: `urn:bailiwick:project:${here.project}`,
+            })
+          ),
+      )
+      for (const [i, { payload }] of tokens.entries()) {
+        assert.deepStrictEqual(scimFaults(payload), [])
+        const { iat, txn } = decodeJwt(source.sets[[granted, disabled][i]!]!)
+        assert.deepStrictEqual([payload.iat, payload["txn"]], [iat, txn])
+      }
+      assert.deepStrictEqual(tokens.map(({ payload }) => [payload["sub_id"], payload["events"]]), [
+        [{ format: "scim", uri: "/Users/a", externalId: "a" }, { [scimTwins["access-granted"]!.uri]: {} }],
+        [{ format: "scim", uri: "/Users/a%20b", externalId: "a b" }, { [scimTwins["account-disabled"]!.uri]: {} }],
+      ])
+      // Given again as it was, until it is acknowledged by its own id; then the position moves over it.
+      assert.deepStrictEqual(yield* poll(here, streamId), read)
+      assert.deepStrictEqual(idsIn(yield* poll(here, streamId, { ack: [twinIdOf(granted!)] })), idsIn(read).slice(1))
+      assert.strictEqual((yield* rowOf(streamId)).position, before + 2)
+      yield* poll(here, streamId, { ack: [enabled!], setErrs: { [twinIdOf(disabled!)]: { err: "invalid_request" } } })
+      assert.strictEqual((yield* rowOf(streamId)).position, before + 4)
+      // Nothing of it touched the other stream.
+      assert.deepStrictEqual(yield* poll(here, whole), source)
+      assert.deepStrictEqual((yield* rowOf(whole)).position, before)
     }))
 
   it.effect("after a restore the stream stops and says why, and goes on at the head once enabled", () =>

@@ -1,8 +1,11 @@
 /** Push delivery, by the OpenID conformance suite's transmitter modules, and the cases that these leave open. */
 import { assert, layer } from "@effect/vitest"
 import { Deferred, Effect, Queue } from "effect"
+import { decodeJwt } from "jose"
 import { lifecycleEventKinds } from "../../../schemas/identity/LifecycleEventKinds.ts"
+import { scimEvents, scimTwins } from "../../../schemas/identity/ScimTwins.ts"
 import { ServiceGrants } from "../../../services/access/ServiceGrants.ts"
+import { twinIdOf } from "../../../services/event-streams/Streams/ScimTwin.ts"
 import { ownMessages } from "../../../services/event-streams/Streams/ControlMessages.ts"
 import { Streams } from "../../../services/event-streams/Streams.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
@@ -10,6 +13,7 @@ import { run } from "../../../services/platform/database/UnitOfWork.ts"
 import { verifyEvent } from "../../../sdk/Verify.ts"
 import { until } from "../../e2e/support/Until.ts"
 import { issuer } from "../../support/TestIdentity.ts"
+import { scimFaults } from "../../support/ScimStructure.ts"
 import {
   type Answer,
   beginEpoch,
@@ -244,6 +248,35 @@ layer(streaming({ failuresInARow: 10_000 }), { excludeTestServices: true })("Pus
       const { sql } = yield* Database
       assert.lengthOf(yield* sql`select from lifecycle_stream_failing where stream_id = ${streamId}::uuid`, 0)
       assert.isNull((yield* placesOf(here)).delivered)
+    }))
+
+  it.effect("twins of RFC 9967 are pushed in the order of a person's events, and again as they were", () =>
+    Effect.gen(function* () {
+      yield* pushing
+      const here = yield* receiving
+      let sick = true
+      const { arrivals, url } = yield* pushed(() => sick ? 503 : 202)
+      const streamId = yield* stream(here, { ...push(url()), events_requested: scimEvents })
+      const before = (yield* placesOf(here)).head
+      const kinds = ["access-granted", "token-claims-change", "account-purged", "access-revoked"] as const
+      const ids: Array<string> = []
+      for (const kind of kinds) ids.push(...yield* tellAll(here, ["a"], kind))
+      yield* tellAll(here, ["a"], "session-revoked")
+      yield* until("a retry", Effect.sync(() => arrivals.length), (n) => n > 1)
+      const [first, again] = arrivals
+      assert.strictEqual(again!.token, first!.token)
+      sick = false
+      yield* restsAt(streamId, before + 5)
+      const taken = new Map(arrivals.map(({ jti, token }) => [jti, token]))
+      assert.deepStrictEqual([...taken.keys()], ids.map(twinIdOf))
+      const claims = [...taken.values()].map((token) => decodeJwt(token))
+      assert.deepStrictEqual(claims.flatMap(scimFaults), [])
+      assert.deepStrictEqual(claims.map(({ events }) => events), [
+        { [scimTwins["access-granted"]!.uri]: {} },
+        { [scimTwins["token-claims-change"]!.uri]: { attributes: ["roles"] } },
+        { [scimTwins["account-purged"]!.uri]: {} },
+        { [scimTwins["access-revoked"]!.uri]: {} },
+      ])
     }))
 })
 

@@ -2,6 +2,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { randomUUID } from "node:crypto"
+import { scimEvents, scimTwins } from "../../../../schemas/identity/ScimTwins.ts"
 import { Database } from "../../../../services/platform/database/Database.ts"
 import { grant, scene } from "../../../services/lifecycle/LifecycleFixture.ts"
 import { codeOf } from "../../../support/Fixtures.ts"
@@ -127,6 +128,24 @@ layer(management({ ROLES: "api" }), { excludeTestServices: true })("Streams over
       }
       assert.strictEqual(new Set(made.map(({ delivery }) => delivery.endpoint_url)).size, made.length)
       assert.deepStrictEqual(done(yield* ask("GET", streams)), made)
+    }))
+
+  it.effect("event types of RFC 9967 are offered to a receiver that asks for one, in place of the event's own", () =>
+    Effect.gen(function* () {
+      const { ask } = yield* receiver()
+      const made = yield* created({ ask }, { events_requested: [scimTwins["access-revoked"]!.uri, sessionRevoked] })
+      assert.deepStrictEqual(made.events_supported, [...supported, ...scimEvents])
+      assert.deepStrictEqual(made.events_delivered, [sessionRevoked, scimTwins["access-revoked"]!.uri])
+      const { stream_id } = made
+      assert.deepStrictEqual(done(yield* ask("PUT", streams, made)), made)
+      const both = { stream_id, events_requested: [...made.events_requested, accessRevoked] }
+      assert.deepStrictEqual(
+        done(yield* ask("PATCH", streams, both)).events_delivered,
+        [accessRevoked, sessionRevoked]
+          .sort((one, other) => supported.indexOf(one) - supported.indexOf(other)),
+      )
+      const { body } = yield* ask("PATCH", streams, { stream_id, events_requested: [accessRevoked] })
+      assert.deepStrictEqual([body.events_supported, body.events_delivered], [supported, [accessRevoked]])
     }))
 
   it.effect("values that the transmitter supplies may be sent back unchanged", () =>

@@ -2,6 +2,9 @@
  * Replaces the transparency log's key (docs/transparency.md): a second key is added, and signs each checkpoint beside
  * the first; once the log's readers were told it, the first one is retired, and its private half deleted. A retired key's
  * checkpoints stay the log's.
+ *
+ * A program that knows one key only takes a checkpoint with two signatures for a foreign one, and holds the log. So
+ * the schema is closed to such programs before the second key is there, which the tables' owner alone may do.
  */
 import { Clock, Effect } from "effect"
 import { lock } from "../platform/database/AdvisoryLocks.ts"
@@ -15,6 +18,7 @@ import { makeLogKey } from "./DecisionLog/LogKeys.ts"
 export type LogKeyFault =
   | "the log has not begun"
   | "the log has two keys already: retire one of them first"
+  | "only the tables' owner closes the log to programs that know one key: set DATABASE_OWNER_URL"
   | "not a key that signs the log's checkpoints"
   | "the log's only key: add another one first"
 
@@ -54,20 +58,51 @@ const record = Effect.fnUntraced(
   },
 )
 
-/** Adds a second key. One of both members is null. */
-export const addLogKey = Effect.gen(function* () {
-  const { sql } = yield* Database
+/** The first version of the program that knows several keys. */
+export const knowsTwoKeys = 112
+
+/** A program reads every second which versions the schema admits (VersionFence), and finishes what it has begun. */
+const closedMillis = 2_000
+
+/** Closes the schema to programs that know one key only; returns whether it was open to them. */
+const closeToOlder = Effect.gen(function* () {
+  const { owner } = yield* Database
+  const closed = yield* owner`
+    update schema_meta set min_app = ${knowsTwoKeys} where min_app < ${knowsTwoKeys} returning min_app`
+  return closed.length > 0
+})
+
+/** Adds a second key; `waitMillis`: the pause until older programs have stopped. One of both members is null. */
+export const addLogKey = Effect.fnUntraced(function* (waitMillis = closedMillis) {
+  const { owns, sql } = yield* Database
   const vault = yield* Vault
   const refused = (fault: LogKeyFault): Added => ({ key: null, fault })
-  return Effect.fn("addLogKey")(function* (reason: string) {
-    const { keys, origin } = yield* opening
-    if (origin === null) return refused("the log has not begun")
-    if (keys.length > 1) return refused("the log has two keys already: retire one of them first")
+
+  const faultOf = ({ keys, origin }: { readonly keys: ReadonlyArray<string>; readonly origin: string | null }) => {
+    if (origin === null) return "the log has not begun"
+    return keys.length > 1 ? "the log has two keys already: retire one of them first" : null
+  }
+
+  const add = Effect.fnUntraced(function* (reason: string) {
+    const found = yield* opening
+    const { origin } = found
+    const fault = faultOf(found)
+    if (fault !== null || origin === null) return refused(fault ?? "the log has not begun")
     const key = yield* makeLogKey(sql, vault, origin)
     yield* signAnew
     yield* record("log-key.added", origin, key, reason)
     return { key, fault: null } satisfies Added
   }, sql.withTransaction)
+
+  return Effect.fn("addLogKey")(function* (reason: string) {
+    const fault = faultOf(yield* sql.withTransaction(opening))
+    if (fault !== null) return refused(fault)
+    if (!(yield* owns)) {
+      return refused("only the tables' owner closes the log to programs that know one key: set DATABASE_OWNER_URL")
+    }
+    if (yield* closeToOlder) yield* Effect.sleep(waitMillis)
+    return yield* add(reason)
+  })
 })
 
 /** Retires one of two keys; returns why it did not, or null. */

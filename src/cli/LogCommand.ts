@@ -49,7 +49,7 @@ const addKey = Command.make(
   "add-key",
   { as: asFlag, reason: reasonFlag },
   Effect.fn("cli.log.add-key")(function* ({ as, reason }) {
-    const added = yield* Effect.provideService((yield* addLogKey)(reason), CurrentOperator, operatorNamed(as))
+    const added = yield* Effect.provideService((yield* addLogKey())(reason), CurrentOperator, operatorNamed(as))
     if (added.key === null) return yield* new CliFault({ message: String(added.fault) })
     yield* Console.log(added.key)
   }, Effect.provide(Layer.mergeAll(vault, Audit.layer).pipe(Layer.provideMerge(database)))),

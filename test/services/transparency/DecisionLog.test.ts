@@ -7,9 +7,10 @@ import { Effect, Layer } from "effect"
 import fc from "fast-check"
 import { verifyCheckpoint, verifyConsistency } from "../../../sdk/TransparencyLog.ts"
 import { DecisionLog, logStatus } from "../../../services/transparency/DecisionLog.ts"
-import { addLogKey, retireLogKey } from "../../../services/transparency/RotateLogKey.ts"
+import { addLogKey, knowsTwoKeys, retireLogKey } from "../../../services/transparency/RotateLogKey.ts"
 import { Bus, BusError } from "../../../services/platform/messaging/Bus.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
+import { refusalOf, schemaVersion } from "../../../services/platform/database/VersionFence.ts"
 import {
   decide,
   decisionLog,
@@ -146,12 +147,29 @@ layer(decisionLog, { excludeTestServices: true, timeout: "1 minute" })("Decision
   it.effect("while its key is replaced both sign, and a verifier who knows either accepts the checkpoint", () =>
     Effect.gen(function* () {
       const { owner, sql } = yield* Database
-      const [add, retire] = [yield* addLogKey, yield* retireLogKey]
+      const [add, retire] = [yield* addLogKey(0), yield* retireLogKey]
       const keysOf = Effect.map(policy, ({ logKeys }) => logKeys)
       const [first] = yield* keysOf
       assert.strictEqual(yield* retire(first!, "too early"), "the log's only key: add another one first")
       const { size } = yield* served
+      const database = yield* Database
+      const notOwner = Database.of({ ...database, owns: Effect.succeed(false) })
+      const refused = yield* Effect.flatMap(
+        Effect.provideService(addLogKey(0), Database, notOwner),
+        (one) => one("mine"),
+      )
+      assert.match(String(refused.fault), /DATABASE_OWNER_URL/)
+      // A program that knows one key works on the schema until there is a second one, and then no more.
+      const refusals = Effect.map(
+        schemaVersion,
+        (found) =>
+          [knowsTwoKeys - 1, knowsTwoKeys].map((program) =>
+            refusalOf(program, { ...found, applied: program }) !== null
+          ),
+      )
+      assert.deepStrictEqual(yield* refusals, [false, false])
       const { key: second } = yield* add("the first one was seen on a screen")
+      assert.deepStrictEqual(yield* refusals, [true, false])
       assert.isNull((yield* add("a third one")).key)
       yield* settled
       const verifiedBy = (key: string) =>

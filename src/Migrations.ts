@@ -88,6 +88,7 @@ import campaigns from "../migrations/0122_campaigns.ts"
 import campaignCalls from "../migrations/0123_campaign_calls.ts"
 import backfills from "../migrations/0124_backfills.ts"
 import decidedRequests from "../migrations/0130_decided_requests.ts"
+import signalRefusals from "../migrations/0136_signal_refusals.ts"
 import plainIdChecks from "../migrations/0139_plain_id_checks.ts"
 import { lock } from "../services/platform/database/AdvisoryLocks.ts"
 import type { Backfill } from "../services/platform/database/Backfills.ts"
@@ -193,6 +194,7 @@ export const migrations: ReadonlyArray<Migration> = [
   [123, "campaign_calls", campaignCalls],
   [124, "backfills", backfills],
   [130, "decided_requests", decidedRequests],
+  [136, "signal_refusals", signalRefusals],
   [139, "plain_id_checks", plainIdChecks],
 ]
 
@@ -315,6 +317,7 @@ export const tables: ReadonlyArray<string> = [
   "log_witnesses",
   "signal_events",
   "signal_polls",
+  "signal_refusals",
   "person_holds",
   "backfills",
 ]

@@ -60,13 +60,14 @@ export interface PollStatus {
   readonly transmitter: string
   readonly failures: number
   readonly fault: string | null
-  readonly answeredAt: Date | null
+  /** When nothing was left at the transmitter last; before that first time, since when it is polled. Null: not known. */
+  readonly emptiedAt: Date | null
 }
 
 /** How the polls of the transmitters go that are polled. */
 export const pollStatus = Effect.flatMap(Database, ({ sql }) =>
   sql<PollStatus>`
-    select transmitter, attempts as failures, last_error as fault, answered_at as "answeredAt"
+    select transmitter, attempts as failures, last_error as fault, coalesce(answered_at, listed_at) as "emptiedAt"
     from signal_polls order by transmitter`)
 
 export class SignalPolling extends Context.Service<SignalPolling, {
@@ -141,7 +142,7 @@ const make = Effect.fnUntraced(function* (transmitters: ReadonlyArray<Transmitte
     return { said: { ack, setErrs }, later: false }
   })
 
-  /** Asks until nothing is left, or until a token has to wait. Fails with the reason in words. */
+  /** Asks until nothing is left, which it returns, or the turn is over. Fails with the reason in words. */
   const drain = Effect.fnUntraced(function* (transmitter: Transmitter) {
     const until = (yield* Clock.currentTimeMillis) + turnMillis
     let said = nothing
@@ -151,19 +152,21 @@ const make = Effect.fnUntraced(function* (transmitters: ReadonlyArray<Transmitte
       said = next
       if (later) return yield* Effect.fail("gave a token that cannot be taken now")
     } while (!isEmpty(said) && (yield* Clock.currentTimeMillis) < until)
+    return isEmpty(said)
   })
 
-  const settle = (issuer: string, claim: bigint) =>
+  const settle = (issuer: string, claim: bigint, emptied: boolean) =>
     Effect.flatMap(Clock.currentTimeMillis, (now) =>
       sql`
         update signal_polls set claim = null, lease_until = null, attempts = 0, last_error = null,
-          not_before = ${new Date(now + pauseMillis)}, answered_at = ${new Date(now)}
+          not_before = ${new Date(emptied ? now + pauseMillis : now)},
+          answered_at = case when ${emptied} then ${new Date(now)} else answered_at end
         where transmitter = ${issuer} and claim = ${claim}`)
 
   const pollOne = Effect.fnUntraced(function* ({ attempts, claim, transmitter: issuer }: Row) {
     const transmitter = transmitters.find((one) => one.issuer === issuer)!
     yield* drain(transmitter).pipe(
-      Effect.andThen(settle(issuer, claim)),
+      Effect.flatMap((emptied) => settle(issuer, claim, emptied)),
       Effect.catchIf((error): error is string => typeof error === "string", (error) =>
         Effect.andThen(
           attempts > 1 ? Effect.void : Effect.logWarning(`the transmitter ${issuer} was not polled`, error),
@@ -178,8 +181,8 @@ const make = Effect.fnUntraced(function* (transmitters: ReadonlyArray<Transmitte
   const list = Effect.gen(function* () {
     const now = new Date(yield* Clock.currentTimeMillis)
     yield* sql`
-      insert into signal_polls (transmitter, not_before)
-      select t, ${now} from unnest(${issuers}::text[]) t on conflict do nothing`
+      insert into signal_polls (transmitter, not_before, listed_at)
+      select t, ${now}, ${now} from unnest(${issuers}::text[]) t on conflict do nothing`
     listed = true
   })
 

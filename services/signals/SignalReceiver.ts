@@ -34,6 +34,7 @@ import {
   type SignalAct,
   type SignalIgnored,
 } from "./SignalDecision.ts"
+import { signalRefusals } from "./SignalRefusals.ts"
 import { type FoundPerson, signalSubjects } from "./SignalSubjects.ts"
 import { transmitterKeys } from "./TransmitterKeys.ts"
 
@@ -159,6 +160,7 @@ const make = Effect.fnUntraced(function* (transmitters: ReadonlyArray<Transmitte
   const { sql } = database
   const audit = yield* Audit
   const act = yield* acting
+  const { refuse } = yield* signalRefusals
   const keys = new Map(
     yield* Effect.forEach(
       transmitters,
@@ -229,6 +231,7 @@ const make = Effect.fnUntraced(function* (transmitters: ReadonlyArray<Transmitte
         ? { received: decision, counted: "refused" as const }
         : yield* run(apply(transmitter, decision, token), { finds: true, faults: "signal" })
       yield* count(counted)
+      if (received.kind === "refuse") yield* refuse(transmitter.issuer, received.err)
       return received
     },
     Effect.tapError(() => count("failed")),

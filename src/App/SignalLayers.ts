@@ -1,5 +1,6 @@
 /** Security events of identity providers, pushed and polled. */
 import { Layer } from "effect"
+import { gaugedPolls } from "../../services/signals/SignalGauges.ts"
 import { SignalPolling } from "../../services/signals/SignalPolling.ts"
 import { SignalReceiver } from "../../services/signals/SignalReceiver.ts"
 import type { AppConfig } from "../AppConfig.ts"
@@ -15,8 +16,11 @@ export const signalRoutes = ({ signalTransmitters: transmitters }: AppConfig) =>
 /** The worker of polls, where a transmitter is polled. */
 export const signalPolls = ({ signalTransmitters: transmitters }: AppConfig) =>
   transmitters.some(({ poll }) => poll !== null)
-    ? SignalPoller.layer.pipe(
-      Layer.provide(SignalPolling.layer(transmitters)),
-      Layer.provide(SignalReceiver.layer(transmitters)),
+    ? Layer.merge(
+      Layer.effectDiscard(gaugedPolls(transmitters.flatMap(({ issuer, poll }) => poll === null ? [] : [issuer]))),
+      SignalPoller.layer.pipe(
+        Layer.provide(SignalPolling.layer(transmitters)),
+        Layer.provide(SignalReceiver.layer(transmitters)),
+      ),
     )
     : Layer.empty

@@ -1,6 +1,7 @@
 /** Checks whether identity providers can be polled, and whether somebody is held whom nobody can release. */
 import { Effect } from "effect"
 import { pollStatus } from "../../services/signals/SignalPolling.ts"
+import { recentRefusals } from "../../services/signals/SignalRefusals.ts"
 import { cliCommand } from "../../services/platform/CommandSpelling.ts"
 import { Database } from "../../services/platform/database/Database.ts"
 import type { AppConfig } from "../AppConfig.ts"
@@ -28,6 +29,15 @@ export const signalChecks = Effect.fnUntraced(
     }
     for (const { fault, transmitter } of faulty) {
       findings.push(warn(what, `${transmitter} ${fault}`, "its events wait there: look at the provider and its token"))
+    }
+    for (const { reasons, transmitter } of yield* recentRefusals) {
+      if (!issuers.includes(transmitter)) continue
+      const told = reasons.map(({ err, tokens }) => `${err} ${tokens}`).join(", ")
+      findings.push(warn(
+        what,
+        `tokens of ${transmitter} refused within a day: ${told}`,
+        "compare its stream and its keys with SIGNAL_TRANSMITTERS",
+      ))
     }
     if (findings.length === 0 && transmitters.length > 0) {
       findings.push(ok(what, `${transmitters.length} transmitters, ${polled.size} of them polled`))

@@ -20,6 +20,7 @@ import { WakeUps } from "../../services/platform/messaging/WakeUps.ts"
 import { Jobs, jobsTopic } from "../../services/platform/messaging/Jobs.ts"
 import { RateLimits } from "../../services/platform/security/RateLimits.ts"
 import { pruneSignals } from "../../services/signals/SignalReceiver.ts"
+import { pruneRefusals } from "../../services/signals/SignalRefusals.ts"
 import { pruneAccountReceipts } from "../../services/platform/security/ReceiptRetention.ts"
 import { RejectedMessages } from "../../services/platform/messaging/RejectedMessages.ts"
 import { CountCompaction } from "../../services/webhooks/CountCompaction.ts"
@@ -77,7 +78,7 @@ export const Maintenance = {
     yield* every("people's notices", hour, pruneNotices)
     yield* every("calls of signers", hour, addMissingCalls)
     yield* every("account receipts", hour, pruneAccountReceipts)
-    yield* every("signals", hour, pruneSignals)
+    yield* every("signals", hour, Effect.andThen(pruneSignals, pruneRefusals))
     yield* every("credential actions", 600_000, actions.expire)
     yield* every("assertions", 600_000, pruneAssertions)
     yield* every("rejects", hour, rejects.prune)

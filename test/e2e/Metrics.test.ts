@@ -38,6 +38,12 @@ it.live(
           audience: "https://bailiwick.example",
           jwks_uri: "http://127.0.0.1:9/jwks",
           push_token: "p".repeat(40),
+        }, {
+          // One that is polled has its gauge.
+          issuer: "https://polled.example",
+          audience: "https://bailiwick.example",
+          jwks_uri: "http://127.0.0.1:9/jwks",
+          poll: { endpoint: "http://127.0.0.1:9/poll", token: "p".repeat(40) },
         }]),
       })
       const { api, id } = yield* program.account()

@@ -9,6 +9,7 @@ import { UnsupportedMediaType } from "../../../schemas/problems/HttpProblems.ts"
 import type { Transmitter } from "../../../services/signals/ConfiguredTransmitter.ts"
 import type { SetRefusal } from "../../../services/signals/SignalDecision.ts"
 import { SignalReceiver } from "../../../services/signals/SignalReceiver.ts"
+import { countRefused } from "../../../services/signals/SignalRefusals.ts"
 import { readText } from "../edge/Body.ts"
 import { respond } from "../edge/ErrorMapping.ts"
 import { mediaTypeOf } from "../edge/MediaTypes.ts"
@@ -58,7 +59,10 @@ export const layer = (transmitters: ReadonlyArray<Transmitter>) => {
         const { authorization, "content-type": type } = request.headers
         const presented = bearer.exec(authorization ?? "")?.[1]
         const transmitter = presented === undefined ? undefined : byDigest.get(digestOf(presented))
-        if (transmitter === undefined) return yield* refused(unauthenticated)
+        if (transmitter === undefined) {
+          yield* countRefused(unauthenticated.err)
+          return yield* refused(unauthenticated)
+        }
         yield* actsAs(`transmitter:${transmitter.issuer}`)
         if (mediaTypeOf(type) !== "application/secevent+jwt") return yield* respond(new UnsupportedMediaType({}))
         return yield* readText(request).pipe(

@@ -6,7 +6,10 @@ import type { PersonId } from "../../../../schemas/BrandedIds.ts"
 import { Database } from "../../../../services/platform/database/Database.ts"
 import { Failpoints, type FaultPoint } from "../../../../services/platform/Failpoints.ts"
 import { SignalPolling } from "../../../../services/signals/SignalPolling.ts"
+import { ScrapedGauges } from "../../../../services/platform/observability/ScrapedGauges.ts"
+import { gaugedPolls } from "../../../../services/signals/SignalGauges.ts"
 import { pruneSignals, SignalReceiver } from "../../../../services/signals/SignalReceiver.ts"
+import { pruneRefusals } from "../../../../services/signals/SignalRefusals.ts"
 import { transmitters as parse } from "../../../../src/AppConfig/Parsers.ts"
 import { signalChecks } from "../../../../src/doctor/SignalChecks.ts"
 import { Server } from "../../../../src/http/Server.ts"
@@ -156,17 +159,29 @@ const everything = Effect.flatMap(
     (select count(*) from audit_records where action like 'signal.%') as records`,
 )
 
-/** How many events this process has counted with this outcome. */
-const counted = (outcome: string) =>
+const sumOf = (id: string, label: string, value: string) =>
   Effect.map(Metric.snapshot, (all) =>
     all.reduce(
       (sum, metric) =>
-        metric.type === "Counter" && metric.id === "bailiwick_signals_total" &&
-          metric.attributes?.["outcome"] === outcome
+        metric.type === "Counter" && metric.id === id && metric.attributes?.[label] === value
           ? sum + Number(metric.state.count)
           : sum,
       0,
     ))
+
+/** How many events this process has counted with this outcome, and with this reason of a refusal. */
+const counted = (outcome: string) => sumOf("bailiwick_signals_total", "outcome", outcome)
+const refusedAs = (err: string) => sumOf("bailiwick_signals_refused_total", "err", err)
+
+/** Findings of the doctor on these transmitters; `refusals`: those on refused tokens alone, or all others. */
+const findings = Effect.fnUntraced(
+  function* (signalTransmitters: Parameters<typeof signalChecks>[0]["signalTransmitters"], refusals: boolean) {
+    const lines = (yield* signalChecks({ signalTransmitters })).map(({ level, notes }) =>
+      `${level} ${notes.map(({ says }) => says).join("; ")}`
+    )
+    return lines.filter((line) => line.startsWith("warn tokens of ") === refusals)
+  },
+)
 
 const polling = Effect.fnUntraced(function* () {
   const { configuration } = yield* Providers
@@ -295,6 +310,11 @@ layer(program, { excludeTestServices: true, timeout: "2 minutes" })("Signals", (
       }
       const before = yield* everything
       const refused = yield* counted("refused")
+      const codes = [...Object.values(forged).map(([err]) => err), ...Array<string>(4).fill("authentication_failed")]
+      const reasons = yield* Effect.forEach(
+        [...new Set(codes)],
+        (err) => Effect.map(refusedAs(err), (n) => [err, n] as const),
+      )
       for (const [name, [err, token, by = "own"]] of Object.entries(forged)) {
         const answer = yield* post(yield* token, { authorization: `Bearer ${secretOf(by)}` })
         assert.deepStrictEqual([answer.status, answer.err], [400, err], `${name}: ${answer.text}`)
@@ -307,9 +327,38 @@ layer(program, { excludeTestServices: true, timeout: "2 minutes" })("Signals", (
       assert.strictEqual((yield* post(yield* own(good()), { type: "application/json" })).status, 415)
       assert.deepStrictEqual(yield* everything, before)
       assert.strictEqual(yield* counted("refused"), refused + Object.keys(forged).length)
+      for (const [err, n] of reasons) {
+        assert.strictEqual(yield* refusedAs(err), n + codes.filter((one) => one === err).length, err)
+      }
       assert.isTrue(yield* signsIn(ann))
       assert.strictEqual((yield* push(good())).status, 202)
       assert.isFalse(yield* signsIn(ann))
+    }))
+
+  it.effect("the doctor says of whom tokens were refused within a day, and why", () =>
+    Effect.gen(function* () {
+      const { keys } = yield* Providers
+      const { sql } = yield* Database
+      yield* sql`delete from signal_refusals`
+      const ann = yield* employed
+      const all = yield* Effect.scoped(Effect.gen(function* () {
+        const { all, receive } = yield* polling()
+        const second = all.find((one) => one.issuer === issuerOf("second"))!
+        const token = (claims: object, by: Name = "second") =>
+          signed(keys[by], about(ann, caep("session-revoked"), { claims }, "second"))
+        for (const by of ["own", "stranger"] as const) yield* receive(second, yield* token({}, by))
+        yield* receive(second, yield* token({ aud: "another" }))
+        return all
+      }))
+      const told = yield* findings(all, true)
+      assert.include(
+        told,
+        `warn tokens of ${issuerOf("second")} refused within a day: invalid_key 2, invalid_audience 1`,
+      )
+      yield* sql`update signal_refusals set hour = hour - interval '25 hours'`
+      assert.isEmpty((yield* findings(all, true)).filter((line) => line.includes(issuerOf("second"))))
+      yield* sql`update signal_refusals set hour = hour - interval '14 days' where transmitter = ${issuerOf("second")}`
+      assert.strictEqual(yield* pruneRefusals, 2)
     }))
 
   it.effect("a token that would be refused for its age is forgotten, and no other", () =>
@@ -478,17 +527,31 @@ layer(program, { excludeTestServices: true, timeout: "2 minutes" })("Signals", (
       assert.isFalse(yield* two.poll, "after a failure it waits")
       const [waits] = yield* sql<{ last_error: string }>`select last_error from signal_polls where transmitter = ${by}`
       assert.strictEqual(waits!.last_error, "answered 503")
-      const faults = Effect.map(
-        signalChecks({ signalTransmitters: one.all }),
-        (findings) => findings.map(({ level, notes }) => `${level} ${notes.map(({ says }) => says).join("; ")}`),
-      )
+      const faults = findings(one.all, false)
       assert.deepStrictEqual(yield* faults, [`warn ${by} answered 503`])
+      // How far the poll is behind, from when it was listed until its first answer that leaves nothing.
+      const sources = new Set<Effect.Effect<void>>()
+      yield* Effect.provideService(gaugedPolls([by]), ScrapedGauges, sources)
+      const [scrape] = sources
+      const behind = Effect.gen(function* () {
+        yield* scrape!
+        const found = (yield* Metric.snapshot).find((metric) =>
+          metric.type === "Gauge" && metric.id === "bailiwick_signal_poll_behind_seconds" &&
+          metric.attributes?.["transmitter"] === by
+        )
+        return found?.type === "Gauge" ? Number(found.state.value) : null
+      })
+      yield* sql`update signal_polls set listed_at = now() - interval '10 minutes'`
+      assert.closeTo((yield* behind)!, 600, 60)
       fails = false
       yield* sql`update signal_polls set not_before = 'epoch'`
       const turns = yield* Effect.all([one.poll, two.poll], { concurrency: 2 })
       assert.sameMembers(turns, [true, false])
       assert.strictEqual(sets.size, 0)
-      assert.deepStrictEqual(yield* faults, ["ok 4 transmitters, 1 of them polled"])
+      assert.isBelow((yield* behind)!, 60)
+      // Unless refusals of other tests were written just now.
+      const fine = ["ok 4 transmitters, 1 of them polled"]
+      assert.deepStrictEqual(yield* faults, (yield* findings(one.all, true)).length === 0 ? fine : [])
       const [finding] = yield* signalChecks({ signalTransmitters: [] })
       assert.match(finding!.notes[0]!.says, /^people held by a provider that .+: \d+$/)
       assert.strictEqual(yield* statusOf(ann), "suspended")

@@ -19,6 +19,7 @@ import type { HTTPValidationError } from "../../schemas/Validation.ts"
 import { isUuid } from "../../schemas/Wire.ts"
 import { Database } from "../platform/database/Database.ts"
 import { fenced } from "../platform/database/FencedCommand.ts"
+import { faultPoint } from "../platform/Failpoints.ts"
 import { checking } from "./Assertions/CheckAssertion.ts"
 import { loadNamed } from "./Assertions/LoadAssertion.ts"
 import { type By, starting } from "./Assertions/StartAssertion.ts"
@@ -59,6 +60,7 @@ export class Assertions extends Context.Service<Assertions, {
             const turn = `assertions of ${Buffer.from(named.subject_key).toString("hex")}`
             return yield* fenced(sql, { turn, admissions: [] }, check(by, id, named, proof)).pipe(
               Effect.catchTag("NotAdmitted", Effect.die),
+              Effect.tap(() => faultPoint("assertion.committed")),
             )
           }),
         })

@@ -107,6 +107,11 @@ export type SignalFault =
   /** The event is committed; its transmitter has no answer. */
   | "signal.committed"
 
+/** Points of an assertion's check; nothing of it is committed at `decision.written`. */
+export type AssertionFault =
+  /** The proof is used up; the issuer has no answer. */
+  "assertion.committed"
+
 /** Points of the transparency log. */
 export type LogFault =
   /** Leaves are numbered, tiles and head are written; nothing is committed. */
@@ -139,6 +144,7 @@ export type FaultPoint =
   | NoticeFault
   | DecisionFault
   | SignalFault
+  | AssertionFault
   | LogFault
   | MaintenanceFault
 

@@ -1,11 +1,13 @@
 /** Proofs of decisions, as the kit verifies them, with the record and the salt that make the entry. */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
-import { randomUUID } from "node:crypto"
+import { generateKeyPairSync, randomUUID } from "node:crypto"
 import { digestOf } from "../../../sdk/Canonical.ts"
 import { verifyInclusion } from "../../../sdk/TransparencyLog.ts"
 import { DecisionProofs } from "../../../services/transparency/DecisionProofs.ts"
-import { decide, decisionLog, policy, settled } from "./DecisionLogFixture.ts"
+import { verifierKey } from "../../../services/transparency/LogCheckpoint.ts"
+import { bySigstore } from "../../support/SigstoreVerifier.ts"
+import { decide, decisionLog, entries, head, policy, settled } from "./DecisionLogFixture.ts"
 
 layer(DecisionProofs.layer.pipe(Layer.provideMerge(decisionLog)), { excludeTestServices: true, timeout: "1 minute" })(
   "DecisionProofs",
@@ -37,6 +39,31 @@ layer(DecisionProofs.layer.pipe(Layer.provideMerge(decisionLog)), { excludeTestS
           const { head, index } = verifyInclusion(proved!.proof, entry, trusted)
           assert.deepStrictEqual([index, head.size], [proved!.index, 271])
         }
+      }))
+
+    it.effect("Sigstore's verifier finds every proved decision in the log, and refuses what was changed", () =>
+      Effect.gen(function* () {
+        const { of } = yield* DecisionProofs
+        const ids = yield* decide(3)
+        yield* settled
+        const { logKeys } = yield* policy
+        const proofs = (yield* Effect.forEach([...(yield* entries).map(({ record_id }) => record_id), ...ids], of))
+          .map((one) => ({ entry: one!.entry, proof: one!.proved!.proof, index: one!.proved!.index }))
+        const { size } = yield* head
+        assert.isAtLeast(proofs.length, 3)
+        for (const { entry, index, proof } of proofs) {
+          assert.deepStrictEqual(bySigstore(proof, entry, logKeys), { index, size })
+        }
+        const { entry, index, proof } = proofs.at(-1)!
+        const stranger = verifierKey(logKeys[0]!.split("+")[0]!, generateKeyPairSync("ed25519").privateKey)
+        const changed: Readonly<Record<string, () => unknown>> = {
+          "another entry": () => bySigstore(proof, proofs[0]!.entry, logKeys),
+          "another index": () => bySigstore(proof.replace(`index ${index}\n`, `index ${index - 1}\n`), entry, logKeys),
+          "another size": () => bySigstore(proof.replace(`\n${size}\n`, `\n${size + 1}\n`), entry, logKeys),
+          "another key": () => bySigstore(proof, entry, [stranger]),
+          "a hash less": () => bySigstore(proof.replace(/(index \d+\n)[^\n]+\n/, "$1"), entry, logKeys),
+        }
+        for (const [what, refused] of Object.entries(changed)) assert.throws(refused, /checkpoint|hash/, what)
       }))
   },
 )

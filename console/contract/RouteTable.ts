@@ -87,6 +87,7 @@ export const routes: RouteTable = {
   listCampaignItems: ["GET", "/v1/institutions/:institution_id/campaigns/:campaign_id/items"],
   listCampaigns: ["GET", "/v1/institutions/:institution_id/campaigns"],
   listDeadLetters: ["GET", "/v1/operations/dead-letters"],
+  listDecisionsAboutYou: ["GET", "/v1/me/decisions"],
   listDeliveries: ["GET", "/v1/webhooks/:webhook_id/deliveries"],
   listDomains: ["GET", "/v1/domains"],
   listEnrollments: ["GET", "/v1/institutions/:institution_id/enrollments"],

@@ -7,6 +7,7 @@ import { setQuery } from "../Location.ts"
 import { Badge, type Tone } from "../parts/Badge.tsx"
 import { CopyCommand } from "../parts/CopyCommand.tsx"
 import { DecisionProof } from "../parts/DecisionProof.tsx"
+import { DecisionsAboutYou } from "../parts/DecisionsAboutYou.tsx"
 import { DownloadButton } from "../parts/DownloadButton.tsx"
 import { ExportButton, exportSize } from "../parts/ExportButton.tsx"
 import { Failure } from "../parts/Failure.tsx"
@@ -201,6 +202,7 @@ export const OwnAudit = (): JSX.Element => {
         />
       )}
       <Older after={found?.next_after_id} />
+      <DecisionsAboutYou />
     </Page>
   )
 }

@@ -3,7 +3,15 @@ import { Schema } from "effect"
 import { HttpApi, HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { DeliveryId, WebhookId } from "../BrandedIds.ts"
 import { AccountNames, askedAccounts } from "../identity/AccountName.ts"
-import { AuditPage, auditQuery, DecisionProofView, OwnAuditPage, ownAuditQuery } from "../identity/AuditView.ts"
+import {
+  aboutPersonQuery,
+  AuditPage,
+  auditQuery,
+  DecisionProofView,
+  DecisionsAboutPerson,
+  OwnAuditPage,
+  ownAuditQuery,
+} from "../identity/AuditView.ts"
 import {
   countQuery,
   DeadLetterPage,
@@ -61,6 +69,14 @@ export class OperatorApi extends HttpApiGroup.make("operator")
       success: DecisionProofView,
       error: [NotFound, RoleRequired],
     }).annotate(OpenApi.Summary, "The proof that a decision of yours is in the transparency log"),
+    HttpApiEndpoint.get("listDecisionsAboutYou", "/v1/me/decisions", {
+      query: aboutPersonQuery,
+      success: DecisionsAboutPerson,
+      error: RoleRequired,
+    }).annotate(
+      OpenApi.Summary,
+      "Decisions about you, newest first, with the proof that each is in the transparency log",
+    ),
     HttpApiEndpoint.get("listDeadLetters", "/v1/operations/dead-letters", {
       query: deadLetterQuery,
       success: DeadLetterPage,

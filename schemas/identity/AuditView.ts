@@ -53,6 +53,30 @@ export const DecisionProofView = Schema.Struct({
 }).annotate({ identifier: "DecisionProof" })
 export type DecisionProofView = typeof DecisionProofView.Type
 
+/** A decision about the person who asks, with no word of who made it, nor what would let one guess it: no salt. */
+export const DecisionAboutPerson = Schema.Struct({
+  /** The audit's record of it, which those who decided may name. */
+  record_id: Id,
+  at: Timestamp,
+  action: Schema.String,
+  /** The object that was decided on: `access-review:<id>`. */
+  subject: Schema.String,
+  /** The entry of the log, in base64: the digest of the record and its salt, which those who decided have. */
+  entry: Schema.String,
+  /** The entry's place in the log; null until a checkpoint has it, within a second. */
+  index: orNull(Schema.Int),
+  /** The proof by C2SP tlog-proof, with the checkpoint; null until then. */
+  proof: orNull(Schema.String),
+}).annotate({ identifier: "DecisionAboutPerson" })
+
+export const DecisionsAboutPerson = Schema.Struct({
+  items: Schema.Array(DecisionAboutPerson),
+  next_after_id: nextAfterId,
+}).annotate({ identifier: "DecisionsAboutPerson" })
+export type DecisionsAboutPerson = typeof DecisionsAboutPerson.Type
+
+export const aboutPersonQuery = { limit: limitOr(20), after_id: Schema.optionalKey(QueryUuid) }
+
 export const AuditPage = Schema.Struct({ items: Schema.Array(AuditRecordView), next_after_id: nextAfterId })
   .annotate({ identifier: "AuditPage" })
 export type AuditPage = typeof AuditPage.Type

@@ -50,7 +50,9 @@ export type CustomHeader = { /** Not `User-Agent`, `Content-*`, `Webhook-*`, `X-
 export type CustomHeaders = ReadonlyArray<CustomHeader>
 export type DeadLetterPage = { readonly items: ReadonlyArray<OperatorDeadLetter>; readonly next_after_id: NextAfterId }
 export type DeadLetterReplay = { readonly webhook_id: string; readonly since: string; readonly until?: string | null; readonly reason: string }
+export type DecisionAboutPerson = { readonly record_id: string; readonly at: Timestamp; readonly action: string; readonly subject: string; readonly entry: string; readonly index: number | null; readonly proof: string | null }
 export type DecisionProof = { readonly record: AuditRecord | null; readonly salt: string; readonly entry: string; readonly index: number | null; readonly proof: string | null }
+export type DecisionsAboutPerson = { readonly items: ReadonlyArray<DecisionAboutPerson>; readonly next_after_id: NextAfterId }
 export type DeliveryHour = { readonly hour: Timestamp_2; readonly delivered: number; /** Attempts that failed and are followed by another one */ readonly failed: number; /** Attempts that failed and were the last one */ readonly dead_letter: number }
 export type DeliveryHours = { /** Webhooks without an attempt are left out */ readonly items: ReadonlyArray<WebhookHours> }
 export type DeliveryMinute = { readonly minute: Timestamp_1; readonly delivered: number; /** Attempts that failed and are followed by another one */ readonly failed: number; /** Attempts that failed and were the last one */ readonly dead_letter: number; /** How long an attempt took, on average */ readonly ms_average: number; readonly ms_max: number }
@@ -529,6 +531,8 @@ export interface Operations {
   readonly "GET /v1/me/credential-actions": { readonly request: None; readonly answer: CredentialCapabilities }
   /** Start a credential action; its challenge can be answered for ten minutes */
   readonly "POST /v1/me/credential-actions": { readonly request: { readonly headers?: { readonly "x-portal-binding"?: string | undefined }; readonly body: StartAction }; readonly answer: StartedAction }
+  /** Decisions about you, newest first, with the proof that each is in the transparency log */
+  readonly "GET /v1/me/decisions": { readonly request: { readonly query?: { readonly limit?: string | undefined; readonly after_id?: string | undefined } }; readonly answer: DecisionsAboutPerson }
   /** How fresh and strong your sign-in is, and what it is enough for */
   readonly "GET /v1/me/freshness": { readonly request: None; readonly answer: Freshness }
   /** Prove another own identity by a fresh access token of it */

@@ -2,15 +2,21 @@
 import { Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
 import type { PersonId } from "../../schemas/BrandedIds.ts"
-import type { AuditPage, DecisionProofView, OwnAuditPage } from "../../schemas/identity/AuditView.ts"
+import type {
+  AuditPage,
+  DecisionProofView,
+  DecisionsAboutPerson,
+  OwnAuditPage,
+} from "../../schemas/identity/AuditView.ts"
 import { NotFound } from "../../schemas/problems/HttpProblems.ts"
 import type { RoleRequired } from "../../schemas/problems/IdentityProblems.ts"
 import { isUuid } from "../../schemas/Wire.ts"
-import type { Database } from "../platform/database/Database.ts"
+import { Database } from "../platform/database/Database.ts"
 import { AuditLog } from "../platform/observability/AuditLog.ts"
 import type { AuditFilter, AuditRecord } from "../platform/observability/AuditRecord.ts"
 import { type DecisionProof, DecisionProofs } from "../transparency/DecisionProofs.ts"
 import { auditSubject } from "./AuditSubject.ts"
+import { decidedAbout } from "./DecidedAbout.ts"
 import { auditReader } from "./OperatorRole.ts"
 
 export interface AskedPage {
@@ -60,6 +66,14 @@ export class OperatorAudit extends Context.Service<OperatorAudit, {
     personId: PersonId,
     recordId: string,
   ) => Effect.Effect<DecisionProofView, NotFound | SqlError.SqlError>
+  /**
+   * Decisions about the person, newest first, each with the proof that its entry is in the log. Who decided is not told,
+   * and the salt stays with those who did: with it, a person could try out who it was.
+   */
+  readonly aboutPerson: (
+    personId: PersonId,
+    page: AskedPage,
+  ) => Effect.Effect<DecisionsAboutPerson, SqlError.SqlError>
   /** The person's own acts and attempts, newest first. */
   readonly own: (
     personId: PersonId,
@@ -73,6 +87,7 @@ export class OperatorAudit extends Context.Service<OperatorAudit, {
       const mayRead = yield* auditReader
       const log = yield* AuditLog
       const proofs = yield* DecisionProofs
+      const { sql } = yield* Database
       const context = yield* Effect.context<Database>()
 
       const list = Effect.fn("OperatorAudit.list")(
@@ -105,6 +120,24 @@ export class OperatorAudit extends Context.Service<OperatorAudit, {
         return found?.record?.actor === `person:${personId}` ? proofViewOf(found) : yield* unknown("of yours ")
       })
 
+      const aboutPerson = Effect.fn("OperatorAudit.aboutPerson")(
+        function* (personId: PersonId, { afterId, limit }: AskedPage) {
+          const found = yield* proofs.newest(yield* decidedAbout(sql, personId), limit, afterId ?? null)
+          return {
+            items: found.map(({ entry, proved, record: { action, at, id, subject } }) => ({
+              record_id: id,
+              at: at.toISOString(),
+              action,
+              subject: subject!,
+              entry: base64(entry),
+              index: proved?.index ?? null,
+              proof: proved?.proof ?? null,
+            })),
+            next_after_id: found.length < limit ? null : found.at(-1)?.record.id ?? null,
+          } satisfies DecisionsAboutPerson
+        },
+      )
+
       const own = Effect.fn("OperatorAudit.own")(
         function* (personId: PersonId, filter: Omit<AuditFilter, "actor">, { afterId, limit }: AskedPage) {
           const actor = `person:${personId}`
@@ -113,7 +146,7 @@ export class OperatorAudit extends Context.Service<OperatorAudit, {
         },
       )
 
-      return OperatorAudit.of({ list, own, prove, proveOwn })
+      return OperatorAudit.of({ aboutPerson, list, own, prove, proveOwn })
     }),
   ).pipe(Layer.provide(DecisionProofs.layer))
 }

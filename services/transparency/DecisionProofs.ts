@@ -43,6 +43,15 @@ export class DecisionProofs extends Context.Service<DecisionProofs, {
     subjects: ReadonlyArray<string>,
     until: Date,
   ) => Effect.Effect<ReadonlyArray<DecisionProof & { readonly record: AuditRecord }>, SqlError.SqlError>
+  /**
+   * The proofs of decisions on these objects, at most `limit`, the newest first, from before the record `beforeId` on;
+   * those whose record the audit keeps no more are left out.
+   */
+  readonly newest: (
+    subjects: ReadonlyArray<string>,
+    limit: number,
+    beforeId: string | null,
+  ) => Effect.Effect<ReadonlyArray<DecisionProof & { readonly record: AuditRecord }>, SqlError.SqlError>
 }>()("bailiwick/services/transparency/DecisionProofs") {
   static readonly layer = Layer.effect(
     DecisionProofs,
@@ -72,6 +81,17 @@ export class DecisionProofs extends Context.Service<DecisionProofs, {
             and subject = any(${[...subjects]}::text[]) and outcome = 'done' and at < ${until}
             and coalesce(details->>'institution', ${institutionId}) = ${institutionId}
           order by id`
+
+      const newestRecords = (subjects: ReadonlyArray<string>, limit: number, beforeId: string | null) =>
+        sql<AuditRecord>`
+          select id::text as id, at, request_id, route, action, actor, subject, outcome, status, code, details
+          from audit_records r
+          where subject is not null and split_part(subject, ':', 2) = any(${subjects.map(idOf)}::text[])
+            and subject = any(${[...subjects]}::text[]) and outcome = 'done'
+            and (${beforeId}::uuid is null or id < ${beforeId}::uuid)
+            and (exists (select from log_entries e where e.record_id = r.id)
+              or exists (select from log_pending p where p.record_id = r.id))
+          order by id desc limit ${limit}`
 
       const published = Effect.map(
         sql<Head>`
@@ -112,12 +132,8 @@ export class DecisionProofs extends Context.Service<DecisionProofs, {
         return { record: yield* recordOf(recordId), salt: leaf.salt, entry: leaf.digest, proved: proved ?? null }
       })
 
-      const about = Effect.fn("DecisionProofs.about")(function* (
-        institutionId: string,
-        subjects: ReadonlyArray<string>,
-        until: Date,
-      ) {
-        const records = yield* recordsAbout(institutionId, subjects, until)
+      /** The proofs of decisions by their records, in their order; records that are no decision are left out. */
+      const ofRecords = Effect.fnUntraced(function* (records: ReadonlyArray<AuditRecord>) {
         const leaves = new Map(
           (yield* leavesOf(records.map(({ id }) => id))).map((leaf) => [leaf.record_id, leaf]),
         )
@@ -134,7 +150,23 @@ export class DecisionProofs extends Context.Service<DecisionProofs, {
         }))
       })
 
-      return DecisionProofs.of({ of, about })
+      const about = Effect.fn("DecisionProofs.about")(function* (
+        institutionId: string,
+        subjects: ReadonlyArray<string>,
+        until: Date,
+      ) {
+        return yield* ofRecords(yield* recordsAbout(institutionId, subjects, until))
+      })
+
+      const newest = Effect.fn("DecisionProofs.newest")(function* (
+        subjects: ReadonlyArray<string>,
+        limit: number,
+        beforeId: string | null,
+      ) {
+        return subjects.length === 0 ? [] : yield* ofRecords(yield* newestRecords(subjects, limit, beforeId))
+      })
+
+      return DecisionProofs.of({ of, about, newest })
     }),
   )
 }

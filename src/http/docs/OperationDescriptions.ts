@@ -105,6 +105,9 @@ export const descriptions: Readonly<Record<string, string>> = {
     "`record` and `salt` make the entry, and the proof verifies without this program: docs/transparency.md.",
   proveOwnDecision:
     "Its receipt names the record as `audit_id`, `listOwnAudit` as `id`. Verified as `proveDecision` says.",
+  listDecisionsAboutYou:
+    "On your Access, on what you asked for, on you. Who decided is not told; those who did have the record and the salt of " +
+    "the `entry`, and may show you both.",
   listOwnAudit: "Without `details`, which may name others.",
   listDeadLetters: "All conditions have to hold.",
   countDeadLetters: "With the values that the POST would have.",

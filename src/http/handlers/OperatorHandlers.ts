@@ -131,9 +131,9 @@ export const operator = HttpApiBuilder.group(
       listOwnAudit: Effect.fnUntraced(function* ({ query }) {
         return yield* Effect.orDie(audit.own((yield* personOf).personId, conditionsOf(query), pageOf(query)))
       }),
-      queues: Effect.fnUntraced(function* () {
-        return yield* waiting.read((yield* personOf).personId).pipe(sqlDies)
-      }),
+      listDecisionsAboutYou: ({ query }) =>
+        Effect.flatMap(personOf, ({ personId }) => audit.aboutPerson(personId, pageOf(query))).pipe(sqlDies),
+      queues: () => Effect.flatMap(personOf, ({ personId }) => waiting.read(personId)).pipe(sqlDies),
       streamOperations,
       tailBus,
       busStreams: Effect.fnUntraced(function* () {

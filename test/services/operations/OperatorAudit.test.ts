@@ -2,11 +2,11 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, Schema } from "effect"
 import { digestOf } from "../../../sdk/Canonical.ts"
 import { verifyInclusion } from "../../../sdk/TransparencyLog.ts"
-import { AuditPage, OwnAuditPage } from "../../../schemas/identity/AuditView.ts"
+import { AuditPage, DecisionsAboutPerson, OwnAuditPage } from "../../../schemas/identity/AuditView.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { Audit } from "../../../services/platform/observability/Audit.ts"
 import { until } from "../../e2e/support/Until.ts"
-import { person } from "../../support/TestIdentity.ts"
+import { access, institution, member, person, project } from "../../support/TestIdentity.ts"
 import { management } from "../../support/TestManagement.ts"
 import { bearer } from "../../support/TestTokens.ts"
 import { organization } from "../../src/http/identity/Catalogue/OwnCases.ts"
@@ -96,6 +96,56 @@ layer(management({ ROLES: "api,mail,lifecycle" }), { excludeTestServices: true }
         const refused = yield* send("GET", `/v1/me/audit/${id}/proof`, yield* bearer(who))
         assert.deepStrictEqual([refused.status, refused.body.code], [404, "not_found"], id)
       }
+    }))
+
+  it.effect("a person has the proofs of decisions about them, once they are made, and no word of who made them", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* Database
+      const [sam, ada, pat, stranger] = [yield* person(), yield* person(), yield* person(), yield* person()]
+      const fern = yield* institution()
+      yield* member(fern, sam, "sponsor")
+      yield* member(fern, ada, "administrator")
+      const access_id = yield* access(fern, yield* project(fern), pat)
+      const about = (who: typeof pat, query = "") =>
+        Effect.map(
+          Effect.flatMap(bearer(who), (headers) => send("GET", `/v1/me/decisions${query}`, headers)),
+          ({ body }) => Schema.decodeUnknownSync(DecisionsAboutPerson)(body),
+        )
+      const post = Effect.fnUntraced(function* (who: typeof pat, path: string, body: object) {
+        const headers = { ...yield* bearer(who, { acr: "urn:service:aal2" }), "idempotency-key": crypto.randomUUID() }
+        const answer = yield* send("POST", `/v1/institutions/${fern}/access-grant-reviews${path}`, headers, body)
+        assert.isBelow(answer.status, 300, answer.text)
+        return answer.body
+      })
+      const reason = "to keep in step with it"
+      const { review_id } = yield* post(sam, "", { access_id, access_version: 1, reason })
+      assert.isEmpty((yield* about(pat)).items, "a proposal that waits")
+      yield* post(ada, `/${review_id}/approve`, { reason })
+
+      const { items } = yield* until(
+        "checkpoints",
+        about(pat),
+        ({ items }) => items.length === 2 && items.every(({ proof }) => proof !== null),
+      )
+      assert.deepStrictEqual(items.map(({ subject }) => subject), Array(2).fill(`access-review:${review_id}`))
+      const [log] = yield* sql<{ key: string }>`select verifier_key as key from log_keys`
+      const trusted = { origin: log!.key.split("+")[0]!, logKeys: [log!.key] }
+      for (const { entry, index, proof } of items) {
+        assert.strictEqual(verifyInclusion(proof!, Buffer.from(entry, "base64"), trusted).index, index)
+      }
+      // Whoever decided may open it: the record and the salt give the same entry.
+      const [decided] = items
+      const opened = yield* send("GET", `/v1/me/audit/${decided!.record_id}/proof`, yield* bearer(ada))
+      const { record, salt } = opened.body
+      assert.strictEqual(
+        digestOf({ record, salt }),
+        `sha256:${Buffer.from(decided!.entry, "base64").toString("hex")}`,
+      )
+      const told = yield* send("GET", "/v1/me/decisions", yield* bearer(pat))
+      for (const secret of [sam, ada, salt, reason]) assert.notInclude(told.text, secret)
+      const first = yield* about(pat, "?limit=1")
+      assert.deepStrictEqual((yield* about(pat, `?limit=1&after_id=${first.next_after_id}`)).items, items.slice(1))
+      for (const who of [sam, ada, stranger]) assert.isEmpty((yield* about(who)).items)
     }))
 
   it.effect("a refused request is found by the id of its answer, and a wrong filter is a fault with its name", () =>

@@ -60,6 +60,14 @@ layer(Layer.merge(staged(), Chromium.layer), { excludeTestServices: true, timeou
         yield* everyLook(pat, "request-withdrawn")
         yield* oz.open("/console/decide", "To decide")
         yield* text(oz.page, "No request waits for your signature.")
+
+        // What was decided on it is in the log, with a proof that names nobody.
+        yield* pat.open("/console/activity", "My activity")
+        yield* text(pat.page, "Decided about you")
+        yield* text(pat.page, "organization-request.withdrawn")
+        yield* Effect.promise(() => pat.page.click("section[aria-labelledby=about-you] tbody button"))
+        yield* text(pat.page, "Copy with its entry")
+        yield* everyLook(pat, "decided-about-you")
       }))
 
     it.effect("Pat asks for an institution by its form", () =>

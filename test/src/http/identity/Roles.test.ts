@@ -240,6 +240,7 @@ const table: Readonly<Record<string, Row>> = {
   "signing-keys.compromiseSigningKey": operating,
   "operator.listOwnAudit": own,
   "operator.proveOwnDecision": own,
+  "operator.listDecisionsAboutYou": own,
   "operations.reconcileJob": operating,
   "operations.retryJob": operating,
   "operations.repairJob": operating,

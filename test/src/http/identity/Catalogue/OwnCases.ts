@@ -112,6 +112,7 @@ export const own: ReadonlyArray<Case> = [
   read("policies.listPolicyReviews"),
   read("operations.operations"),
   read("operator.listOwnAudit"),
+  read("operator.listDecisionsAboutYou"),
   {
     operation: "operator.proveOwnDecision",
     by: "stranger",

@@ -11,7 +11,9 @@
  *
  * A sign-in again by the same person or account in the same browser (a step-up) keeps the session's id and gives it new
  * tokens and a new cookie; the old cookie is dead. A step-up from which another person or account comes back is refused, and
- * the browser's session stays as it was: what was typed and is about to be sent is the first one's.
+ * the browser's session stays as it was: what was typed and is about to be sent is the first one's. A person who is linked
+ * by several issuers may step up at any of them: by another one than before, the session gets a new id, and speaks for a
+ * mail account only where that sign-in names one.
  *
  * Tokens are refreshed a minute before they expire, by one request at a time over all processes (`refreshed_by`): an
  * issuer may take a refresh token that comes twice for a stolen one. A process that is killed between the issuer's
@@ -113,6 +115,8 @@ export class ConsoleSessions extends Context.Service<ConsoleSessions, {
   readonly watch: (cookie: string) => Effect.Effect<ConsoleSession | null>
   /** Whether the live session of a cookie is one of an auditor; notes no use. */
   readonly audits: (cookie: string) => Effect.Effect<boolean>
+  /** The address by which an issuer may know the holder of a session (`login_hint`); null where none is known. */
+  readonly hint: (session: ConsoleSession, issuer: string) => Effect.Effect<string | null>
   /** The access token of a session, refreshed where it is about to expire. */
   readonly accessToken: (session: ConsoleSession) => Effect.Effect<string, InvalidToken | DependencyUnavailable>
   /**
@@ -163,8 +167,42 @@ const holdersOf = (mailIssuers: ReadonlySet<string>) =>
     })
   })
 
-const actorOf = ({ accountId, personId }: Pick<ConsoleSession, "accountId" | "personId">) =>
-  personId === null ? `account:${accountId}` : `person:${personId}`
+type Holder = Pick<ConsoleSession, "accountId" | "personId">
+
+/**
+ * Whether a completed sign-in is one of the session's holder. Persons are compared as merged: one whom two issuers name is
+ * one, whether or not both issuers also name a mail account. Two mail accounts are never the same holder.
+ */
+const sameHolder = Effect.fnUntraced(function* (before: Holder, after: Holder) {
+  const bothAccounts = before.accountId !== null && after.accountId !== null
+  if (bothAccounts && before.accountId !== after.accountId) return false
+  if (before.personId === after.personId) return before.personId !== null || bothAccounts
+  if (before.personId === null || after.personId === null) return false
+  const { sql } = yield* Database
+  const rows = yield* sql`
+    select from people one join people other on coalesce(other.merged_into, other.id) = coalesce(one.merged_into, one.id)
+    where one.id = ${before.personId} and other.id = ${after.personId}`.pipe(Effect.orDie)
+  return rows.length > 0
+})
+
+/** The address that the directory has of a holder under an issuer; at the issuer of the session also the person's own. */
+const hintOf = (mailIssuers: ReadonlySet<string>) =>
+  Effect.fnUntraced(
+    function* ({ accountId, issuer: own, personId }: Holder & { readonly issuer: string }, issuer: string) {
+      const { reads } = yield* Database
+      const account = mailIssuers.has(issuer) ? accountId : null
+      const [row] = yield* reads<{ email: string | null }>`
+      select coalesce(
+        (select email from people
+         where (issuer = ${issuer} or ${own === issuer}) and not removed and email is not null
+           and ${personId}::text in (id, merged_into)
+         order by issuer = ${issuer} desc, merged_into is null desc, id limit 1),
+        (select email from accounts where id = ${account}::uuid)) as email`.pipe(Effect.orDie)
+      return row?.email ?? null
+    },
+  )
+
+const actorOf = ({ accountId, personId }: Holder) => personId === null ? `account:${accountId}` : `person:${personId}`
 
 const make = Effect.fnUntraced(function* (mailIssuers: ReadonlySet<string>, lengths: SessionLengths) {
   const database = yield* Database
@@ -201,11 +239,12 @@ const make = Effect.fnUntraced(function* (mailIssuers: ReadonlySet<string>, leng
       const now = yield* Clock.currentTimeMillis
       const cookie = randomBytes(32).toString("base64url")
       const old = before === undefined ? undefined : yield* live(hashOf(before))
-      const held = old !== undefined && old.person_id === holder.personId && old.account_id === holder.accountId
+      const held = old !== undefined &&
+        (yield* sameHolder({ personId: old.person_id, accountId: old.account_id }, holder))
       if (signedIn.stepsUp !== null && old !== undefined && !held) {
         return yield* new SignInFailed({ code: "another_holder" })
       }
-      const same = held && old.issuer === signedIn.issuer
+      const same = held && old.issuer === signedIn.issuer && old.account_id === holder.accountId
       const id = same ? old.id : yield* (yield* Ids).next
       const { bytes, kid } = sealedAt(id, signedIn.tokens)
       const row = {
@@ -358,7 +397,9 @@ const make = Effect.fnUntraced(function* (mailIssuers: ReadonlySet<string>, leng
     Effect.provideService(Database, database),
   )
 
-  return ConsoleSessions.of({ open, find, watch, audits, accessToken, close })
+  const hint = Effect.fn("ConsoleSessions.hint")(hintOf(mailIssuers), Effect.provideService(Database, database))
+
+  return ConsoleSessions.of({ open, hint, find, watch, audits, accessToken, close })
 })
 
 const cellOf = (row: string) => ({ table: "console_sessions", column: "tokens", row })

@@ -53,8 +53,13 @@ export interface Asked {
   readonly maxAge: number | null
   /** The session whose person proves another identity: the issuer asks anew who signs in. Null for a sign-in. */
   readonly linksSession: string | null
-  /** The session whose holder signs in once more; null for any other sign-in. */
+  /**
+   * The session whose holder signs in once more: the issuer asks anew who signs in, since its own session may be another
+   * one's, who would come back without a word each time. Null for any other sign-in.
+   */
   readonly stepsUp: string | null
+  /** The name by which the issuer may know that holder (`login_hint`); null where none is known. */
+  readonly loginHint: string | null
 }
 
 const Pending = Schema.fromJsonString(Schema.Struct({
@@ -242,7 +247,7 @@ const make = Effect.fnUntraced(function* (issuers: ReadonlyArray<ConsoleIssuer>,
   }
 
   const begin = Effect.fn("OpenIdClient.begin")(function* (asked: Asked) {
-    const { acrValues, issuer, linksSession, maxAge, returnTo, stepsUp } = asked
+    const { acrValues, issuer, linksSession, loginHint, maxAge, returnTo, stepsUp } = asked
     const { configuration, resource, scope } = yield* knownBy(issuer)
     const oidc = yield* library
     const server = yield* configuration
@@ -259,7 +264,8 @@ const make = Effect.fnUntraced(function* (issuers: ReadonlyArray<ConsoleIssuer>,
       ...(resource === null ? {} : { resource }),
       ...(acrValues === null ? {} : { acr_values: acrValues }),
       ...(maxAge === null ? {} : { max_age: String(maxAge) }),
-      ...(linksSession === null ? {} : { prompt: "login" }),
+      ...(linksSession === null && stepsUp === null ? {} : { prompt: "login" }),
+      ...(loginHint === null ? {} : { login_hint: loginHint }),
     })
     const pending = { issuer, verifier, nonce, returnTo, maxAge, linksSession, stepsUp, until }
     const text = Redacted.make(encodePending(pending))

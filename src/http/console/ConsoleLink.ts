@@ -43,17 +43,20 @@ export const linkingSession = Effect.fnUntraced(function* (publicUrl: URL, mode:
 })
 
 /** The sign-in to begin: as the other identity, or first as the person once more, who then begins again. */
-export const linkAsked = (
-  issuer: string,
-  session: Effect.Success<ReturnType<typeof linkingSession>>,
-): Asked => ({
-  issuer: session.recent ? issuer : session.issuer,
-  returnTo: linkPath,
-  acrValues: null,
-  maxAge: linkMaxAge,
-  linksSession: session.recent ? session.id : null,
-  stepsUp: session.recent ? null : session.id,
-})
+export const linkAsked = Effect.fnUntraced(
+  function* (issuer: string, session: Effect.Success<ReturnType<typeof linkingSession>>) {
+    const sessions = yield* ConsoleSessions
+    return {
+      issuer: session.recent ? issuer : session.issuer,
+      returnTo: linkPath,
+      acrValues: null,
+      maxAge: linkMaxAge,
+      linksSession: session.recent ? session.id : null,
+      stepsUp: session.recent ? null : session.id,
+      loginHint: session.recent ? null : yield* sessions.hint(session, session.issuer),
+    } satisfies Asked
+  },
+)
 
 /** Makes the proof of a completed sign-in; returns where the browser goes on. */
 export const proven = Effect.fnUntraced(

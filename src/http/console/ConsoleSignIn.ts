@@ -53,12 +53,14 @@ const Query = Schema.Struct({
 })
 const decodeQuery = Schema.decodeUnknownOption(Query)
 
-/** The id of the browser's live session; null where it has none. */
-const ownSession = Effect.fnUntraced(function* (publicUrl: URL) {
+/** The live session of the browser that signs in once more for it, and its holder's name at the issuer, where known. */
+const steppingUp = Effect.fnUntraced(function* (publicUrl: URL, issuer: string) {
+  const sessions = yield* ConsoleSessions
   const { cookies } = yield* HttpServerRequest.HttpServerRequest
-  const session = yield* (yield* ConsoleSessions).watch(cookies[consoleCookie(publicUrl).name] ?? "")
-  return session?.id ?? null
+  const session = yield* sessions.watch(cookies[consoleCookie(publicUrl).name] ?? "")
+  return session === null ? notSteppingUp : { stepsUp: session.id, loginHint: yield* sessions.hint(session, issuer) }
 })
+const notSteppingUp = { stepsUp: null, loginHint: null }
 
 const signIn = (publicUrl: URL, mode: "read" | "on") =>
   Effect.gen(function* () {
@@ -81,9 +83,9 @@ const signIn = (publicUrl: URL, mode: "read" | "on") =>
           acrValues: acr_values ?? null,
           maxAge: max_age === undefined ? null : Number(max_age),
           linksSession: null,
-          stepsUp: acr_values === undefined && max_age === undefined ? null : yield* ownSession(publicUrl),
+          ...(acr_values === undefined && max_age === undefined ? notSteppingUp : yield* steppingUp(publicUrl, issuer)),
         }
-        : linkAsked(issuer, yield* linkingSession(publicUrl, mode)),
+        : yield* linkAsked(issuer, yield* linkingSession(publicUrl, mode)),
     )
     return withPending(seeOther(location.href), publicUrl, Redacted.value(cookie), signInMillis)
   }).pipe(

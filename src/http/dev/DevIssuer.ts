@@ -3,7 +3,8 @@
  * Connect Core 1.0, 3.1; RFC 7636), so that the demo's people sign in to the console by the code that production runs.
  * Its sign-in page lies behind the dev key and offers every account and person of the demo, at two levels of assurance.
  *
- * It has one client, which is public, and no session of its own: each sign-in asks again. Codes and refresh tokens are
+ * It has one client, which is public, and no session of its own: each sign-in asks again, as `prompt=login` wants, and
+ * `prompt=none` is refused. The page begins at the one whom `login_hint` names. Codes and refresh tokens are
  * signed by the home's key and work in a later process as well; a code works once in a process, for a minute.
  */
 import { Clock, Effect, Layer, Option, Schema } from "effect"
@@ -44,11 +45,13 @@ const levels = [
 const offered = [
   ...demoAccounts.map(({ email, id, name }) => ({
     subject: id,
+    email,
     label: `${name}, ${email}`,
     access: { audience: "mail" },
   })),
   ...demoPeople.map(({ display_name, email, subject }) => ({
     subject,
+    email,
     label: `${display_name}, ${email}`,
     access: { issuer: demoIssuer, audience: managementAudience },
   })),
@@ -68,6 +71,7 @@ const Asked = Schema.Struct({
   nonce: Schema.optionalKey(text(256)),
   acr_values: Schema.optionalKey(text(256)),
   prompt: Schema.optionalKey(text(64)),
+  login_hint: Schema.optionalKey(text(320)),
 })
 type Asked = typeof Asked.Type
 
@@ -139,7 +143,15 @@ const choose = (asked: Asked) => {
       )
     }</fieldset>
 ${
-      offered.map(({ label, subject }) => html`<p><button name="subject" value="${subject}">${label}</button></p>`)
+      offered.map(({ email, label, subject }) =>
+        html`
+          <p><button name="subject" value="${subject}"${email === asked.login_hint
+            ? html`
+              autofocus
+            `
+            : ""}>${label}</button></p>
+        `
+      )
     }</form>`,
   })
 }
@@ -158,6 +170,7 @@ const discoveryOf = (issuer: string, publicUrl: URL) => ({
   code_challenge_methods_supported: ["S256"],
   acr_values_supported: levels.map(({ acr }) => acr),
   scopes_supported: ["openid"],
+  prompt_values_supported: ["none", "login"],
   authorization_response_iss_parameter_supported: true,
 })
 

@@ -7,6 +7,7 @@ import { join } from "node:path"
 import { Database } from "../../../../services/platform/database/Database.ts"
 import { Server } from "../../../../src/http/Server.ts"
 import { type SignInProvider, signInProvider, throughPages } from "../../../support/OidcSignIn.ts"
+import { account } from "../../../support/TestAccounts.ts"
 import { person } from "../../../support/TestIdentity.ts"
 import { management } from "../../../support/TestManagement.ts"
 import { Browser, ownPage } from "./ConsoleStage.ts"
@@ -16,22 +17,26 @@ const callback = `${publicUrl}/console/callback`
 const secret = "a-secret-that-is-long-enough-for-everyone"
 const cookie = "__Host-bailiwick_console"
 
+const provider = signInProvider({
+  clients: [{
+    client_id: "bailiwick",
+    client_secret: secret,
+    grant_types: ["authorization_code", "refresh_token"],
+    redirect_uris: [callback],
+    post_logout_redirect_uris: [`${publicUrl}/console/`],
+  }],
+  features: { revocation: { enabled: true } },
+  issueRefreshToken: () => true,
+  rotateRefreshToken: true,
+})
+
 class RealIssuer extends Context.Service<RealIssuer, SignInProvider>()("bailiwick/test/console/RealIssuer") {
-  static readonly layer = Layer.effect(
-    RealIssuer,
-    signInProvider({
-      clients: [{
-        client_id: "bailiwick",
-        client_secret: secret,
-        grant_types: ["authorization_code", "refresh_token"],
-        redirect_uris: [callback],
-        post_logout_redirect_uris: [`${publicUrl}/console/`],
-      }],
-      features: { revocation: { enabled: true } },
-      issueRefreshToken: () => true,
-      rotateRefreshToken: true,
-    }),
-  )
+  static readonly layer = Layer.effect(RealIssuer, provider)
+}
+
+/** Another one, which names people alone. */
+class OtherIssuer extends Context.Service<OtherIssuer, SignInProvider>()("bailiwick/test/console/OtherIssuer") {
+  static readonly layer = Layer.effect(OtherIssuer, provider)
 }
 
 const secretFile = Effect.acquireRelease(
@@ -44,27 +49,36 @@ const secretFile = Effect.acquireRelease(
 }))
 
 const served = Layer.unwrap(Effect.gen(function* () {
-  const { issuer } = yield* RealIssuer
+  const issuers = [yield* RealIssuer, yield* OtherIssuer].map(({ issuer }) => ({ issuer, jwks_uri: `${issuer}/jwks` }))
+  const client = { client_id: "bailiwick", client_secret_file: yield* secretFile }
   return management({
     DEMO: "false",
     PUBLIC_URL: publicUrl,
-    MANAGEMENT_ISSUERS: JSON.stringify([{ issuer, jwks_uri: `${issuer}/jwks` }]),
-    CONSOLE_ISSUERS: JSON.stringify([{
-      issuer,
-      client_id: "bailiwick",
-      client_secret_file: yield* secretFile,
-      name: "Example ID",
-    }]),
+    MANAGEMENT_ISSUERS: JSON.stringify(issuers),
+    MAIL_ISSUERS: JSON.stringify(issuers.slice(0, 1)),
+    CONSOLE_ISSUERS: JSON.stringify(
+      issuers.map(({ issuer }, n) => ({ issuer, ...client, name: ["Example ID", "Other ID"][n] })),
+    ),
   })
-})).pipe(Layer.provideMerge(RealIssuer.layer))
+})).pipe(Layer.provideMerge(Layer.merge(RealIssuer.layer, OtherIssuer.layer)))
 
 /** Signs in; returns what the provider asked for on the way. `jar` are the browser's cookies at the provider. */
-const signIn = Effect.fnUntraced(function* (one: Browser, login: string, jar: Map<string, string>, query = "") {
-  const begun = yield* one.ask("GET", `/console/sign-in${query}`)
-  const { location, prompts } = yield* Effect.promise(() => throughPages(begun.location, login, callback, jar))
-  const back = yield* one.ask("GET", `${location.pathname}${location.search}`)
-  return { back, prompts }
-})
+const signIn = Effect.fnUntraced(
+  function* (
+    one: Browser,
+    login: string,
+    jar: Map<string, string>,
+    query = "",
+    at: typeof RealIssuer | typeof OtherIssuer = RealIssuer,
+  ) {
+    const asked = new URLSearchParams(query)
+    asked.set("issuer", (yield* at).issuer)
+    const begun = yield* one.ask("GET", `/console/sign-in?${asked}`)
+    const { location, prompts } = yield* Effect.promise(() => throughPages(begun.location, login, callback, jar))
+    const back = yield* one.ask("GET", `${location.pathname}${location.search}`)
+    return { back, prompts, asked: Object.fromEntries(new URL(begun.location).searchParams) }
+  },
+)
 
 const fresh = Effect.map(Server, ({ url }) => new Browser(url))
 
@@ -79,7 +93,7 @@ layer(served, { excludeTestServices: true })("the console at a real provider", (
       assert.deepStrictEqual(first.prompts, ["login", "consent"])
       const visitor = yield* one.visitor
       assert.strictEqual(visitor.person.person_id, ada)
-      assert.deepStrictEqual(visitor.issuers.map(({ name }: { name: string }) => name), ["Example ID"])
+      assert.deepStrictEqual(visitor.issuers.map(({ name }: { name: string }) => name), ["Example ID", "Other ID"])
       const line = one.set.find((line) => line.startsWith(cookie))!
       for (const part of ["Path=/", "HttpOnly", "Secure", "SameSite=Lax"]) assert.include(line, part)
       assert.notInclude(line, "Domain")
@@ -102,16 +116,53 @@ layer(served, { excludeTestServices: true })("the console at a real provider", (
   it.effect("a step-up from which another person comes back changes nothing", () =>
     Effect.gen(function* () {
       const { issuer } = yield* RealIssuer
-      const uma = yield* person({ issuer, subject: "uma" })
+      const uma = yield* person({ issuer, subject: "uma", email: "uma@fern.example" })
       yield* person({ issuer, subject: "vic" })
-      const one = yield* fresh
-      yield* signIn(one, "uma", new Map())
+      const [one, jar] = [yield* fresh, new Map<string, string>()]
+      const first = yield* signIn(one, "uma", jar)
+      assert.notProperty(first.asked, "prompt")
+      assert.notProperty(first.asked, "login_hint")
       const { session } = yield* one.visitor
-      const { back } = yield* signIn(one, "vic", new Map(), "?max_age=0")
+      const { back } = yield* signIn(one, "vic", jar, "?max_age=0")
       assert.strictEqual(back.status, 403, back.text)
       const after = yield* one.visitor
       assert.deepStrictEqual([after.person.person_id, after.session.id], [uma, session.id])
       assert.strictEqual((yield* one.ask("GET", "/v1/me")).body.person_id, uma)
+      // The provider's session in this browser is Vic's now: without a question it would send Vic back, for an hour.
+      const again = yield* signIn(one, "uma", jar, "?max_age=3600")
+      assert.include(again.prompts, "login")
+      assert.deepInclude(again.asked, { prompt: "login", login_hint: "uma@fern.example" })
+      assert.strictEqual(again.back.status, 303, again.back.text)
+      assert.strictEqual((yield* one.visitor).session.id, session.id)
+    }))
+
+  it.effect("a person whom two issuers name may step up at the other one, and no other account may", () =>
+    Effect.gen(function* () {
+      const [{ issuer }, other] = [yield* RealIssuer, yield* OtherIssuer]
+      const { sql } = yield* Database
+      const [mails, foreign] = [yield* account({ plan: "business" }), yield* account({ plan: "business" })]
+      const mia = yield* person({ issuer, subject: mails })
+      const alias = yield* person({ issuer: other.issuer, subject: "mia", email: "mia@other.example" })
+      const [one, jar] = [yield* fresh, new Map<string, string>()]
+      yield* signIn(one, mails, jar)
+      assert.deepStrictEqual((yield* one.visitor).account.id, mails)
+      const stepUp = signIn(one, "mia", new Map(), "?max_age=300", OtherIssuer)
+      assert.strictEqual((yield* stepUp).back.status, 403)
+      yield* sql`update people set merged_into = ${mia} where id = ${alias}`
+      yield* sql`update identities set person_id = ${mia} where person_id = ${alias}`
+      const up = yield* stepUp
+      assert.strictEqual(up.back.status, 303, up.back.text)
+      assert.strictEqual(up.asked["login_hint"], "mia@other.example")
+      const { account: none, person: after } = yield* one.visitor
+      assert.deepStrictEqual([after.person_id, none], [mia, null])
+      // And back. A session that speaks for one mail account is not another one's, whoever the person is.
+      const back = yield* signIn(one, mails, jar, "?max_age=300")
+      assert.strictEqual(back.back.status, 303, back.back.text)
+      assert.strictEqual((yield* one.visitor).account.id, mails)
+      yield* person({ issuer, subject: foreign })
+      yield* sql`update identities set person_id = ${mia} where subject = ${foreign}`
+      assert.strictEqual((yield* signIn(one, foreign, jar, "?max_age=300")).back.status, 403)
+      assert.strictEqual((yield* one.visitor).account.id, mails)
     }))
 
   it.effect("another identity of the person is proven by a sign-in there, and the session stays the person's", () =>
@@ -123,11 +174,12 @@ layer(served, { excludeTestServices: true })("the console at a real provider", (
       const [one, jar] = [yield* fresh, new Map<string, string>()]
       yield* signIn(one, "lia", jar)
       const { session } = yield* one.visitor
-      const linking = () => one.ask("GET", "/console/sign-in?link=true", { headers: ownPage })
-      // The provider tells the time of a sign-in where its age is asked for: Lia's own is, first, without a word.
+      const linking = () =>
+        one.ask("GET", `/console/sign-in?${new URLSearchParams({ link: "true", issuer })}`, { headers: ownPage })
+      // The provider tells the time of a sign-in where its age is asked for: Lia signs in as herself first.
       const own = yield* linking()
       const first = yield* Effect.promise(() => throughPages(own.location, "lia", callback, jar))
-      assert.deepStrictEqual(first.prompts, [])
+      assert.deepStrictEqual(first.prompts, ["login"])
       const back = yield* one.ask("GET", `${first.location.pathname}${first.location.search}`)
       assert.strictEqual(back.location, "/console/account", back.text)
       const begun = yield* linking()

@@ -118,7 +118,7 @@ export const toIssuer = Effect.fnUntraced(
 
 /** Chooses a person on the issuer's page; returns the address of the callback. */
 export const chosen = Effect.fnUntraced(function* (one: Browser, page: Reply, who: string, level = aal1) {
-  const [, subject] = new RegExp(`name="subject" value="([^"]+)">${who},`).exec(page.text) ?? []
+  const [, subject] = new RegExp(`name="subject" value="([^"]+)"[^>]*>${who},`).exec(page.text) ?? []
   assert.isDefined(subject, `${who} is not on ${page.text}`)
   const form = { ...hiddenFields(page.text), level, subject: subject! }
   const entered = yield* one.ask("POST", "/dev/issuer/authorize", { form, headers: { ...ownPage, origin: "null" } })

@@ -85,7 +85,7 @@ const Step = ({ done, first, of: { subject } }: Listed): JSX.Element | null => {
 }
 
 const Card = (listed: Listed): JSX.Element => {
-  const { hours, level, remedy, says, since, subject } = listed.of
+  const { hours, hours_capped, level, remedy, says, since, subject } = listed.of
   const [tone, words] = levels[level]
   return (
     <li class="card">
@@ -102,7 +102,7 @@ const Card = (listed: Listed): JSX.Element => {
       <p>{sentence(says)}</p>
       {hours === null ? null : (
         <p>
-          <HourBars of={hours} />
+          <HourBars of={hours} capped={hours_capped} />
         </p>
       )}
       {remedy === null ? null : <Remedy of={remedy} />}

@@ -22,6 +22,8 @@ export const DoctorFinding = Schema.Struct({
    * subject is fine, or is not counted so.
    */
   hours: Schema.NullOr(Schema.Array(Schema.Int)),
+  /** Whether `hours` may lack some: 10,000 rows of a subject are read at most. */
+  hours_capped: Schema.Boolean,
 }).annotate({ identifier: "DoctorFinding" })
 
 export const DoctorReport = Schema.Struct({

@@ -28,7 +28,12 @@ const sorted = (findings: ReadonlyArray<Finding>, since: Since, hours: Hours): D
   findings
     .flatMap((finding) => {
       const { level, notes, what } = finding
-      const known = { since: timeOf(since, finding), hours: level === "ok" ? null : hours.get(what) ?? null }
+      const counted = level === "ok" ? undefined : hours.get(what)
+      const known = {
+        since: timeOf(since, finding),
+        hours: counted?.hours ?? null,
+        hours_capped: counted?.capped ?? false,
+      }
       return notes.map((note) => ({ level: levels[level], subject: what, ...note, ...known }))
     })
     .sort((a, b) => order.indexOf(a.level) - order.indexOf(b.level))

@@ -29,7 +29,15 @@ const countedQueues = Layer.effect(
 const report: DoctorReport = {
   as_of: "2026-01-01T00:00:00.000Z",
   level: "ok",
-  items: [{ level: "ok", subject: "clock", says: "is right", remedy: null, since: null, hours: null }],
+  items: [{
+    level: "ok",
+    subject: "clock",
+    says: "is right",
+    remedy: null,
+    since: null,
+    hours: null,
+    hours_capped: false,
+  }],
 }
 const examined = Effect.sync(() => {
   looks.findings++

@@ -3,6 +3,7 @@ import { Effect, Schema } from "effect"
 import { randomUUID } from "node:crypto"
 import { WebhookId } from "../../../schemas/BrandedIds.ts"
 import { Queues as QueueReport, WebhookBacklogs } from "../../../schemas/identity/QueueView.ts"
+import { queueRates } from "../../../services/operations/QueueRates.ts"
 import { Queues } from "../../../services/operations/Queues.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { rowsRead } from "../../support/RowsRead.ts"
@@ -151,5 +152,20 @@ layer(management({ ROLES: "api" }), { excludeTestServices: true, timeout: "2 min
       const { read } = yield* Queues
       const [rows] = yield* rowsRead(sql, read(operator))
       for (const table of ["outbox", "mails"]) assert.isAtMost(rows.get(table) ?? 0, 1_000, table)
+    }))
+
+  it.effect("attempts are not added up over more than 10,000 webhooks", () =>
+    Effect.gen(function* () {
+      const { owner, sql } = yield* Database
+      const rates = Effect.suspend(() => queueRates(sql))
+      assert.isNumber((yield* rates).get("first_tries"))
+      yield* owner`
+        insert into webhook_lanes (webhook_id, account_id, paused)
+        select gen_random_uuid(), gen_random_uuid(), true from generate_series(1, 10001)`
+      yield* owner`vacuum analyze webhook_lanes, delivery_minutes`
+      const [rows, found] = yield* rowsRead(sql, rates)
+      assert.deepStrictEqual([found.get("first_tries"), found.get("mails")], [null, 3])
+      assert.strictEqual(rows.get("delivery_minutes") ?? 0, 0)
+      assert.isAtMost(rows.get("webhook_lanes")!, 10_001)
     }))
 })

@@ -2,6 +2,9 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, Schema } from "effect"
 import { DoctorReport } from "../../../../schemas/identity/DoctorReport.ts"
 import { Database } from "../../../../services/platform/database/Database.ts"
+import { warn } from "../../../../src/doctor/Finding.ts"
+import { hoursOf } from "../../../../src/doctor/FindingHours.ts"
+import { rowsRead } from "../../../support/RowsRead.ts"
 import { person } from "../../../support/TestIdentity.ts"
 import { management } from "../../../support/TestManagement.ts"
 import { bearer } from "../../../support/TestTokens.ts"
@@ -51,6 +54,7 @@ layer(management(), { excludeTestServices: true })("The doctor over HTTP", (it) 
         says: "epoch 1 is held: the stream with the lost revocations is gone",
         remedy: 'revoke by hand, then type "npx -y deno@2.9.6 task cli installation open --reason R"',
         hours: null,
+        hours_capped: false,
       }])
 
       const lacking = yield* without("slack_messages", asked)
@@ -105,7 +109,42 @@ layer(management(), { excludeTestServices: true })("The doctor over HTTP", (it) 
       const [found] = of("mail", yield* asked)
       assert.include(found!.says, "15 failed")
       assert.deepStrictEqual(found!.hours, [2, ...Array.from({ length: 21 }, () => 0), 1, 3])
+      assert.isFalse(found!.hours_capped)
+
+      // One subject that cannot be counted leaves the others.
+      const { owner } = yield* Database
+      yield* owner`alter table slack_messages rename column ended_at to finished_at`
+      const hours = yield* hoursOf([warn("slack", "3 failed"), warn("mail", "15 failed")]).pipe(
+        Effect.ensuring(Effect.orDie(owner`alter table slack_messages rename column finished_at to ended_at`)),
+      )
+      assert.deepStrictEqual([...hours], [["mail", { hours: found!.hours, capped: false }]])
+
+      yield* sql`
+        insert into mails (id, kind, subject_id, recipient, args, state, created_at, ended_at)
+        select gen_random_uuid(), 'x', 'x', 'x', '{}', 'failed', ${new Date(now)}::timestamptz,
+          ${new Date(now)}::timestamptz from generate_series(1, 10000)`
+      const [many] = of("mail", yield* asked)
+      assert.deepInclude(many, { hours: [...Array.from({ length: 23 }, () => 0), 10_000], hours_capped: true })
       yield* sql`delete from mails where kind = 'x'`
+    }))
+
+  it.effect("what was published or has waited for longer is not read for the hours of the outbox", () =>
+    Effect.gen(function* () {
+      const { owner, sql } = yield* Database
+      const now = Date.now()
+      for (const [hours, published, n] of [[1, true, 20_000], [48, false, 20_000], [2, false, 3]] as const) {
+        const at = new Date(now - hours * 3_600_000)
+        yield* owner`
+          insert into outbox (id, stream, subject, payload, created_at, published_at, not_before)
+          select gen_random_uuid(), 'NOTIFICATIONS', 'hours', '{}', ${at}::timestamptz,
+            ${published ? at : null}::timestamptz, ${at}::timestamptz from generate_series(1, ${n}::int)`
+      }
+      yield* owner`vacuum analyze outbox`
+      const [rows, hours] = yield* rowsRead(sql, hoursOf([warn("outbox", "they wait")]))
+      yield* owner`delete from outbox where subject = 'hours'`
+      assert.isAtMost(rows.get("outbox") ?? 0, 1_000)
+      assert.isFalse(hours.get("outbox")!.capped)
+      assert.isAtLeast(hours.get("outbox")!.hours[21]!, 3)
     }))
 
   it.effect("a check that cannot run is a failure, and the others are answered", () =>

@@ -1,7 +1,9 @@
 /** The status of a stream and its consumers, as the broker reports it. */
-import type { ConsumerInfo, JetStreamManager, NextMsgRequest, SeqMsgRequest } from "@nats-io/jetstream"
+import { type ConsumerInfo, DeliverPolicy, type JetStreamManager } from "@nats-io/jetstream"
+import type { NextMsgRequest, SeqMsgRequest } from "@nats-io/jetstream"
 import type { NatsConnection } from "@nats-io/transport-node"
 import type { StreamName } from "../../../../schemas/bus/BusStreams.ts"
+import { isBrokerRun } from "./BrokerRun.ts"
 import { managerOf } from "./StreamProvisioning.ts"
 
 /** The mark of a stream, which the relay compares to see whether the broker lost messages. */
@@ -9,7 +11,7 @@ export interface StreamMark {
   /** When the stream was made, as the broker writes it. */
   readonly created: string
   readonly lastSeq: number
-  /** The server, or in a cluster the stream's leader. */
+  /** The run of the server (BrokerRun.ts), or in a cluster the stream's leader. */
   readonly server: string
   /** How many servers keep the stream. */
   readonly replicas: number
@@ -17,7 +19,8 @@ export interface StreamMark {
 
 export const markOf = async (nc: NatsConnection, stream: StreamName): Promise<StreamMark> => {
   const { config, created, state, cluster } = await (await managerOf(nc)).streams.info(stream)
-  const server = cluster?.name === undefined ? nc.info?.server_id : cluster.leader
+  const { server_id, server_name = "" } = nc.info ?? {}
+  const server = cluster?.name !== undefined ? cluster.leader : isBrokerRun(server_name) ? server_name : server_id
   return { created, lastSeq: state.last_seq, server: server ?? "", replicas: config.num_replicas }
 }
 
@@ -55,14 +58,43 @@ export interface ConsumerReport {
 
 const timeOf = (text: string, messages: number) => messages === 0 ? null : new Date(text).toISOString()
 
+type Delivered = Pick<ConsumerInfo["delivered"], "consumer_seq" | "stream_seq">
+
+interface Position {
+  readonly ack_floor: Delivered
+  readonly delivered: Delivered
+  readonly config: Pick<
+    ConsumerInfo["config"],
+    "deliver_policy" | "filter_subject" | "filter_subjects" | "opt_start_seq"
+  >
+}
+
+/**
+ * The sequence from which on a consumer has acknowledged nothing; null where the broker does not tell it. Until the first
+ * acknowledgement the floor is 0 (seen with 2.9.10), wherever the consumer began; what it got first is told only by its
+ * configuration, or while it has got nothing yet.
+ */
+const unacknowledgedFrom = ({ ack_floor, config, delivered }: Position): number | null => {
+  if (ack_floor.consumer_seq > 0 || config.deliver_policy === DeliverPolicy.All) return ack_floor.stream_seq + 1
+  if (config.deliver_policy === DeliverPolicy.StartSequence) return config.opt_start_seq ?? null
+  return delivered.consumer_seq === 0 ? delivered.stream_seq + 1 : null
+}
+
+/**
+ * The question for the oldest message that a consumer has not acknowledged; null where one question does not find it: a
+ * consumer of several filters, or one of the last message of each subject, which passes over others.
+ */
+export const oldestOf = (of: Position): NextMsgRequest & SeqMsgRequest | null => {
+  const { deliver_policy, filter_subject, filter_subjects = [] } = of.config
+  const seq = unacknowledgedFrom(of)
+  if (seq === null || filter_subjects.length > 1 || deliver_policy === DeliverPolicy.LastPerSubject) return null
+  return { seq, next_by_subj: filter_subjects[0] ?? (filter_subject || ">") }
+}
+
 /** One question to the broker, and none for a consumer that has everything. */
 const behindSince = async (manager: JetStreamManager, stream: StreamName, of: ConsumerInfo): Promise<string | null> => {
-  if (of.num_pending + of.num_ack_pending === 0) return null
-  const { filter_subject } = of.config
-  const query: NextMsgRequest & SeqMsgRequest = {
-    seq: of.ack_floor.stream_seq + 1,
-    next_by_subj: filter_subject || ">",
-  }
+  const query = oldestOf(of)
+  if (of.num_pending + of.num_ack_pending === 0 || query === null) return null
   // A user of the broker may lack the right to read messages.
   const message = await manager.streams.getMessage(stream, query).catch(() => null)
   return message?.time.toISOString() ?? null

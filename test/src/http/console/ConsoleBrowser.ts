@@ -106,6 +106,20 @@ export const press = (page: Page, words: string, of = "button, a, summary, label
     })
   )
 
+/** Clicks the one of the elements of a selector that has this index, as `press` does. */
+export const clickOn = (page: Page, selector: string, index = 0) =>
+  Effect.promise(() =>
+    clicked(async () => {
+      const handle = await page.waitForFunction(
+        (selector: string, index: number) => document.querySelectorAll(selector)[index],
+        {},
+        selector,
+        index,
+      )
+      return handle.asElement() as ElementHandle<Element>
+    })
+  )
+
 /**
  * Follows a page's requests from now on; the result waits until none has been under way for 150 ms. Streams of events do
  * not count: puppeteer's own `waitForNetworkIdle` counts each, also those of pages that were left.

@@ -3,7 +3,7 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { createServer } from "node:http"
 import type { AddressInfo } from "node:net"
-import { Chromium, everyLook, fill, heading, inConsole, press, text } from "./ConsoleBrowser.ts"
+import { Chromium, clickOn, everyLook, fill, heading, inConsole, press, text } from "./ConsoleBrowser.ts"
 import { staged } from "./ConsoleStage.ts"
 
 const stage = Layer.merge(
@@ -41,7 +41,7 @@ layer(stage, { excludeTestServices: true, timeout: "4 minutes" })("a receiver th
       yield* press(page, "Create a webhook…")
       yield* text(page, "email.delivered")
       yield* fill(page, "Address", url)
-      yield* Effect.promise(async () => void await (await page.$("dialog[open] input[type=checkbox]"))!.click())
+      yield* clickOn(page, "dialog[open] input[type=checkbox]")
       yield* press(page, "Create the webhook")
       yield* press(page, "I have kept it")
       yield* press(page, "Send a test")
@@ -53,7 +53,7 @@ layer(stage, { excludeTestServices: true, timeout: "4 minutes" })("a receiver th
       yield* text(page, "dead letter")
       const tried = arrived()
       assert.isAbove(tried, 1)
-      yield* Effect.promise(() => page.locator("tbody th a").click())
+      yield* clickOn(page, "tbody th a")
       yield* text(page, "out of order")
       const attempts = yield* Effect.promise(() => page.$$eval("ol.steps li", (all) => all.length))
       assert.strictEqual(attempts, tried, "each attempt that arrived is shown")

@@ -3,7 +3,18 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import type { Page } from "puppeteer-core"
 import { Database } from "../../../../services/platform/database/Database.ts"
-import { Chromium, everyLook, fill, heading, inConsole, looks, losingAnswer, press, text } from "./ConsoleBrowser.ts"
+import {
+  Chromium,
+  clickOn,
+  everyLook,
+  fill,
+  heading,
+  inConsole,
+  looks,
+  losingAnswer,
+  press,
+  text,
+} from "./ConsoleBrowser.ts"
 import { staged } from "./ConsoleStage.ts"
 
 const url = "https://hooks.example.com/mail"
@@ -38,12 +49,9 @@ layer(stage, { excludeTestServices: true, timeout: "4 minutes" })("a mail accoun
       yield* text(page, "email.bounced")
       yield* fill(page, "Address", url)
       yield* fill(page, "Description", "Orders of the shop")
-      yield* Effect.promise(async () => {
-        const boxes = await page.$$("dialog[open] input[type=checkbox]")
-        assert.strictEqual(boxes.length, 8)
-        await boxes[1]!.click()
-        await boxes[4]!.click()
-      })
+      const boxes = "dialog[open] input[type=checkbox]"
+      assert.lengthOf(yield* Effect.promise(() => page.$$(boxes)), 8)
+      for (const index of [1, 4]) yield* clickOn(page, boxes, index)
       yield* everyLook(at, "webhook-creating")
       yield* press(page, "Create the webhook")
       const secret = yield* secretOf(page)
@@ -188,7 +196,7 @@ layer(stage, { excludeTestServices: true, timeout: "4 minutes" })("a mail accoun
       yield* press(at.page, "Create a webhook…")
       yield* text(at.page, "email.bounced")
       yield* fill(at.page, "Address", "ftp://hooks.example.com/mail")
-      yield* Effect.promise(async () => void await (await at.page.$("dialog[open] input[type=checkbox]"))!.click())
+      yield* clickOn(at.page, "dialog[open] input[type=checkbox]")
       yield* press(at.page, "Create the webhook")
       yield* Effect.promise(() => at.page.waitForSelector("dialog[open] .fault"))
       yield* at.open("/console/webhooks/0199c0de-0000-7000-8000-000000000099", "Webhook")
@@ -218,7 +226,7 @@ layer(stage, { excludeTestServices: true, timeout: "4 minutes" })("a mail accoun
       yield* press(page, "Create a webhook…")
       yield* text(page, "email.bounced")
       yield* fill(page, "Address", url)
-      yield* Effect.promise(async () => void await (await page.$("dialog[open] input[type=checkbox]"))!.click())
+      yield* clickOn(page, "dialog[open] input[type=checkbox]")
       yield* twice("/v1/webhooks/", "Create the webhook")
       yield* text(page, "The webhook was made by an earlier try, whose answer did not arrive.")
       yield* everyLook(at, "webhook-made-already")
@@ -276,8 +284,7 @@ layer(stage, { excludeTestServices: true, timeout: "4 minutes" })("a mail accoun
       yield* text(page, "Where you are told")
       yield* Effect.promise(() => page.waitForSelector("section input[type=checkbox]"))
       yield* everyLook(at, "notifications")
-      const slack = "section tbody tr:nth-child(2) td:last-child input"
-      yield* Effect.promise(() => page.locator(slack).click())
+      yield* clickOn(page, "section tbody tr:nth-child(2) td:last-child input")
       yield* text(page, "Your choice is kept.")
       const { preferences } = yield* Effect.promise(() =>
         page.evaluate(async () => await (await fetch("/v1/notifications/preferences")).json())

@@ -8,7 +8,7 @@ import { tell } from "../../../support/TestIdentity.ts"
 import { management } from "../../../support/TestManagement.ts"
 import { type Answer, as, ask, done, key, send } from "./IdentityClient.ts"
 import { type Asked, type Case, catalogue, operationOf, pathOf } from "./Catalogue.ts"
-import { during, waits } from "./Interleave.ts"
+import { during, strangers, waits } from "./Interleave.ts"
 import { counted, effects, toldOfGrant } from "./RequestEffects.ts"
 import { held } from "./ConformsToSpec.ts"
 import { type IdentityStage, stage } from "./IdentityStage.ts"
@@ -132,6 +132,7 @@ layer(management(), { excludeTestServices: true, timeout: "2 minutes" })("Races 
       const { sql } = yield* Database
       const fixture: IdentityStage = yield* stage
       const { administrator } = fixture.people
+      yield* strangers
       for (const { id, operation, table } of deciding) {
         const one = caseOf(operation)
         const asked = yield* one.asked(fixture, administrator)

@@ -23,7 +23,8 @@ interface Asked {
 /** The time before which no project switches, where the operator names none. */
 const delayMillis = 86_400_000
 
-const viewOf = ({ keys, pins, transition }: Standings): SigningKeyRing => ({
+/** The key ring as the contract has it. */
+export const ringView = ({ keys, pins, transition }: Standings): SigningKeyRing => ({
   items: keys.map(({ since, ...key }) => ({ ...key, since: since.toISOString() })),
   pins,
   transition: transition === null ? null : {
@@ -81,7 +82,7 @@ export class OperatorKeys extends Context.Service<OperatorKeys, {
     Effect.gen(function* () {
       const operating = yield* mustOperate
       const rotation = yield* KeyRotation
-      const ring = Effect.map(rotation.list, viewOf)
+      const ring = Effect.map(rotation.list, ringView)
 
       const list: OperatorKeys["Service"]["list"] = Effect.fn("OperatorKeys.list")(function* (personId) {
         yield* operating(personId)

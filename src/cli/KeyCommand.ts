@@ -2,9 +2,10 @@
 import { Clock, Console, Duration, Effect, Layer, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { KeyRefused, KeyRotation } from "../../services/lifecycle/KeyRotation.ts"
-import type { TransitionStanding } from "../../services/lifecycle/KeyRotation.ts"
+import type { Standings, TransitionStanding } from "../../services/lifecycle/KeyRotation.ts"
 import { EventLog } from "../../services/lifecycle/EventLog.ts"
 import { SigningKeys } from "../../services/lifecycle/SigningKeys.ts"
+import { ringView } from "../../services/operations/OperatorKeys.ts"
 import { CurrentOperator } from "../../services/platform/observability/CurrentOperator.ts"
 import { Audit } from "../../services/platform/observability/Audit.ts"
 import { WakeUps } from "../../services/platform/messaging/WakeUps.ts"
@@ -51,9 +52,20 @@ const transitionLines = (transition: TransitionStanding): ReadonlyArray<string> 
   ]
 }
 
+/** The same, a line a key: its place among the pins for a new product, from 1, and the transition on its successor's line. */
+const jsonOf = (found: Standings): ReadonlyArray<object> => {
+  const { items, pins, transition } = ringView(found)
+  return items.map((key) => ({
+    ...key,
+    pin: pins.includes(key.kid) ? pins.indexOf(key.kid) + 1 : null,
+    transition: transition?.successor === key.kid ? transition : null,
+  }))
+}
+
 const table = Effect.fnUntraced(function* (json: boolean) {
-  const { keys, pins, transition } = yield* (yield* KeyRotation).list
-  if (json) return yield* Effect.forEach(keys, (key) => Console.log(printableJson(key)), { discard: true })
+  const found = yield* (yield* KeyRotation).list
+  if (json) return yield* Effect.forEach(jsonOf(found), (key) => Console.log(printableJson(key)), { discard: true })
+  const { keys, pins, transition } = found
   if (keys.length === 0) return yield* Console.error("no keys yet: the first message makes them")
   yield* Console.log(`${"kid".padEnd(43)} ${"state".padEnd(11)} ${"since".padEnd(24)} projects`)
   for (const { kid, projects, since, state } of keys) {

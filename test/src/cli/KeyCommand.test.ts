@@ -63,6 +63,22 @@ layer(rotating(), { excludeTestServices: true, timeout: "2 minutes" })("cli keys
           waiting.stdout,
           `${made.project} waits for ${made.asking.issuer} ${made.asking.clientId}`,
         )
+        // What the text says, a line a key.
+        const told = lines((yield* cli("list", "--json")).stdout).map((line) => JSON.parse(line))
+        assert.deepStrictEqual(told.map(({ kid, pin, projects, state }) => [kid, state, projects, pin]), [
+          [first, "active", 1, 1],
+          [second, "published", 0, 2],
+          [third, "announced", 0, 3],
+          [told[3].kid, "announced", 0, 4],
+        ])
+        assert.deepStrictEqual([told[0].transition, told[2].transition], [null, null])
+        assert.include(waiting.stdout, `\npins for a new product: ${told.map(({ kid }) => kid).join(",")}\n`)
+        assert.deepInclude(told[1].transition, { successor: second, untold: 0, switched: 0, left: 1 })
+        const { asking, project } = made
+        assert.deepStrictEqual(told[1].transition.waiting, [
+          { project_id: project, consumers: [`${asking.issuer} ${asking.clientId}`] },
+        ])
+        assert.isBelow(Date.parse(told[1].transition.not_before), Date.parse(told[1].transition.deadline_at))
         const forced = yield* cli("activate", "--force")
         assert.strictEqual(forced.code, 0, forced.stderr)
         assert.include(forced.stdout, "1 projects switched, 0 to go")
@@ -71,7 +87,7 @@ layer(rotating(), { excludeTestServices: true, timeout: "2 minutes" })("cli keys
         const stolen = yield* cli("compromise", second!, "--reason", "found in a log")
         assert.strictEqual(stolen.code, 0, stolen.stderr)
         const [head, ...rows] = lines((yield* cli("list")).stdout)
-        const told = rows.pop()!
+        const pinned = rows.pop()!
         const listed = [head!, ...rows].map((line) => line.split(/ +/))
         assert.deepStrictEqual(
           listed.map(([, state, , projects]) => [state, projects]),
@@ -80,7 +96,7 @@ layer(rotating(), { excludeTestServices: true, timeout: "2 minutes" })("cli keys
             ...[["announced", "0"], ["announced", "0"]],
           ],
         )
-        assert.strictEqual(told, `pins for a new product: ${listed.slice(3).map(([kid]) => kid).join(",")}`)
+        assert.strictEqual(pinned, `pins for a new product: ${listed.slice(3).map(([kid]) => kid).join(",")}`)
         const { sql } = yield* Database
         assert.deepStrictEqual(
           yield* sql`select action, details ->> 'reason' as reason from audit_records

@@ -4,14 +4,15 @@
  *
  * Guarantees: the server has ended when the scope has closed; a server that a killed program left behind is stopped at
  * the next start. The caller holds the home (Home.open). Messages that the broker may lose are published again from
- * PostgreSQL.
+ * PostgreSQL; after an orderly stop all are on disk, and the next server has the same name (BrokerRun.ts).
  */
 import { Effect, Redacted, Schedule } from "effect"
 import { randomBytes } from "node:crypto"
-import { existsSync, mkdirSync, readFileSync, rmSync } from "node:fs"
+import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, readdirSync, readFileSync, rmSync } from "node:fs"
 import { connect } from "node:net"
 import { join } from "node:path"
-import { dismiss, type Ended, type Farewell, lastLines, serve } from "./ChildProcess.ts"
+import { isBrokerRun, newBrokerRun } from "../../services/platform/messaging/Bus/BrokerRun.ts"
+import { type Child, dismiss, type Ended, type Farewell, lastLines, serve } from "./ChildProcess.ts"
 import { attempting, EmbeddedError } from "./EmbeddedError.ts"
 import { prepare, writePrivate } from "./Home.ts"
 import { natsBinary, syncsAlways } from "./NatsBinary.ts"
@@ -60,8 +61,17 @@ const credentialOf = (home: string, { accounts }: NatsOptions): Readonly<Record<
   return account === undefined ? { auth_token: tokenOf(home) } : { user: account.user, pass: account.password }
 }
 
-const settings = (folder: string, port: number, token: string, sync: boolean, { accounts, tls }: NatsOptions) =>
+interface Settings extends NatsOptions {
+  readonly port: number
+  readonly token: string
+  /** The server's name. */
+  readonly run: string
+  readonly sync: boolean
+}
+
+const settings = (folder: string, { accounts, port, run, sync, tls, token }: Settings) =>
   [
+    `server_name: "${run}"`,
     `listen: "127.0.0.1:${port}"`,
     `pid_file: ${JSON.stringify(join(folder, "pid"))}`,
     `max_payload: 1MB`,
@@ -113,13 +123,61 @@ const ready = (folder: string, port: number, pid: number) =>
 
 class Refused extends EmbeddedError {}
 
-const launch = Effect.fnUntraced(function* (program: string, home: string, port: number, options: NatsOptions) {
+/** The file that an orderly stop leaves: the name of the server that stopped. */
+const stopped = (folder: string) => join(folder, "stopped")
+
+/** The name of the next server; a name serves once, so that a crash leaves none behind. */
+const nextRun = (folder: string): string => {
+  const file = stopped(folder)
+  const kept = existsSync(file) ? readFileSync(file, "utf8") : ""
+  rmSync(file, { force: true })
+  return isBrokerRun(kept) ? kept : newBrokerRun()
+}
+
+/** Syncs every file of a folder, and the folder itself: nats-server closes its files without. */
+const synced = (folder: string) => {
+  const below = readdirSync(folder, { withFileTypes: true, recursive: true })
+    .filter((one) => one.isFile() || one.isDirectory()).map((one) => join(one.parentPath, one.name))
+  for (const path of [...below, folder]) {
+    const fd = openSync(path, "r")
+    try {
+      fsyncSync(fd)
+    } finally {
+      closeSync(fd)
+    }
+  }
+}
+
+/** Leaves the name where the server said goodbye and its files are on disk; without it the stop counts as a crash. */
+const leave = Effect.fnUntraced(
+  function* (child: Child, folder: string, log: string, run: string) {
+    const { signal } = yield* child.exited
+    if (signal !== null || !readFileSync(log, "utf8").trimEnd().endsWith("Server Exiting..")) return
+    synced(join(folder, "jetstream"))
+    writePrivate(stopped(folder), run)
+  },
+  Effect.timeout("1 second"),
+  (leaving) => Effect.ignoreCause(leaving),
+)
+
+interface Launch extends NatsOptions {
+  readonly program: string
+  readonly port: number
+  readonly run: string
+}
+
+const launch = Effect.fnUntraced(function* (options: Launch) {
+  const { home, port, program, run } = options
   const folder = join(home, "nats")
   const conf = join(folder, "nats.conf")
   const log = join(home, "nats.log")
   yield* clear(folder, conf)
-  writePrivate(conf, settings(folder, port, tokenOf(home), yield* syncsAlways(program), options))
-  const child = yield* serve({ file: program, args: ["-c", conf], cwd: folder }, log, farewell)
+  const sync = yield* syncsAlways(program)
+  writePrivate(conf, settings(folder, { ...options, token: tokenOf(home), sync }))
+  let served: Child | null = null
+  // Added first, so it runs last: when the server has ended.
+  yield* Effect.addFinalizer(() => served === null ? Effect.void : leave(served, folder, log, run))
+  const child = served = yield* serve({ file: program, args: ["-c", conf], cwd: folder }, log, farewell)
   const failed = Effect.flatMap(child.exited, () => {
     const output = lastLines(readFileSync(log, "utf8"))
     const fault = { message: `nats-server did not start, ${log} says: ${output}` }
@@ -140,9 +198,10 @@ export const start = Effect.fn("EmbeddedNats.start")(function* (options: NatsOpt
     try: () => mkdirSync(join(home, "nats"), { recursive: true, mode: 0o700 }),
     catch: attempting("cannot make the broker's folder"),
   })
+  const run = nextRun(join(home, "nats"))
   const attempt = Effect.gen(function* () {
     const port = options.port ?? (yield* freePort())
-    return { port, child: yield* launch(program, home, port, options) }
+    return { port, child: yield* launch({ ...options, home, program, port, run }) }
   })
   const { port, child } = yield* attempt.pipe(
     Effect.retry({

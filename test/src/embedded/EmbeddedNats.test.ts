@@ -27,6 +27,10 @@ const stored = (url: Redacted.Redacted) =>
       return (await manager.streams.info("KEPT")).state.messages
     })))
 
+/** The name of a server, by which the relay sees that it may have lost messages. */
+const nameOf = (url: Redacted.Redacted) =>
+  Effect.scoped(Effect.map(connection(url), (connection) => connection.info!.server_name))
+
 describe("EmbeddedNats", () => {
   it.live("keeps its streams over an orderly stop and over a kill, on the same port", () =>
     Effect.gen(function* () {
@@ -35,15 +39,17 @@ describe("EmbeddedNats", () => {
         const nats = yield* EmbeddedNats.start({ home })
         assert.isBelow(nats.port, 32_768)
         assert.strictEqual(yield* stored(nats.url), 1)
-        return nats
+        return { ...nats, name: yield* nameOf(nats.url) }
       }))
       assert.isFalse(isAlive(first.pid))
       const second = yield* EmbeddedNats.start({ home, port: first.port })
       assert.strictEqual(yield* stored(second.url), 2)
+      assert.strictEqual(yield* nameOf(second.url), first.name)
       process.kill(second.pid, "SIGKILL")
       yield* second.exited
       const third = yield* EmbeddedNats.start({ home, port: first.port })
       assert.strictEqual(yield* stored(third.url), 3)
+      assert.notStrictEqual(yield* nameOf(third.url), first.name)
       assert.strictEqual(Redacted.value(third.url), Redacted.value(first.url))
     }).pipe(Effect.scoped))
 

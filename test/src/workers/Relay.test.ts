@@ -193,6 +193,14 @@ describe("Relay", () => {
             // A row published long ago is beyond what a restart can lose, but not beyond a lost stream.
             yield* sql`update outbox set published_at = published_at - interval '1 day' where payload = 'a 1'`
 
+            // An orderly stop loses nothing: no row is due again.
+            yield* broker.stop
+            yield* broker.start
+            yield* Effect.eventually(bus.mark("TRANSFERS"))
+            assert.isTrue(yield* Effect.repeat(outbox.relay.recall, { until: (complete) => complete }))
+            assert.deepStrictEqual(yield* sql`select stream from relay_streams where again_until is not null`, [])
+            assert.strictEqual((yield* bus.mark("TRANSFERS")).lastSeq, 2)
+
             yield* broker.kill
             yield* broker.start
             const lastSeq = (stream: "TRANSFERS" | "MAIL_OUT", n: number) =>

@@ -2,7 +2,7 @@
  * Publishes messages again that the broker lost. For each stream one row remembers its time of creation, its last
  * sequence and its server. Where the stream was created anew, or its sequence went back, everything that is kept is
  * published again. Where only the server is another (a restart: it does not sync each message), messages of the last 15
- * minutes are.
+ * minutes are. An orderly stop of the embedded server, which loses nothing, does not make it another (BrokerRun.ts).
  *
  * The marks are read from the broker without any lock; a mark counts only if no other process wrote the row meanwhile,
  * since an older reading would look like a sequence that went back. Messages that were sent before the loss was seen

@@ -10,6 +10,8 @@ import { freePort } from "../../../../src/embedded/FreePorts.ts"
 export interface OwnBroker {
   readonly url: Redacted.Redacted
   readonly start: Effect.Effect<void>
+  /** An orderly stop. */
+  readonly stop: Effect.Effect<void>
   /** SIGKILL, and wait for its end. */
   readonly kill: Effect.Effect<void>
   /** Deletes all its data; between `kill` and `start`. */
@@ -39,6 +41,12 @@ export const brokerWith = Effect.fnUntraced(function* (
     process.kill(server.pid, "SIGKILL")
     return Effect.andThen(server.exited, Scope.close(scope, Exit.void))
   })
+  const stop = Effect.suspend(() => {
+    if (running === null) return Effect.void
+    const { scope } = running
+    running = null
+    return Scope.close(scope, Exit.void)
+  })
   yield* Effect.addFinalizer(() => kill)
   // The first start makes the token, which every later start keeps.
   yield* start
@@ -46,7 +54,7 @@ export const brokerWith = Effect.fnUntraced(function* (
   yield* kill
   const wipe = Effect.sync(() => rmSync(join(home, "nats"), { recursive: true, force: true }))
   yield* wipe
-  return { url, start, kill, wipe }
+  return { url, start, stop, kill, wipe }
 })
 
 export const ownBroker = brokerWith({})

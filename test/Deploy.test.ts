@@ -1,15 +1,16 @@
 /** Properties of deploy/ that can be read from its files, without an engine for containers. */
 import { assert, describe, it } from "@effect/vitest"
 import { validate } from "dockerfile-utils"
+import { Result } from "effect"
 import { build } from "esbuild"
 import { execFileSync, spawnSync } from "node:child_process"
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { denoRun } from "../bench/harness/Child.ts"
 import { appPaths } from "../services/platform/AppPaths.ts"
-import { variables } from "../src/AppConfig/Variables.ts"
+import { type Variable, variables } from "../src/AppConfig/Variables.ts"
 import { permissions } from "../src/cli/NatsPermissions.ts"
 
 const read = (name: string) => readFileSync(new URL(`../deploy/${name}`, import.meta.url), "utf8")
@@ -119,6 +120,76 @@ describe("deploy", () => {
     for (const name of ["HOST", "PORT", "BAILIWICK_HOME", "BAILIWICK_KEYS_FILE"]) {
       assert.match(read("Dockerfile"), new RegExp(`^ENV .*\\b${name}=`, "m"))
     }
+  })
+
+  it("the commands at its head make every secret and the folder that it mounts, and .env has what it requires", ({ skip }) => {
+    if (spawnSync("openssl", ["version"]).error !== undefined) return skip("openssl is not installed: nothing was made")
+    const commands = compose.split("\n").filter((line) => line.startsWith("#   ")).map((line) => line.slice(4))
+      .filter((line) => !line.startsWith("docker "))
+    assert.lengthOf(commands, 6)
+    const root = mkdtempSync(join(tmpdir(), "deploy-"))
+    try {
+      const folder = join(root, "deploy")
+      cpSync(fileURLToPath(new URL("../deploy", import.meta.url)), folder, { recursive: true })
+      // What an operator brings.
+      for (const name of ["fullchain.pem", "privkey.pem"]) writeFileSync(join(folder, name), name)
+      execFileSync("sh", ["-euc", commands.join("\n")], { cwd: root, stdio: "pipe" })
+      const files = [...top.get("secrets")!.matchAll(/file: \.\/(\S+) \}/g)].map(([, path]) => path!)
+      assert.lengthOf(files, 5)
+      for (const path of files) assert.isAbove(readFileSync(join(folder, path), "utf8").trim().length, 20, path)
+      // An absent folder is made by the engine, an absent file would become a folder.
+      const mounted = [...compose.matchAll(/- \.\/(\S+?):\//g)].map(([, path]) => path!)
+      assert.includeMembers(mounted, ["secrets/fullchain.pem", "secrets/privkey.pem", "secrets/nats", "nginx.conf"])
+      for (const path of mounted) assert.isTrue(existsSync(join(folder, path)), path)
+      assert.sameMembers(
+        readdirSync(join(folder, "secrets/nats")),
+        [...permissions.matchAll(/user: (\S+)/g)].map(([, u]) => u!),
+      )
+
+      const given = readFileSync(join(folder, ".env"), "utf8").matchAll(/^(?:# )?([A-Z_]+)=(.*)$/gm)
+      const env = new Map([...given].map(([, name, value]) => [name!, value!]))
+      const required = [...top.get("x-environment")!.matchAll(/\$\{([A-Z_]+):\?/g)].map(([, name]) => name!)
+      assert.includeMembers([...env.keys()], required)
+      for (const [name, value] of env) {
+        assert.include(top.get("x-environment")!, `\n  ${name}: $\{${name}:`, name)
+        const variable: Variable<unknown> = Object.values(variables).find((one) => one.name === name)!
+        // The file of the secret is the operator's.
+        const parsed = variable.parse(value.replace(`,"client_secret_file":"/files/console_secret"`, ""))
+        assert.isTrue(Result.isSuccess(parsed), `${name}: ${JSON.stringify(parsed)}`)
+      }
+    } finally {
+      rmSync(root, { recursive: true, force: true })
+    }
+  })
+
+  it("what a service names is declared, and it waits only for what has a health check or ends", () => {
+    for (const name of ["compose.yaml", "compose.try.yaml"]) {
+      const all = blocksOf(read(name), "")
+      const parts = blocksOf(all.get("services")!, "  ")
+      const keys = (part: string) =>
+        [...all.get(part)!.matchAll(/(?:^ {2}|[{,] )([a-z_]+): ?\{/gm)].map(([, key]) => key!)
+      const used = (
+        pattern: RegExp,
+      ) => [...new Set([...parts.values()].flatMap((text) => [...text.matchAll(pattern)].map(([, word]) => word!)))]
+      assert.sameMembers(used(/(?:- |\[|, )([a-z]+):\/(?=[a-z])/g), keys("volumes"), name)
+      assert.sameMembers(used(/(?<=networks: \[.*|^ {6})\b(inside|outside)\b/gm), keys("networks"), name)
+      for (const [service, text] of parts) {
+        for (const [, other, condition] of text.matchAll(/^ {6}([a-z]+): \{ condition: service_(\w+) \}/gm)) {
+          const awaited = parts.get(other!)
+          assert.isDefined(awaited, `${name}: ${service} waits for ${other}`)
+          if (condition === "completed_successfully") assert.include(awaited!, 'restart: "no"', other)
+          if (condition === "healthy") assert.notInclude(awaited!, "healthcheck: { disable: true }", other)
+        }
+        if (name === "compose.yaml") assert.match(text, /restart: |<<: \*bailiwick/, service)
+      }
+      const hardened = all.get("x-hardened")!
+      for (const line of ["mem_limit: ", "cpus: ", "pids_limit: ", "max-size: "]) assert.include(hardened, line, name)
+    }
+    const trial = blocksOf(blocksOf(read("compose.try.yaml"), "").get("services")!, "  ").get("bailiwick")!
+    const known = new Set([...Object.values(variables).map(({ name }) => name), "DENO_DIR"])
+    const set = [...trial.matchAll(/^ {6}([A-Z_]+): /gm)].map(([, name]) => name!)
+    assert.includeMembers(set, ["DEMO", "DATABASE_URL", "DATABASE_OWNER_URL", "NATS_URL"])
+    assert.deepStrictEqual(set.filter((name) => !known.has(name)), [])
   })
 
   it("every container that listens has a health check", () => {

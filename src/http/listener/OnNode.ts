@@ -1,6 +1,7 @@
 /** node:http: the only server on Node, and the server on Deno with NODE_HTTP. */
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import { Deferred, Effect, type Scope } from "effect"
+import { HttpServerRequest, HttpServerResponse } from "effect/http"
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http"
 import { connect, Server as NetServer, type Socket } from "node:net"
 import { defaults } from "../edge/RequestPipeline.ts"
@@ -30,6 +31,20 @@ const unreadMillis = 1_000
 const endUnread = (request: IncomingMessage) => {
   setTimeout(() => request.complete || request.socket.destroy(), unreadMillis).unref()
 }
+
+/**
+ * Says in the 413 of a chunked body that the connection ends with it. @effect/platform-node 4.1.0 reads 256 KiB more of a
+ * refused body once it has answered, and then ends the connection; of a chunked one it cannot say so before, of one with
+ * a known length it does.
+ */
+const lastOfChunked = (response: HttpServerResponse.HttpServerResponse) =>
+  Effect.map(
+    HttpServerRequest.HttpServerRequest,
+    ({ headers }) =>
+      response.status === 413 && headers["transfer-encoding"] !== undefined
+        ? HttpServerResponse.setHeader(response, "connection", "close")
+        : response,
+  )
 
 /** Reports each connection and request to `connections`. */
 export const counted = (http: Server, connections: ListenerConnections) => {
@@ -125,7 +140,10 @@ export const onNode = Effect.fnUntraced(function* (
   )
   const broken = yield* Deferred.make<never, CannotAccept>()
   http.on("error", (cause) => Deferred.doneUnsafe(broken, Effect.fail(new CannotAccept({ cause }))))
-  const app = Effect.flatMap(listening.app(port), (response) => overNode(response, flows))
+  const app = listening.app(port).pipe(
+    Effect.flatMap(lastOfChunked),
+    Effect.flatMap((response) => overNode(response, flows)),
+  )
   yield* server.serve(app).pipe(Effect.provideContext(defaults))
   yield* Effect.forkScoped(watch(listening))
   // Added last, so it runs first: the finalizer of `serve` would wait for requests that run to their end.

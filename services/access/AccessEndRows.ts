@@ -14,6 +14,8 @@ export interface NewEnd {
   readonly approved_by: ReadonlyArray<PersonId>
   readonly reason: string
   readonly request_id: RequestId | null
+  /** The only version that it ends; null: it ends any. */
+  readonly access_version: number | null
 }
 
 /** Adds rows of `access_ends` (UnitOfWork.ts). */
@@ -27,6 +29,7 @@ export const newEnds = (sql: PgClient.PgClient) =>
     approved_by: "text[]",
     reason: "text",
     request_id: "uuid",
+    access_version: "integer",
   })
 
 const prefix = "access:"
@@ -34,6 +37,26 @@ const prefix = "access:"
 /** The name of an Access among the aggregates of timers: the id of another system may be the one of a request. */
 export const aggregateOf = (accessId: AccessId): string => prefix + accessId
 export const accessOf = (aggregateId: string): string => aggregateId.slice(prefix.length)
+
+/**
+ * SQL of when an Access ends at the version that it has. A signed revocation ends no version but the signed one, and the
+ * directory may write another before the revocation is carried out.
+ */
+export const presentEnd = "case when coalesce(ends_version = access_version, true) then ends_at else ends_before end"
+
+/** SQL of whether the version that an Access has is about to be revoked, as was signed. */
+export const isRevoking = "coalesce(ends_version = access_version, false)"
+
+/**
+ * SQL of whether an end `n` counts for this version of its Access: what was revoked, or moved to another institution,
+ * begins without an end.
+ */
+export const countsFor = (sql: PgClient.PgClient, version: string) =>
+  sql`coalesce(n.access_version = ${sql.literal(version)}, true) and not exists (
+    select from access_versions m
+    join access_versions b on b.access_id = m.access_id and b.access_version = m.access_version - 1
+    where m.access_id = n.access_id and m.access_version <= ${sql.literal(version)} and m.created_at > n.set_at
+      and (b.state = 'revoked' or b.institution_id <> m.institution_id))`
 
 /**
  * SQL of whether an end `n` was set while its Access belonged to the institution: one that moved keeps what was decided in

@@ -17,7 +17,7 @@ import { Timers } from "../platform/database/Timers.ts"
 import { type InTransaction, write } from "../platform/database/UnitOfWork.ts"
 import { Ids } from "../platform/Ids.ts"
 import { Audit } from "../platform/observability/Audit.ts"
-import { aggregateOf, newEnds } from "./AccessEndRows.ts"
+import { aggregateOf, newEnds, presentEnd } from "./AccessEndRows.ts"
 import { isOver, shortened, type Term, timersOf } from "./AccessTerm.ts"
 import { AccessVersions } from "./AccessVersions.ts"
 import type { Grant } from "./AccessVersions/VersionRows.ts"
@@ -80,7 +80,8 @@ export class AccessEnds extends Context.Service<AccessEnds, {
 }
 
 const columns = `institution_id as "institutionId", project_id as "projectId", person_id as "personId", role,
-  case when removed then 'revoked' else state end as state, access_version as version, ends_at`
+  case when removed then 'revoked' else state end as state, access_version as version,
+  ${presentEnd} as ends_at`
 
 const shortening = Effect.gen(function* () {
   const { sql } = yield* Database
@@ -105,7 +106,9 @@ const shortening = Effect.gen(function* () {
     }
     if (typeof next === "string") return yield* refusalOf(next, row)
     const ends_at = new Date(next.endsAt!).toISOString()
-    yield* sql`update access set ends_at = ${ends_at}, revision = revision + 1 where id = ${accessId}`
+    yield* sql`
+      update access set ends_at = ${ends_at}, ends_version = null, ends_before = null, revision = revision + 1
+      where id = ${accessId}`
     yield* write(sql, evidence, [{
       id: yield* ids.next,
       access_id: accessId,
@@ -115,6 +118,7 @@ const shortening = Effect.gen(function* () {
       approved_by: [],
       reason: asked.reason,
       request_id: null,
+      access_version: null,
     }])
     yield* timers.set(aggregateOf(accessId), timersOf(next))
     yield* audit.append({

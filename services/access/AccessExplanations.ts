@@ -9,7 +9,7 @@ import { NotFound } from "../../schemas/problems/HttpProblems.ts"
 import { acknowledgementOf, deliveryColumns, deliveryOf, type DeliveryRow } from "../lifecycle/DeliveryStatus.ts"
 import { decisionsReader } from "../people/InstitutionReader.ts"
 import { Database } from "../platform/database/Database.ts"
-import { setIn } from "./AccessEndRows.ts"
+import { countsFor, presentEnd, setIn } from "./AccessEndRows.ts"
 import { endOf } from "./AccessReviews/ReviewExpiry.ts"
 import { reviewColumns, type ReviewRow } from "./AccessReviews/Rows.ts"
 
@@ -146,6 +146,7 @@ export const explaining = Effect.gen(function* () {
         v.event_id::text as event_id, v.digest, l.installed_version,
         v.state = 'revoked' and v.made_by is null and coalesce((
           select n.ends_at from access_ends n where n.access_id = ${accessId} and n.set_at <= v.created_at
+            and ${countsFor(reads, "(v.access_version - 1)")}
           order by n.id desc limit 1) <= v.created_at, false) as at_its_end, ${delivery.columns}
       from (
         select * from access_versions where access_id = ${accessId} and institution_id = ${institutionId}
@@ -163,7 +164,9 @@ export const explaining = Effect.gen(function* () {
         coalesce(l.state <> 'withdrawn' and not l.removed, false) as project_live,
         exists (select from lifecycle_drift d where d.project_id = v.project_id and d.key = 'access/' || v.access_id)
           as drift,
-        (select a.ends_at from access a where a.id = ${accessId} and a.state = 'active' and not a.removed) as ends_at
+        (select ${
+      reads.literal(presentEnd)
+    } from access a where a.id = ${accessId} and a.state = 'active' and not a.removed) as ends_at
       from access_versions v
       left join people p on p.id = canonical_person(v.person_id)
       left join projects l on l.id = v.project_id

@@ -20,6 +20,7 @@ import { effectiveAt, type Held, heldIn } from "../people/Roles.ts"
 import { Database } from "../platform/database/Database.ts"
 import { explaining } from "./AccessExplanations.ts"
 import { expiredAt } from "./AccessReviews/ReviewExpiry.ts"
+import { presentEnd } from "./AccessEndRows.ts"
 import { pastAccess } from "./PastAccess.ts"
 
 type RoleFault = NotFound | AdministratorNotEffective | MembershipNotActive | NotCurrentSponsor | RoleRequired
@@ -199,7 +200,9 @@ const decided = Effect.gen(function* () {
         select page.id as access_id, page.access_version, page.project_id, page.person_id, p.display_name, page.role,
           page.state, v.created_at as granted_at, case when page.state = 'active' then page.ends_at end as ends_at, v.event_id::text as grant_event_id, r.review_id, r.review_state
         from (
-          select id, access_version, project_id, person_id, role, state, ends_at from access
+          select id, access_version, project_id, person_id, role, state, ${
+        reads.literal(presentEnd)
+      } as ends_at from access
           where institution_id = ${institutionId} and not removed and id > ${afterId ?? ""}
           order by id limit ${limit}
         ) page

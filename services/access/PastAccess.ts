@@ -4,6 +4,7 @@
  */
 import type { PgClient } from "@effect/sql-pg"
 import type { InstitutionId } from "../../schemas/BrandedIds.ts"
+import { countsFor } from "./AccessEndRows.ts"
 import { effectiveReviewAt } from "./AccessReviews/ReviewExpiry.ts"
 
 /** A page of the Access that was active at `at`, ascending after the Access `afterId`. */
@@ -27,7 +28,8 @@ export const pastAccess = (
     select v.access_id, v.access_version, v.project_id, v.person_id, p.display_name, v.role, v.state,
       v.created_at as granted_at, (
         select case when n.ends_at > ${at} then n.ends_at end from access_ends n
-        where n.access_id = v.access_id and n.set_at <= ${at} order by n.id desc limit 1
+        where n.access_id = v.access_id and n.set_at <= ${at} and ${countsFor(sql, "v.access_version")}
+        order by n.id desc limit 1
       ) as ends_at, v.event_id::text as grant_event_id, r.review_id, r.review_state
     from (
       select v.* from (

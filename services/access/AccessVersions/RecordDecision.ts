@@ -41,8 +41,10 @@ export const recording = Effect.fnUntraced(function* (settle: Settling) {
       set institution_id = excluded.institution_id, project_id = excluded.project_id,
         person_id = excluded.person_id, role = excluded.role, state = excluded.state, state_decided = true,
         removed = false, revision = t.revision + 1,
-        -- What was revoked and is granted again has no end of before.
-        ends_at = case when excluded.state = 'revoked' or t.state = 'active' then t.ends_at end, made_by = excluded.made_by,
+        -- What was revoked and is granted again has no end of before, nor has what moved.
+        ends_at = case when (excluded.state = 'revoked' or t.state = 'active')
+          and (t.institution_id, t.project_id, t.person_id) is not distinct from
+            (excluded.institution_id, excluded.project_id, excluded.person_id) then t.ends_at end, made_by = excluded.made_by,
         approved_by = excluded.approved_by, updated_at = excluded.updated_at
       where (t.institution_id, t.project_id, t.person_id, t.role, t.state, t.removed) is distinct from
         (excluded.institution_id, excluded.project_id, excluded.person_id, excluded.role, excluded.state, false)`

@@ -48,7 +48,11 @@ export const settling = Effect.gen(function* () {
         insert into access_versions (${versionNames})
         select ${versionNames} from jsonb_to_record(${sql.json(row)}) r(${versionTypes})
       )
-      update access set access_version = ${accessVersion} where id = ${accessId}`
+      -- A signed revocation of the version before says nothing of this one.
+      update access set access_version = ${accessVersion},
+        ends_at = case when ends_version is null or ends_at is null then ends_at else ends_before end,
+        ends_version = null, ends_before = null
+      where id = ${accessId}`
     return { ...next, accessVersion, eventId: eventId!, digest: row.digest }
   })
 

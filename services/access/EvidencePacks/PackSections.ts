@@ -70,7 +70,8 @@ const accessPage = (sql: PgClient.PgClient): Page => {
         where v.access_id = a.access_id and v.institution_id = ${institutionId} and ${inForce}
       ), 'ends', (
         select coalesce(json_agg(json_build_object('ends_at', ${time("n.ends_at")}, 'set_at', ${time("n.set_at")},
-          'made_by', n.made_by, 'approved_by', n.approved_by, 'reason', n.reason, 'request_id', n.request_id)
+          'made_by', n.made_by, 'approved_by', n.approved_by, 'reason', n.reason, 'request_id', n.request_id,
+          'access_version', n.access_version)
           order by n.id), '[]')
         from access_ends n
         where n.access_id = a.access_id and n.set_at < ${until} and ${setIn(sql, institutionId)}

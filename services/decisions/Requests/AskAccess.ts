@@ -8,6 +8,7 @@ import type * as Wire from "../../../schemas/identity/RequestBodies.ts"
 import { HTTPValidationError } from "../../../schemas/Validation.ts"
 import { NotFound } from "../../../schemas/problems/HttpProblems.ts"
 import { InvalidState, InvalidToken } from "../../../schemas/problems/IdentityProblems.ts"
+import { presentEnd } from "../../access/AccessEndRows.ts"
 import { isLater } from "../../access/AccessTerm.ts"
 import { Database } from "../../platform/database/Database.ts"
 import { answerTo, fence, load, type Question, unchanged } from "../../platform/database/FencedCommand.ts"
@@ -56,10 +57,10 @@ export const askingForAccess = Effect.gen(function* () {
   const projectRow = (personId: PersonId, { institution_id, project_id }: Wire.RequestCreate): Question => ({
     rows: sql`
       select state, (
-        select json_build_object('ends_at', ends_at) from access
+        select json_build_object('ends_at', ${sql.literal(presentEnd)}) from access
         where project_id = ${project_id} and person_id in ${namesOf(sql, personId)}
           and state = 'active' and not removed
-        order by ends_at desc nulls first limit 1) as held
+        order by ${sql.literal(presentEnd)} desc nulls first limit 1) as held
       from projects
       where id = ${project_id} and institution_id = ${institution_id} and not removed`,
     lock: sql`for share`,

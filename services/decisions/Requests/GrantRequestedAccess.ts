@@ -2,7 +2,7 @@
 import { Clock, Effect } from "effect"
 import { AccessId, type ProjectId } from "../../../schemas/BrandedIds.ts"
 import { InvalidState } from "../../../schemas/problems/IdentityProblems.ts"
-import { aggregateOf, newEnds } from "../../access/AccessEndRows.ts"
+import { aggregateOf, isRevoking, newEnds, presentEnd } from "../../access/AccessEndRows.ts"
 import { lengthened, timersOf } from "../../access/AccessTerm.ts"
 import { AccessVersions } from "../../access/AccessVersions.ts"
 import { environmentHeld } from "../../access/ProjectRefusals.ts"
@@ -31,7 +31,7 @@ interface Loaded {
   /** The `xmin` of the person's row. */
   readonly written: string | null
   /** The Access that the person has, under any of its ids; of several the one that ends last. */
-  readonly held: { readonly id: AccessId; readonly ends_at: string | null } | null
+  readonly held: { readonly id: AccessId; readonly ends_at: string | null; readonly revoking: boolean } | null
 }
 
 const mayEnter = Effect.fnUntraced(function* (loaded: Loaded, projectId: ProjectId) {
@@ -44,6 +44,18 @@ const mayEnter = Effect.fnUntraced(function* (loaded: Loaded, projectId: Project
   if (project.rollout !== null) return yield* environmentHeld(projectId, project.rollout)
   return holder
 })
+
+/** What was signed is carried out: the request is not turned against a revocation that only waits for its timer. */
+const revokedSoon = Effect.suspend(() =>
+  Effect.fail(
+    new InvalidState({
+      state: "revoking",
+      allowed: ["active", "revoked"],
+      detail:
+        "The Access that the person has is revoked in a moment, as was signed. Sign again then: it is granted anew.",
+    }),
+  )
+)
 
 export const grantingAccess = Effect.gen(function* () {
   const { sql } = yield* Database
@@ -70,6 +82,7 @@ export const grantingAccess = Effect.gen(function* () {
         approved_by: approvedBy,
         reason: request.reason,
         request_id: request.id,
+        access_version: null,
       }])
       yield* timers.set(aggregateOf(accessId), timersOf({ active: true, endsAt }))
     },
@@ -78,15 +91,19 @@ export const grantingAccess = Effect.gen(function* () {
   /** Moves the end of an Access to the time that was asked for, where it is later. */
   const move = Effect.fnUntraced(
     function* (held: NonNullable<Loaded["held"]>, asked: string | null, decision: Decision) {
+      if (held.revoking) return yield* revokedSoon
       const before = held.ends_at === null ? null : Date.parse(held.ends_at)
       const { endsAt } = lengthened({ active: true, endsAt: before }, asked === null ? null : Date.parse(asked))
       if (endsAt === before) return
       yield* fence(
         sql,
         one((earlier) =>
-          sql`update access set ends_at = ${endsAt === null ? null : new Date(endsAt)}, revision = revision + 1
-          where id = ${held.id} and state = 'active' and not removed
-            and ends_at is not distinct from ${before === null ? null : new Date(before)} and ${earlier} returning 1`
+          sql`update access set ends_at = ${endsAt === null ? null : new Date(endsAt)}, ends_version = null,
+            ends_before = null, revision = revision + 1
+          where id = ${held.id} and state = 'active' and not removed and not ${sql.literal(isRevoking)}
+            and ${sql.literal(presentEnd)} is not distinct from ${
+            before === null ? null : new Date(before)
+          } and ${earlier} returning 1`
         ),
       )
       yield* kept(held.id, endsAt, decision)
@@ -105,10 +122,11 @@ export const grantingAccess = Effect.gen(function* () {
       sql,
       sql`select ${answerTo(sql, person)} as active, ${answerTo(sql, project)} as project,
         (select xmin::text from people where id = canonical_person(${author})) as written, (
-          select json_build_object('id', id, 'ends_at', ends_at) from access
+          select json_build_object('id', id, 'ends_at', ${sql.literal(presentEnd)},
+            'revoking', ${sql.literal(isRevoking)}) from access
           where project_id = ${projectId} and state = 'active' and not removed
             and person_id in ${namesOf(sql, sql`canonical_person(${author})`)}
-          order by ends_at desc nulls first, id limit 1) as held`,
+          order by ${sql.literal(presentEnd)} desc nulls first, id limit 1) as held`,
     )
     const holder = yield* mayEnter(loaded, projectId)
 

@@ -2,12 +2,13 @@
  * Carries out a signed proposal to revoke an Access, by the one way in which an Access is revoked here: its end is brought
  * forward to now, and its timer revokes it (services/access/AccessEnds.ts). An Access that is revoked already, or whose end
  * has come, is as the proposal asks; one with another version, or of another institution by now,
- * was not what was signed.
+ * was not what was signed. The signed version stands beside the end: a version that the directory writes before the timer
+ * fires is not revoked, and has the end of before.
  */
 import { Clock, Effect } from "effect"
 import { AccessId } from "../../../schemas/BrandedIds.ts"
 import { InvalidState } from "../../../schemas/problems/IdentityProblems.ts"
-import { aggregateOf, newEnds } from "../../access/AccessEndRows.ts"
+import { aggregateOf, newEnds, presentEnd } from "../../access/AccessEndRows.ts"
 import { endedBy, timersOf } from "../../access/AccessTerm.ts"
 import { Database } from "../../platform/database/Database.ts"
 import { fence, load, one } from "../../platform/database/FencedCommand.ts"
@@ -37,7 +38,8 @@ export const revokingAccess = Effect.gen(function* () {
     const now = new Date(yield* Clock.currentTimeMillis)
     const found = yield* load<Loaded>(
       sql,
-      sql`select state = 'active' and not removed as active, access_version as version, ends_at from access
+      sql`select state = 'active' and not removed as active, access_version as version,
+          ${sql.literal(presentEnd)} as ends_at from access
         where id = ${accessId} and institution_id = ${request.institution_id}`,
     )
     const approved = { state: "approved", resultId: accessId } as const
@@ -53,9 +55,13 @@ export const revokingAccess = Effect.gen(function* () {
     yield* fence(
       sql,
       one((earlier) =>
-        sql`update access set ends_at = ${new Date(next.endsAt!)}, revision = revision + 1
+        sql`update access set ends_at = ${new Date(next.endsAt!)}, revision = revision + 1,
+            ends_version = ${next === term ? sql`ends_version` : access_version},
+            ends_before = ${next === term ? sql`ends_before` : found.ends_at}
           where id = ${accessId} and institution_id = ${request.institution_id} and state = 'active' and not removed
-            and access_version = ${access_version} and ends_at is not distinct from ${found.ends_at} and ${earlier}
+            and access_version = ${access_version} and ${
+          sql.literal(presentEnd)
+        } is not distinct from ${found.ends_at} and ${earlier}
           returning 1`
       ),
     )
@@ -70,6 +76,7 @@ export const revokingAccess = Effect.gen(function* () {
       approved_by: approvedBy,
       reason: request.reason,
       request_id: request.id,
+      access_version,
     }])
     yield* timers.set(aggregateOf(accessId), timersOf(next))
     return approved

@@ -178,6 +178,24 @@ layer(Institutions.layer.pipe(Layer.provideMerge(services)), { excludeTestServic
         assert.strictEqual(yield* codeOf(askAccess(w.fern, portal, w.pat)), "invalid_state")
       })))
 
+    it.effect("an Access that the directory moves has no end of before", () =>
+      timed(Effect.gen(function* () {
+        const w = yield* fixture
+        const [portal, other, user] = [yield* project(w.fern), yield* project(w.fern), yield* person()]
+        const accessId = yield* access(w.fern, portal, user)
+        yield* shorten(w, accessId, 5)
+        yield* TestClock.adjust(day)
+        const line = { id: accessId, institution_id: w.fern, project_id: other, person_id: user, role: "user" }
+        yield* tell("access", { ...line, version: 2, state: "active" })
+        assert.strictEqual((yield* explained(w, accessId)).ends_at, null)
+        yield* TestClock.adjust(5 * day)
+        yield* fire
+        assert.deepStrictEqual((yield* explained(w, accessId)).effective.blocked_by, [])
+        const { access: listed } = yield* Institutions
+        const { items } = yield* listed(w.sam, w.fern, { limit: 100, afterId: null, at: start + 2 * day })
+        assert.deepInclude(items.find(({ access_id }) => access_id === accessId), { project_id: other, ends_at: null })
+      })))
+
     it.effect("a request is over with the end that it asks for", () =>
       timed(Effect.gen(function* () {
         const w = yield* fixture

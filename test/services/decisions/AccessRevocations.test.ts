@@ -13,6 +13,7 @@ import { day, reason, start, timed } from "../../support/Fixtures.ts"
 import { access, institution, member, owner, person, project, tell } from "../../support/TestIdentity.ts"
 import {
   codeOf,
+  decided,
   decline,
   fire,
   fixture as fern,
@@ -153,6 +154,67 @@ layer(Institutions.layer.pipe(Layer.provideMerge(services)), { excludeTestServic
         yield* withdraw(w.fern, w.portal, w.ada, (yield* projectRow(w.portal)).revision)
         assert.strictEqual((yield* requestRow(open.request_id)).state, "declined")
         assert.strictEqual(yield* codeOf(sign(open, "administrator", w.abe)), "invalid_state")
+      })))
+
+    it.effect("a version that the directory writes after the signature is not revoked, and has the end of before", () =>
+      timed(Effect.gen(function* () {
+        const w = yield* fixture
+        const line = { id: w.accessId, institution_id: w.fern, project_id: w.portal, person_id: w.user }
+        yield* sign(yield* propose(w, w.ona), "administrator", w.ada)
+        yield* tell("access", { ...line, version: 2, role: "editor", state: "active" })
+        yield* fire
+        const lapsed = yield* explained(w)
+        assert.deepStrictEqual(lapsed.effective.blocked_by, [])
+        assert.deepStrictEqual([lapsed.versions.length, lapsed.ends_at, lapsed.ends.length], [2, null, 1])
+        // What the directory revokes later did not come to its end.
+        yield* TestClock.adjust(day)
+        yield* tell("access", { ...line, version: 3, role: "editor", state: "revoked" })
+        assert.isFalse((yield* explained(w)).versions[0]!.at_its_end)
+
+        // The end that an administrator gave it stays the one of any version.
+        const other = { ...w, accessId: yield* access(w.fern, w.portal, w.user) }
+        const ends_at = new Date(start + 10 * day).toISOString()
+        const asked = { personId: w.ada, institutionId: w.fern, accessId: other.accessId, expected_version: 1, reason }
+        yield* Effect.flatMap(AccessEnds, ({ shorten }) => run(shorten({ ...asked, ends_at })))
+        const signed = yield* propose(other, w.sam)
+        yield* TestClock.adjust(day)
+        yield* sign(signed, "administrator", w.abe)
+        yield* tell("access", { ...line, id: other.accessId, version: 2, role: "editor", state: "active" })
+        yield* fire
+        assert.deepStrictEqual((yield* explained(other)).effective.blocked_by, [])
+        assert.strictEqual((yield* explained(other)).ends_at, ends_at)
+        const { access: listed } = yield* Institutions
+        const then = yield* listed(w.sam, w.fern, { limit: 100, afterId: null, at: start + 2 * day })
+        assert.strictEqual(then.items.find(({ access_id }) => access_id === other.accessId)?.ends_at, ends_at)
+        // A program of before this version writes the version, and leaves what stands beside the end.
+        yield* sign(yield* propose(other, w.sam, 2), "administrator", w.abe)
+        const { sql } = yield* Database
+        yield* sql`update access set ends_version = 1 where id = ${other.accessId}`
+        yield* fire
+        assert.deepStrictEqual((yield* explained(other)).effective.blocked_by, [])
+        yield* TestClock.adjust(8 * day)
+        assert.strictEqual(yield* fire, 1)
+        assert.isTrue((yield* explained(other)).versions[0]!.at_its_end)
+      })))
+
+    it.effect("a request that would lengthen an Access waits for the revocation that was signed before", () =>
+      timed(Effect.gen(function* () {
+        const w = yield* fixture
+        const site = yield* project(w.fern)
+        const temporary = { institution_id: w.fern, project_id: site, personId: w.pat, reason }
+        const { access: ask } = yield* Requests
+        const granted = yield* decided(ask({ ...temporary, ends_at: new Date(start + 10 * day).toISOString() }))
+        yield* sign(granted, "administrator", w.ada)
+        yield* sign(granted, "sponsor", w.sam)
+        const held = { ...w, accessId: (yield* requestRow(granted.request_id)).result_id as AccessId }
+        const longer = yield* decided(ask(temporary))
+        yield* sign(longer, "sponsor", w.sam)
+        yield* sign(yield* propose(held, w.sam), "administrator", w.abe)
+        assert.strictEqual(yield* codeOf(sign(longer, "administrator", w.ada)), "invalid_state")
+        assert.strictEqual(yield* fire, 1)
+        assert.deepStrictEqual((yield* explained(held)).effective.blocked_by, ["access_revoked"])
+        yield* sign(longer, "administrator", w.ada)
+        assert.notStrictEqual((yield* requestRow(longer.request_id)).result_id, held.accessId)
       })))
 
     it.effect("an Access that moved to another institution is not revoked, nor decided by its person's other identity", () =>

@@ -237,6 +237,27 @@ layer(Institutions.layer.pipe(Layer.provideMerge(services)), { excludeTestServic
         assert.strictEqual(row!.state, "active")
       })))
 
+    it.effect("the table takes no signature by the Access's person, under none of its identities", () =>
+      timed(Effect.gen(function* () {
+        const w = yield* fixture
+        const { sql } = yield* Database
+        const request = yield* propose({ ...w, accessId: yield* access(w.fern, w.portal, w.abe) }, w.ona)
+        const other = yield* person()
+        const signed = (by: PersonId) =>
+          codeOf(sql`
+            insert into policy_approvals (review_id, author, role, person_id, stands_in, reason, approved_at)
+            values (${request.policy_review!.review_id}::uuid, ${w.ona}, 'administrator', ${by}, false, ${reason},
+              ${new Date(start)})`)
+        assert.strictEqual(yield* signed(w.abe), "SqlError")
+        yield* sql`update people set merged_into = ${w.abe} where id = ${other}`
+        assert.strictEqual(yield* signed(other), "SqlError")
+        yield* sql`update people set merged_into = null where id = ${other}`
+        yield* sql`update people set merged_into = ${w.ada} where id = ${w.abe}`
+        assert.strictEqual(yield* signed(w.ada), "SqlError")
+        yield* sql`update people set merged_into = null where id = ${w.abe}`
+        assert.strictEqual(yield* signed(w.ada), "done")
+      })))
+
     it.effect("of two proposals at once one is made; of two signatures at once one revokes", () =>
       Effect.gen(function* () {
         const w = yield* fixture

@@ -91,6 +91,7 @@ import decidedRequests from "../migrations/0130_decided_requests.ts"
 import findingHours from "../migrations/0132_finding_hours.ts"
 import signedEnds from "../migrations/0133_signed_ends.ts"
 import ownMatters from "../migrations/0134_own_matters.ts"
+import endedCampaigns from "../migrations/0135_ended_campaigns.ts"
 import signalRefusals from "../migrations/0136_signal_refusals.ts"
 import requestsPerson from "../migrations/0137_requests_person.ts"
 import plainIdChecks from "../migrations/0139_plain_id_checks.ts"
@@ -201,6 +202,7 @@ export const migrations: ReadonlyArray<Migration> = [
   [132, "finding_hours", findingHours],
   [133, "signed_ends", signedEnds],
   [134, "own_matters", ownMatters],
+  [135, "ended_campaigns", endedCampaigns],
   [136, "signal_refusals", signalRefusals],
   [137, "requests_person", requestsPerson],
   [139, "plain_id_checks", plainIdChecks],

@@ -3,7 +3,7 @@
  * and its proof in the transparency log. An auditor verifies a pack by the kit alone (docs/evidence.md).
  *
  * A part has at most `itemsOfPart` items of the sections that it comes to, and is signed by itself; it names where the next
- * part begins. All parts of a pack show what was decided before the time at which the first was
+ * part begins. It looks at a bounded number of objects (PackSections.ts), so it may have few items, or none. All parts of a pack show what was decided before the time at which the first was
  * made. A decision whose transaction commits while the pack is made may be missing.
  */
 import { createHash } from "node:crypto"
@@ -24,7 +24,7 @@ import { reviewsReader } from "../people/InstitutionReader.ts"
 import { Database } from "../platform/database/Database.ts"
 import { Ids } from "../platform/Ids.ts"
 import { type DecisionProof, DecisionProofs } from "../transparency/DecisionProofs.ts"
-import { type PackFilter, type PackItem, packPages } from "./EvidencePacks/PackSections.ts"
+import { type PackFilter, type PackItem, type PackPage, packPages } from "./EvidencePacks/PackSections.ts"
 
 /** Items of a part at most. */
 export const itemsOfPart = 100
@@ -52,9 +52,9 @@ const decisionLine = ({ entry, proved, record, salt }: DecisionProof) => ({
   proof: proved?.proof ?? null,
 })
 
-/** The place of the part after `section` has been read up to `read`; null where nothing is left. */
-const placeAfter = (place: PackPlace, read: ReadonlyArray<PackItem>, limit: number): PackPlace | null => {
-  if (read.length === limit) return { ...place, afterId: read.at(-1)!.id }
+/** The place after a page of its section; null where nothing is left. */
+const placeAfter = (place: PackPlace, { end }: PackPage): PackPlace | null => {
+  if (end !== null) return { ...place, afterId: end }
   const section = packSections[packSections.indexOf(place.section) + 1]
   return section === undefined ? null : { ...place, section, afterId: "" }
 }
@@ -88,12 +88,13 @@ export class EvidencePacks extends Context.Service<EvidencePacks, {
         const itemsFrom = Effect.fnUntraced(function* (filter: PackFilter, from: PackPlace) {
           const items: Array<PackItem> = []
           let place: PackPlace | null = from
-          while (place !== null && items.length < itemsOfPart) {
-            const left = itemsOfPart - items.length
-            const read: ReadonlyArray<PackItem> = yield* pages[place.section](filter, place.afterId, left)
-            items.push(...read)
-            place = placeAfter(place, read, left)
-          }
+          let read: PackPage
+          // A page that ends within its section is full, or has looked at as much as a part may: it is the part's last.
+          do {
+            read = yield* pages[place.section](filter, place.afterId, itemsOfPart - items.length)
+            items.push(...read.items)
+            place = placeAfter(place, read)
+          } while (place !== null && read.end === null && items.length < itemsOfPart)
           return { items, next: place === null ? null : encodePlace(place) }
         })
 

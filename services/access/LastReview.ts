@@ -23,8 +23,9 @@ export const lastReview = (sql: PgClient.PgClient) =>
 /** The time before which a last review is too long ago. */
 export const overdueBefore = (now: Date) => new Date(now.getTime() - reviewPeriodMillis)
 
-/** SQL of whether the review of an Access `a` is overdue. */
+/** SQL of whether the review of an Access `a` is overdue. What was granted since is not, without a look at its reviews. */
 export const overdueIn = (sql: PgClient.PgClient, now: Date) =>
   sql`exists (
     select from access_versions v cross join lateral (${lastReview(sql)}) last
-    where v.access_id = a.id and v.access_version = a.access_version and last.reviewed_at <= ${overdueBefore(now)})`
+    where v.access_id = a.id and v.access_version = a.access_version and v.created_at <= ${overdueBefore(now)}
+      and last.reviewed_at <= ${overdueBefore(now)})`

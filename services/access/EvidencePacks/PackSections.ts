@@ -1,10 +1,13 @@
 /**
  * The items of a pack of evidence, a page of one section at a time in ascending order of their ids. Each item names the
  * objects whose decisions belong to it. All tables that are read here keep what was decided.
+ *
+ * A page looks at `looked` objects of its section at most, since a span of time may have none of an institution's: it ends
+ * early, and the next page begins after the last object that it looked at.
  */
 import type { PgClient } from "@effect/sql-pg"
 import { Effect } from "effect"
-import type { SqlError } from "effect/sql"
+import type { SqlError, Statement } from "effect/sql"
 import type { AccessId, AccessReviewId, InstitutionId, PersonId } from "../../../schemas/BrandedIds.ts"
 import type { PackSection } from "../../../schemas/identity/EvidencePack.ts"
 import { setIn } from "../AccessEndRows.ts"
@@ -29,10 +32,55 @@ export interface PackItem {
   readonly subjects: ReadonlyArray<string>
 }
 
-type Page = (filter: PackFilter, afterId: string, limit: number) => Effect.Effect<
-  ReadonlyArray<PackItem>,
-  SqlError.SqlError
->
+export interface PackPage {
+  readonly items: ReadonlyArray<PackItem>
+  /** The last object that was looked at; null where the section has no more. */
+  readonly end: string | null
+}
+
+type Page = (filter: PackFilter, afterId: string, limit: number) => Effect.Effect<PackPage, SqlError.SqlError>
+
+/** Objects of a section that one page looks at. */
+export const looked = 2_000
+
+/** What a statement of `bounded` returns: without any item one row, whose other columns are null. */
+interface Bounded {
+  readonly end: string | null
+  readonly id: string | null
+}
+
+/**
+ * SQL of a page with its `end`. `page`: the items, of the first `looked` rows of `seen`; `seen`: the ids of the section's
+ * objects after the page before, in their order. Both see the same snapshot.
+ */
+const bounded = <Row extends { readonly id: string }>(
+  sql: PgClient.PgClient,
+  { limit, order, page, seen }: {
+    readonly limit: number
+    /** Of the items. */
+    readonly order: string
+    readonly page: Statement.Fragment
+    readonly seen: Statement.Fragment
+  },
+) =>
+  Effect.map(
+    sql<Bounded & Omit<Row, "id">>`
+      with page as materialized (${page}), edge as (
+        select case when (select count(*) from page) < ${limit}
+          then (select id::text from (${seen}) s offset ${looked - 1} limit 1) end as "end"
+      )
+      select edge."end", page.* from edge left join page on true order by ${sql.literal(order)}`,
+    (rows) => ({
+      end: rows[0]?.end ?? null,
+      rows: rows.flatMap((row) => row.id === null ? [] : [row as unknown as Row]),
+    }),
+  )
+
+/** The place of the page behind: its last item where it is full. */
+const endOf = (items: ReadonlyArray<PackItem>, limit: number, end: string | null): PackPage => ({
+  items,
+  end: items.length === limit ? items.at(-1)!.id : end,
+})
 
 interface Told {
   readonly id: string
@@ -60,7 +108,12 @@ const accessPage = (sql: PgClient.PgClient): Page => {
     const inForce = sql`v.created_at < ${until} and (${since}::timestamptz is null or not exists (
       select from access_versions n where n.access_id = v.access_id and n.access_version = v.access_version + 1
         and n.created_at <= ${since}))`
-    const rows = yield* sql<Told>`
+    const seen = sql`
+      select distinct v.access_id as id from access_versions v
+      where v.institution_id = ${institutionId} and v.access_id > ${afterId} and ${held(sql, "v.person_id", filter)}
+        and ${review === null ? sql`true` : sql`v.access_id = ${review.access_id}`}
+      order by v.access_id limit ${looked}`
+    const page = sql`
       select a.access_id as id, json_build_object('access_id', a.access_id, 'versions', (
         select json_agg(json_build_object('access_version', v.access_version, 'project_id', v.project_id,
           'person_id', v.person_id, 'role', v.role, 'state', v.state, 'digest', v.digest, 'event_id', v.event_id,
@@ -83,13 +136,16 @@ const accessPage = (sql: PgClient.PgClient): Page => {
         where c.access_id = a.access_id and c.institution_id = ${institutionId} and c.confirmed_at < ${until}
       )) as told
       from (
-        select distinct v.access_id from access_versions v
-        where v.institution_id = ${institutionId} and v.access_id > ${afterId} and ${inForce}
-          and ${held(sql, "v.person_id", filter)}
-          and ${review === null ? sql`true` : sql`v.access_id = ${review.access_id}`}
-        order by v.access_id limit ${limit}
+        select s.id as access_id from (${seen}) s
+        where exists (
+          select from access_versions v
+          where v.access_id = s.id and v.institution_id = ${institutionId} and ${inForce}
+            and ${held(sql, "v.person_id", filter)})
+        order by s.id limit ${limit}
       ) a order by a.access_id`
-    return rows.map(({ id, told }) => ({ id, line: { line: "access", ...told }, subjects: [`access:${id}`] }))
+    const { end, rows } = yield* bounded<Told>(sql, { limit, order: "page.id", page, seen })
+    const items = rows.map(({ id, told }) => ({ id, line: { line: "access", ...told }, subjects: [`access:${id}`] }))
+    return endOf(items, limit, end)
   })
 }
 
@@ -98,21 +154,25 @@ const requestPage = (sql: PgClient.PgClient): Page => {
   const time = (column: string) => sql.literal(`to_char(${column} at time zone 'utc', ${wire})`)
   return Effect.fnUntraced(function* (filter, afterId, limit) {
     const { institutionId, review, since, until } = filter
+    // As the index requests_decided_access has it.
     const accessId =
       sql`case kind when 'access' then result_id when 'access_revocation' then fields ->> 'access_id' end`
-    const rows = yield* sql<Told & { readonly reviews: ReadonlyArray<string> }>`
+    const seen = sql`
+      select * from requests
+      where institution_id = ${institutionId} and kind in ('access', 'access_revocation', 'membership')
+        and id > ${afterId === "" ? "00000000-0000-0000-0000-000000000000" : afterId}::uuid
+        and ${held(sql, "coalesce(person_id, author)", filter)}
+        and ${review === null ? sql`true` : sql`${accessId} = ${review.access_id}`}
+      order by id limit ${looked}`
+    const page = sql`
       select r.id::text as id, json_build_object('request_id', r.id, 'kind', r.kind, 'state', r.state,
         'person_id', coalesce(r.person_id, r.author), 'requested_by', r.author, 'project_id', r.project_id,
         'fields', r.fields, 'reason', r.reason, 'requested_at', ${time("r.created_at")},
         'decided_at', ${time("r.decided_at")}, 'access_id', ${accessId},
         'event_id', r.event_id, 'reviews', coalesce(p.told, '[]')) as told, coalesce(p.ids, '{}') as reviews
       from (
-        select * from requests
-        where institution_id = ${institutionId} and kind in ('access', 'access_revocation', 'membership')
-          and id > ${afterId === "" ? "00000000-0000-0000-0000-000000000000" : afterId}::uuid
-          and created_at < ${until} and (${since}::timestamptz is null or coalesce(decided_at, 'infinity') >= ${since})
-          and ${held(sql, "coalesce(person_id, author)", filter)}
-          and ${review === null ? sql`true` : sql`${accessId} = ${review.access_id}`}
+        select * from (${seen}) s
+        where created_at < ${until} and (${since}::timestamptz is null or coalesce(decided_at, 'infinity') >= ${since})
         order by id limit ${limit}
       ) r
       left join lateral (
@@ -127,11 +187,16 @@ const requestPage = (sql: PgClient.PgClient): Page => {
         from policy_reviews p where p.request_id = r.id
       ) p on true
       order by r.id`
-    return rows.map(({ id, reviews, told }) => ({
+    const { end, rows } = yield* bounded<Told & { readonly reviews: ReadonlyArray<string> }>(
+      sql,
+      { limit, order: "page.id", page, seen },
+    )
+    const items = rows.map(({ id, reviews, told }) => ({
       id,
       line: { line: "request", ...told },
       subjects: [`request:${id}`, ...reviews.map((review) => `policy-review:${review}`)],
     }))
+    return endOf(items, limit, end)
   })
 }
 
@@ -140,22 +205,30 @@ const reviewPage = (sql: PgClient.PgClient): Page => {
   const entries = entriesOf(sql, sql`access_reviews.id`)
   return Effect.fnUntraced(function* (filter, afterId, limit) {
     const { institutionId, review, since, until } = filter
-    const rows = yield* sql<ReviewRow & { readonly entries: string }>`
-      select ${sql.literal(reviewColumns)}, ${entries} as entries from access_reviews
-      where institution_id = ${institutionId} and proposed_at < ${until}
-        and (${since}::timestamptz is null or coalesce(revoked_at, 'infinity') >= ${since})
-        and ${held(sql, "person_id", filter)}
+    const seen = sql`
+      select id, proposed_at, revoked_at from access_reviews
+      where institution_id = ${institutionId} and ${held(sql, "person_id", filter)}
         and ${review === null ? sql`true` : sql`id = ${review.id}::uuid`}
         and ${
       afterId === "" ? sql`true` : sql`(proposed_at, id) > (select proposed_at, id from access_reviews
           where id = ${afterId}::uuid and institution_id = ${institutionId})`
     }
-      order by proposed_at, id limit ${limit}`
-    return rows.map((row) => ({
+      order by proposed_at, id limit ${looked}`
+    const page = sql`
+      select ${sql.literal(reviewColumns)}, ${entries} as entries from access_reviews where id in (
+        select s.id from (${seen}) s
+        where s.proposed_at < ${until} and (${since}::timestamptz is null or coalesce(s.revoked_at, 'infinity') >= ${since})
+        order by s.proposed_at, s.id limit ${limit})`
+    const { end, rows } = yield* bounded<ReviewRow & { readonly entries: string }>(
+      sql,
+      { limit, order: "page.proposed_at, page.id", page, seen },
+    )
+    const items = rows.map((row) => ({
       id: row.id,
       line: { line: "review", ...viewOfEvidence(row) },
       subjects: [`access-review:${row.id}`],
     }))
+    return endOf(items, limit, end)
   })
 }
 

@@ -23,6 +23,12 @@ export interface Opening extends Wire.CampaignCreate {
 /** Items of one campaign at most: they are written by one statement, and read whole for their counts. */
 export const mostItems = 5_000
 
+/**
+ * Accesses that one opening looks at, the revoked ones among them. Where hardly any is meant, as of those whose review is
+ * overdue, it would otherwise look at all that the institution ever had.
+ */
+export const mostLooked = 20_000
+
 const longest = 366 * 86_400_000
 
 const refused = (field: string, msg: string) =>
@@ -44,15 +50,44 @@ export const opening = Effect.gen(function* () {
   const ids = yield* Ids
   const roles = yield* Roles
 
-  const inScope = ({ access_ids, institutionId, overdue = false, project_ids }: Opening, now: Date) =>
-    sql<{ id: AccessId }>`
-      select a.id from access a
-      where a.institution_id = ${institutionId} and a.state = 'active' and not a.removed
-        and a.access_version > 0
-        and ${access_ids === undefined ? sql`true` : sql`a.id = any(${[...access_ids]}::text[])`}
-        and ${project_ids === undefined ? sql`true` : sql`a.project_id = any(${[...project_ids]}::text[])`}
-        and ${overdue ? overdueIn(sql, now) : sql`true`}
-      order by a.id limit ${mostItems + 1}`
+  /** SQL of the Accesses that an opening looks at, by an index whose entries are looked at as well. */
+  const lookedAt = ({ access_ids, institutionId, project_ids }: Opening) => {
+    const most = mostLooked + 1
+    const inProjects = project_ids === undefined ? sql`true` : sql`project_id = any(${[...project_ids]}::text[])`
+    return access_ids !== undefined
+      ? sql`select * from access where id = any(${[...access_ids]}::text[]) and ${inProjects}`
+      : project_ids !== undefined
+      ? sql`select o.* from (select distinct unnest(${[...project_ids]}::text[]) as id) p
+          cross join lateral (select * from access where project_id = p.id limit ${most}) o limit ${most}`
+      : sql`select * from access where institution_id = ${institutionId} order by id limit ${most}`
+  }
+
+  /** The Accesses that are meant, and how many were looked at. */
+  const inScope = (asked: Opening, now: Date) =>
+    sql<{ ids: ReadonlyArray<AccessId>; looked: number }>`
+      with looked as materialized (${lookedAt(asked)})
+      select (select count(*)::int from looked) as looked, array(
+        select a.id from looked a
+        where a.institution_id = ${asked.institutionId} and a.state = 'active' and not a.removed
+          and a.access_version > 0 and ${asked.overdue === true ? overdueIn(sql, now) : sql`true`}
+        order by a.id limit ${mostItems + 1}) as ids`
+
+  /** The Accesses that are meant, where these are neither none nor too many. */
+  const meant = Effect.fnUntraced(function* (asked: Opening, now: Date) {
+    const [found] = yield* inScope(asked, now)
+    const { ids: accesses, looked } = found!
+    if (accesses.length > mostItems) {
+      return yield* refused("access_ids", `a campaign has ${mostItems} items at most: name projects, or Accesses`)
+    }
+    if (looked > mostLooked) {
+      return yield* refused("project_ids", `these are more than ${mostLooked} Accesses: name projects, or Accesses`)
+    }
+    return accesses.length > 0 ? accesses : yield* new InvalidState({
+      state: "empty",
+      allowed: ["active"],
+      detail: "No active Access is meant.",
+    })
+  })
 
   /** An id that names none of the institution's is told apart from no other: nothing is learned of other institutions. */
   const mustBelong = Effect.fnUntraced(function* ({ access_ids = [], institutionId, project_ids = [] }: Opening) {
@@ -75,13 +110,7 @@ export const opening = Effect.gen(function* () {
     const now = new Date(yield* Clock.currentTimeMillis)
     const deadline = yield* deadlineOf(asked, now.getTime())
     yield* mustBelong(asked)
-    const accesses = yield* inScope(asked, now)
-    if (accesses.length === 0) {
-      return yield* new InvalidState({ state: "empty", allowed: ["active"], detail: "No active Access is meant." })
-    }
-    if (accesses.length > mostItems) {
-      return yield* refused("access_ids", `a campaign has ${mostItems} items at most: name projects, or Accesses`)
-    }
+    const accesses = yield* meant(asked, now)
     const row = {
       id: CampaignId.make(yield* ids.next),
       institution_id: institutionId,
@@ -99,7 +128,7 @@ export const opening = Effect.gen(function* () {
       values (${row.id}::uuid, ${institutionId}, ${name}, ${reason}, ${personId}, ${now}, ${deadline})`
     const items = yield* Effect.forEach(
       accesses,
-      ({ id }) => Effect.map(ids.next, (item) => ({ id: item, access: id })),
+      (access) => Effect.map(ids.next, (id) => ({ id, access })),
     )
     const written = yield* sql`
       insert into campaign_items (id, campaign_id, institution_id, access_id, access_version, project_id, person_id, role)

@@ -20,6 +20,8 @@ import { Requests } from "../../../services/decisions/Requests.ts"
 import { Directory } from "../../../services/directory/Directory.ts"
 import { SigningKeys } from "../../../services/lifecycle/SigningKeys.ts"
 import { DecisionLog } from "../../../services/transparency/DecisionLog.ts"
+import { looked } from "../../../services/access/EvidencePacks/PackSections.ts"
+import { Database } from "../../../services/platform/database/Database.ts"
 import { run } from "../../../services/platform/database/UnitOfWork.ts"
 import { day, reason, start, timed } from "../../support/Fixtures.ts"
 import { access, person, project, tell } from "../../support/TestIdentity.ts"
@@ -318,6 +320,76 @@ layer(packs, { excludeTestServices: true, timeout: "2 minutes" })("EvidencePacks
       for (const broken of [first, second, second + first, first + first, first + otherScope, ""]) {
         assert.strictEqual(yield* refusalOf(broken, w.fern), "pack")
       }
+    })))
+
+  it.effect("a part looks at a bounded number of objects, and the pack goes on where none of them is in its span", () =>
+    timed(Effect.gen(function* () {
+      const w = yield* decisions
+      const { sql } = yield* Database
+      const late = new Date(start + day)
+      // Granted, asked for and proposed after the span: each part has to look past all of them.
+      const some = looked * 2
+      yield* sql`
+        insert into access_versions (access_id, access_version, institution_id, project_id, person_id, role, state, digest,
+          event_id, created_at)
+        select 'late-' || lpad(n::text, 8, '0'), 1, ${w.fern}, ${w.portal}, ${w.pat}, 'user', 'active', 'none',
+          gen_random_uuid(), ${late}
+        from generate_series(1, ${some}) n`
+      yield* sql`
+        insert into requests (id, kind, state, author, institution_id, fields, reason, created_at)
+        select gen_random_uuid(), 'membership', 'declined', ${w.pat}, ${w.fern}, '{}', ${reason}, ${late}
+        from generate_series(1, ${some})`
+      const until = new Date(start + 1_000).toISOString()
+      for (const more of [{}, { person_id: w.pat }]) {
+        const scope = asked(w.ada, w.fern, { until, ...more })
+        const first = yield* partOf(scope)
+        assert.isNotNull(nextOf(first))
+        const pack = yield* verified(yield* whole(scope), w.fern)
+        // Two full looks at Accesses, two at requests, and what is left.
+        assert.strictEqual(pack.parts, 5)
+        assert.strictEqual(new Set(pack.items.map((item) => JSON.stringify(item))).size, pack.items.length)
+        const kinds = pack.items.map(({ line }) => line)
+        assert.deepStrictEqual(kinds, ["access", "request", "review"])
+      }
+      const ofReview = yield* verified(yield* whole(asked(w.ada, w.fern, { until, review_id: w.reviewId })), w.fern)
+      assert.deepStrictEqual([ofReview.parts, ofReview.items.length], [1, 3])
+    })))
+
+  it.effect("sections of requests and reviews go on from part to part, each item once and in its order", () =>
+    timed(Effect.gen(function* () {
+      const w = yield* decisions
+      const bo = yield* person()
+      const { sql } = yield* Database
+      const some = itemsOfPart + 30
+      yield* many(some, w.fern, w.portal, bo)
+      yield* sql`
+        insert into requests (id, kind, state, author, institution_id, fields, reason, created_at)
+        select gen_random_uuid(), 'membership', 'declined', ${bo}, ${w.fern}, '{}', ${reason}, ${new Date(start)}
+        from generate_series(1, ${some})`
+      const reviews = yield* AccessReviews
+      const held = yield* sql<{ id: AccessId }>`
+        select id from access where institution_id = ${w.fern} and person_id = ${bo} order by id`
+      // Many of one moment, so that their ids decide the order.
+      for (const { id } of held) {
+        const asking = { access_id: id, access_version: 1, reason, personId: w.sam, institutionId: w.fern }
+        yield* run(reviews.propose(asking))
+      }
+      const parts: Array<string> = []
+      do {
+        const after = parts.length === 0 ? undefined : nextOf(parts.at(-1)!)!
+        parts.push(yield* partOf(asked(w.ada, w.fern, { after })))
+      } while (nextOf(parts.at(-1)!) !== null)
+      const { items } = yield* verified(parts.join(""), w.fern)
+      for (const name of ["access", "request", "review"]) {
+        const ids = linesNamed(items, name).map((line) => String(line[name === "access" ? "access_id" : `${name}_id`]))
+        assert.strictEqual(ids.length, some + 1, name)
+        assert.strictEqual(new Set(ids).size, some + 1, name)
+        if (name !== "review") assert.deepStrictEqual(ids, [...ids].sort(), name)
+      }
+      assert.strictEqual(parts.length, Math.ceil(items.length / itemsOfPart))
+      // Of each section but the last the rest stands before the next section, in one part.
+      const named = items.map(({ line }) => line)
+      assert.deepStrictEqual(named, [...named].sort())
     })))
 
   it.effect("a pack that was changed anywhere is refused", () =>

@@ -8,6 +8,7 @@ import type { CampaignCreate, CampaignItem } from "../../../schemas/identity/Cam
 import { Institutions } from "../../../services/access/Institutions.ts"
 import { OverdueReviews } from "../../../services/access/OverdueReviews.ts"
 import { Campaigns } from "../../../services/decisions/Campaigns.ts"
+import { mostLooked } from "../../../services/decisions/Campaigns/OpenCampaign.ts"
 import { Requests } from "../../../services/decisions/Requests.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { run } from "../../../services/platform/database/UnitOfWork.ts"
@@ -260,6 +261,30 @@ layer(there, { excludeTestServices: true, timeout: "2 minutes" })("campaigns", (
       for (const item of (yield* itemsOf(w, confirming)).items) yield* answer(w, item, w.ona)
       const { list } = yield* OverdueReviews
       assert.deepStrictEqual((yield* list(w.sam, w.fern, { limit: 10, afterId: null })).items, [])
+    })))
+
+  it.effect("an opening looks at a bounded number of Accesses, and asks for projects where there are more", () =>
+    timed(Effect.gen(function* () {
+      const w = yield* fixture
+      const garden = yield* project(w.fern)
+      const { sql } = yield* Database
+      const granted = new Date(start)
+      yield* sql`
+        with made as (
+          insert into access (id, institution_id, project_id, person_id, role, state, access_version, created_at, updated_at)
+          select 'many-' || w.id || '-' || lpad(n::text, 8, '0'), ${w.fern}, ${garden}, ${w.user}, 'user',
+            case when n % 20 = 0 then 'active' else 'revoked' end, 1, ${granted}, ${granted}
+          from generate_series(1, ${mostLooked}) n cross join (select ${w.fern}::text as id) w
+          returning id, project_id, state)
+        insert into access_versions (access_id, access_version, institution_id, project_id, person_id, role, state, digest,
+          event_id, created_at)
+        select id, 1, ${w.fern}, project_id, ${w.user}, 'user', state, 'none', gen_random_uuid(), ${granted} from made`
+      assert.strictEqual(yield* codeOf(open(w)), "HTTPValidationError")
+      assert.strictEqual(yield* codeOf(open(w, { overdue: true })), "HTTPValidationError")
+      assert.strictEqual((yield* open(w, { project_ids: [w.portal] })).items.total, 2)
+      assert.strictEqual((yield* open(w, { project_ids: [garden] })).items.total, mostLooked / 20)
+      assert.strictEqual(yield* codeOf(open(w, { project_ids: [w.portal, garden] })), "HTTPValidationError")
+      assert.strictEqual((yield* open(w, { access_ids: w.accesses })).items.total, 2)
     })))
 
   it.effect("those who decide in the institution read it, page by page; others learn of nothing", () =>

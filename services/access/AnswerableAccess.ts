@@ -16,6 +16,8 @@ export interface Answerable {
   readonly institutionId: InstitutionId
   readonly personId: PersonId
   readonly expectedVersion: number
+  /** Nobody else answers for the Access meanwhile; by default only the Access stays as it is. */
+  readonly alone?: boolean
 }
 
 export interface AnswerableRow {
@@ -69,18 +71,19 @@ export const answerable = Effect.gen(function* () {
 
   /** Locks the Access, where it is the institution's; the caller's rights are not looked at. */
   const lockAccess = Effect.fnUntraced(
-    function* (accessId: AccessId, institutionId: InstitutionId, personId: PersonId) {
+    function* (accessId: AccessId, institutionId: InstitutionId, personId: PersonId, alone = false) {
       const [row] = yield* sql<AnswerableRow>`
       select access_version as version, project_id, canonical_person(person_id) as person_id, state = 'active' and not removed as active,
         canonical_person(person_id) = canonical_person(${personId}) as own
-      from access where id = ${accessId} and institution_id = ${institutionId} for share`
+      from access where id = ${accessId} and institution_id = ${institutionId}
+      ${sql.literal(alone ? "for no key update" : "for share")}`
       return row ?? (yield* new NotFound())
     },
   )
 
   /** Locks an Access that the person may answer for. */
   const lock = Effect.fnUntraced(function* (
-    { accessId, expectedVersion, institutionId, personId }: Answerable,
+    { accessId, alone, expectedVersion, institutionId, personId }: Answerable,
   ): Effect.fn.Return<AnswerableRow, AnswerFault, InTransaction> {
     const [seen] = yield* sql<{ project_id: ProjectId }>`
       select project_id from access where id = ${accessId} and institution_id = ${institutionId}`
@@ -92,7 +95,7 @@ export const answerable = Effect.gen(function* () {
     const standing = yield* roles.toProject(personId, seen.project_id)
     if (standing.institutionId !== institutionId) return yield* new NotFound()
     yield* answersFor(standing)
-    const row = yield* lockAccess(accessId, institutionId, personId)
+    const row = yield* lockAccess(accessId, institutionId, personId, alone)
     // The directory may have moved it to another project meanwhile.
     if (row.project_id !== seen.project_id) return yield* new NotFound()
     yield* mustBeAnother(row, expectedVersion)

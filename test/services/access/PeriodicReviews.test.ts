@@ -87,6 +87,27 @@ layer(there, { excludeTestServices: true, timeout: "2 minutes" })("periodic revi
       assert.deepStrictEqual((yield* overdue(w, sam)).items, [])
     })))
 
+  it.effect("of a person's confirmations of one version on a day the first is kept, and answered again", () =>
+    timed(Effect.gen(function* () {
+      const w = yield* fixture
+      const { sql } = yield* Database
+      const kept = sql<{ confirmed_by: PersonId }>`
+        select confirmed_by from access_confirmations where access_id = ${w.accessId} order by id`
+      const ids = yield* Effect.all(Array.from({ length: 4 }, () => confirm(w, w.ona)), { concurrency: 4 })
+      assert.strictEqual(new Set(ids.map(({ confirmation_id }) => confirmation_id)).size, 1)
+      yield* TestClock.adjust(12 * 3_600_000 - 1)
+      assert.deepStrictEqual(yield* confirm(w, w.ona), ids[0]!)
+      yield* confirm(w, w.sam)
+      assert.deepStrictEqual((yield* kept).map(({ confirmed_by }) => confirmed_by), [w.ona, w.sam])
+      const audited = yield* sql`
+        select from audit_records where action = 'access.confirmed' and subject = ${`access:${w.accessId}`}`
+      assert.lengthOf(audited, 2)
+      // It is midnight, in UTC.
+      yield* TestClock.adjust(1)
+      yield* confirm(w, w.ona)
+      assert.lengthOf(yield* kept, 3)
+    })))
+
   it.effect("pages end where an institution has nothing more to look at", () =>
     timed(Effect.gen(function* () {
       const w = yield* fixture

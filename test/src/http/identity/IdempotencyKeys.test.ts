@@ -41,6 +41,8 @@ const shows = new Set([
   "lifecycle-service-grants.revokeLifecycleServiceGrant",
   "websites.changeProjectOwner",
   "campaigns.delegateCampaignItem",
+  "campaigns.rescheduleCampaign",
+  "periodic-reviews.confirmAccess",
   "operator.kickWebhook",
   "operator.replayDeadLetters",
   "signing-keys.activateSigningKey",

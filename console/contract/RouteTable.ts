@@ -156,6 +156,7 @@ export const routes: RouteTable = {
   replayDelivery: ["POST", "/v1/webhook-deliveries/:delivery_id/replay"],
   replayWebhook: ["POST", "/v1/webhooks/:webhook_id/replay"],
   requestAuthenticatorReset: ["POST", "/v1/institutions/:institution_id/authenticator-resets"],
+  rescheduleCampaign: ["POST", "/v1/institutions/:institution_id/campaigns/:campaign_id/reschedule"],
   resumeWebhook: ["POST", "/v1/operations/webhooks/:webhook_id/resume"],
   retireSigningKey: ["POST", "/v1/operations/signing-keys/:kid/retire"],
   retryDelivery: ["POST", "/v1/webhook-deliveries/:delivery_id/retry"],

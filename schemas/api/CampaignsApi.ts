@@ -10,6 +10,7 @@ import {
   CampaignItem,
   CampaignItems,
   CampaignItemState,
+  CampaignReschedule,
   Campaigns,
   OwnCampaignItems,
 } from "../identity/Campaign.ts"
@@ -53,6 +54,13 @@ export class CampaignsApi extends HttpApiGroup.make("campaigns")
       success: CampaignDetail,
       error: Problems.roleProblems,
     }).annotate(OpenApi.Summary, "A campaign, and how many of its items are in which state"),
+    HttpApiEndpoint.post("rescheduleCampaign", `${path}/:campaign_id/reschedule`, {
+      params: campaign,
+      headers: optionallyKeyed,
+      payload: CampaignReschedule,
+      success: CampaignDetail,
+      error: [...receiptProblems, ...Problems.roleProblems, Problems.InvalidState],
+    }).annotate(OpenApi.Summary, "Move the deadline of an open campaign, as an administrator"),
     HttpApiEndpoint.post("closeCampaign", `${path}/:campaign_id/close`, {
       params: campaign,
       headers: optionallyKeyed,

@@ -27,6 +27,12 @@ export const CampaignCreate = Schema.Struct({
 }).annotate({ identifier: "CampaignCreate" })
 export type CampaignCreate = typeof CampaignCreate.Type
 
+export const CampaignReschedule = Schema.Struct({
+  deadline: AskedTime.annotate({ description: "In the future, at most 366 days after the opening" }),
+  reason: DecisionReason,
+}).annotate({ identifier: "CampaignReschedule" })
+export type CampaignReschedule = typeof CampaignReschedule.Type
+
 export const CampaignAnswer = Schema.Struct({
   answer: Schema.Literals(["confirm", "propose_revocation"]),
   reason: DecisionReason,

@@ -18,6 +18,7 @@ import { type Closing, closing } from "./Campaigns/CloseCampaign.ts"
 import { type Delegating, delegating } from "./Campaigns/DelegateItem.ts"
 import type { ItemFault } from "./Campaigns/LockItem.ts"
 import { type Opening, opening } from "./Campaigns/OpenCampaign.ts"
+import { type Rescheduling, rescheduling } from "./Campaigns/RescheduleCampaign.ts"
 import { waitingItems } from "./Campaigns/WaitingItems.ts"
 
 type Fault = RoleFault | SqlError.SqlError
@@ -47,6 +48,10 @@ export class Campaigns extends Context.Service<Campaigns, {
   readonly open: (
     asked: Opening,
   ) => Effect.Effect<Wire.CampaignDetail, Fault | InvalidState | HTTPValidationError, InTransaction>
+  /** Moves the deadline of an open campaign. */
+  readonly reschedule: (
+    asked: Rescheduling,
+  ) => Effect.Effect<Wire.CampaignDetail, Fault | InvalidState | HTTPValidationError, InTransaction>
   readonly close: (asked: Closing) => Effect.Effect<Wire.CampaignDetail, Fault | InvalidState, InTransaction>
   readonly delegate: (asked: Delegating) => Effect.Effect<Wire.CampaignItem, ItemFault, InTransaction>
   readonly answer: (asked: Answering) => Effect.Effect<Wire.CampaignItem, Conflict | ItemFault, InTransaction>
@@ -59,6 +64,7 @@ export class Campaigns extends Context.Service<Campaigns, {
         ...(yield* campaignReads),
         mine: waitingItems(reads).mine,
         open: yield* opening,
+        reschedule: yield* rescheduling,
         close: yield* closing,
         delegate: yield* delegating,
         answer: yield* answering,

@@ -13,6 +13,7 @@ import { linkEventFanout } from "../../services/links/Links/LinkEventFanout.ts"
 import { PersonEventFanout } from "../../services/people/PersonEventFanout.ts"
 import { PeopleRetention as PeopleRetention } from "../../services/people/PeopleRetention.ts"
 import { SecurityEventFanout } from "../../services/people/SecurityEventFanout.ts"
+import { endCampaigns } from "../../services/decisions/Campaigns/EndedCampaigns.ts"
 import { pruneNotices } from "../../services/requests/PersonNotices.ts"
 import { addMissingCalls } from "../../services/requests/SignatureCalls.ts"
 import { AuditPartitions } from "../../services/platform/observability/AuditPartitions.ts"
@@ -77,6 +78,7 @@ export const Maintenance = {
     yield* every("embed links", hour, pruneEmbedLinks)
     yield* every("people's notices", hour, pruneNotices)
     yield* every("calls of signers", hour, addMissingCalls)
+    yield* every("ended campaigns", minute, endCampaigns)
     yield* every("account receipts", hour, pruneAccountReceipts)
     yield* every("signals", hour, Effect.andThen(pruneSignals, pruneRefusals))
     yield* every("credential actions", 600_000, actions.expire)

@@ -71,6 +71,7 @@ export const answering = Effect.gen(function* () {
       outcome: "done",
       decision: true,
       details: {
+        institution: asked.institutionId,
         access: found.access_id,
         version: access.version,
         answer,

@@ -14,6 +14,7 @@ import { Ids } from "../../platform/Ids.ts"
 import { Audit } from "../../platform/observability/Audit.ts"
 import { addCall } from "../../requests/SignatureCalls.ts"
 import { campaignOf } from "./CampaignRows.ts"
+import { deadlineOf } from "./Deadline.ts"
 
 export interface Opening extends Wire.CampaignCreate {
   readonly personId: PersonId
@@ -29,20 +30,8 @@ export const mostItems = 5_000
  */
 export const mostLooked = 20_000
 
-const longest = 366 * 86_400_000
-
 const refused = (field: string, msg: string) =>
   HTTPValidationError.at(["body", field], "value_error", `Value error, ${msg}`)
-
-const deadlineOf = ({ deadline }: Opening, now: number): Effect.Effect<Date, HTTPValidationError> => {
-  const end = Date.parse(deadline.toUpperCase())
-  if (end <= now) {
-    return Effect.fail(HTTPValidationError.at(["body", "deadline"], "datetime_future", "Input should be in the future"))
-  }
-  return end - now > longest
-    ? Effect.fail(refused("deadline", "a campaign lasts 366 days at most"))
-    : Effect.succeed(new Date(end))
-}
 
 export const opening = Effect.gen(function* () {
   const { sql } = yield* Database
@@ -108,7 +97,7 @@ export const opening = Effect.gen(function* () {
     const { institutionId, name, personId, reason } = asked
     yield* needs(yield* roles.inInstitution(personId, institutionId), "administrator")
     const now = new Date(yield* Clock.currentTimeMillis)
-    const deadline = yield* deadlineOf(asked, now.getTime())
+    const deadline = yield* deadlineOf(asked.deadline, now.getTime(), now.getTime())
     yield* mustBelong(asked)
     const accesses = yield* meant(asked, now)
     const row = {

@@ -20,11 +20,11 @@ const waiting = (sql: PgClient.PgClient, personId: PersonId, now: Date) =>
       select t.* from project_owners w
       join people p on p.id = w.person_id and p.status = 'active' and not p.removed and p.merged_into is null
         and not p.auditor
-      join campaign_items t on t.project_id = w.project_id and t.outcome = 'open'
+      join campaign_items t on t.project_id = w.project_id and t.outcome = 'open' and not t.over
       where w.person_id = ${personId} and w.active and not w.removed
       union
       select t.* from campaign_items t
-      where t.delegate in ${namesOf(sql, personId)} and t.outcome = 'open' and exists (
+      where t.delegate in ${namesOf(sql, personId)} and t.outcome = 'open' and not t.over and exists (
         select from (${heldIn(sql, personId, sql`t.institution_id`, now)}) h where h.effective)
     ) t
     join campaigns c on c.id = t.campaign_id and c.closed_at is null and c.deadline > ${now}

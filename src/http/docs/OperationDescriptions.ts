@@ -184,6 +184,7 @@ export const descriptions: Readonly<Record<string, string>> = {
   openCampaign:
     "Over every active Access of the institution, or those of `access_ids`, of `project_ids` and with an `overdue` review: each member narrows. At most 5,000. Active owners of their projects answer until `deadline`.",
   getCampaign: "`withdrawn`: the Access changed before an answer; `unanswered`: the campaign ended first.",
+  rescheduleCampaign: "To an earlier or a later time, until the campaign has ended. Answers stay as they were given.",
   closeCampaign:
     "Of an answer and a close at once one happens first. What is not answered stays unanswered; nothing is revoked.",
   listCampaignItems: "After `after_id`; with `state` those in it now.",

@@ -41,6 +41,14 @@ export const campaigns = HttpApiBuilder.group(
           Effect.catchTag("SqlError", Effect.die),
         )
       }),
+      rescheduleCampaign: Effect.fnUntraced(function* ({ params, payload }) {
+        const { personId, principal } = yield* personIn
+        const { campaign_id: campaignId, institution_id: institutionId } = params
+        return yield* keyed(
+          { principal, payload, status: 200, success: CampaignDetail },
+          service.reschedule({ ...payload, personId, institutionId, campaignId }),
+        )
+      }),
       closeCampaign: Effect.fnUntraced(function* ({ params, payload }) {
         const { personId, principal } = yield* personIn
         const { campaign_id: campaignId, institution_id: institutionId } = params

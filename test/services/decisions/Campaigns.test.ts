@@ -8,6 +8,7 @@ import type { CampaignCreate, CampaignItem } from "../../../schemas/identity/Cam
 import { Institutions } from "../../../services/access/Institutions.ts"
 import { OverdueReviews } from "../../../services/access/OverdueReviews.ts"
 import { Campaigns } from "../../../services/decisions/Campaigns.ts"
+import { endCampaigns } from "../../../services/decisions/Campaigns/EndedCampaigns.ts"
 import { mostLooked } from "../../../services/decisions/Campaigns/OpenCampaign.ts"
 import { Requests } from "../../../services/decisions/Requests.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
@@ -261,6 +262,80 @@ layer(there, { excludeTestServices: true, timeout: "2 minutes" })("campaigns", (
       for (const item of (yield* itemsOf(w, confirming)).items) yield* answer(w, item, w.ona)
       const { list } = yield* OverdueReviews
       assert.deepStrictEqual((yield* list(w.sam, w.fern, { limit: 10, afterId: null })).items, [])
+    })))
+
+  it.effect("an administrator moves the deadline of an open campaign, and not of one that has ended", () =>
+    timed(Effect.gen(function* () {
+      const w = yield* fixture
+      const elsewhere = yield* fixture
+      const campaign = yield* open(w)
+      const move = (days: number, personId: PersonId = w.ada, institutionId = w.fern) =>
+        Effect.flatMap(Campaigns, ({ reschedule }) =>
+          run(reschedule({
+            personId,
+            institutionId,
+            campaignId: campaign.campaign_id,
+            deadline: new Date(start + days * day).toISOString(),
+            reason,
+          })))
+      for (const days of [0, 367]) assert.strictEqual(yield* codeOf(move(days)), "HTTPValidationError")
+      for (const by of [w.sam, w.mo]) assert.strictEqual(yield* codeOf(move(20, by)), "role_required")
+      for (const by of [w.oz, w.ona]) assert.strictEqual(yield* codeOf(move(20, by)), "not_found")
+      assert.strictEqual(yield* codeOf(move(20, elsewhere.ada, elsewhere.fern)), "not_found")
+      const [first, second] = (yield* itemsOf(w, campaign)).items
+      yield* answer(w, first!, w.ona)
+
+      const later = yield* move(20)
+      assert.deepInclude(later, { state: "open", deadline: new Date(start + 20 * day).toISOString() })
+      assert.deepInclude(later.items, { total: 2, open: 1, confirmed: 1 })
+      assert.deepStrictEqual(yield* move(20), later)
+      yield* TestClock.adjust(15 * day)
+      assert.deepStrictEqual(yield* mine(w.ona), [second!.access_id])
+      yield* move(16, w.abe)
+      yield* TestClock.adjust(day)
+      assert.strictEqual(yield* codeOf(move(30)), "invalid_state")
+      assert.strictEqual(yield* codeOf(answer(w, second!, w.ona)), "invalid_state")
+      assert.deepStrictEqual(yield* auditOf(campaign), [
+        "campaign.opened",
+        "campaign.answered",
+        "campaign.rescheduled",
+        "campaign.rescheduled",
+      ])
+      const { sql } = yield* Database
+      const closed = yield* open(w, { deadline: new Date(start + 40 * day).toISOString() })
+      yield* close(w, closed)
+      const moved =
+        sql`update campaigns set deadline = deadline + interval '1 day' where id = ${closed.campaign_id}::uuid`
+      assert.strictEqual((yield* Effect.flip(moved))._tag, "SqlError")
+    })))
+
+  it.effect("what a campaign that ended left without an answer no longer stands among what waits", () =>
+    timed(Effect.gen(function* () {
+      const w = yield* fixture
+      const { sql } = yield* Database
+      const waiting = (of: Opened) =>
+        Effect.map(
+          sql`select from campaign_items where campaign_id = ${of.campaign_id}::uuid and outcome = 'open' and not over`,
+          ({ length }) => length,
+        )
+      const [over, closed, going] = [yield* open(w), yield* open(w, {}, w.ada, 30), yield* open(w, {}, w.ada, 30)]
+      const [first] = (yield* itemsOf(w, over)).items
+      yield* answer(w, first!, w.ona)
+      yield* close(w, closed)
+      yield* TestClock.adjust(10 * day)
+      assert.isAtLeast(yield* endCampaigns, 1)
+      // A process whose clock is late may still take answers: it has not ended for all of them.
+      assert.deepStrictEqual(yield* Effect.forEach([over, closed, going], waiting), [1, 0, 2])
+      yield* TestClock.adjust(60_000)
+      assert.isAtLeast(yield* endCampaigns, 1)
+      assert.strictEqual(yield* endCampaigns, 0)
+      assert.deepStrictEqual(yield* Effect.forEach([over, closed, going], waiting), [0, 0, 2])
+      assert.deepStrictEqual((yield* itemsOf(w, over)).items.map(({ state }) => state), ["confirmed", "unanswered"])
+      assert.deepStrictEqual((yield* itemsOf(w, closed)).items.map(({ state }) => state), ["unanswered", "unanswered"])
+      assert.lengthOf(yield* mine(w.ona), 2)
+      const [left] = (yield* itemsOf(w, closed)).items
+      const back = sql`update campaign_items set over = false where id = ${left!.item_id}::uuid`
+      assert.strictEqual((yield* Effect.flip(back))._tag, "SqlError")
     })))
 
   it.effect("an opening looks at a bounded number of Accesses, and asks for projects where there are more", () =>

@@ -150,6 +150,7 @@ const table: Readonly<Record<string, Row>> = {
   "campaigns.listCampaignItems": explained,
   "campaigns.listOwnCampaignItems": own,
   "campaigns.openCampaign": administering,
+  "campaigns.rescheduleCampaign": administering,
   "campaigns.closeCampaign": administering,
   // Of an Access to the project of `owner`; it has no delegate.
   "campaigns.delegateCampaignItem": row("not_found", {

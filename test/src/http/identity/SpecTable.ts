@@ -29,6 +29,7 @@ export const extras = [
   "/v1/institutions/{institution_id}/access/{access_id}/confirm",
   "/v1/institutions/{institution_id}/access/{access_id}/propose-revocation",
   "/v1/institutions/{institution_id}/campaigns",
+  "/v1/institutions/{institution_id}/campaigns/{campaign_id}/reschedule",
   "/v1/institutions/{institution_id}/campaigns/{campaign_id}/close",
   "/v1/institutions/{institution_id}/campaigns/{campaign_id}/items/{item_id}/delegate",
   "/v1/institutions/{institution_id}/campaigns/{campaign_id}/items/{item_id}/answer",

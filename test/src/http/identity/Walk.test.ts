@@ -29,6 +29,7 @@ const judged: Readonly<Record<string, RegExp>> = {
   "operations.repairJob": /^\["body","client_id"\]$/,
   "requests.createTemporaryAccessRequest": /^\["body","ends_at"\]$/,
   "institutions.shortenAccess": /^\["body","ends_at"\]$/,
+  "campaigns.rescheduleCampaign": /^\["body","deadline"\]$/,
   "campaigns.openCampaign": /^\["body","(access_ids|deadline|project_ids)"\]$/,
   "requests.createPerson": /^\["body","subject"\]$/,
 }

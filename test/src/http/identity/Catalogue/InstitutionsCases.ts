@@ -141,6 +141,9 @@ export const institutions: ReadonlyArray<Case> = [
     asked: (stage) => Effect.map(campaign(stage), (body) => ({ params: inInstitution(stage), body })),
   },
   inCampaign("getCampaign", "sponsor", "operator"),
+  inCampaign("rescheduleCampaign", "administrator", "administrator2", {
+    body: { deadline: new Date(Date.now() + 2 * 86_400_000).toISOString(), reason },
+  }),
   inCampaign("closeCampaign", "administrator", "administrator2", { body: { reason } }),
   inCampaign("listCampaignItems", "sponsor", "operator", { query: "?limit=2&state=open" }),
   inCampaign("delegateCampaignItem", "administrator", "owner", { body: { person_id: null, reason } }),

@@ -39,6 +39,7 @@ const commands = {
   "api-keys": async () => (await import("./account/ApiKeysCommand.ts")).apiKeys,
   transfers: async () => (await import("./account/TransfersCommand.ts")).transfers,
   reviews: async () => (await import("./account/ReviewsCommand.ts")).reviews,
+  campaigns: async () => (await import("./account/CampaignsCommand.ts")).campaigns,
   evidence: async () => (await import("./account/EvidenceCommand.ts")).evidence,
   listen: async () => (await import("./account/ListenCommand.ts")).listen,
 }

@@ -49,3 +49,15 @@ export const momentFlag = (name: string) =>
       return (now: number) => parseSince(text, now) ?? now
     }, String),
   )
+
+/** A flag such as `--deadline 14d`; its value gives the moment, seen from the time `now`. */
+export const untilFlag = (name: string) =>
+  Flag.String(name).pipe(
+    Flag.withMetavar("time"),
+    Flag.mapTryCatch((text) => {
+      const after = parseDuration(text)
+      if (after !== undefined) return (now: number) => now + Duration.toMillis(after)
+      const at = required(parseSince(text, 0), "a time such as 2026-01-31, 2026-01-31T12:00:00Z or 14d from now")
+      return () => at
+    }, String),
+  )

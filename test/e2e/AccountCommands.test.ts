@@ -317,6 +317,36 @@ layer(Around.layer, { excludeTestServices: true, timeout: "2 minutes" })("comman
       assert.strictEqual((yield* json(ada, "reviews", "show", review_id, ...of)).decision.state, "approved")
     }))
 
+  it.effect("campaigns: opened, listed, delegated, answered, its deadline moved, closed", () =>
+    Effect.gen(function* () {
+      const { demo, done, json, token, typed } = yield* Around
+      const of = ["--institution", demo.institution.id]
+      const why = ["--reason", "as every spring"]
+      const ada = yield* token(demo.people.ada.id)
+      const sam = yield* token(demo.people.sam.id)
+      const { campaign_id: id, items } = yield* json(
+        ada,
+        ...["campaigns", "open", ...of, ...why, "--name", "Spring", "--deadline", "14d", "--access", demo.access.id],
+      )
+      assert.strictEqual(items.open, 1)
+      assert.match(yield* done(sam, "campaigns", "list", ...of), new RegExp(`^${id} +open .+ Spring$`, "m"))
+      const [item] = (yield* done(sam, "campaigns", "items", id, ...of, "--state", "open", "--json")).trim().split("\n")
+      const { item_id } = JSON.parse(item!)
+      const on = [item_id, ...of, "--campaign", id, ...why]
+      assert.strictEqual(
+        (yield* json(ada, "campaigns", "delegate", ...on, "--to", demo.people.sam.id)).delegate_person_id,
+        demo.people.sam.id,
+      )
+      assert.match(yield* done(sam, "campaigns", "mine"), new RegExp(`^${item_id} `, "m"))
+      const moved = yield* json(ada, "campaigns", "reschedule", id, ...of, ...why, "--deadline", "2w")
+      assert.strictEqual(moved.state, "open")
+      assert.strictEqual((yield* json(sam, "campaigns", "confirm", ...on)).state, "confirmed")
+      const again = yield* typed(sam, "campaigns", "propose", ...on)
+      assert.deepStrictEqual([again.code, again.output.split(":")[0]], [1, "invalid_state"])
+      assert.strictEqual((yield* json(ada, "campaigns", "close", id, ...of, ...why)).state, "closed")
+      assert.strictEqual((yield* json(sam, "campaigns", "show", id, ...of)).items.confirmed, 1)
+    }))
+
   it.effect("evidence: a pack of one person, verified by the served keys and the log's, and refused once changed", () =>
     Effect.gen(function* () {
       const { demo, done, home, instance, token, typed } = yield* Around

@@ -1,7 +1,7 @@
 /**
  * Makes src/http/docs/RecordedExamples.json: `deno task examples` runs the tests that ask every operation over HTTP,
- * records what they asked, and takes the fullest example of each operation. An example that still fits its schema stays
- * as it is, so that a run changes nothing that need not change; `deno task examples --all` takes all of them anew, and
+ * records what they asked, and takes the fullest example of each operation. An example that still fits its schema, and of lines
+ * of JSON has all members, stays as it is, so that a run changes nothing that need not change; `deno task examples --all` takes all of them anew, and
  * `deno task examples FILE` runs that test alone.
  */
 import { spawnSync } from "node:child_process"
@@ -134,6 +134,21 @@ export const examplesIn = (folder: string): Readonly<Record<string, RecordedExam
   return Object.fromEntries([...found].map(([id, all]) => [id, all.sort(better)[0]!]))
 }
 
+/** The members of each kind of line of an answer of JSON lines: no schema of the document describes them. */
+const lineMembers = ({ answer }: RecordedExample): ReadonlyArray<string> =>
+  answer.headers["content-type"] === "application/x-ndjson" && typeof answer.body === "string"
+    ? answer.body.split("\n").filter((line) => line !== "").flatMap((text) => {
+      const line = JSON.parse(text) as Readonly<Record<string, unknown>>
+      return Object.keys(line).map((name) => `${line["line"]}.${name}`)
+    })
+    : []
+
+/** Whether the lines of a fresh example have members that the known one lacks. */
+const isStale = (known: RecordedExample, fresh: RecordedExample | undefined): boolean => {
+  const members = new Set(lineMembers(known))
+  return fresh !== undefined && lineMembers(fresh).some((name) => !members.has(name))
+}
+
 const made = (): Readonly<Record<string, RecordedExample>> => {
   const folder = process.env["EXCHANGES"] ?? mkdtempSync(join(tmpdir(), "bailiwick-exchanges-"))
   try {
@@ -151,7 +166,9 @@ const made = (): Readonly<Record<string, RecordedExample>> => {
     const fresh = examplesIn(folder)
     const kept = process.argv.includes("--all") ? [] : operations.flatMap((one) => {
       const known = examples[one.id]
-      return known !== undefined && wrong(one, known).length === 0 ? [[one.id, known] as const] : []
+      return known !== undefined && wrong(one, known).length === 0 && !isStale(known, fresh[one.id])
+        ? [[one.id, known] as const]
+        : []
     })
     return { ...fresh, ...Object.fromEntries(kept) }
   } finally {

@@ -53,10 +53,23 @@ const beginning = async (body: ReadableStream<Uint8Array>): Promise<string> => {
   return text
 }
 
+/**
+ * The first line of each kind. A pack of evidence has up to a hundred items, and each test beside adds some: whole it is
+ * longer than what is kept.
+ */
+const lineOfEachKind = (text: string): string => {
+  const kinds = new Set<unknown>()
+  return text.split("\n").filter((line) => {
+    const kind = line === "" ? line : JSON.parse(line).line
+    return !kinds.has(kind) && kinds.add(kind)
+  }).join("\n")
+}
+
 const textOf = async (response: Response): Promise<string> => {
   const type = response.headers.get("content-type") ?? ""
   if (type.startsWith("text/event-stream") && response.body !== null) return beginning(response.body)
   const text = await response.text()
+  if (type.startsWith("application/x-ndjson")) return lineOfEachKind(text)
   return /octet/.test(type) ? `${text.slice(0, beginningOf)}…` : text
 }
 

@@ -5,7 +5,7 @@ import { WebhookId } from "../BrandedIds.ts"
 import { DeliveryList, DeliveryStatus } from "../mail/Delivery.ts"
 import { DeliveryHours, DeliveryStatistics } from "../mail/DeliveryStatistics.ts"
 import { EventTypes } from "../mail/EventCatalogue.ts"
-import { eventTypes } from "../mail/MailEvent.ts"
+import { EventType, eventTypes } from "../mail/MailEvent.ts"
 import { RateLimited } from "../problems/HttpProblems.ts"
 import { StreamLimit } from "../problems/NotificationProblems.ts"
 import { WebhookNotFound } from "../problems/WebhookProblems.ts"
@@ -62,6 +62,8 @@ export class DeliveriesApi extends HttpApiGroup.make("deliveries")
         until: Schema.optionalKey(AskedTime),
         /** By default dead letters, as of the replay itself. */
         status: Schema.optionalKey(Schema.Literals(["dead_letter", "delivered", "missed"])),
+        /** Events of this type only. */
+        event_type: Schema.optionalKey(EventType),
       },
       success: ReplayCount,
       error: [WebhookNotFound, RateLimited],
@@ -71,7 +73,7 @@ export class DeliveriesApi extends HttpApiGroup.make("deliveries")
       success: DeliveryStatistics,
     }).annotate(OpenApi.Summary, "Count the attempts of all your webhooks by minute; by default of the last 24 hours"),
     HttpApiEndpoint.get("deliveryHours", "/v1/webhook-stats/hours", { success: DeliveryHours })
-      .annotate(OpenApi.Summary, "Count the attempts of each webhook by the hour, of the last 24 hours"),
+      .annotate(OpenApi.Summary, "Count the attempts of each webhook by the hour, of the last 24 hours, with its newest delivery"),
     HttpApiEndpoint.get("oneWebhookStats", "/v1/webhooks/:webhook_id/stats", {
       params: { webhook_id: WebhookId },
       query: statsSpan,

@@ -98,6 +98,7 @@ export const ReplayRequest = Schema.Struct({
   status: orNull(Schema.Literals(["dead_letter", "delivered", "missed"])).annotate({
     description: "`missed`: events that came while it was paused, once each; by default dead letters",
   }),
+  event_type: orNull(EventType).annotate({ description: "Events of this type only; by default of every type" }),
 }).annotate({ identifier: "ReplayRequest" })
 export type ReplayRequest = typeof ReplayRequest.Type
 

@@ -1,7 +1,7 @@
 /** Dead letters as operators see them (docs/api/identity.md). */
 import { Schema } from "effect"
 import { AccountId, DeliveryId, WebhookId } from "../BrandedIds.ts"
-import { eventTypes } from "../mail/MailEvent.ts"
+import { EventType, eventTypes } from "../mail/MailEvent.ts"
 import { ListFilter, QueryUuid } from "../Validation/Scalars.ts"
 import { AskedTime, Timestamp } from "../Wire.ts"
 import { nextAfterId } from "./AuditView.ts"
@@ -41,7 +41,13 @@ export const deadLetterQuery = {
   after_id: Schema.optionalKey(QueryUuid),
 }
 
-export const countQuery = { webhook_id: WebhookId, since: AskedTime, until: Schema.optionalKey(AskedTime) }
+export const countQuery = {
+  webhook_id: WebhookId,
+  since: AskedTime,
+  until: Schema.optionalKey(AskedTime),
+  /** Events of this type only. */
+  event_type: Schema.optionalKey(EventType),
+}
 
 export const DeadLetterReplay = Schema.Struct({
   webhook_id: WebhookId,
@@ -49,6 +55,8 @@ export const DeadLetterReplay = Schema.Struct({
   since: AskedTime,
   /** Deliveries made before this time; by default before now. */
   until: Schema.optionalKey(Schema.NullOr(AskedTime)),
+  /** Events of this type only; by default of every type. */
+  event_type: Schema.optionalKey(Schema.NullOr(EventType)),
   reason: DecisionReason,
 }).annotate({ identifier: "DeadLetterReplay" })
 

@@ -1,7 +1,8 @@
 /** Attempts of deliveries by minute. */
 import { Schema } from "effect"
-import { WebhookId } from "../BrandedIds.ts"
+import { DeliveryId, WebhookId } from "../BrandedIds.ts"
 import { Timestamp } from "../Wire.ts"
+import { DeliveryStatus } from "./Delivery.ts"
 
 const DeliveryMinute = Schema.Struct({
   minute: Timestamp.annotate({ description: "When the minute began in which the attempts began" }),
@@ -43,5 +44,15 @@ export const DeliveryHours = Schema.Struct({
       }),
     }).annotate({ identifier: "WebhookHours" }),
   ).annotate({ description: "Webhooks without an attempt are left out" }),
+  newest: Schema.Array(
+    Schema.Struct({
+      webhook_id: WebhookId,
+      delivery_id: DeliveryId,
+      status: DeliveryStatus,
+      created_at: Timestamp,
+    }).annotate({ identifier: "NewestDelivery" }),
+  ).annotate({
+    description: "The newest delivery of each webhook, whenever it was made; webhooks that keep none are left out",
+  }),
 }).annotate({ identifier: "DeliveryHours" })
 export type DeliveryHours = typeof DeliveryHours.Type

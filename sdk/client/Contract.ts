@@ -37,7 +37,6 @@ export type CampaignDelegation = { /** A member of the institution; null: nobody
 export type CampaignDetail = Campaign & { readonly items: { readonly total: number; readonly open: number; readonly confirmed: number; readonly proposed_for_revocation: number; readonly withdrawn: number; readonly unanswered: number } }
 export type CampaignItem = { readonly item_id: string; readonly campaign_id: string; readonly access_id: string; readonly access_version: number; readonly project_id: string; /** Whose Access it is */ readonly person_id: string; readonly display_name: string | null; readonly role: string; readonly state: "open" | "confirmed" | "proposed_for_revocation" | "withdrawn" | "unanswered"; readonly delegate_person_id: string | null; readonly answer: { readonly person_id: string; readonly at: Timestamp; readonly reason: string } | null; readonly confirmation_id: string | null; /** The proposal that an administrator decides */ readonly revocation: { readonly request_id: string; readonly review_id: string | null; readonly state: "submitted" | "approved" | "declined" | "expired" } | null }
 export type CampaignItems = { readonly items: ReadonlyArray<CampaignItem> }
-export type CampaignReschedule = { /** In the future, at most 366 days after the opening */ readonly deadline: string; readonly reason: string }
 export type Campaigns = { readonly items: ReadonlyArray<Campaign> }
 export type CheckAssertion = { readonly proof: { readonly type: "webauthn.get"; readonly credential: { readonly id: string; readonly rawId: string; readonly type: "public-key"; readonly response: { readonly clientDataJSON: string; readonly authenticatorData: string; readonly signature: string; readonly userHandle?: string | null } } } | { readonly type: "totp"; readonly code: string } | { readonly type: "recovery_code"; readonly code: string } }
 export type CheckedAssertion = { readonly assertion_id: string; readonly verified: boolean; readonly ended: boolean; readonly authenticator_id: string | null; readonly kind: "passkey" | "security_key" | "totp" | "recovery_codes" | "password" | null; readonly user_verified: boolean | null; readonly codes_remaining: number | null }
@@ -50,12 +49,10 @@ export type CredentialCapabilities = { readonly actions: ReadonlyArray<{ readonl
 export type CustomHeader = { /** Not `User-Agent`, `Content-*`, `Webhook-*`, `X-Webhook-*`, nor a header that controls the connection */ readonly name: string; readonly value: string }
 export type CustomHeaders = ReadonlyArray<CustomHeader>
 export type DeadLetterPage = { readonly items: ReadonlyArray<OperatorDeadLetter>; readonly next_after_id: NextAfterId }
-export type DeadLetterReplay = { readonly webhook_id: string; readonly since: string; readonly until?: string | null; readonly reason: string }
-export type DecisionAboutPerson = { readonly record_id: string; readonly at: Timestamp; readonly action: string; readonly subject: string; readonly entry: string; readonly index: number | null; readonly proof: string | null }
+export type DeadLetterReplay = { readonly webhook_id: string; readonly since: string; readonly until?: string | null; readonly event_type?: EventType | null; readonly reason: string }
 export type DecisionProof = { readonly record: AuditRecord | null; readonly salt: string; readonly entry: string; readonly index: number | null; readonly proof: string | null }
-export type DecisionsAboutPerson = { readonly items: ReadonlyArray<DecisionAboutPerson>; readonly next_after_id: NextAfterId }
 export type DeliveryHour = { readonly hour: Timestamp_2; readonly delivered: number; /** Attempts that failed and are followed by another one */ readonly failed: number; /** Attempts that failed and were the last one */ readonly dead_letter: number }
-export type DeliveryHours = { /** Webhooks without an attempt are left out */ readonly items: ReadonlyArray<WebhookHours> }
+export type DeliveryHours = { /** Webhooks without an attempt are left out */ readonly items: ReadonlyArray<WebhookHours>; /** The newest delivery of each webhook, whenever it was made; webhooks that keep none are left out */ readonly newest: ReadonlyArray<NewestDelivery> }
 export type DeliveryMinute = { readonly minute: Timestamp_1; readonly delivered: number; /** Attempts that failed and are followed by another one */ readonly failed: number; /** Attempts that failed and were the last one */ readonly dead_letter: number; /** How long an attempt took, on average */ readonly ms_average: number; readonly ms_max: number }
 export type DeliveryStatistics = { /** Oldest first; minutes without an attempt are left out. A page spans a day at most */ readonly items: ReadonlyArray<DeliveryMinute>; /** Half of the page's attempts took at most so many milliseconds, to within a factor of two */ readonly ms_p50: number | null; /** The same of 99 of 100 attempts */ readonly ms_p99: number | null; /** The `since` of the next page; null on the last page */ readonly next_since: Timestamp | null }
 export type DeliveryStatus = "pending" | "retrying" | "delivered" | "dead_letter" | "cancelled"
@@ -63,7 +60,7 @@ export type Diagnostics = { readonly as_of: Timestamp; readonly installation: { 
 export type Digest = string
 export type Digest_1 = string
 export type DkimKey = { readonly selector: string; readonly status: "active" | "prepared"; /** Null, as are the public key and the record's value, where the platform made the key */ readonly algorithm: "rsa" | "ed25519" | null; readonly public_key: string | null; /** Of the TXT record that publishes the key */ readonly record_name: string; readonly record_value: string | null; readonly transfer_id: string | null; readonly effective_at: Timestamp | null }
-export type DoctorFinding = { readonly level: DoctorLevel; readonly subject: string; readonly says: string; readonly remedy: string | null; readonly since: Timestamp | null; readonly hours: ReadonlyArray<number> | null; readonly hours_capped: boolean }
+export type DoctorFinding = { readonly level: DoctorLevel; readonly subject: string; readonly says: string; readonly remedy: string | null; readonly since: Timestamp | null; readonly hours: ReadonlyArray<number> | null }
 export type DoctorLevel = "fail" | "warn" | "ok"
 export type DoctorReport = { readonly as_of: Timestamp; readonly level: DoctorLevel; readonly items: ReadonlyArray<DoctorFinding> }
 export type Domain = { readonly id: string; readonly name: string; /** The account that owns the domain */ readonly account_id: string; /** Its address, where a platform administrator looks for domains by name; else null */ readonly account_email: string | null; readonly workspace_id: string; /** The caller's role in its workspace; null for an owner outside it */ readonly workspace_role: "owner" | "admin" | "member" | null; /** Whether the caller may offer it, and take an offer back */ readonly may_transfer: boolean; readonly verified_at: Timestamp | null; /** Of the key that signs the domain's mail */ readonly dkim_selector: string; /** Its transfer that is pending or accepted */ readonly transfer: { readonly id: string; readonly status: "pending" | "accepted" } | null }
@@ -156,6 +153,7 @@ export type NewDomainTransfer = { readonly target_email: string; readonly note?:
 export type NewEmbedLink = { /** Also as a string: `10`, `+10`, `1_000`, `10.0`. */ readonly expires_in?: number }
 export type NewEmbedSession = { readonly token: string }
 export type NewWebhook = { /** https, at most 2048 characters, no user information, no private or reserved address */ readonly url: string; readonly events: ReadonlyArray<EventType>; /** What the webhook is for; an empty text removes it */ readonly description?: string | null; readonly headers?: CustomHeaders | null; readonly basic_auth?: WebhookBasicAuth | null; /** Lets `Retry-After` of a failed answer make the next attempt later, by a day at most; by default false */ readonly honor_retry_after?: boolean | null; /** How many deliveries may begin in a second; 0, the default, for any number */ readonly rate_limit?: number | null; /** By default true */ readonly is_active?: boolean | null; /** The secret of an endpoint that was served elsewhere; by default a new one */ readonly secret?: string | null }
+export type NewestDelivery = { readonly webhook_id: string; readonly delivery_id: string; readonly status: DeliveryStatus; readonly created_at: Timestamp }
 export type NextAfterId = string | null
 export type NotReady = { readonly status: "not_ready"; readonly checks: ReadinessChecks; readonly note?: string }
 export type NoticeSettings = { readonly delivery: "digest" | "immediately" | "off" }
@@ -211,7 +209,7 @@ export type ReadinessChecks = { readonly database: "ok" | "fail"; readonly schem
 export type Ready = { readonly status: "ready" | "degraded"; readonly checks: ReadinessChecks; readonly note?: string }
 export type Reason = { readonly reason: string }
 export type ReplayCount = { readonly deliveries: number }
-export type ReplayRequest = { readonly since: string; readonly until?: string | null; /** `missed`: events that came while it was paused, once each; by default dead letters */ readonly status?: "dead_letter" | "delivered" | "missed" | null }
+export type ReplayRequest = { readonly since: string; readonly until?: string | null; /** `missed`: events that came while it was paused, once each; by default dead letters */ readonly status?: "dead_letter" | "delivered" | "missed" | null; /** Events of this type only; by default of every type */ readonly event_type?: EventType | null }
 export type RequestCreate = { readonly reason: string; readonly institution_id: string; readonly project_id: string }
 export type RequestFields = { readonly name: string; readonly organization_type: string; readonly website: string; readonly domains: ReadonlyArray<string>; readonly purpose: string; readonly contacts: ReadonlyArray<ContactBody>; readonly reason: string }
 export type RequestableProject = { readonly project_id: string; readonly name: string }
@@ -446,8 +444,6 @@ export interface Operations {
   readonly "POST /v1/institutions/{institution_id}/campaigns/{campaign_id}/items/{item_id}/delegate": { readonly request: { readonly params: { readonly institution_id: string; readonly campaign_id: string; readonly item_id: string }; readonly body: CampaignDelegation }; readonly answer: CampaignItem }
   /** The items of a campaign with their answers, ascending by id */
   readonly "GET /v1/institutions/{institution_id}/campaigns/{campaign_id}/items": { readonly request: { readonly params: { readonly institution_id: string; readonly campaign_id: string }; readonly query?: { readonly limit?: string | undefined; readonly after_id?: string | undefined; readonly state?: "open" | "confirmed" | "proposed_for_revocation" | "withdrawn" | "unanswered" | undefined } }; readonly answer: CampaignItems }
-  /** Move the deadline of an open campaign, as an administrator */
-  readonly "POST /v1/institutions/{institution_id}/campaigns/{campaign_id}/reschedule": { readonly request: { readonly params: { readonly institution_id: string; readonly campaign_id: string }; readonly body: CampaignReschedule }; readonly answer: CampaignDetail }
   /** A campaign, and how many of its items are in which state */
   readonly "GET /v1/institutions/{institution_id}/campaigns/{campaign_id}": { readonly request: { readonly params: { readonly institution_id: string; readonly campaign_id: string } }; readonly answer: CampaignDetail }
   /** Campaigns of an institution, newest first, as a Sponsor, administrator, operator or auditor */
@@ -534,8 +530,6 @@ export interface Operations {
   readonly "GET /v1/me/credential-actions": { readonly request: None; readonly answer: CredentialCapabilities }
   /** Start a credential action; its challenge can be answered for ten minutes */
   readonly "POST /v1/me/credential-actions": { readonly request: { readonly headers?: { readonly "x-portal-binding"?: string | undefined }; readonly body: StartAction }; readonly answer: StartedAction }
-  /** Decisions about you, newest first, with the proof that each is in the transparency log */
-  readonly "GET /v1/me/decisions": { readonly request: { readonly query?: { readonly limit?: string | undefined; readonly after_id?: string | undefined } }; readonly answer: DecisionsAboutPerson }
   /** How fresh and strong your sign-in is, and what it is enough for */
   readonly "GET /v1/me/freshness": { readonly request: None; readonly answer: Freshness }
   /** Prove another own identity by a fresh access token of it */
@@ -575,7 +569,7 @@ export interface Operations {
   /** The audit of all accounts and people, newest first, for operators and auditors */
   readonly "GET /v1/operations/audit": { readonly request: { readonly query?: { readonly action?: string | undefined; readonly outcome?: "done" | "refused" | "failed" | undefined; readonly code?: string | undefined; readonly request_id?: string | undefined; readonly since?: string | undefined; readonly until?: string | undefined; readonly limit?: string | undefined; readonly after_id?: string | undefined; readonly actor?: string | undefined; readonly subject?: string | undefined } }; readonly answer: AuditPage }
   /** Count the dead letters that a replay of this span would send again, and send none */
-  readonly "GET /v1/operations/dead-letters/replay": { readonly request: { readonly query: { readonly webhook_id: string; readonly since: string; readonly until?: string | undefined } }; readonly answer: LettersReplayed }
+  readonly "GET /v1/operations/dead-letters/replay": { readonly request: { readonly query: { readonly webhook_id: string; readonly since: string; readonly until?: string | undefined; readonly event_type?: EventType | undefined } }; readonly answer: LettersReplayed }
   /** Send a webhook's dead letters of a span again, in the background, as an operator */
   readonly "POST /v1/operations/dead-letters/replay": { readonly request: { readonly body: DeadLetterReplay }; readonly answer: LettersReplayed }
   /** Send one dead letter again, as an operator */
@@ -692,7 +686,7 @@ export interface Operations {
   readonly "GET /v1/webhook-deliveries/{delivery_id}": { readonly request: { readonly params: { readonly delivery_id: string } }; readonly answer: WebhookDeliverySent }
   /** List the deliveries of all your webhooks, newest first */
   readonly "GET /v1/webhook-deliveries": { readonly request: { readonly query?: { readonly status?: "pending" | "retrying" | "delivered" | "dead_letter" | "cancelled" | undefined; readonly event_type?: "email.sent" | "email.delivered" | "email.opened" | "email.clicked" | "email.bounced" | "email.failed" | "email.complained" | "email.unsubscribed" | undefined; readonly webhook_id?: string | undefined; readonly response_status?: string | undefined; readonly email_id?: string | undefined; readonly event_id?: string | undefined; readonly since?: string | undefined; readonly until?: string | undefined; readonly limit?: number | undefined; readonly after_id?: string | undefined } }; readonly answer: WebhookDeliveryList }
-  /** Count the attempts of each webhook by the hour, of the last 24 hours */
+  /** Count the attempts of each webhook by the hour, of the last 24 hours, with its newest delivery */
   readonly "GET /v1/webhook-stats/hours": { readonly request: None; readonly answer: DeliveryHours }
   /** Count the attempts of all your webhooks by minute; by default of the last 24 hours */
   readonly "GET /v1/webhook-stats": { readonly request: { readonly query?: { readonly since?: string | undefined; readonly until?: string | undefined } }; readonly answer: DeliveryStatistics }
@@ -705,7 +699,7 @@ export interface Operations {
   /** List deliveries, newest first */
   readonly "GET /v1/webhooks/{webhook_id}/deliveries": { readonly request: { readonly params: { readonly webhook_id: string }; readonly query?: { readonly page?: number | undefined; readonly limit?: number | undefined; readonly status?: "pending" | "retrying" | "delivered" | "dead_letter" | "cancelled" | undefined } }; readonly answer: WebhookDeliveryPage }
   /** Count the deliveries that a replay of this span would send again, and send none */
-  readonly "GET /v1/webhooks/{webhook_id}/replay": { readonly request: { readonly params: { readonly webhook_id: string }; readonly query: { readonly since: string; readonly until?: string | undefined; readonly status?: "dead_letter" | "delivered" | "missed" | undefined } }; readonly answer: ReplayCount }
+  readonly "GET /v1/webhooks/{webhook_id}/replay": { readonly request: { readonly params: { readonly webhook_id: string }; readonly query: { readonly since: string; readonly until?: string | undefined; readonly status?: "dead_letter" | "delivered" | "missed" | undefined; readonly event_type?: EventType | undefined } }; readonly answer: ReplayCount }
   /** Send again deliveries that ended in a span of time; by default dead letters */
   readonly "POST /v1/webhooks/{webhook_id}/replay": { readonly request: { readonly params: { readonly webhook_id: string }; readonly body: ReplayRequest }; readonly answer: { readonly replayed: number } }
   /** Give a webhook a new secret; the old one signs beside it for a while */

@@ -5,13 +5,14 @@
 import { Clock, Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
 import type { DeliveryId, WebhookId } from "../../schemas/BrandedIds.ts"
+import type { EventType } from "../../schemas/mail/MailEvent.ts"
 import { Audit } from "../platform/observability/Audit.ts"
 import { Database } from "../platform/database/Database.ts"
 import { leastIdAt } from "../platform/Ids.ts"
 import { Jobs } from "../platform/messaging/Jobs.ts"
 import { type DeadLetter, type LetterFilter, type LetterPage, letterPages } from "./DeadLetterPages.ts"
 import { Replays } from "./Replays.ts"
-import { replayJob } from "./WebhookJobKinds.ts"
+import { type ReplayArgs, replayJob, replayTypeJob } from "./WebhookJobKinds.ts"
 
 /** The operator who sends dead letters again, and more of the act for the audit. */
 export interface Acting {
@@ -23,6 +24,8 @@ export interface Acting {
 export interface LetterSpan {
   readonly since: number
   readonly until: number | null
+  /** Events of this type only. */
+  readonly eventType?: EventType | undefined
 }
 
 /** Dead letters that are counted at most. */
@@ -61,11 +64,11 @@ export class DeadLetters extends Context.Service<DeadLetters, {
   ) => Effect.Effect<number | "gone", SqlError.SqlError>
   /**
    * Sends a webhook's dead letters again whose deliveries were created at `since` (milliseconds since the epoch) or
-   * later. Calls `tell` with the number so far; returns the total, or `gone` if the webhook does not exist.
+   * later, of one event type or of all. Calls `tell` with the number so far; returns the total, or `gone` if the webhook does not exist.
    */
   readonly replaySince: (
     webhookId: WebhookId,
-    since: number,
+    span: Omit<LetterSpan, "until">,
     by: Acting,
     tell: (done: number) => Effect.Effect<void>,
   ) => Effect.Effect<number | "gone", SqlError.SqlError>
@@ -100,18 +103,23 @@ const make = Effect.gen(function* () {
   const record = (by: Acting, action: string, subject: string, details = {}) =>
     audit.append({ action, actor: by.actor, subject, outcome: "done", details: { ...by.details, ...details } })
 
-  const countIn = Effect.fnUntraced(function* (webhookId: WebhookId, { from, to }: { from: string; to: string }) {
+  const countIn = Effect.fnUntraced(function* (
+    webhookId: WebhookId,
+    { event_type, from, to }: Pick<ReplayArgs, "event_type" | "from" | "to">,
+  ) {
     const [row] = yield* sql<{ n: number }>`
       select count(*)::int as n from dead_letters
-      where webhook_id = ${webhookId}::uuid and delivery_id >= ${from}::uuid and delivery_id < ${to}::uuid`
+      where webhook_id = ${webhookId}::uuid and delivery_id >= ${from}::uuid and delivery_id < ${to}::uuid
+        and (${event_type ?? null}::text is null or event_type = ${event_type ?? null})`
     return row!.n
   })
 
   /** The ids of a span. Later failures are left out: the job would send its own failures again. */
-  const idsOf = ({ since, until }: LetterSpan) =>
+  const idsOf = ({ eventType, since, until }: LetterSpan) =>
     Effect.map(Clock.currentTimeMillis, (now) => ({
       from: leastIdAt(since),
       to: leastIdAt(Math.min(until ?? Infinity, now)),
+      ...(eventType === undefined ? {} : { event_type: eventType }),
     }))
 
   const count = Effect.fn("DeadLetters.count")(function* (webhookId: WebhookId, span: LetterSpan) {
@@ -125,8 +133,11 @@ const make = Effect.gen(function* () {
       const ids = yield* idsOf(span)
       const n = yield* countIn(webhookId, ids)
       if (n === 0) return 0
-      yield* jobs.add(replayJob, { webhook_id: webhookId, status: "dead_letter", ...ids })
-      yield* record(by, "webhook.replayed", `webhook:${webhookId}`, { deliveries: n })
+      const { eventType } = span
+      const kind = eventType === undefined ? replayJob : replayTypeJob
+      yield* jobs.add(kind, { webhook_id: webhookId, status: "dead_letter", ...ids })
+      const type = eventType === undefined ? {} : { event_type: eventType }
+      yield* record(by, "webhook.replayed", `webhook:${webhookId}`, { deliveries: n, ...type })
       return n
     },
     sql.withTransaction,
@@ -143,27 +154,25 @@ const make = Effect.gen(function* () {
     return "replayed"
   }, sql.withTransaction)
 
-  const step = Effect.fnUntraced(function* (webhookId: WebhookId, from: string, to: string, by: Acting) {
-    if (!(yield* lives(webhookId))) return "gone"
-    const ids = yield* replays.ended({ webhook_id: webhookId, status: "dead_letter", from, to }, from, chunk)
-    const done = yield* replays.again(webhookId, ids)
-    if (done > 0) yield* record(by, "webhook.replayed", `webhook:${webhookId}`, { deliveries: done })
+  const step = Effect.fnUntraced(function* (args: ReplayArgs, by: Acting) {
+    const { event_type, from, webhook_id } = args
+    if (!(yield* lives(webhook_id))) return "gone"
+    const ids = yield* replays.ended(args, from, chunk)
+    const done = yield* replays.again(webhook_id, ids)
+    const details = { deliveries: done, ...(event_type === undefined ? {} : { event_type }) }
+    if (done > 0) yield* record(by, "webhook.replayed", `webhook:${webhook_id}`, details)
     return { done, next: ids.length < chunk ? undefined : ids.at(-1) }
   }, sql.withTransaction)
 
   const replaySince: DeadLetters["Service"]["replaySince"] = Effect.fn("DeadLetters.replaySince")(
-    function* (webhookId, since, by, tell) {
+    function* (webhookId, span, by, tell) {
       // A delivery that fails again keeps its id, which is then behind the cursor: so each is sent again once.
-      const to = leastIdAt(yield* Clock.currentTimeMillis)
-      let from: string | undefined = leastIdAt(since)
+      const asked = yield* idsOf({ ...span, until: null })
+      let from: string | undefined = asked.from
       let total = 0
       while (from !== undefined) {
-        const done: "gone" | { readonly done: number; readonly next: string | undefined } = yield* step(
-          webhookId,
-          from,
-          to,
-          by,
-        )
+        const args: ReplayArgs = { webhook_id: webhookId, status: "dead_letter", ...asked, from }
+        const done: "gone" | { readonly done: number; readonly next: string | undefined } = yield* step(args, by)
         if (done === "gone") return total === 0 ? "gone" : total
         total += done.done
         yield* tell(total)

@@ -48,15 +48,21 @@ interface HourRow {
   readonly dead_letter: number
 }
 
+type Newest = DeliveryHours["newest"][number]
+
+interface NewestRow extends Omit<Newest, "created_at"> {
+  readonly created_at: Date
+}
+
 /** Rows in the order of their webhooks. */
-const hoursOf = (rows: ReadonlyArray<HourRow>): DeliveryHours => {
+const hoursOf = (rows: ReadonlyArray<HourRow>): DeliveryHours["items"] => {
   const items = new Map<WebhookId, Array<DeliveryHours["items"][number]["hours"][number]>>()
   for (const { hour, webhook_id, ...counts } of rows) {
     const hours = items.get(webhook_id) ?? []
     hours.push({ hour: hour.toISOString(), ...counts })
     items.set(webhook_id, hours)
   }
-  return { items: [...items].map(([webhook_id, hours]) => ({ webhook_id, hours })) }
+  return [...items].map(([webhook_id, hours]) => ({ webhook_id, hours }))
 }
 
 const minuteOf = (millis: number) => Math.floor(millis / minuteMillis) * minuteMillis
@@ -71,7 +77,7 @@ export class DeliveryStats extends Context.Service<DeliveryStats, {
     webhookId: WebhookId,
     span: StatsSpan,
   ) => Effect.Effect<DeliveryStatistics, WebhookNotFound>
-  /** The last 24 hours of each webhook of the account, by the hour. */
+  /** The last 24 hours of each webhook of the account, by the hour, and its newest delivery. */
   readonly hours: (accountId: AccountId) => Effect.Effect<DeliveryHours>
   /** Deletes minutes older than 30 days; returns how many rows. */
   readonly prune: Effect.Effect<number, SqlError.SqlError>
@@ -122,7 +128,7 @@ export class DeliveryStats extends Context.Service<DeliveryStats, {
         const now = yield* Clock.currentTimeMillis
         // With the hour that has begun.
         const since = Math.floor(now / hourMillis) * hourMillis - 23 * hourMillis
-        return hoursOf(
+        const items = hoursOf(
           yield* reads<HourRow>`
             select m.webhook_id, to_timestamp(floor(extract(epoch from m.minute) / 3600) * 3600) as hour,
               coalesce(sum(m.n) filter (where m.outcome = 'delivered'), 0)::float8 as delivered,
@@ -132,6 +138,15 @@ export class DeliveryStats extends Context.Service<DeliveryStats, {
             where w.account_id = ${accountId}::uuid and w.deleted_at is null and m.minute >= ${new Date(since)}
             group by 1, 2 order by 1 desc, 2`,
         )
+        // A range of one webhook, for the reason in NewestDeliveries.ts.
+        const newest = yield* reads<NewestRow>`
+          select w.id::text as webhook_id, d.id::text as delivery_id, d.status, d.created_at from webhooks w
+          cross join lateral (
+            select id, status, created_at from deliveries where webhook_id >= w.id and webhook_id <= w.id
+            order by webhook_id, id desc limit 1
+          ) d
+          where w.account_id = ${accountId}::uuid and w.deleted_at is null order by w.id desc`
+        return { items, newest: newest.map((one) => ({ ...one, created_at: one.created_at.toISOString() })) }
       }, Effect.orDie)
 
       const prune = Effect.gen(function* () {

@@ -6,6 +6,7 @@
 import type { PgClient } from "@effect/sql-pg"
 import { Clock, Effect } from "effect"
 import { DeliveryId, type EventId, type WebhookId } from "../../schemas/BrandedIds.ts"
+import type { EventType } from "../../schemas/mail/MailEvent.ts"
 import { WakeUps } from "../platform/messaging/WakeUps.ts"
 import { Database } from "../platform/database/Database.ts"
 import { Ids, leastIdAt } from "../platform/Ids.ts"
@@ -19,14 +20,17 @@ import { pruneByWebhook } from "./PruneByWebhook.ts"
 export interface MissedSpan {
   readonly from: string
   readonly to: string
+  /** Events of this type only. */
+  readonly eventType?: EventType | undefined
 }
 
 /** How many events of the span the webhook missed; `sql` may be a client with a longer timeout. */
-export const countMissed = (sql: PgClient.PgClient, webhookId: WebhookId, { from, to }: MissedSpan) =>
+export const countMissed = (sql: PgClient.PgClient, webhookId: WebhookId, { eventType, from, to }: MissedSpan) =>
   Effect.map(
     sql<{ n: number }>`
       select count(*)::int as n from missed_events m join events e on e.id = m.event_id
-      where m.webhook_id = ${webhookId}::uuid and m.event_id > ${from}::uuid and m.event_id < ${to}::uuid`,
+      where m.webhook_id = ${webhookId}::uuid and m.event_id > ${from}::uuid and m.event_id < ${to}::uuid
+        and (${eventType ?? null}::text is null or e.event = ${eventType ?? null})`,
     ([row]) => row!.n,
   )
 
@@ -38,10 +42,12 @@ export const missedEvents = Effect.gen(function* () {
   const wakeUps = yield* WakeUps
 
   /** Ids of events that the webhook missed, ascending; for the job. */
-  const next = Effect.fnUntraced(function* (webhookId: WebhookId, { from, to }: MissedSpan, limit: number) {
+  const next = Effect.fnUntraced(function* (webhookId: WebhookId, { eventType, from, to }: MissedSpan, limit: number) {
     const rows = yield* sql<{ id: EventId }>`
       select event_id as id from missed_events
       where webhook_id = ${webhookId}::uuid and event_id > ${from}::uuid and event_id < ${to}::uuid
+        and (${eventType ?? null}::text is null
+          or exists (select from events where id = event_id and event = ${eventType ?? null}))
       order by event_id limit ${limit}`
     return rows.map(({ id }) => id)
   })

@@ -23,7 +23,7 @@ import { dayOf } from "./Deliveries/UuidDay.ts"
 import { makeQueueDue } from "./Deliveries/RowLocks.ts"
 import { defaultSample, sampleBody } from "./ReplaySample.ts"
 import { countMissed } from "./MissedEvents.ts"
-import { type ReplayArgs, replayJob, replayMissedJob } from "./WebhookJobKinds.ts"
+import { type ReplayArgs, replayJob, replayMissedJob, replayMissedTypeJob, replayTypeJob } from "./WebhookJobKinds.ts"
 
 export interface Span {
   /** Milliseconds since the epoch: deliveries created from `since` on and before `until`. */
@@ -31,6 +31,8 @@ export interface Span {
   readonly until: number | null
   /** `missed`: events that came while the webhook was paused, by the time at which they came. */
   readonly status: "dead_letter" | "delivered" | "missed"
+  /** Events of this type only. */
+  readonly eventType?: EventType | undefined
 }
 
 const perMinute = 10
@@ -124,15 +126,22 @@ const make = Effect.gen(function* () {
     },
   )
 
-  const ended: Replays["Service"]["ended"] = Effect.fnUntraced(function* ({ status, to, webhook_id }, from, limit) {
+  /** SQL of whether a delivery or a dead letter is of the type that is asked for. */
+  const isOf = (eventType: EventType | undefined) =>
+    eventType === undefined ? sql`true` : sql`event_type = ${eventType}`
+
+  const ended: Replays["Service"]["ended"] = Effect.fnUntraced(function* (args, from, limit) {
+    const { event_type, status, to, webhook_id } = args
     const rows = yield* status === "dead_letter"
       ? sql<{ id: DeliveryId }>`
         select delivery_id as id from dead_letters
         where webhook_id = ${webhook_id}::uuid and delivery_id > ${from}::uuid and delivery_id < ${to}::uuid
+          and ${isOf(event_type)}
         order by delivery_id limit ${limit}`
       : sql<{ id: DeliveryId }>`
         select id from deliveries
         where webhook_id = ${webhook_id}::uuid and id > ${from}::uuid and id < ${to}::uuid and status = 'delivered'
+          and ${isOf(event_type)}
         order by id limit ${limit}`
     return rows.map((row) => row.id)
   })
@@ -234,13 +243,15 @@ const make = Effect.gen(function* () {
     // Deliveries that end after now are not part of it: otherwise the job would replay its own replays.
     const to = leastIdAt(Math.min(span.until ?? Infinity, yield* Clock.currentTimeMillis))
     if (span.status === "missed") {
-      return { from, to, n: yield* Effect.orDie(countMissed(wide, webhookId, { from, to })) }
+      return { from, to, n: yield* Effect.orDie(countMissed(wide, webhookId, { from, to, eventType: span.eventType })) }
     }
     const [counted] = yield* (span.status === "dead_letter"
       ? wide<{ n: number }>`select count(*)::int as n from dead_letters
-        where webhook_id = ${webhookId}::uuid and delivery_id > ${from}::uuid and delivery_id < ${to}::uuid`
+        where webhook_id = ${webhookId}::uuid and delivery_id > ${from}::uuid and delivery_id < ${to}::uuid
+          and ${isOf(span.eventType)}`
       : wide<{ n: number }>`select count(*)::int as n from deliveries
-        where webhook_id = ${webhookId}::uuid and id > ${from}::uuid and id < ${to}::uuid and status = 'delivered'`)
+        where webhook_id = ${webhookId}::uuid and id > ${from}::uuid and id < ${to}::uuid and status = 'delivered'
+          and ${isOf(span.eventType)}`)
       .pipe(Effect.orDie)
     return { from, to, n: counted!.n }
   })
@@ -256,11 +267,14 @@ const make = Effect.gen(function* () {
     yield* limited("replay", accountId)
     const { from, n, to } = yield* countIn(webhook.id, span)
     if (n === 0) return Effect.succeed(0)
+    const { eventType, status } = span
+    const type = eventType === undefined ? {} : { event_type: eventType }
+    const args = { webhook_id: webhook.id, from, to, ...type }
     return Effect.gen(function* () {
-      yield* span.status === "missed"
-        ? jobs.add(replayMissedJob, { webhook_id: webhook.id, from, to })
-        : jobs.add(replayJob, { webhook_id: webhook.id, status: span.status, from, to })
-      yield* record(accountId, "webhook.replayed", `webhook:${webhook.id}`, { deliveries: n })
+      yield* status === "missed"
+        ? jobs.add(eventType === undefined ? replayMissedJob : replayMissedTypeJob, args)
+        : jobs.add(eventType === undefined ? replayJob : replayTypeJob, { ...args, status })
+      yield* record(accountId, "webhook.replayed", `webhook:${webhook.id}`, { deliveries: n, ...type })
       return n
     })
   })

@@ -1,4 +1,5 @@
 import type { WebhookId } from "../../schemas/BrandedIds.ts"
+import type { EventType } from "../../schemas/mail/MailEvent.ts"
 import type { JobKind } from "../platform/messaging/Jobs.ts"
 
 export interface CancelArgs {
@@ -12,6 +13,8 @@ export interface ReplayArgs {
   /** Bounds of delivery ids: `from` inclusive, `to` exclusive. */
   readonly from: string
   readonly to: string
+  /** Events of this type only. */
+  readonly event_type?: EventType
 }
 
 /** Bounds of event ids, both exclusive. */
@@ -19,8 +22,17 @@ export interface ReplayMissedArgs {
   readonly webhook_id: WebhookId
   readonly from: string
   readonly to: string
+  /** Events of this type only. */
+  readonly event_type?: EventType
 }
 
 export const cancelJob: JobKind<CancelArgs> = { kind: "webhooks.cancel" }
 export const replayJob: JobKind<ReplayArgs> = { kind: "webhooks.replay" }
 export const replayMissedJob: JobKind<ReplayMissedArgs> = { kind: "webhooks.replay-missed" }
+
+/**
+ * The same of one event type. They have names of their own: a program of an earlier version, which takes no notice of the
+ * type and would send everything, leaves jobs of a kind that it does not know.
+ */
+export const replayTypeJob: JobKind<ReplayArgs> = { kind: "webhooks.replay-type" }
+export const replayMissedTypeJob: JobKind<ReplayMissedArgs> = { kind: "webhooks.replay-missed-type" }

@@ -15,6 +15,8 @@ import {
   replayJob,
   type ReplayMissedArgs,
   replayMissedJob,
+  replayMissedTypeJob,
+  replayTypeJob,
 } from "./WebhookJobKinds.ts"
 
 const chunk = 1_000
@@ -76,8 +78,10 @@ export class WebhookJobs extends Context.Service<WebhookJobs, {
         return { done, next: ids.length < chunk || last === undefined ? null : { cursor: last } }
       })
 
-      const replayMissed = Effect.fnUntraced(function* ({ from, to, webhook_id }: ReplayMissedArgs, cursor: unknown) {
-        const ids = yield* missed.next(webhook_id, { from: typeof cursor === "string" ? cursor : from, to }, chunk)
+      const replayMissed = Effect.fnUntraced(function* (args: ReplayMissedArgs, cursor: unknown) {
+        const { event_type: eventType, from, to, webhook_id } = args
+        const span = { from: typeof cursor === "string" ? cursor : from, to, eventType }
+        const ids = yield* missed.next(webhook_id, span, chunk)
         const done = yield* missed.deliver(webhook_id, ids)
         yield* sql.afterCommit(faultPoint("missed.committed"))
         yield* faultPoint("missed.written")
@@ -86,7 +90,13 @@ export class WebhookJobs extends Context.Service<WebhookJobs, {
       })
 
       return WebhookJobs.of({
-        workers: [worker(cancelJob, cancel), worker(replayJob, replay), worker(replayMissedJob, replayMissed)],
+        workers: [
+          worker(cancelJob, cancel),
+          worker(replayJob, replay),
+          worker(replayTypeJob, replay),
+          worker(replayMissedJob, replayMissed),
+          worker(replayMissedTypeJob, replayMissed),
+        ],
       })
     }),
   )

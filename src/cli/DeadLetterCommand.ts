@@ -5,13 +5,14 @@
 import { Clock, Console, Effect, Layer, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { AccountId, DeliveryId, WebhookId } from "../../schemas/BrandedIds.ts"
+import { eventTypes } from "../../schemas/mail/MailEvent.ts"
 import { isUuid } from "../../schemas/Wire.ts"
 import { Audit } from "../../services/platform/observability/Audit.ts"
 import { WakeUps } from "../../services/platform/messaging/WakeUps.ts"
 import { Jobs } from "../../services/platform/messaging/Jobs.ts"
 import { RateLimits } from "../../services/platform/security/RateLimits.ts"
 import type { LetterFilter, PagedLetter } from "../../services/webhooks/DeadLetterPages.ts"
-import { type Acting, DeadLetters } from "../../services/webhooks/DeadLetters.ts"
+import { type Acting, DeadLetters, type LetterSpan } from "../../services/webhooks/DeadLetters.ts"
 import { Replays } from "../../services/webhooks/Replays.ts"
 import { CliFault, Unsuccessful } from "./CliFault.ts"
 import { busIfKnown, database } from "./Instance.ts"
@@ -111,11 +112,11 @@ const replayOne = Effect.fnUntraced(function* (id: string, by: Acting) {
   return outcome === "replayed"
 })
 
-const replayMany = Effect.fnUntraced(function* (webhookId: WebhookId, since: number, by: Acting) {
+const replayMany = Effect.fnUntraced(function* (webhookId: WebhookId, span: Omit<LetterSpan, "until">, by: Acting) {
   const progress = yield* Progress.make
   const outcome = yield* (yield* DeadLetters).replaySince(
     webhookId,
-    since,
+    span,
     by,
     (done) => progress.tell(`replayed ${done}`),
   ).pipe(Effect.ensuring(progress.clear))
@@ -123,7 +124,9 @@ const replayMany = Effect.fnUntraced(function* (webhookId: WebhookId, since: num
   yield* Console.log(`replayed ${outcome}`)
 })
 
-const wrong = new CliFault({ message: "name dead letters by ID, or a webhook's by --webhook ID --since T" })
+const wrong = new CliFault({
+  message: "name dead letters by ID, or a webhook's by --webhook ID --since T, of one type by --event TYPE",
+})
 
 const replay = Command.make(
   "replay",
@@ -135,15 +138,20 @@ const replay = Command.make(
       Flag.withDescription("Events not older than this time, or not longer ago than this"),
       Flag.optional,
     ),
+    event: Flag.Literals("event", eventTypes).pipe(
+      Flag.withMetavar("TYPE"),
+      Flag.withDescription("Of this type only, such as email.bounced"),
+      Flag.optional,
+    ),
   },
-  Effect.fn("cli.dead-letters.replay")(function* ({ as, ids, since, webhook }) {
+  Effect.fn("cli.dead-letters.replay")(function* ({ as, event, ids, since, webhook }) {
     const by = { actor: operatorNamed(as), details: {} }
     if (Option.isSome(webhook) && Option.isSome(since) && ids.length === 0) {
-      return yield* replayMany(webhook.value, since.value(yield* Clock.currentTimeMillis), by).pipe(
-        Effect.provide(services),
-      )
+      const span = { since: since.value(yield* Clock.currentTimeMillis), eventType: Option.getOrUndefined(event) }
+      return yield* replayMany(webhook.value, span, by).pipe(Effect.provide(services))
     }
-    if (Option.isSome(webhook) || Option.isSome(since) || ids.length === 0) return yield* wrong
+    const many = Option.isSome(webhook) || Option.isSome(since) || Option.isSome(event)
+    if (many || ids.length === 0) return yield* wrong
     const replayed = yield* Effect.forEach(ids, (id) => replayOne(id, by)).pipe(Effect.provide(services))
     if (replayed.includes(false)) return yield* new Unsuccessful()
   }),

@@ -52,11 +52,13 @@ export const deliveries = HttpApiBuilder.group(
         return eventStream(yield* stream.open({ accountId, credential }))
       }),
       countReplay: Effect.fnUntraced(function* ({ params, query }) {
-        const span = { since: millisOf(query.since)!, until: millisOf(query.until) ?? null }
-        const status = query.status ?? "dead_letter"
-        return {
-          deliveries: yield* replays.count((yield* Principal).accountId, params.webhook_id, { ...span, status }),
+        const span = {
+          since: millisOf(query.since)!,
+          until: millisOf(query.until) ?? null,
+          status: query.status ?? "dead_letter" as const,
+          eventType: query.event_type,
         }
+        return { deliveries: yield* replays.count((yield* Principal).accountId, params.webhook_id, span) }
       }),
       webhookStats: Effect.fnUntraced(function* ({ query }) {
         return yield* stats.ofAccount((yield* Principal).accountId, spanOf(query))

@@ -7,6 +7,7 @@ import type { PersonId, WebhookId } from "../../../schemas/BrandedIds.ts"
 import { OperatorApi } from "../../../schemas/api/OperatorApi.ts"
 import { KickedDeliveries, OperatedWebhook } from "../../../schemas/identity/QueueView.ts"
 import { LettersReplayed } from "../../../schemas/identity/DeadLetterView.ts"
+import type { EventType } from "../../../schemas/mail/MailEvent.ts"
 import { BusStatus } from "../../../services/operations/BusStatus.ts"
 import { OperatorAccountNames } from "../../../services/operations/OperatorAccountNames.ts"
 import { OperatorAudit } from "../../../services/operations/OperatorAudit.ts"
@@ -34,9 +35,14 @@ const pageOf = ({ after_id, limit }: Query) => ({ limit: Number(limit), afterId:
 /** Milliseconds since the epoch; `Date.parse` reads what the contract takes once it is in upper case. */
 const millisOf = (time: string | undefined) => time === undefined ? undefined : Date.parse(time.toUpperCase())
 
-const spanOf = ({ since, until }: { readonly since: string; readonly until?: string | null }) => ({
+const spanOf = ({ event_type, since, until }: {
+  readonly since: string
+  readonly until?: string | null
+  readonly event_type?: EventType | null
+}) => ({
   since: Date.parse(since.toUpperCase()),
   until: millisOf(until ?? undefined) ?? null,
+  eventType: event_type ?? undefined,
 })
 
 interface AuditConditions {

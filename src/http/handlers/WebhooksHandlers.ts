@@ -43,10 +43,11 @@ const answering = <S>(success: S, status: number, payload?: unknown) =>
 const secretAnswer = (status: number, payload: unknown) =>
   Effect.map(answering(WebhookWithSecret, status, payload), (how) => ({ ...how, keep: withoutSecret }))
 
-const spanOf = ({ since, status, until }: ReplayRequest) => ({
+const spanOf = ({ event_type, since, status, until }: ReplayRequest) => ({
   since: Date.parse(since.toUpperCase()),
   until: until == null ? null : Date.parse(until.toUpperCase()),
   status: status ?? "dead_letter" as const,
+  eventType: event_type ?? undefined,
 })
 
 /** The settings of a webhook that creation and update share; one that is null or absent stays as it is. */

@@ -97,6 +97,13 @@ layer(management(), { excludeTestServices: true, timeout: "2 minutes" })("Dead l
         details: { reason, deliveries: 2 },
       }])
 
+      const ofType = yield* send("GET", `${path}/replay?webhook_id=${one}&since=${since}&event_type=email.opened`, oz)
+      assert.deepStrictEqual(ofType.body, { deliveries: 0 })
+      const sent = yield* send("POST", `${path}/replay`, oz, { ...body, event_type: "email.opened" })
+      assert.deepStrictEqual(sent.body, { deliveries: 0 })
+      const unknown = yield* send("POST", `${path}/replay`, oz, { ...body, event_type: "email.unknown" })
+      assert.strictEqual(unknown.status, 422)
+
       const none = yield* send("POST", `${path}/replay`, oz, { ...body, until: since })
       assert.deepStrictEqual(none.body, { deliveries: 0 })
       for (const webhook_id of [gone, randomUUID(), "nothing"]) {

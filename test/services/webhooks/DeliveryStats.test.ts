@@ -2,7 +2,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Schema } from "effect"
 import { randomUUID } from "node:crypto"
-import { type AccountId, WebhookId } from "../../../schemas/BrandedIds.ts"
+import { type AccountId, DeliveryId, WebhookId } from "../../../schemas/BrandedIds.ts"
 import { DeliveryHours, DeliveryStatistics } from "../../../schemas/mail/DeliveryStatistics.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { CountCompaction } from "../../../services/webhooks/CountCompaction.ts"
@@ -96,7 +96,23 @@ layer(Layer.provideMerge(DeliveryStats.layer, Layer.fresh(fixture())))("attempts
       const later = yield* read(noon + 24 * hour)
       assert.deepStrictEqual(later.map(({ hours }) => hours.length), [1, 1])
       assert.isFalse(later.some(({ webhook_id }) => webhook_id === quiet.id))
-      assert.deepStrictEqual((yield* service.hours(yield* account({ plan: "business" }))).items, [])
+      assert.deepStrictEqual(yield* service.hours(yield* account({ plan: "business" })), { items: [], newest: [] })
+      // The newest delivery of each webhook, however old; one that nothing was sent to has none.
+      const { newest } = Schema.decodeUnknownSync(DeliveryHours)(
+        yield* service.hours(accountId).pipe(on(noon + 5 * dayMillis)),
+      )
+      assert.deepStrictEqual(newest.map(({ webhook_id, status }) => [webhook_id, status]), [
+        [other.id, "delivered"],
+        [hook.id, "delivered"],
+      ])
+      const [made] = yield* (yield* Database).sql<{ id: string; created_at: Date }>`
+        select max(id::text) as id, max(created_at) as created_at from deliveries where webhook_id = ${hook.id}::uuid`
+      assert.deepStrictEqual(newest[1], {
+        webhook_id: hook.id,
+        delivery_id: DeliveryId.make(made!.id),
+        status: "delivered",
+        created_at: made!.created_at.toISOString(),
+      })
     }).pipe(on(noon + hour)))
 
   it.effect("are an account's own, of webhooks that it has", () =>

@@ -120,6 +120,24 @@ layer(Layer.fresh(fixture()))("events that a paused webhook missed", (it) => {
       assert.deepStrictEqual(found, [0, 1, 1, 0])
     }))
 
+  it.effect("those of one event type are counted and sent without the others", () =>
+    Effect.gen(function* () {
+      const { count: counts, many } = yield* replays
+      const { sql } = yield* Database
+      const hook = yield* webhook({ events: ["email.delivered", "email.bounced"] })
+      yield* pause(hook)
+      yield* take([event(hook.accountId), event(hook.accountId, { event: "email.bounced" }), event(hook.accountId)])
+      yield* pause(hook, true)
+      yield* TestClock.adjust("1 second")
+      const bounced = { ...missed, eventType: "email.bounced" } as const
+      assert.strictEqual(yield* counts(hook.accountId, hook.id, bounced), 1)
+      assert.strictEqual(yield* many(hook.accountId, hook.id, bounced), 1)
+      yield* workJobs
+      const made = yield* sql`select event_type from deliveries where webhook_id = ${hook.id}::uuid`
+      assert.deepStrictEqual(made, [{ event_type: "email.bounced" }])
+      assert.strictEqual(yield* counts(hook.accountId, hook.id, missed), 2)
+    }))
+
   it.effect("a replay while it is paused waits until it is resumed", () =>
     Effect.gen(function* () {
       const { many } = yield* replays

@@ -120,7 +120,10 @@ layer(served, { excludeTestServices: true, timeout: "2 minutes" })("reads of web
       assert.strictEqual((yield* get("/v1/webhook-stats")).status, 401)
       const hours = Schema.decodeUnknownSync(DeliveryHours)((yield* get("/v1/webhook-stats/hours", headers)).body)
       assert.deepStrictEqual(hours.items.map(({ hours, webhook_id }) => [webhook_id, hours.length]), [[hook.id, 1]])
-      assert.deepStrictEqual((yield* get("/v1/webhook-stats/hours", stranger.headers)).body, { items: [] })
+      assert.deepStrictEqual((yield* get("/v1/webhook-stats/hours", stranger.headers)).body, {
+        items: [],
+        newest: [],
+      })
       assert.strictEqual((yield* get("/v1/webhook-stats/hours")).status, 401)
     }))
 

@@ -9,4 +9,4 @@ export const useRefresh = (resource: Pick<Resource<unknown>, "reload" | "loading
       if (document.visibilityState === "visible" && !resource.loading.value) void resource.reload()
     }, seconds * 1_000)
     return () => clearInterval(timer)
-  }, [resource])
+  }, [resource, seconds])

@@ -5,9 +5,12 @@ import { SelectField } from "./Form.tsx"
 
 const hours: Readonly<Record<string, number>> = { "1h": 1, "24h": 24, "7d": 168, "30d": 720 }
 
+/** The hours of the span that the address names; undefined where it names none. */
+export const spanHours = (): number | undefined => hours[here.value.searchParams.get("within") ?? ""]
+
 /** The beginning of the span that the address names; undefined where it names none. */
 export const spanStart = (): string | undefined => {
-  const length = hours[here.value.searchParams.get("within") ?? ""]
+  const length = spanHours()
   return length === undefined ? undefined : new Date(Date.now() - length * 3_600_000).toISOString()
 }
 

@@ -5,7 +5,7 @@ import { useRef } from "preact/hooks"
 import { useAccountNames } from "../AccountNames.ts"
 import { useAction } from "../Action.ts"
 import { ask } from "../contract/Ask.ts"
-import type { AnswerOf } from "../contract/EndpointTypes.ts"
+import type { AnswerOf, RequestOf } from "../contract/EndpointTypes.ts"
 import { useDraft } from "../Drafts.ts"
 import type { Cut } from "../LiveStream.ts"
 import { here } from "../Location.ts"
@@ -24,7 +24,7 @@ import { LiveState } from "../parts/LiveState.tsx"
 import { Page } from "../parts/Page.tsx"
 import { ReasonForm } from "../parts/ReasonForm.tsx"
 import { ReplayProgress } from "../parts/ReplayProgress.tsx"
-import { Span, spanStart } from "../parts/Span.tsx"
+import { Span, spanHours, spanStart } from "../parts/Span.tsx"
 import { Table } from "../parts/Table.tsx"
 import { filterOf, pageAfter, TextFilter } from "../parts/TextFilter.tsx"
 import { When } from "../parts/When.tsx"
@@ -57,16 +57,29 @@ const SendAgain = ({ close, done, letter }: Opened & { readonly letter: Letter }
 
 const spans = [["1", "The last hour"], ["24", "24 hours"], ["168", "7 days"], ["720", "30 days"]] as const
 
+type EventType = NonNullable<RequestOf<"replayDeadLetters">["payload"]["event_type"]>
+
+/** What was counted, as both requests take it. */
+interface Asked {
+  readonly webhook_id: string
+  readonly since: string
+  readonly until: string
+  readonly event_type?: EventType
+}
+
 /** Counts first; the same span is sent, so what is sent is what was counted. */
 const SendSpan = ({ close, done }: Opened): JSX.Element => {
   const action = useAction()
-  const draft = useDraft("span", { webhook: filterOf("webhook_id") ?? "", hours: "24", reason: "" })
-  const { hours, reason, webhook } = draft.value.value
-  const counted = useSignal<{ readonly since: string; readonly until: string; readonly deliveries: number } | null>(
-    null,
-  )
+  const draft = useDraft("span", {
+    webhook: filterOf("webhook_id") ?? "",
+    type: filterOf("event_type") ?? "",
+    hours: String(spanHours() ?? 24),
+    reason: "",
+  })
+  const { hours, reason, type, webhook } = draft.value.value
+  const counted = useSignal<{ readonly query: Asked; readonly deliveries: number } | null>(null)
   const sending = useSignal(false)
-  const changed = (change: Partial<{ webhook: string; hours: string }>) => {
+  const changed = (change: Partial<typeof draft.value.value>) => {
     counted.value = null
     draft.set(change)
   }
@@ -74,13 +87,18 @@ const SendSpan = ({ close, done }: Opened): JSX.Element => {
     action.run(async () => {
       const until = new Date()
       const since = new Date(until.getTime() - Number(hours) * 3_600_000).toISOString()
-      const query = { webhook_id: webhook.trim(), since, until: until.toISOString() }
+      const event_type = type.trim() as EventType
+      const query = {
+        webhook_id: webhook.trim(),
+        since,
+        until: until.toISOString(),
+        ...(type === "" ? {} : { event_type }),
+      }
       const { deliveries } = await ask("countDeadLetters", { query })
-      counted.value = { since, until: query.until, deliveries }
+      counted.value = { query, deliveries }
     })
   const send = async () => {
-    const { since, until } = counted.value!
-    const payload = { webhook_id: webhook.trim(), since, until, reason }
+    const payload = { ...counted.value!.query, reason }
     if (!await action.run(() => ask("replayDeadLetters", { payload }, { key: draft.key }))) return
     announce("They are sent again, in the background.")
     sending.value = true
@@ -88,11 +106,10 @@ const SendSpan = ({ close, done }: Opened): JSX.Element => {
   }
   const found = counted.value
   if (sending.value && found !== null) {
-    const query = { webhook_id: webhook.trim(), since: found.since, until: found.until }
     return (
       <ReplayProgress
         of={found.deliveries}
-        left={async (signal) => (await ask("countDeadLetters", { query }, { signal })).deliveries}
+        left={async (signal) => (await ask("countDeadLetters", { query: found.query }, { signal })).deliveries}
         seconds={2}
         done={done}
         close={close}
@@ -114,6 +131,15 @@ const SendSpan = ({ close, done }: Opened): JSX.Element => {
         name="webhook_id"
         value={webhook}
         onInput={(webhook) => changed({ webhook })}
+      />
+      <TextField
+        action={action}
+        hint="Empty for every type."
+        label="Event type"
+        name="event_type"
+        required={false}
+        value={type}
+        onInput={(type) => changed({ type })}
       />
       <SelectField label="Within" value={hours} options={spans} onChange={(hours) => changed({ hours })} />
       {found === null ? null : (

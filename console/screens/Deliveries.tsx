@@ -6,13 +6,15 @@ import type { AnswerOf } from "../contract/EndpointTypes.ts"
 import { useLiveStream } from "../LiveStream.ts"
 import { embedded, here, setQuery } from "../Location.ts"
 import { deliveryStates, DeliveryTable } from "../parts/DeliveryState.tsx"
+import { DialogButton } from "../parts/Dialog.tsx"
 import { emptyList, Filters } from "../parts/Filters.tsx"
 import { ExportButton, exportSize } from "../parts/ExportButton.tsx"
 import { Failure } from "../parts/Failure.tsx"
 import { CheckField, SelectField } from "../parts/Form.tsx"
 import { LiveState } from "../parts/LiveState.tsx"
 import { Page } from "../parts/Page.tsx"
-import { Span, spanStart } from "../parts/Span.tsx"
+import { ReplayForm } from "../parts/ReplayForm.tsx"
+import { Span, spanHours, spanStart } from "../parts/Span.tsx"
 import { filterOf, pageAfter, TextFilter } from "../parts/TextFilter.tsx"
 import { UntilFilter, untilOf } from "../parts/UntilFilter.tsx"
 import { useRefresh } from "../Refresh.ts"
@@ -127,6 +129,30 @@ const exported = () => {
     ask("listAllDeliveries", { query: { ...filter, limit: exportSize, after_id } }, { signal })
 }
 
+/** Sends again what the filters name, of one webhook, as far as a replay knows them: their answers and ids it does not. */
+const SendAgain = ({ done, webhooks }: {
+  readonly webhooks: Webhooks
+  readonly done: () => unknown
+}): JSX.Element => (
+  <DialogButton name="replay" label="Send many again…" title="Send deliveries again">
+    {(close) => (
+      <ReplayForm
+        of={{
+          webhooks,
+          webhook_id: filterOf("webhook_id"),
+          event_type: filterOf("event_type"),
+          kind: filterOf("status") === "delivered" ? "delivered" : "dead_letter",
+          // A list of all time begins as far back as a replay is offered.
+          hours: String(spanHours() ?? 720),
+          until: untilOf(),
+        }}
+        close={close}
+        done={done}
+      />
+    )}
+  </DialogButton>
+)
+
 const Deliveries = (): JSX.Element => {
   const webhooks = useResource(
     "webhooks",
@@ -138,8 +164,12 @@ const Deliveries = (): JSX.Element => {
     (signal) => ask("listAllDeliveries", { query: { ...query(), after_id } }, { signal }),
   )
   const found = deliveries.value.value
+  const known = webhooks.value.value ?? []
   return (
-    <Page title="Deliveries">
+    <Page
+      title="Deliveries"
+      actions={known.length === 0 ? undefined : <SendAgain done={deliveries.reload} webhooks={known} />}
+    >
       <DeliveryFilters webhooks={webhooks} />
       {
         // The first page follows what happens.

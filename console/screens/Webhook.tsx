@@ -15,7 +15,7 @@ import { EventChoice } from "../parts/EventChoice.tsx"
 import { Failure } from "../parts/Failure.tsx"
 import { CheckField, Form, SelectField, TextField } from "../parts/Form.tsx"
 import { Page } from "../parts/Page.tsx"
-import { ReplayProgress } from "../parts/ReplayProgress.tsx"
+import { ReplayForm } from "../parts/ReplayForm.tsx"
 import { EditBasicAuth, EditHeaders } from "../parts/RequestHeaders.tsx"
 import { DescriptionField, Health } from "../parts/WebhookState.tsx"
 import { When } from "../parts/When.tsx"
@@ -182,77 +182,9 @@ const Test = ({ close, done, of }: Opened): JSX.Element => {
   )
 }
 
-const spans = [["1", "The last hour"], ["24", "24 hours"], ["168", "7 days"], ["720", "30 days"]] as const
-const kinds = [["dead_letter", "Dead letters"], ["delivered", "What was delivered"], [
-  "missed",
-  "What came while it was paused",
-]] as const
-type Kind = (typeof kinds)[number][0]
-
-/** Counts first; the same span is sent, so what is sent is what was counted. */
-const Replay = ({ close, done, of }: Opened): JSX.Element => {
-  const action = useAction()
-  const draft = useDraft("replay", { hours: "24", kind: "dead_letter" as Kind })
-  const counted = useSignal<{ readonly since: string; readonly until: string; readonly n: number } | null>(null)
-  const sending = useSignal(false)
-  const { hours, kind } = draft.value.value
-  const params = { webhook_id: of.id }
-  const changed = (change: Partial<{ hours: string; kind: Kind }>) => {
-    counted.value = null
-    draft.set(change)
-  }
-  const look = () =>
-    action.run(async () => {
-      const end = new Date()
-      const since = new Date(end.getTime() - Number(hours) * 3_600_000).toISOString()
-      const until = end.toISOString()
-      const { deliveries } = await ask("countReplay", { params, query: { since, until, status: kind } })
-      counted.value = { since, until, n: deliveries }
-    })
-  const send = async () => {
-    const { since, until } = counted.value!
-    const payload = { since, until, status: kind }
-    if (!await action.run(() => ask("replayWebhook", { params, payload }, { key: draft.key }))) return
-    announce("They are sent again, in the background.")
-    // What was delivered counts again as soon as it arrives again: of that no count tells how far it is.
-    if (kind === "delivered") close()
-    else sending.value = true
-    await done()
-  }
-  const found = counted.value
-  if (sending.value && found !== null) {
-    const query = { since: found.since, until: found.until, status: kind }
-    return (
-      <ReplayProgress
-        of={found.n}
-        left={async (signal) => (await ask("countReplay", { params, query }, { signal })).deliveries}
-        // Ten counts a minute are allowed, beside the replays.
-        seconds={8}
-        done={done}
-        close={close}
-      />
-    )
-  }
-  return (
-    <Form
-      action={action}
-      close={close}
-      submit={found === null ? "Count" : `Send ${found.n} again`}
-      ready={found === null || found.n > 0}
-      write={found === null ? look : send}
-    >
-      <SelectField label="Which" value={kind} options={kinds} onChange={(kind) => changed({ kind: kind as Kind })} />
-      <SelectField label="Ended within" value={hours} options={spans} onChange={(hours) => changed({ hours })} />
-      {found === null ? null : (
-        <p role="status">
-          {found.n === 0
-            ? "There is none in this span."
-            : `${found.n} ${found.n === 1 ? "delivery" : "deliveries"} will be sent again.`}
-        </p>
-      )}
-    </Form>
-  )
-}
+const Replay = ({ close, done, of }: Opened): JSX.Element => (
+  <ReplayForm of={{ webhooks: [of] }} close={close} done={done} />
+)
 
 const Newest = ({ of }: { readonly of: Webhook }): JSX.Element => {
   const deliveries = useResource(
@@ -378,6 +310,12 @@ const Facts = ({ button, of }: { readonly of: Webhook; readonly button: Button }
         <dd>{of.rate_limit} at most</dd>
       </div>
     )}
+    <div>
+      <dt>Created</dt>
+      <dd>
+        <When at={of.created_at} exact />
+      </dd>
+    </div>
     <div>
       <dt>Changed</dt>
       <dd>

@@ -8,6 +8,7 @@ import { useDraft } from "../Drafts.ts"
 import { embedded } from "../Location.ts"
 import { announce } from "../parts/Announce.tsx"
 import { MadeBefore, ShownOnce } from "../parts/Copy.tsx"
+import { DeliveryState } from "../parts/DeliveryState.tsx"
 import { DialogButton } from "../parts/Dialog.tsx"
 import { EventChoice } from "../parts/EventChoice.tsx"
 import { Failure } from "../parts/Failure.tsx"
@@ -109,6 +110,33 @@ const Buttons = ({ done, of }: { readonly of: Webhook; readonly done: () => unkn
   )
 }
 
+type Newest = AnswerOf<"deliveryHours">["newest"][number]
+
+/** The newest delivery, with its outcome, and the last success where that is another one. */
+const Last = ({ of, success }: {
+  readonly of: Newest | undefined
+  readonly success: string | null
+}): JSX.Element => {
+  const failed = of !== undefined && of.status !== "delivered"
+  return (
+    <>
+      {of === undefined ? <span class="note">none</span> : (
+        <>
+          <DeliveryState of={of.status} />{" "}
+          <a href={`/console/deliveries/${of.delivery_id}`}>
+            <When at={of.created_at} />
+          </a>
+        </>
+      )}
+      {success === null || of !== undefined && !failed ? null : (
+        <div class="note">
+          last success <When at={success} minute />
+        </div>
+      )}
+    </>
+  )
+}
+
 const Webhooks = (): JSX.Element => {
   const webhooks = useResource(
     "webhooks",
@@ -117,8 +145,9 @@ const Webhooks = (): JSX.Element => {
   // A test or an event may arrive at any time.
   useRefresh(webhooks, 5)
   const day = useResource("hours of webhooks", (signal) => ask("deliveryHours", {}, { signal }))
-  useRefresh(day, 60)
+  useRefresh(day, 15)
   const hoursOf = (id: string) => day.value.value?.items.find(({ webhook_id }) => webhook_id === id)?.hours
+  const newestOf = (id: string) => day.value.value?.newest.find(({ webhook_id }) => webhook_id === id)
   // A session in a frame reads nothing of the account beside its webhooks.
   const account = embedded ? null : useResource("account", (signal) => ask("getAccount", {}, { signal }))
   const done = async () => void await Promise.all([webhooks.reload(), account?.reload()])
@@ -154,14 +183,16 @@ const Webhooks = (): JSX.Element => {
             },
             { head: "State", cell: (one) => <Health of={one} /> },
             { head: "Last 24 hours", cell: ({ id }) => <Sparkline hours={hoursOf(id)} /> },
-            { head: "Last success", cell: ({ last_success_at }) => <When at={last_success_at} never="none" minute /> },
+            {
+              head: "Last delivery",
+              cell: ({ id, last_success_at }) => <Last of={newestOf(id)} success={last_success_at} />,
+            },
             {
               head: "Events",
               cell: ({ events }) => (
                 <span title={events.join(", ")}>{events.length === 1 ? events[0] : `${events.length} types`}</span>
               ),
             },
-            { head: "Created", cell: ({ created_at }) => <When at={created_at} /> },
             { head: "Actions", cell: (one) => <Buttons of={one} done={done} /> },
           ]}
         />

@@ -5,8 +5,9 @@
 import { AxePuppeteer } from "@axe-core/puppeteer"
 import { assert } from "@effect/vitest"
 import { Context, Effect, Layer, Redacted } from "effect"
-import { mkdirSync, readFileSync } from "node:fs"
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, watch } from "node:fs"
 import { createRequire } from "node:module"
+import { tmpdir } from "node:os"
 import { join } from "node:path"
 import process from "node:process"
 import type { Browser as Chrome, ElementHandle, HTTPRequest, Page, Protocol } from "puppeteer-core"
@@ -65,15 +66,41 @@ const heardBy = (element: ElementHandle<Element>) =>
     return heard
   })
 
+/** Taps the element with a finger, once two frames show it in the same place. */
+const tap = async (element: ElementHandle<Element>) => {
+  await element.evaluate(async (one) => {
+    one.scrollIntoView({ block: "center" })
+    const place = () => {
+      const { left, top } = one.getBoundingClientRect()
+      return `${left} ${top}`
+    }
+    for (let [before, now] = ["", place()]; before !== now; before = now, now = place()) {
+      await new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)))
+    }
+  })
+  await element.tap()
+}
+
 /**
- * Clicks what `find` finds, once it stays in its place, and returns it. A click that gave up has clicked nothing; one that
- * an answer has moved the element away from, after it was seen to stay, has clicked something else.
+ * Clicks what `find` finds, once it stays in its place, and returns it; on a phone it is tapped. A click that gave up has
+ * clicked nothing; one that an answer has moved the element away from, after it was seen to stay, has clicked something
+ * else.
  */
-const clicked = async (find: () => Promise<ElementHandle<Element>>, count = 1) => {
+const clicked = async (page: Page, find: () => Promise<ElementHandle<Element>>, count = 1) => {
+  const touches = page.viewport()?.hasTouch === true
   for (let tries = 1;; tries++) {
     const found = await find()
     try {
       const heard = await heardBy(found)
+      if (touches) {
+        await tap(found)
+        // The browser makes a click of a tap once it is sure that it is no other gesture.
+        await page.waitForFunction(({ click }) => click, { timeout: settling }, heard).catch((error: Error) => {
+          // Of a page that the tap has left nothing more is told.
+          if (error.name === "TimeoutError") throw error
+        })
+        return found
+      }
       await found.asLocator().setTimeout(settling).click({ count })
       // Of a page that the click has left nothing more is told.
       if (await heard.evaluate(({ click }) => click).catch(() => true)) return found
@@ -90,7 +117,7 @@ const clicked = async (find: () => Promise<ElementHandle<Element>>, count = 1) =
  */
 export const press = (page: Page, words: string, of = "button, a, summary, label") =>
   Effect.promise(() =>
-    clicked(async () => {
+    clicked(page, async () => {
       const handle = await page.waitForFunction(
         (words: string, of: string) => {
           const root = document.querySelector("dialog[open]") ?? document
@@ -148,7 +175,7 @@ export const text = (page: Page, words: string) =>
 /** Types into the field with this label, in the open dialog where there is one, once it stays in its place. */
 export const fill = (page: Page, label: string, value: string) =>
   Effect.promise(async () => {
-    const field = await clicked(async () => {
+    const field = await clicked(page, async () => {
       const handle = await page.waitForFunction(
         (label: string) => {
           const root = document.querySelector("dialog[open]") ?? document
@@ -160,6 +187,8 @@ export const fill = (page: Page, label: string, value: string) =>
       )
       return handle.asElement() as ElementHandle<Element>
     }, 3)
+    // Three clicks have chosen what stands in it; one tap has not.
+    if (page.viewport()?.hasTouch === true) await field.evaluate((one) => (one as HTMLInputElement).select())
     await field.type(value)
   })
 
@@ -242,6 +271,43 @@ export const atConsole = Effect.fnUntraced(function* (options: AtConsoleOptions 
   return { ...visiting, origin, asked, open } satisfies AtConsole
 })
 
+/** A phone in a hand: what is pressed is tapped. */
+export const inHand = { viewport: { ...phone, width: 390, height: 844 } } as const
+
+/** Buttons and links of a phone's page that a thumb misses: lower than 44 px. Links within a text count as text. */
+export const thin = (page: Page) =>
+  Effect.promise(() =>
+    page.$$eval(
+      "main :is(button, a.button, select), dialog[open] :is(button, select)",
+      (all) =>
+        all.filter((one) => one.checkVisibility() && one.getBoundingClientRect().height < 44)
+          .map((one) => one.textContent?.trim()),
+    )
+  )
+
+/** Gives the text of each file that the page's browser is made to keep from now on. */
+export const downloads = Effect.fnUntraced(function* ({ cdp }: AtConsole) {
+  const folder = yield* Effect.acquireRelease(
+    Effect.sync(() => mkdtempSync(join(tmpdir(), "downloads-"))),
+    (made) => Effect.sync(() => rmSync(made, { recursive: true })),
+  )
+  yield* Effect.promise(() => cdp.send("Page.setDownloadBehavior", { behavior: "allow", downloadPath: folder }))
+  /** Runs what makes the browser keep the file, and reads it. The browser writes another name first. */
+  return <E, R>(file: string, make: Effect.Effect<unknown, E, R>) =>
+    Effect.gen(function* () {
+      const done = new Promise<void>((resolve) => {
+        const files = watch(folder, (_, name) => {
+          if (name !== file || !existsSync(join(folder, name))) return
+          files.close()
+          resolve()
+        })
+      })
+      yield* make
+      yield* Effect.promise(() => done)
+      return readFileSync(join(folder, file), "utf8")
+    })
+})
+
 /** Chooses a person on the demo issuer's page. */
 export const chooseAtIssuer = Effect.fnUntraced(function* (page: Page, who: string, level?: string) {
   yield* Effect.promise(() => page.waitForSelector('button[name="subject"]'))
@@ -268,8 +334,13 @@ export const inConsole = Effect.fnUntraced(function* (who: string, options: AtCo
 })
 
 /** A browser at a page of the console, signed in with a second factor, as decisions ask for. */
-export const deciderAt = Effect.fnUntraced(function* (who: string, path: string, title: string) {
-  const at = yield* atConsole()
+export const deciderAt = Effect.fnUntraced(function* (
+  who: string,
+  path: string,
+  title: string,
+  options: AtConsoleOptions = {},
+) {
+  const at = yield* atConsole(options)
   yield* at.open(path, "Sign in")
   yield* press(at.page, "Sign in with the demo")
   yield* chooseAtIssuer(at.page, who, aal2)

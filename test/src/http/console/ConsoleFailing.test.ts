@@ -4,6 +4,23 @@ import { Effect, Layer } from "effect"
 import { createServer } from "node:http"
 import type { AddressInfo } from "node:net"
 import { Chromium, clickOn, everyLook, fill, heading, inConsole, press, text } from "./ConsoleBrowser.ts"
+import type { Page } from "puppeteer-core"
+import { Database } from "../../../../services/platform/database/Database.ts"
+import { reason } from "../../../support/Fixtures.ts"
+import {
+  choose,
+  Chromium,
+  everyLook,
+  fill,
+  heading,
+  inConsole,
+  inHand,
+  pictured,
+  press,
+  sound,
+  text,
+  thin,
+} from "./ConsoleBrowser.ts"
 import { staged } from "./ConsoleStage.ts"
 
 const stage = Layer.merge(
@@ -30,6 +47,31 @@ const receiver = Effect.fnUntraced(function* (status: () => number) {
   )
   return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`, arrived: () => arrived }
 })
+
+/** Asks the API within the page, as the console does. */
+const asked = (page: Page, method: string, path: string, body?: object) =>
+  Effect.promise(() =>
+    page.evaluate(
+      async (method: string, path: string, body: string | null) => {
+        const response = await fetch(path, { method, headers: { "content-type": "application/json" }, body })
+        return await response.json()
+      },
+      method,
+      path,
+      body === undefined ? null : JSON.stringify(body),
+    )
+  )
+
+/** Waits until the API counts so many dead letters of the page's account. */
+const letters = (page: Page, webhook: string, n: number) =>
+  Effect.promise(() =>
+    page.waitForFunction(
+      async (path: string, n: number) => (await (await fetch(path)).json()).items.length === n,
+      { polling: 250 },
+      `/v1/webhook-deliveries?status=dead_letter&webhook_id=${webhook}`,
+      n,
+    )
+  )
 
 layer(stage, { excludeTestServices: true, timeout: "4 minutes" })("a receiver that fails", (it) => {
   it.effect("makes a dead letter with its attempts; once it works, what it missed is counted and sent again", () =>
@@ -73,6 +115,103 @@ layer(stage, { excludeTestServices: true, timeout: "4 minutes" })("a receiver th
       yield* everyLook(at, "replay-progress")
       yield* press(page, "Close")
       yield* Effect.promise(() => page.waitForFunction(() => /✓ delivered/.test(document.body.innerText)))
+      assert.strictEqual(arrived(), tried + 1)
+    }))
+
+  it.effect("what failed is sent again by its type: by its account from the list, and by an operator with a reason", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* Database
+      let status = 500
+      const { url } = yield* receiver(() => status)
+      const alice = yield* inConsole("Alice", {}, "/console/overview")
+      const { page } = alice
+      yield* heading(page, "Overview")
+      const { id } = yield* asked(page, "POST", "/v1/webhooks/", { url, events: ["email.sent", "email.opened"] })
+      for (const event of ["email.sent", "email.opened", "email.opened"]) {
+        yield* asked(page, "POST", `/v1/webhooks/${id}/test`, { event })
+      }
+      yield* letters(page, id, 3)
+      yield* alice.open("/console/webhooks", "Webhooks")
+      yield* text(page, url)
+      const last = yield* Effect.promise(async () => {
+        const cell = await page.waitForSelector(`tr:has(a[href$="${id}"]) td[data-label="Last delivery"]:has(a)`)
+        return await cell!.evaluate((one) => (one as HTMLElement).innerText)
+      })
+      assert.match(last, /^✕ dead letter\s+(now|\d+ seconds? ago)$/)
+      yield* everyLook(alice, "webhooks-last")
+      status = 200
+      yield* alice.open(`/console/deliveries?event_type=email.opened&webhook_id=${id}&status=dead_letter`, "Deliveries")
+      yield* press(page, "Send many again…")
+      yield* press(page, "Count")
+      yield* text(page, "2 deliveries will be sent again.")
+      // Another choice is another count.
+      yield* choose(page, "Event type", "email.sent")
+      yield* press(page, "Count")
+      yield* text(page, "1 delivery will be sent again.")
+      yield* choose(page, "Event type", "email.opened")
+      yield* press(page, "Count")
+      yield* text(page, "2 deliveries will be sent again.")
+      yield* everyLook(alice, "deliveries-replay")
+      yield* press(page, "Send 2 again")
+      yield* text(page, "2 of 2 are on their way again.")
+      yield* press(page, "Close")
+      yield* letters(page, id, 1)
+
+      const oz = yield* inConsole("Oz", {}, `/console/operations/dead-letters?webhook_id=${id}`)
+      yield* heading(oz.page, "Dead letters")
+      yield* text(oz.page, "email.sent")
+      yield* press(oz.page, "Send many again…")
+      yield* fill(oz.page, "Event type", "email.opened")
+      yield* press(oz.page, "Count")
+      yield* text(oz.page, "No dead letter of this span can be sent again.")
+      yield* fill(oz.page, "Event type", "email.sent")
+      yield* press(oz.page, "Count")
+      yield* text(oz.page, "1 dead letter will be sent again.")
+      yield* fill(oz.page, "Reason", reason)
+      yield* everyLook(oz, "dead-letters-replay")
+      yield* press(oz.page, "Send 1 again")
+      yield* text(oz.page, "1 of 1 is on its way again.")
+      yield* press(oz.page, "Close")
+      yield* letters(page, id, 0)
+      const told = yield* sql`
+        select details from audit_records where subject = ${`webhook:${id}`} and action = 'webhook.replayed' order by id`
+      assert.deepStrictEqual(told.map(({ details }) => details), [
+        { deliveries: 2, event_type: "email.opened" },
+        { deliveries: 1, event_type: "email.sent", reason },
+      ])
+    }))
+
+  it.effect("on a phone, by taps alone, a failed delivery is looked at and sent again", () =>
+    Effect.gen(function* () {
+      let status = 503
+      const { arrived, url } = yield* receiver(() => status)
+      const alice = yield* inConsole("Alice", inHand, "/console/overview")
+      const { page } = alice
+      yield* heading(page, "Overview")
+      const { id } = yield* asked(page, "POST", "/v1/webhooks/", { url, events: ["email.bounced"] })
+      yield* asked(page, "POST", `/v1/webhooks/${id}/test`, { event: "email.bounced" })
+      yield* letters(page, id, 1)
+      const tried = arrived()
+      yield* press(page, "Menu")
+      yield* press(page, "Webhooks", "#menu a")
+      yield* heading(page, "Webhooks")
+      yield* press(page, url, "main a")
+      yield* heading(page, url)
+      yield* text(page, "dead letter")
+      assert.deepStrictEqual(yield* thin(page), [])
+      yield* press(page, "email.bounced", "th a")
+      yield* heading(page, "email.bounced")
+      yield* text(page, "out of order")
+      yield* sound(alice, "a dead letter in a hand")
+      yield* pictured(page, "dead-letter-in-hand")
+      assert.deepStrictEqual(yield* thin(page), [])
+      status = 200
+      yield* press(page, "Send again")
+      yield* text(page, "It is sent again.")
+      // The page of what waits follows it every two seconds, also where it was opened as one that had ended.
+      yield* Effect.promise(() =>
+        page.waitForFunction(() => /✓ delivered/.test(document.body.innerText), { timeout: 30_000 })
+      )
       assert.strictEqual(arrived(), tried + 1)
     }))
 })

@@ -2,14 +2,12 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { randomUUID } from "node:crypto"
-import { existsSync, mkdtempSync, readFileSync, rmSync, watch } from "node:fs"
-import { tmpdir } from "node:os"
-import { join } from "node:path"
 import type { Page } from "puppeteer-core"
 import { Bus } from "../../../../services/platform/messaging/Bus.ts"
 import {
   choose,
   Chromium,
+  downloads,
   everyLook,
   fill,
   heading,
@@ -99,36 +97,14 @@ layer(stage, { excludeTestServices: true, timeout: "4 minutes" })("an operator a
       )
       assert.isTrue(actors.some((one) => one.startsWith("you\nperson:")), actors.join())
       assert.isTrue(actors.some((one) => one.startsWith("Alice\naccount:")), actors.join())
-      const folder = yield* Effect.acquireRelease(
-        Effect.sync(() => mkdtempSync(join(tmpdir(), "audit-"))),
-        (made) => Effect.sync(() => rmSync(made, { recursive: true })),
-      )
-      yield* Effect.promise(() => at.cdp.send("Page.setDownloadBehavior", { behavior: "allow", downloadPath: folder }))
-      // The browser writes another name first, and gives the file its own at the end.
-      const downloading = (file: string) =>
-        new Promise<void>((done) => {
-          const files = watch(folder, (_, name) => {
-            if (name !== file || !existsSync(join(folder, name))) return
-            files.close()
-            done()
-          })
-        })
-      const downloaded = downloading("audit.ndjson")
-      yield* press(at.page, "Download these records")
-      yield* Effect.promise(() => downloaded)
-      const asCsv = downloading("audit.csv")
-      yield* press(at.page, "as CSV")
-      yield* Effect.promise(() => asCsv)
-      const csv = readFileSync(join(folder, "audit.csv"), "utf8")
+      const downloaded = yield* downloads(at)
+      const lines = yield* downloaded("audit.ndjson", press(at.page, "Download these records"))
+      const csv = yield* downloaded("audit.csv", press(at.page, "as CSV"))
       assert.match(csv, /^\ufeffid,at,request_id,/)
       assert.include(csv, ",console-session.opened,")
-      const whole = downloading("all-audit.csv")
-      yield* press(at.page, "Download all as CSV")
-      yield* Effect.promise(() => whole)
-      assert.match(readFileSync(join(folder, "all-audit.csv"), "utf8"), /^\ufeffid,at,request_id,(.*\r\n){2}/)
-      const records = readFileSync(join(folder, "audit.ndjson"), "utf8").trim().split("\n").map((line) =>
-        JSON.parse(line)
-      )
+      const whole = yield* downloaded("all-audit.csv", press(at.page, "Download all as CSV"))
+      assert.match(whole, /^\ufeffid,at,request_id,(.*\r\n){2}/)
+      const records = lines.trim().split("\n").map((line) => JSON.parse(line))
       assert.isTrue(records.some(({ action }) => action === "console-session.opened"))
       const request = yield* Effect.promise(() =>
         at.page.$eval('td[data-label="Request"] a', (one) => one.textContent ?? "")

@@ -38,7 +38,7 @@ layer(stage, { excludeTestServices: true, timeout: "4 minutes" })("a mail accoun
       const opened = yield* inConsole("Alice", {}, "/console/webhooks")
       const at = {
         ...opened,
-        // The browser complains of every refusal; here a header is refused.
+        // The browser complains of every refusal; here a header and a number are refused.
         get complaints() {
           return opened.complaints.filter((one) => !one.includes("status of 422"))
         },
@@ -95,6 +95,28 @@ layer(stage, { excludeTestServices: true, timeout: "4 minutes" })("a mail accoun
       yield* everyLook(at, "webhook-testing")
       yield* press(page, "Send the test")
       yield* text(page, "email.opened")
+
+      yield* press(page, "Edit…")
+      yield* text(page, "email.bounced")
+      yield* fill(page, "Description", "Orders of both shops")
+      yield* press(page, "Wait for as long as Retry-After of a failed answer asks, a day at most")
+      yield* fill(page, "Deliveries a second", "1001")
+      yield* everyLook(at, "webhook-editing")
+      yield* press(page, "Save")
+      yield* Effect.promise(() => page.waitForSelector("dialog[open] .fault"))
+      yield* fill(page, "Deliveries a second", "5")
+      yield* press(page, "Save")
+      yield* text(page, "The webhook is changed.")
+      yield* text(page, "Orders of both shops")
+      yield* text(page, "5 at most")
+      const changed = yield* Effect.promise(() =>
+        page.evaluate(async () => await (await fetch(`/v1/webhooks/${location.pathname.split("/").at(-1)}`)).json())
+      )
+      const { description, honor_retry_after, rate_limit, url: address } = changed
+      assert.deepStrictEqual(
+        { description, honor_retry_after, rate_limit, address },
+        { description: "Orders of both shops", honor_retry_after: true, rate_limit: 5, address: url },
+      )
 
       yield* press(page, "New secret…")
       yield* press(page, "Make a new secret")

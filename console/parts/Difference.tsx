@@ -2,7 +2,7 @@
 import type { JSX } from "preact"
 import { Table } from "./Table.tsx"
 
-type Facts = Readonly<Record<string, string>>
+export type Facts = Readonly<Record<string, string>>
 
 export const Difference = ({ before, now }: { readonly before: Facts; readonly now: Facts }): JSX.Element => (
   <Table

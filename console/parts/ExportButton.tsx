@@ -1,11 +1,6 @@
-/** Keeps a whole list in a CSV file: its pages are asked for one after the other, up to a bound, and can be stopped. */
-import { useSignal } from "@preact/signals"
+/** Keeps a whole list in a CSV file: its pages are asked for one after the other, up to a bound. */
 import type { JSX } from "preact"
-import { useEffect, useRef } from "preact/hooks"
-import type { Refused } from "../contract/Ask.ts"
-import { refusalOf } from "../Resource.ts"
-import { announce } from "./Announce.tsx"
-import { Failure } from "./Failure.tsx"
+import { LongDownload } from "./LongDownload.tsx"
 import { saveCsv } from "./SaveFile.ts"
 
 /** Rows of a file: a spreadsheet opens it, and the page holds them until it is whole. */
@@ -43,43 +38,19 @@ export const ExportButton = ({ begin, label, name }: {
   readonly name: string
   /** Called when the button is pressed: the filters of that moment are those of the whole file. */
   readonly begin: () => PageOf
-}): JSX.Element => {
-  const got = useSignal<number | null>(null)
-  const failure = useSignal<Refused | null>(null)
-  const running = useRef<AbortController | null>(null)
-  useEffect(() => () => running.current?.abort(), [])
-  const stop = () => {
-    running.current?.abort()
-    running.current = null
-    got.value = null
-  }
-  const run = async () => {
-    const { signal } = running.current = new AbortController()
-    got.value = 0
-    failure.value = null
-    try {
-      const { items, more } = await collected(begin(), signal, (n) => void (signal.aborted || (got.value = n)))
-      if (signal.aborted) return
-      saveCsv(name, items)
-      const rows = `${count.format(items.length)} ${items.length === 1 ? "row" : "rows"}`
-      announce(
-        more ? `The file has the first ${rows}. Choose filters for what is behind them.` : `The file has ${rows}.`,
-      )
-    } catch (cause) {
-      if (signal.aborted) return
-      failure.value = refusalOf(cause)
-    }
-    stop()
-  }
-  return (
-    <>
-      {got.value === null ? <button type="button" onClick={() => void run()}>{label}</button> : (
-        <>
-          <span class="note" role="status">{count.format(got.value)} rows so far</span>
-          <button type="button" onClick={stop}>Stop the download</button>
-        </>
-      )}
-      <Failure of={failure} />
-    </>
-  )
-}
+}): JSX.Element => (
+  <LongDownload
+    label={label}
+    of="rows"
+    gather={async (signal, tell) => {
+      const { items, more } = await collected(begin(), signal, tell)
+      return () => {
+        saveCsv(name, items)
+        const rows = `${count.format(items.length)} ${items.length === 1 ? "row" : "rows"}`
+        return more
+          ? `The file has the first ${rows}. Choose filters for what is behind them.`
+          : `The file has ${rows}.`
+      }
+    }}
+  />
+)

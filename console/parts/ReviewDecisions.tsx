@@ -1,6 +1,5 @@
 /** What the visitor may do with an access review: approve or revoke exactly the evidence that is on screen. */
 import type { JSX } from "preact"
-import { useEffect } from "preact/hooks"
 import { useAction } from "../Action.ts"
 import { ask } from "../contract/Ask.ts"
 import type { AnswerOf } from "../contract/EndpointTypes.ts"
@@ -9,8 +8,8 @@ import { useResource } from "../Resource.ts"
 import { rolesIn, session } from "../Visitor.ts"
 import { ApprovalPreview, isRefused, useApprovalPreview } from "./ApprovalPreview.tsx"
 import { DialogButton } from "./Dialog.tsx"
-import { Difference } from "./Difference.tsx"
-import { Failure } from "./Failure.tsx"
+import type { Facts } from "./Difference.tsx"
+import { Moved, useMoved } from "./Moved.tsx"
 import { ReasonForm } from "./ReasonForm.tsx"
 import { approvingReasons, endingReasons } from "./ReasonTemplates.ts"
 import { ReviewEvidence } from "./ReviewEvidence.tsx"
@@ -35,36 +34,22 @@ interface Opened {
 }
 
 /** What a decider compares, in words. */
-const factsOf = ({ decision, evidence_digest, state, validity }: Review): Readonly<Record<string, string>> => ({
+const factsOf = ({ decision, evidence_digest, state, validity }: Review): Facts => ({
   State: state,
   Decided: decision.at,
   Valid: validity.current ? "yes" : validity.reasons.map((one) => invalidBecause[one] ?? one).join(", "),
   Evidence: `${evidence_digest.slice(0, 23)}…`,
 })
 
-/** A decision on evidence that another decision has replaced: what was on screen, beside what is now. */
-const Moved = ({ review }: { readonly review: Review }): JSX.Element => {
-  const { institution_id, review_id } = review
-  const current = useResource(
-    `access review now ${review_id}`,
-    (signal) => ask("getAccessGrantReview", { params: { institution_id, review_id } }, { signal }),
-  )
+/** The last word on the review, by whoever came first. */
+const LastWord = ({ review: { institution_id, review_id } }: { readonly review: Review }): JSX.Element | null => {
   const evidence = useResource(
     `evidence now ${review_id}`,
     (signal) => ask("getAccessGrantEvidence", { params: { institution_id, review_id } }, { signal }),
   )
   const last = evidence.value.value?.entries.at(-1)
   const names = useNames(last === undefined ? [] : [last.person_id])
-  return (
-    <div class="fault">
-      <p>The review has changed since you opened this. Close it, look at the review again, then decide.</p>
-      <Failure of={current.failure} retry={current.reload} />
-      {current.value.value === undefined
-        ? null
-        : <Difference before={factsOf(review)} now={factsOf(current.value.value)} />}
-      {last === undefined ? null : <p>{names(last.person_id)} wrote: “{last.reason}”</p>}
-    </div>
-  )
+  return last === undefined ? null : <p>{names(last.person_id)} wrote: “{last.reason}”</p>
 }
 
 /** Approves or revokes exactly the evidence that is on screen (`If-Match`). */
@@ -76,7 +61,7 @@ const DecisionForm = ({ close, decision, done, names, review }: Opened & {
   const action = useAction()
   const approves = decision === "approve"
   const { institution_id, review_id } = review
-  const moved = action.failure.value?.code === "precondition_failed"
+  const moved = useMoved(action, ["precondition_failed"], done)
   const asked = { params: { institution_id, review_id }, headers: { "if-match": `"${review.evidence_digest}"` } }
   const preview = useApprovalPreview({
     name: `${decision} ${review_id} ${review.evidence_digest}`,
@@ -85,8 +70,6 @@ const DecisionForm = ({ close, decision, done, names, review }: Opened & {
         ask("approveAccessGrantReview", { ...asked, query: { dry_run: true }, payload: { reason } }, { key, signal })
       : undefined,
   })
-  // The list is asked for anew when the dialog closes: before that, it would take the dialog and its words away.
-  useEffect(() => moved ? () => void done() : undefined, [moved])
   return (
     <ReasonForm
       action={action}
@@ -107,12 +90,24 @@ const DecisionForm = ({ close, decision, done, names, review }: Opened & {
       <p>
         {names(review.sponsor_decision.person_id)} vouches for {names(review.person_id)}: “{review.sponsor_reason}”
       </p>
-      {moved ? <Moved review={review} /> : (
-        <p class="note">
-          {approves ? "You approve exactly this evidence:" : "What ends is the authority of this evidence:"}{" "}
-          <code>{review.evidence_digest.slice(0, 23)}…</code>
-        </p>
-      )}
+      {moved
+        ? (
+          <Moved
+            thing="review"
+            before={review}
+            version={review.evidence_digest}
+            facts={factsOf}
+            read={(signal) => ask("getAccessGrantReview", { params: { institution_id, review_id } }, { signal })}
+          >
+            <LastWord review={review} />
+          </Moved>
+        )
+        : (
+          <p class="note">
+            {approves ? "You approve exactly this evidence:" : "What ends is the authority of this evidence:"}{" "}
+            <code>{review.evidence_digest.slice(0, 23)}…</code>
+          </p>
+        )}
       {moved || !approves ? null : <ApprovalPreview of={preview} />}
     </ReasonForm>
   )

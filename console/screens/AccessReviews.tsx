@@ -70,6 +70,10 @@ interface Listed {
   readonly done: () => unknown
 }
 
+/** Why the visitor cannot propose a review, in words. */
+const blockedBy = (code: string): string =>
+  code === "role_required" ? "a Sponsor proposes it" : code.replaceAll("_", " ")
+
 const CandidateTable = ({ done, list, names, projects }: Listed): JSX.Element => (
   <Table
     caption="Access that no review covers"
@@ -106,7 +110,7 @@ const CandidateTable = ({ done, list, names, projects }: Listed): JSX.Element =>
                 )}
               </DialogButton>
             )
-            : <span class="note">{candidate.blocked_by.map((code) => code.replaceAll("_", " ")).join(", ")}</span>,
+            : <span class="note">{candidate.blocked_by.map(blockedBy).join(", ")}</span>,
       },
     ]}
   />

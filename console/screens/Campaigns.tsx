@@ -109,6 +109,13 @@ const OverdueActions = ({ done, institution, of: { access_id, access_version }, 
   )
 }
 
+/** What was done when an Access was last looked at. */
+const looked: Readonly<Record<Overdue["last_review"]["kind"], string>> = {
+  grant: "granted",
+  review: "reviewed",
+  confirmation: "confirmed",
+}
+
 const Overdue = ({ institution }: Of): JSX.Element => {
   const after_id = filterOf("overdue")
   const overdue = useResource(
@@ -150,7 +157,7 @@ const Overdue = ({ institution }: Of): JSX.Element => {
                 head: "Last looked at",
                 cell: ({ last_review: { at, kind } }) => (
                   <>
-                    <When at={at} />, {kind}
+                    {looked[kind]} <When at={at} exact />
                   </>
                 ),
               },

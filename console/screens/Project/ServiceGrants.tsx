@@ -1,16 +1,17 @@
 /** The services that may read a project's lifecycle: proposed by an owner, approved by an administrator, ended by either. */
 import type { JSX } from "preact"
-import { useEffect } from "preact/hooks"
 import { useAction } from "../../Action.ts"
-import { ask } from "../../contract/Ask.ts"
+import { ask, Refused } from "../../contract/Ask.ts"
 import type { AnswerOf, RequestOf } from "../../contract/EndpointTypes.ts"
 import { useDraft } from "../../Drafts.ts"
 import { useNames } from "../../Names.ts"
 import { ApprovalPreview, isRefused, useApprovalPreview } from "../../parts/ApprovalPreview.tsx"
 import { Badge, type Tone } from "../../parts/Badge.tsx"
 import { DialogButton } from "../../parts/Dialog.tsx"
+import type { Facts } from "../../parts/Difference.tsx"
 import { Failure } from "../../parts/Failure.tsx"
 import { CheckField, TextField } from "../../parts/Form.tsx"
+import { Moved, useMoved } from "../../parts/Moved.tsx"
 import { emptyPage, lastOf, NextPage, pageSize } from "../../parts/NextPage.tsx"
 import type { Project } from "../../parts/ProjectState.tsx"
 import { ReasonForm } from "../../parts/ReasonForm.tsx"
@@ -123,6 +124,23 @@ const Propose = ({ close, done, of }: Opened & { readonly of: Project }): JSX.El
   )
 }
 
+/** What a decider compares, in words. */
+const factsOf = (of: Grant): Facts => ({
+  State: of.state,
+  "In effect": of.effective.replaceAll("_", " "),
+  May: of.capabilities.join(", "),
+  Expires: of.expires_at ?? "never",
+  Version: String(of.version),
+})
+
+/** A grant as it is now. One alone cannot be asked for: it is on the page of grants that it was on before. */
+const grantNow = async ({ id, project_id }: Grant, signal: AbortSignal): Promise<Grant> => {
+  const asked = { params: { project_id }, query: { after_id: filterOf("grants"), limit: String(pageSize) } }
+  const found = (await ask("listLifecycleServiceGrants", asked, { signal })).find((one) => one.id === id)
+  if (found === undefined) throw new Refused("not_found", 404, { detail: "The grant is not in this list any more." })
+  return found
+}
+
 const DecisionForm = ({ close, decision, done, of }: Opened & {
   readonly of: Grant
   readonly decision: "approve" | "revoke"
@@ -130,7 +148,7 @@ const DecisionForm = ({ close, decision, done, of }: Opened & {
   const action = useAction()
   const approves = decision === "approve"
   const params = { project_id: of.project_id, grant_id: of.id }
-  const moved = action.failure.value?.code === "version_conflict"
+  const moved = useMoved(action, ["invalid_state", "version_conflict"], done)
   const preview = useApprovalPreview({
     name: `${decision} ${of.id} ${of.version}`,
     asked: approves
@@ -140,8 +158,6 @@ const DecisionForm = ({ close, decision, done, of }: Opened & {
       }
       : undefined,
   })
-  // The list is asked for anew when the dialog closes: before that, it would take the dialog and its words away.
-  useEffect(() => moved ? () => void done() : undefined, [moved])
   return (
     <ReasonForm
       action={action}
@@ -160,9 +176,22 @@ const DecisionForm = ({ close, decision, done, of }: Opened & {
       <p>
         <code>{of.service_id}</code> of {of.service_issuer}: {of.capabilities.join(", ")}. “{of.reason}”
       </p>
-      {approves
+      {moved
+        ? null
+        : approves
         ? <p class="note">You approve version {of.version}, as it is on screen.</p>
         : <p class="note">It takes effect at once, and cannot be undone.</p>}
+      {moved
+        ? (
+          <Moved
+            thing="grant"
+            before={of}
+            version={`${of.id} ${of.version}`}
+            facts={factsOf}
+            read={(signal) => grantNow(of, signal)}
+          />
+        )
+        : null}
       {moved || !approves ? null : <ApprovalPreview of={preview} />}
     </ReasonForm>
   )

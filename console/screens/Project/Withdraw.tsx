@@ -1,13 +1,49 @@
 /** The end of a project: its name is typed, and the version on screen is the one that ends. */
+import { useSignal } from "@preact/signals"
 import type { JSX } from "preact"
-import { useEffect } from "preact/hooks"
 import { useAction } from "../../Action.ts"
 import { ask } from "../../contract/Ask.ts"
 import { useDraft } from "../../Drafts.ts"
+import { useNames } from "../../Names.ts"
 import { DialogButton } from "../../parts/Dialog.tsx"
+import type { Facts } from "../../parts/Difference.tsx"
 import { TextField } from "../../parts/Form.tsx"
+import { Moved, useMoved } from "../../parts/Moved.tsx"
 import type { Project } from "../../parts/ProjectState.tsx"
 import { ReasonForm } from "../../parts/ReasonForm.tsx"
+
+/** What a decider compares, in words. */
+const factsOf = (names: (id: string) => string) => (of: Project): Facts => ({
+  Name: of.name,
+  State: of.state.replaceAll("_", " "),
+  Website: of.website,
+  Client: of.client_id ?? "not made yet",
+  "Redirect URIs": of.redirect_uris.join(", ") || "none",
+  Owners: ownersOf(of).map(names).join(", ") || "none",
+  Version: String(of.version),
+})
+
+const ownersOf = ({ owners }: Project): ReadonlyArray<string> =>
+  (owners ?? []).filter(({ active }) => active).map(({ person_id }) => person_id)
+
+const ProjectMoved = ({ of }: { readonly of: Project }): JSX.Element => {
+  const { project_id, version } = of
+  const people = useSignal(ownersOf(of))
+  const names = useNames(people.value)
+  return (
+    <Moved
+      thing="project"
+      before={of}
+      version={`${project_id} ${version}`}
+      facts={factsOf(names)}
+      read={async (signal) => {
+        const now = await ask("getProject", { params: { project_id } }, { signal })
+        people.value = [...new Set([...people.value, ...ownersOf(now)])]
+        return now
+      }}
+    />
+  )
+}
 
 const Withdraw = ({ close, done, of }: {
   readonly of: Project
@@ -18,9 +54,7 @@ const Withdraw = ({ close, done, of }: {
   const draft = useDraft("withdraw name", { name: "" })
   const { name } = draft.value.value
   const { institution_id, project_id, version } = of
-  const moved = action.failure.value?.code === "version_conflict"
-  // The project is asked for anew when the dialog closes: before that, it would take the dialog and its words away.
-  useEffect(() => moved ? () => void done() : undefined, [moved])
+  const moved = useMoved(action, ["version_conflict"], done)
   return (
     <ReasonForm
       action={action}
@@ -48,9 +82,7 @@ const Withdraw = ({ close, done, of }: {
         value={name}
         onInput={(name) => draft.set({ name })}
       />
-      {moved
-        ? <p class="fault">The project has changed since you opened this. Close it and look at the project again.</p>
-        : <p class="note">You withdraw version {version}, as it is on screen.</p>}
+      {moved ? <ProjectMoved of={of} /> : <p class="note">You withdraw version {version}, as it is on screen.</p>}
     </ReasonForm>
   )
 }

@@ -3,7 +3,22 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import type { Page } from "puppeteer-core"
 import { demoIdentityIds } from "../../../../src/embedded/DemoIdentity.ts"
-import { choose, Chromium, deciderAt, everyLook, fill, heading, pictured, press, text } from "./ConsoleBrowser.ts"
+import { InstitutionId, ProjectId } from "../../../../schemas/BrandedIds.ts"
+import { access as grant, person } from "../../../support/TestIdentity.ts"
+import {
+  choose,
+  Chromium,
+  deciderAt,
+  everyLook,
+  fill,
+  heading,
+  inHand,
+  pictured,
+  press,
+  sound,
+  text,
+  thin,
+} from "./ConsoleBrowser.ts"
 import { staged } from "./ConsoleStage.ts"
 
 const reviewsOf = (page: Page) =>
@@ -98,6 +113,7 @@ layer(Layer.merge(staged(), Chromium.layer), { excludeTestServices: true, timeou
         yield* press(abe.page, "Approve")
         yield* text(abe.page, "The review has changed since you opened this.")
         yield* text(abe.page, "Ada wrote: “looked at it myself”")
+        yield* Effect.promise(() => abe.page.waitForSelector("dialog[open] tbody tr"))
         const changed = yield* Effect.promise(() =>
           abe.page.$$eval(
             "dialog[open] tbody tr",
@@ -126,6 +142,51 @@ layer(Layer.merge(staged(), Chromium.layer), { excludeTestServices: true, timeou
         yield* fill(ada.page, "Reason", "the work has ended")
         yield* press(ada.page, "Revoke")
         yield* text(ada.page, "it was revoked")
+      }))
+
+    it.effect("on a phone, by taps alone, a reviewer reads the four facts of a review and approves it", () =>
+      Effect.gen(function* () {
+        const [institution, project] = [access.institution_id, access.project_id]
+        const rae = yield* person({ display_name: "Rae" })
+        const access_id = yield* grant(InstitutionId.make(institution), ProjectId.make(project), rae)
+        const sam = yield* deciderAt("Sam", "/console/reviews", "Access reviews")
+        const proposal = { access_id, access_version: 1, reason: "still works on the portal" }
+        const [status] = yield* posted(sam.page, `/v1/institutions/${institution}/access-grant-reviews`, proposal)
+        assert.strictEqual(status, 201)
+
+        const ada = yield* deciderAt("Ada", "/console/decide", "To decide", inHand)
+        const { page } = ada
+        yield* press(page, "Look at the access reviews")
+        yield* heading(page, "Access reviews")
+        yield* text(page, "Rae")
+        const facts = yield* Effect.promise(() =>
+          page.evaluate(() => {
+            const row = [...document.querySelectorAll("tbody tr")].find((one) =>
+              one.textContent?.includes("Rae") && one.querySelector('[data-label="Decided"]') !== null
+            )!
+            return ["Decided", "Delivered", "Acknowledged", "In effect"].map((name) => {
+              const cell = row.querySelector<HTMLElement>(`td[data-label="${name}"]`)!
+              return cell.checkVisibility() && getComputedStyle(cell, "::before").content === `"${name}"` &&
+                cell.innerText.trim() !== "" && cell.getBoundingClientRect().right <= innerWidth
+            })
+          })
+        )
+        assert.deepStrictEqual(facts, [true, true, true, true])
+        yield* sound(ada, "a review in a hand")
+        yield* pictured(page, "review-in-hand")
+        assert.deepStrictEqual(yield* thin(page), [])
+        yield* press(page, "Approve…")
+        yield* text(page, "Sam vouches for Rae")
+        yield* fill(page, "Reason", "looked at it on the way")
+        yield* text(page, "It would be accepted now.")
+        yield* sound(ada, "an approval in a hand")
+        yield* pictured(page, "review-approving-in-hand")
+        assert.deepStrictEqual(yield* thin(page), [])
+        yield* press(page, "Approve")
+        yield* text(page, "The review is approved.")
+        const { reviews } = yield* reviewsOf(page)
+        const decided = reviews.find(({ person_id }: { person_id: string }) => person_id === rae)
+        assert.strictEqual(decided.state, "approved")
       }))
 
     it.effect("an invitation that Sam asked for waits for Ada, who declines it", () =>

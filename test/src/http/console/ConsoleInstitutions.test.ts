@@ -15,6 +15,7 @@ import {
   choose,
   Chromium,
   deciderAt,
+  downloads,
   everyLook,
   fill,
   fillTime,
@@ -51,6 +52,17 @@ const asked = (page: Page, path: string, method = "GET", body: unknown = null) =
       body,
     )
   )
+
+/** What a dialog says that has changed: name, before, now. */
+const difference = (page: Page) =>
+  Effect.promise(async () => {
+    // What is now is asked for once the words are shown.
+    await page.waitForSelector("dialog[open] tbody tr")
+    return await page.$$eval(
+      "dialog[open] tbody tr",
+      (rows) => rows.map((row) => [...row.children].slice(0, 3).map((one) => one.textContent?.trim())),
+    )
+  })
 
 /** The headings of tables of which a word stands on two lines. */
 const torn = (page: Page) =>
@@ -166,14 +178,48 @@ layer(Layer.merge(staged(), Chromium.layer), { excludeTestServices: true, timeou
 
     it.effect("Ada opens a campaign, Sam proposes a revocation in it, and Ada delegates what is left and closes it", () =>
       Effect.gen(function* () {
-        const { sql } = yield* Database
+        const { owner, sql } = yield* Database
         const rae = yield* person({ display_name: "Rae" })
-        yield* access(InstitutionId.make(demoIdentityIds.fern), ProjectId.make(demoIdentityIds.fernPortal), rae)
+        const kept = yield* access(
+          InstitutionId.make(demoIdentityIds.fern),
+          ProjectId.make(demoIdentityIds.fernPortal),
+          rae,
+        )
         const ada = yield* deciderAt("Ada", fern, "Fern")
         yield* press(ada.page, "Campaigns")
         yield* heading(ada.page, "Campaigns")
         yield* text(ada.page, "There was no campaign yet.")
         yield* text(ada.page, "Every active Access was granted, reviewed or confirmed within a year.")
+        // A year has passed since Rae's Access was granted.
+        yield* owner`alter table access_versions disable trigger user`
+        yield* owner`update access_versions set created_at = now() - interval '400 days' where access_id = ${kept}`
+        yield* owner`alter table access_versions enable trigger user`
+        yield* ada.open(`${fern}/campaigns`, "Campaigns")
+        yield* text(ada.page, "Rae")
+        yield* everyLook(ada, "overdue-reviews")
+        yield* press(ada.page, "Still needed…")
+        yield* fill(ada.page, "Reason", "works on the portal daily")
+        yield* everyLook(ada, "overdue-confirm")
+        yield* press(ada.page, "Confirm it")
+        yield* text(ada.page, "Every active Access was granted, reviewed or confirmed within a year.")
+        yield* ada.open(`${fern}/access/${kept}`, "Access of Rae")
+        yield* text(ada.page, "“works on the portal daily”")
+        const confirmed = yield* Effect.promise(() =>
+          ada.page.$$eval(
+            "section[aria-labelledby=confirmations] tbody td, section[aria-labelledby=confirmations] tbody th",
+            (cells) => cells.map((one) => (one as HTMLElement).innerText.split("\n")[0]),
+          )
+        )
+        assert.deepStrictEqual(confirmed, ["1", confirmed[1], "you"])
+        yield* everyLook(ada, "access-confirmed")
+        const downloaded = yield* downloads(ada)
+        const pack = yield* downloaded(
+          `evidence-${rae}.ndjson`,
+          press(ada.page, "Download the person's evidence"),
+        )
+        yield* text(ada.page, "The file has the whole pack, signed.")
+        assert.include(pack, "works on the portal daily")
+        yield* ada.open(`${fern}/campaigns`, "Campaigns")
         yield* press(ada.page, "Open a campaign…")
         yield* fill(ada.page, "Name", "Spring")
         yield* fillTime(ada.page, "Deadline", new Date(Date.now() + 9 * 86_400_000).toISOString().slice(0, 16))
@@ -246,7 +292,10 @@ layer(Layer.merge(staged(), Chromium.layer), { excludeTestServices: true, timeou
         const grants = yield* asked(sam.page, `/v1/projects/${demoIdentityIds.fernPortal}/lifecycle-service-grants`)
         assert.deepStrictEqual(grants.rest["0"].expires_at, end)
 
-        // Sam opens the end of the project, and Ada changes it meanwhile.
+        // Sam opens the end of the project, Ada changes it meanwhile, and Abe decides on the grant after her.
+        const abe = yield* deciderAt("Abe", portal, "Fern Portal")
+        yield* press(abe.page, "Approve…")
+        yield* fill(abe.page, "Reason", "looked at it, too")
         yield* press(sam.page, "Withdraw…")
         yield* fill(sam.page, "Name of the project", "Fern Portal")
         yield* fill(sam.page, "Reason", "the portal has ended")
@@ -255,6 +304,12 @@ layer(Layer.merge(staged(), Chromium.layer), { excludeTestServices: true, timeou
         yield* fill(ada.page, "Reason", "looked at it myself")
         yield* press(ada.page, "Approve")
         yield* text(ada.page, "approved by you")
+        yield* press(abe.page, "Approve")
+        yield* text(abe.page, "The grant has changed since you opened this.")
+        assert.deepInclude(yield* difference(abe.page), ["State", "proposed", "approved"])
+        yield* everyLook(refused(abe), "grant-changed")
+        yield* press(abe.page, "Cancel")
+        yield* Effect.promise(() => abe.page.waitForFunction(() => !document.body.innerText.includes("Approve…")))
         yield* press(ada.page, "Add an owner…")
         yield* choose(ada.page, "Member of the institution", "Ada")
         yield* fill(ada.page, "Reason", "two look after it")
@@ -264,6 +319,10 @@ layer(Layer.merge(staged(), Chromium.layer), { excludeTestServices: true, timeou
 
         yield* press(sam.page, "Withdraw it for good")
         yield* text(sam.page, "The project has changed since you opened this.")
+        yield* text(sam.page, "you, Ada")
+        const [owners, version] = yield* difference(sam.page)
+        assert.deepStrictEqual(owners, ["Owners", "you", "you, Ada"])
+        assert.strictEqual(version?.[0], "Version")
         yield* everyLook(refused(sam), "project-changed")
         yield* press(sam.page, "Cancel")
         yield* press(sam.page, "Withdraw…")
@@ -334,6 +393,13 @@ layer(Layer.merge(staged(), Chromium.layer), { excludeTestServices: true, timeou
         yield* text(page, "Fern Portal")
         yield* everyLook(ida, "auditor-institution")
         assert.deepStrictEqual(yield* buttons(), ["Download the evidence"])
+        const downloaded = yield* downloads(ida)
+        const pack = yield* downloaded(
+          `evidence-${demoIdentityIds.fern}.ndjson`,
+          press(page, "Download the evidence"),
+        )
+        yield* text(page, "The file has the whole pack, signed.")
+        assert.include(pack, demoIdentityIds.patAccess)
         yield* press(page, "Access reviews", "main a")
         yield* heading(page, "Access reviews")
         yield* text(page, "As of")

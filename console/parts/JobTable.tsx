@@ -1,6 +1,7 @@
 /** Jobs at the identity provider, with what an operator does about one. */
 import type { JSX } from "preact"
 import { useOperatedProjects } from "../OperatedProjects.ts"
+import { AuditLink } from "./AuditLink.tsx"
 import { Badge, type Tone } from "./Badge.tsx"
 import { type Job, JobActions } from "./JobActions.tsx"
 import { ProjectLink } from "./ProjectLink.tsx"
@@ -32,6 +33,7 @@ export const JobTable = ({ caption, done = () => {}, empty, of, operator, projec
   /** Whether each row says, and leads to, its project. */
   readonly projects?: boolean
 }): JSX.Element => {
+  const audits = projects || operator === true
   const nameOf = useOperatedProjects(projects ? of.map(({ project_id }) => project_id) : [])
   return (
     <Table
@@ -40,7 +42,21 @@ export const JobTable = ({ caption, done = () => {}, empty, of, operator, projec
       keyOf={({ job_id }) => job_id}
       empty={empty}
       columns={[
-        { head: "Job", cell: ({ kind }) => kind.replaceAll("_", " ") },
+        {
+          head: "Job",
+          cell: ({ job_id, kind }) => (
+            <>
+              {kind.replaceAll("_", " ")}
+              {audits
+                ? (
+                  <div>
+                    <AuditLink id={job_id} />
+                  </div>
+                )
+                : null}
+            </>
+          ),
+        },
         ...(projects ? [project(nameOf)] : []),
         { head: "State", cell: ({ state }) => <Badge tone={states[state][0]}>{states[state][1]}</Badge> },
         { head: "Tries", cell: ({ attempts, max_attempts }) => `${attempts} of ${max_attempts}` },

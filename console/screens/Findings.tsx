@@ -3,13 +3,13 @@ import type { JSX } from "preact"
 import { ask } from "../contract/Ask.ts"
 import type { AnswerOf } from "../contract/EndpointTypes.ts"
 import { Badge, type Tone } from "../parts/Badge.tsx"
-import { CopyButton } from "../parts/Copy.tsx"
 import { CopyCommand } from "../parts/CopyCommand.tsx"
 import { Failure } from "../parts/Failure.tsx"
 import { HourBars } from "../parts/HourBars.tsx"
 import { LiveState } from "../parts/LiveState.tsx"
 import { OpenButton } from "../parts/OpenButton.tsx"
 import { Page } from "../parts/Page.tsx"
+import { Remedy, sentence } from "../parts/Remedy.tsx"
 import { When } from "../parts/When.tsx"
 import { useOperatorEvents } from "../OperatorEvents.ts"
 import { useResource } from "../Resource.ts"
@@ -44,26 +44,6 @@ const pages: Readonly<Record<string, readonly [href: string, label: string]>> = 
   streams: ["/console/operations/bus", "Look at the streams"],
   workers: ["/console/operations/jobs", "Look at the workers"],
 }
-
-/** A finding is a line of the command, behind its subject; on the page it is a sentence. A name keeps its own letters. */
-const sentence = (text: string): string =>
-  /^[a-z]+(?=[ ,:]|$)/.test(text) ? text.charAt(0).toUpperCase() + text.slice(1) : text
-
-/** Commands that a remedy names, between quotes. */
-const commands = /"((?:npx|bailiwick) [^"]+)"/
-
-/** The remedy; a command stands on its own, to be copied. */
-const Remedy = ({ of }: { readonly of: string }): JSX.Element => (
-  <div class="note">
-    {sentence(of).split(commands).map((part, n) =>
-      n % 2 === 0 ? part : (
-        <span key={n}>
-          <code>{part}</code> <CopyButton text={part} label="Copy command" />
-        </span>
-      )
-    )}
-  </div>
-)
 
 interface Listed {
   readonly of: Finding

@@ -5,6 +5,7 @@ import { ask } from "../contract/Ask.ts"
 import type { AnswerOf } from "../contract/EndpointTypes.ts"
 import { here } from "../Location.ts"
 import { AccountLabel } from "../parts/AccountLabel.tsx"
+import { AuditLink } from "../parts/AuditLink.tsx"
 import { ReasonDialog } from "../parts/ReasonDialog.tsx"
 import { StatePage } from "../parts/StatePage.tsx"
 import { Table } from "../parts/Table.tsx"
@@ -82,11 +83,11 @@ const IntakeRejects = (): JSX.Element => {
           columns={[
             {
               head: "Message",
-              cell: ({ stream, stream_seq, subject }) => (
+              cell: ({ id, stream, stream_seq, subject }) => (
                 <>
                   <code>{subject}</code>
-                  <br />
-                  <span class="note">{stream}, sequence {stream_seq}</span>
+                  <div class="note">{stream}, sequence {stream_seq}</div>
+                  <AuditLink id={id} />
                 </>
               ),
             },

@@ -4,12 +4,14 @@ import { ask } from "../contract/Ask.ts"
 import type { AnswerOf } from "../contract/EndpointTypes.ts"
 import { useDraft } from "../Drafts.ts"
 import { here } from "../Location.ts"
+import { AuditLink } from "../parts/AuditLink.tsx"
 import { Badge } from "../parts/Badge.tsx"
 import { CopyCommand } from "../parts/CopyCommand.tsx"
 import { DialogButton } from "../parts/Dialog.tsx"
 import { Failure } from "../parts/Failure.tsx"
 import { CheckField, TextField } from "../parts/Form.tsx"
 import { Page } from "../parts/Page.tsx"
+import { ProjectLink } from "../parts/ProjectLink.tsx"
 import { ReasonForm } from "../parts/ReasonForm.tsx"
 import { Table } from "../parts/Table.tsx"
 import { filterOf, pageAfter } from "../parts/TextFilter.tsx"
@@ -123,13 +125,7 @@ const Rollouts = (): JSX.Element => {
           columns={[
             {
               head: "Project",
-              cell: ({ name, project_id }) => (
-                <>
-                  {name}
-                  <br />
-                  <code>{project_id}</code>
-                </>
-              ),
+              cell: ({ name, project_id }) => <ProjectLink id={project_id} name={name} />,
             },
             { head: "Institution", cell: ({ institution_id, institution_name }) => institution_name ?? institution_id },
             { head: "Environment", cell: ({ environment }) => environment },
@@ -140,11 +136,7 @@ const Rollouts = (): JSX.Element => {
             },
             {
               head: "Why",
-              cell: ({ project_id }) => (
-                <a href={`/console/operations/audit?subject=${encodeURIComponent(`project:${project_id}`)}`}>
-                  In the audit
-                </a>
-              ),
+              cell: ({ project_id }) => <AuditLink id={`project:${project_id}`} />,
             },
             {
               head: "Decide",

@@ -246,7 +246,7 @@ const SigningKeys = (): JSX.Element => {
                 head: "State",
                 cell: ({ since, state }) => (
                   <>
-                    <Way state={state} />
+                    <Way state={state} />{" "}
                     <span class="note">
                       since <When at={since} />
                     </span>
@@ -257,24 +257,26 @@ const SigningKeys = (): JSX.Element => {
               {
                 head: "End it",
                 cell: ({ kid, state }) =>
-                  state === "retired" || state === "compromised" ? <span class="note">out of use</span> : (
-                    <>
-                      {state === "retiring"
-                        ? (
-                          <DialogButton name={`retire ${kid}`} label="Retire…" title="End a key that only verifies">
-                            {(close) => <Retire close={close} done={ring.reload} kid={kid} />}
-                          </DialogButton>
-                        )
-                        : null}
-                      <DialogButton
-                        name={`compromise ${kid}`}
-                        label="Take out of use…"
-                        title="Take a stolen key out of use"
-                      >
-                        {(close) => <Compromise close={close} done={ring.reload} kid={kid} />}
-                      </DialogButton>
-                    </>
-                  ),
+                  state === "retired" || state === "compromised"
+                    ? <span class="note">out of use</span>
+                    : (
+                      <div class="actions">
+                        {state === "retiring"
+                          ? (
+                            <DialogButton name={`retire ${kid}`} label="Retire…" title="End a key that only verifies">
+                              {(close) => <Retire close={close} done={ring.reload} kid={kid} />}
+                            </DialogButton>
+                          )
+                          : null}
+                        <DialogButton
+                          name={`compromise ${kid}`}
+                          label="Take out of use…"
+                          title="Take a stolen key out of use"
+                        >
+                          {(close) => <Compromise close={close} done={ring.reload} kid={kid} />}
+                        </DialogButton>
+                      </div>
+                    ),
               },
             ]}
           />

@@ -9,7 +9,7 @@ import { staged } from "./ConsoleStage.ts"
 const stage = Layer.merge(staged(), Chromium.layer)
 
 layer(stage, { excludeTestServices: true, timeout: "4 minutes" })("signing keys at the console", (it) => {
-  it.effect("an operator announces the next key, lets projects switch, and takes a stolen key out of use", () =>
+  it.effect("an operator announces the next key, publishes it, lets projects switch, takes a stolen key out of use and retires one", () =>
     Effect.gen(function* () {
       const { sql } = yield* Database
       const at = yield* inConsole("Oz")
@@ -25,6 +25,13 @@ layer(stage, { excludeTestServices: true, timeout: "4 minutes" })("signing keys 
       yield* text(at.page, "Activate now…")
       yield* text(at.page, "not told yet")
       yield* everyLook(at, "keys-announced")
+
+      yield* press(at.page, "Publish now…")
+      yield* fill(at.page, "Reason", reason)
+      yield* everyLook(at, "keys-publish")
+      yield* press(at.page, "Publish")
+      yield* text(at.page, "The key is in the key set.")
+      yield* Effect.promise(() => at.page.waitForFunction(() => !document.body.innerText.includes("Publish now…")))
 
       yield* press(at.page, "Activate now…")
       yield* fill(at.page, "Reason", reason)
@@ -46,12 +53,26 @@ layer(stage, { excludeTestServices: true, timeout: "4 minutes" })("signing keys 
       yield* press(at.page, "Take out of use")
       yield* text(at.page, "compromised")
       yield* everyLook(at, "keys-compromised")
+
+      // The last of the keys that follow only verifies, as one that was in use.
+      const [{ kid: old }] = (yield* sql<{ kid: string }>`
+        update signing_keys set state = 'retiring', changed_at = now()
+        where succession = (select max(succession) from signing_keys) returning kid`) as [{ kid: string }]
+      yield* press(at.page, "Retire…")
+      yield* fill(at.page, "Reason", reason)
+      yield* everyLook(at, "keys-retire")
+      yield* press(at.page, "Retire")
+      yield* text(at.page, "it still verifies: for seven days")
+      yield* sql`update signing_keys set changed_at = now() - interval '8 days' where kid = ${old}`
+      yield* press(at.page, "Retire")
+      yield* text(at.page, "The key is retired.")
+      assert.deepStrictEqual(yield* sql`select state from signing_keys where kid = ${old}`, [{ state: "retired" }])
       const records = yield* sql<{ action: string; actor: string; details: unknown }>`
         select action, actor, details from audit_records
         where action like 'signing-key.%' and actor like 'person:%' order by id`
       assert.deepStrictEqual(
         records.map(({ action, details }) => [action, details]),
-        ["announce", "activate", "compromise"].map((what) => [`signing-key.${what}`, { reason }]),
+        ["announce", "publish", "activate", "compromise", "retire"].map((what) => [`signing-key.${what}`, { reason }]),
       )
     }))
 

@@ -6,6 +6,8 @@ import { Database } from "../../../../services/platform/database/Database.ts"
 import { outgoingMail } from "../../../support/TestMails.ts"
 import { intakeReject } from "../../../support/TestRejects.ts"
 import { reason } from "../../../support/Fixtures.ts"
+import { InstitutionId } from "../../../../schemas/BrandedIds.ts"
+import { project } from "../../../support/TestIdentity.ts"
 import { bearer } from "../../../support/TestTokens.ts"
 import { demoIdentityIds } from "../../../../src/embedded/DemoIdentity.ts"
 import {
@@ -94,6 +96,10 @@ layer(stage, { excludeTestServices: true, timeout: "4 minutes" })("an operator's
       yield* fill(at.page, "Reason", reason)
       yield* press(at.page, "Wait again")
       yield* text(at.page, "Every message was taken in.")
+      yield* at.open("/console/operations/rejects?state=waiting", "Rejected messages")
+      yield* press(at.page, "Its audit")
+      yield* heading(at.page, "Audit")
+      yield* text(at.page, "intake-reject.retried")
       const malformed = yield* intakeReject({ payload: `{"type":"email.sent","data":` })
       yield* at.open("/console/operations/rejects", "Rejected messages")
       yield* press(at.page, "28 bytes")
@@ -167,6 +173,16 @@ layer(stage, { excludeTestServices: true, timeout: "4 minutes" })("an operator's
       yield* press(at.page, "Hold")
       yield* text(at.page, "Release…")
       yield* everyLook(at, "rollouts")
+      yield* press(at.page, "Fail…")
+      yield* fill(at.page, "Reason", reason)
+      yield* everyLook(at, "rollouts-fail")
+      yield* press(at.page, "Fail")
+      yield* text(at.page, "The rollout has failed.")
+      yield* Effect.promise(() => at.page.waitForFunction(() => /✕ failed/.test(document.body.innerText)))
+      yield* press(at.page, "Its audit")
+      yield* heading(at.page, "Audit")
+      yield* text(at.page, "rollout.fail")
+      yield* at.open("/console/operations/rollouts", "Rollouts")
       yield* press(at.page, "Release…")
       yield* fill(at.page, "Reason", reason)
       yield* press(at.page, "Release")
@@ -174,7 +190,62 @@ layer(stage, { excludeTestServices: true, timeout: "4 minutes" })("an operator's
       const records = yield* sql`
         select action, details ->> 'reason' as reason from audit_records
         where action like 'rollout.%' and outcome = 'done' order by id`
-      assert.deepStrictEqual(records, [{ action: "rollout.hold", reason }, { action: "rollout.release", reason }])
+      const done = ["rollout.hold", "rollout.fail", "rollout.release"]
+      assert.deepStrictEqual(records, done.map((action) => ({ action, reason })))
+    }))
+
+  it.effect("sends a failed job again, has the provider asked for an unknown outcome, and names a client that has gone", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* Database
+      const site = yield* project(InstitutionId.make(demoIdentityIds.fern), { name: "Fern Mirror" })
+      const job = Effect.fnUntraced(function* (kind: string, state: string) {
+        const id = randomUUID()
+        yield* sql`insert into provider_jobs (id, kind, project_id, state, reference, created_at, updated_at, not_before,
+            last_error)
+          values (${id}::uuid, ${kind}, ${site}, ${state}, ${`reference of ${id}`}, now(), now(), now(), 'timeout')`
+        return id
+      })
+      const state = (id: string) => sql`select state from provider_jobs where id = ${id}::uuid`
+      const failed = yield* job("client.create", "failed")
+      const at = yield* inConsole("Oz", {}, "/console/operations/jobs")
+      yield* heading(at.page, "Jobs")
+      yield* text(at.page, "Fern Mirror")
+      yield* press(at.page, "Send again…")
+      yield* fill(at.page, "Reason", reason)
+      yield* everyLook(at, "job-again")
+      yield* press(at.page, "Send again")
+      yield* text(at.page, "No job failed, and every outcome is known.")
+      assert.deepStrictEqual(yield* state(failed), [{ state: "pending" }])
+
+      const unknown = yield* job("client.create", "ambiguous")
+      yield* at.open("/console/operations/jobs", "Jobs")
+      yield* press(at.page, "Ask the provider…")
+      yield* fill(at.page, "Reason", reason)
+      yield* everyLook(at, "job-asked")
+      yield* press(at.page, "Ask the provider")
+      yield* text(at.page, "No job failed, and every outcome is known.")
+      // The provider knows of no such client: the write is sent once more.
+      assert.deepStrictEqual(yield* state(unknown), [{ state: "pending" }])
+
+      const disabling = yield* job("client.disable", "failed")
+      yield* at.open("/console/operations/jobs", "Jobs")
+      yield* everyLook(at, "jobs")
+      yield* press(at.page, "Name the client…")
+      yield* fill(at.page, "Client ID", "client-that-has-gone")
+      yield* fill(at.page, "Reason", reason)
+      yield* everyLook(at, "job-repair")
+      yield* press(at.page, "Name the client")
+      yield* text(at.page, "No job failed, and every outcome is known.")
+      assert.deepStrictEqual(yield* state(disabling), [{ state: "effective" }])
+      const records = yield* sql`
+        select actor, details ->> 'reason' as reason from audit_records
+        where subject = any(${[failed, unknown, disabling].map((id) => `job:${id}`)}::text[]) order by id`
+      assert.deepStrictEqual(records, Array(3).fill({ actor: `person:${demoIdentityIds.oz}`, reason }))
+      yield* press(at.page, "Its audit")
+      yield* heading(at.page, "Audit")
+      const subject = new URL(at.page.url()).searchParams.get("subject")!
+      assert.include([failed, unknown, disabling], subject)
+      yield* text(at.page, `job:${subject}`)
     }))
 
   it.effect("a sponsor has none of these pages", () =>

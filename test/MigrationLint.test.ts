@@ -57,7 +57,56 @@ describe("migrations", () => {
     "merge into deliveries d using webhooks w on d.id = w.id when matched then delete": /a backfill/,
     "insert into dead_letters (id) select id from deliveries": /whole table/,
     "insert into dead_letters (id) select id from a where id = 1 union all select id from deliveries": /whole table/,
+    "insert into dead_letters (id) select id from deliveries where true": /whole table/,
+    "insert into dead_letters (id) table deliveries": /whole table/,
+    "insert into dead_letters (id) select d.id from deliveries d join webhooks w on w.id = d.webhook_id": /in a join/,
+    "insert into dead_letters (id) select d.id from deliveries d, webhooks w where w.id = d.webhook_id": /in a join/,
+    "insert into dead_letters (id) select id from deliveries left join webhooks using (id) where state = 'a'":
+      /in a join/,
+    "insert into dead_letters (id) select id from (select id from deliveries) d where id > 0": /a subselect/,
+    "insert into dead_letters (id) select id from deliveries where id in (select id from webhooks)": /a subselect/,
+    "insert into dead_letters (id) values ((select max(id) from deliveries))": /a subselect/,
+    "insert into dead_letters (id) select 1 from lateral (select count(*) from deliveries) d": /a subselect/,
+    "insert into dead_letters (id) values (1) on conflict (id) do update set n = (select count(*) from deliveries)":
+      /a subselect/,
+    "insert into dead_letters (id) values (1) returning (select count(*) from deliveries)": /a subselect/,
+    "with d as (select id from deliveries) insert into dead_letters (id) select id from d": /whole table/,
+    "with d as (delete from deliveries returning id) insert into dead_letters (id) select id from d": /a backfill/,
+    "with d as (update deliveries set id = id returning 1) update schema_meta set min_app = 1": /a backfill/,
+    "update schema_meta set min_app = (select count(*) from deliveries)": /a subselect/,
+    "update schema_meta set min_app = 1 from deliveries": /a subselect/,
+    "insert into dead_letters (id) select id from deliveries where a = pg_sleep(1)::text": /hides/,
     "create table a as select * from deliveries": /reads all/,
+    "create materialized view a as select * from deliveries": /reads all/,
+    "select * into a from deliveries": /reads all/,
+    "select * into a from deliveries where id = 1": /reads all/,
+    "select count(*) from deliveries": /a subselect/,
+    "select id from deliveries where id = 1 for update": /a subselect/,
+    "select set_config('lock_timeout', '0', false)": /hides/,
+    "select pg_advisory_lock(1)": /hides/,
+    "set lock_timeout = 0": /limits/,
+    "set local statement_timeout = 0": /limits/,
+    "commit": /transaction/,
+    "call a()": /hides/,
+    "prepare a as update deliveries set id = id": /hides/,
+    "execute a": /hides/,
+    "explain analyze update deliveries set id = id": /hides/,
+    "copy deliveries to '/tmp/a'": /a backfill/,
+    "alter table all in tablespace a set tablespace b": /rewrites/,
+    "alter table deliveries add constraint a check (true) not valid, validate constraint a": /of its own/,
+    "alter table deliveries add constraint a not null id": /NOT VALID/,
+    "alter table deliveries alter column id set expression as (1)": /rewrites/,
+    "alter table deliveries alter column id add generated always as identity": /rewrites/,
+    "alter table deliveries detach partition a": /not known/,
+    "alter table deliveries disable trigger all": /not known/,
+    "alter table deliveries alter constraint a enforced": /not known/,
+    "alter domain a add check (value > 0)": /not known/,
+    "create table a partition of deliveries for values from (1) to (2)": /default partition/,
+    "alter table deliveries set schema a": /not known/,
+    "create rule a as on insert to deliveries do instead nothing": /not known/,
+    "drop schema public cascade": /min_app/,
+    "drop materialized view a": /min_app/,
+    "drop function a cascade": /min_app/,
     "do $$ begin update deliveries set id = id; end $$": /hides/,
     "truncate deliveries": /takes away rows/,
     "lock table deliveries": /locks a table/,
@@ -69,6 +118,31 @@ describe("migrations", () => {
   for (const [statement, why] of Object.entries(refused)) {
     it(`refuses ${statement}`, async () => {
       const faults = await lintMigration([statement])
+      assert.strictEqual(faults.length, 1)
+      assert.match(faults[0]!, why)
+    })
+  }
+
+  const pretended: ReadonlyArray<readonly [string, ReadonlyArray<string>, RegExp]> = [
+    [
+      "a table that was there",
+      ["create table if not exists deliveries (id integer)", "create index a on deliveries (id)"],
+      /CONCURRENTLY/,
+    ],
+    [
+      "a table of that name in another schema",
+      ["create table own.deliveries (id integer)", "alter table deliveries alter column id type text"],
+      /rewrites/,
+    ],
+    [
+      "a function around the change",
+      ["create function a() returns integer language sql as 'update deliveries set id = id returning 1'", "select a()"],
+      /hides/,
+    ],
+  ]
+  for (const [what, steps, why] of pretended) {
+    it(`refuses ${what}`, async () => {
+      const faults = await lintMigration(steps)
       assert.strictEqual(faults.length, 1)
       assert.match(faults[0]!, why)
     })
@@ -87,6 +161,14 @@ describe("migrations", () => {
       "create table own (id integer primary key)",
       "insert into own (id) select id from webhooks where is_active",
       "insert into own (id) select id from own union all select 1",
+      "create table other (id integer, own integer not null)",
+      "insert into other (id, own) select o.id, p.id from own o join own p using (id)",
+      "insert into other (id, own) select id, (select count(*) from own) from own",
+      "with o as (select id from own) insert into other (id, own) select id, id from o",
+      "alter table deliveries alter column d set default 1",
+      "alter table deliveries drop constraint e",
+      "alter table deliveries add constraint e not null a not valid",
+      "comment on table deliveries is 'x'",
       "create index own_id on own (id)",
       "alter table own alter column id type bigint",
       "update schema_meta set min_app = 67",

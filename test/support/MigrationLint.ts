@@ -1,18 +1,21 @@
 /**
  * Refuses statements of migrations that rewrite a table, hold a lock on it for longer than a moment, or take away what the
  * program before still uses, by PostgreSQL's own parser. What a migration does to a table that it made itself is free.
+ * A kind of statement that is not known here to be short is refused.
  */
-import type { AlterTableCmd, ColumnDef, Constraint, Node, RangeVar } from "libpg-query"
+import type { AlterTableCmd, ColumnDef, Constraint, Node } from "libpg-query"
 import { parse } from "libpg-query"
+import { hiddenCall, nameOf, readFault } from "./MigrationReads.ts"
 
 interface State {
   /** Tables that this migration made. */
   readonly made: Set<string>
+  /** Functions that this migration made. */
+  readonly functions: Set<string>
   /** Whether it has raised `schema_meta.min_app`, so that older programs are fenced. */
   contracts: boolean
 }
 
-const nameOf = (relation: RangeVar | undefined) => relation?.relname ?? ""
 const contraction = "raise schema_meta.min_app in a step before, a release after the last use"
 
 const ofConstraint = (constraint: Constraint): string | null => {
@@ -25,6 +28,8 @@ const ofConstraint = (constraint: Constraint): string | null => {
       return constraint.indexname === undefined
         ? "builds an index under a lock: CREATE UNIQUE INDEX CONCURRENTLY, then USING INDEX"
         : null
+    case "CONSTR_NOTNULL":
+      return constraint.skip_validation ? null : "reads the whole table under a lock: NOT VALID, then VALIDATE"
     case "CONSTR_EXCLUSION":
       return "builds an index under a lock, and cannot be built beside writes: make a new table"
     default:
@@ -56,9 +61,27 @@ const ofColumn = (column: ColumnDef): string | null => {
   if (given === undefined && constraints.some(({ contype }) => contype === "CONSTR_NOTNULL")) {
     return "fails where there are rows: NOT NULL needs a default"
   }
-  const rest = constraints.map(ofConstraint).find((fault) => fault !== null)
+  // A default that is a constant is never null: nothing is read for it.
+  const rest = constraints.filter(({ contype }) => contype !== "CONSTR_NOTNULL").map(ofConstraint)
+    .find((fault) => fault !== null)
   return rest === undefined ? null : `${rest} (as a statement of its own)`
 }
+
+/** Commands that change the catalogue alone. */
+const brief = new Set([
+  "AT_ColumnDefault",
+  "AT_DropConstraint",
+  "AT_DropNotNull",
+  "AT_ReplicaIdentity",
+  "AT_ResetOptions",
+  "AT_ResetRelOptions",
+  "AT_SetCompression",
+  "AT_SetOptions",
+  "AT_SetRelOptions",
+  "AT_SetStatistics",
+  "AT_SetStorage",
+  "AT_ValidateConstraint",
+])
 
 const ofAlter = ({ def, subtype }: AlterTableCmd, state: State): string | null => {
   switch (subtype) {
@@ -76,12 +99,22 @@ const ofAlter = ({ def, subtype }: AlterTableCmd, state: State): string | null =
     case "AT_SetUnLogged":
     case "AT_SetTableSpace":
     case "AT_SetAccessMethod":
+    case "AT_SetExpression":
+    case "AT_AddIdentity":
       return "rewrites the table"
     case "AT_AttachPartition":
       return "reads the whole partition under a lock: the program makes its partitions (RangePartitions)"
     default:
-      return null
+      return brief.has(subtype ?? "") ? null : "is not known to this law to be short"
   }
+}
+
+/** A VALIDATE beside another command reads the table under the lock of that one. */
+const ofAlters = (cmds: ReadonlyArray<AlterTableCmd>, state: State): string | null => {
+  if (cmds.length > 1 && cmds.some(({ subtype }) => subtype === "AT_ValidateConstraint")) {
+    return "reads the whole table under a lock: VALIDATE as a statement of its own"
+  }
+  return cmds.map((cmd) => ofAlter(cmd, state)).find((fault) => fault !== null) ?? null
 }
 
 const isMinApp = (node: Node) => "UpdateStmt" in node && nameOf(node.UpdateStmt.relation) === "schema_meta"
@@ -94,34 +127,59 @@ const rewriting: Readonly<Record<string, string>> = {
   RefreshMatViewStmt: "holds a lock for as long as it reads",
   DeleteStmt: "runs for as long as there are rows: leave it to a backfill",
   MergeStmt: "runs for as long as there are rows: leave it to a backfill",
+  AlterTableMoveAllStmt: "rewrites the tables",
+  CopyStmt: "reads or writes for as long as there are rows: leave it to a backfill",
+  CallStmt: "hides its statements from this law",
   DoStmt: "hides its statements from this law",
+  ExecuteStmt: "hides its statements from this law",
+  ExplainStmt: "hides its statements from this law",
+  PrepareStmt: "hides its statements from this law",
+  TransactionStmt: "ends the step's transaction",
+  VariableSetStmt: "changes the limits of locks and statements",
 }
 
-/** Tables of a FROM that have no condition, other than those that the migration made. */
-const isWhole = (query: Node | undefined, state: State): boolean => {
-  if (query === undefined || !("SelectStmt" in query)) return false
-  const { fromClause = [], larg, rarg, whereClause } = query.SelectStmt
-  if (larg !== undefined || rarg !== undefined) {
-    return [larg, rarg].some((part) => part !== undefined && isWhole({ SelectStmt: part }, state))
-  }
-  return whereClause === undefined &&
-    fromClause.some((from) => "RangeVar" in from && !state.made.has(nameOf(from.RangeVar)))
-}
+/** Statements that change the catalogue alone, and those of which more is asked below. */
+const known = new Set([
+  "AlterEnumStmt",
+  "AlterTableStmt",
+  "CommentStmt",
+  "CreateEnumStmt",
+  "CreateFunctionStmt",
+  "CreateSeqStmt",
+  "CreateStmt",
+  "CreateTrigStmt",
+  "DropStmt",
+  "GrantStmt",
+  "IndexStmt",
+  "InsertStmt",
+  "SelectStmt",
+  "UpdateStmt",
+  "ViewStmt",
+])
 
-/** What a statement copies of whole tables, and what it changes in a WITH. */
+/** What a statement reads of tables, and what it changes in a WITH. */
 const ofRows = (node: Node, state: State): string | null => {
-  const [kind = ""] = Object.keys(node)
-  const statement = Object.values(node)[0] as { readonly withClause?: { readonly ctes?: ReadonlyArray<Node> } }
+  if ("CreateTableAsStmt" in node) return "reads all of what it copies in one statement: leave it to a backfill"
+  if (!("InsertStmt" in node || "SelectStmt" in node || "UpdateStmt" in node)) return null
+  const [statement] = Object.values(node) as [{ readonly withClause?: { readonly ctes?: ReadonlyArray<Node> } }]
   for (const cte of statement.withClause?.ctes ?? []) {
     const query = "CommonTableExpr" in cte ? cte.CommonTableExpr.ctequery : undefined
-    const fault = query === undefined ? null : faultOf(query, state)
+    const fault = query === undefined || "SelectStmt" in query ? null : faultOf(query, state)
     if (fault !== null) return fault
   }
-  if (kind === "CreateTableAsStmt") return "reads all of what it copies in one statement: leave it to a backfill"
-  return "InsertStmt" in node && isWhole(node.InsertStmt.selectStmt, state)
-    ? "copies a whole table in one statement: leave it to a backfill"
-    : null
+  const hidden = hiddenCall(node, state.functions)
+  if (hidden !== null) return `hides what ${hidden}() does from this law`
+  if ("SelectStmt" in node && node.SelectStmt.intoClause !== undefined) {
+    return "reads all of what it copies in one statement: leave it to a backfill"
+  }
+  return readFault("InsertStmt" in node ? node.InsertStmt : statement, state.made)
 }
+
+const ofPartition = (node: Node, state: State): string | null =>
+  "CreateStmt" in node && node.CreateStmt.partbound !== undefined &&
+    (node.CreateStmt.inhRelations ?? []).some((of) => "RangeVar" in of && !state.made.has(nameOf(of.RangeVar)))
+    ? "reads the default partition under a lock: the program makes its partitions (RangePartitions)"
+    : null
 
 const ofIndex = (node: Node, state: State): string | null => {
   if (!("IndexStmt" in node)) return null
@@ -137,9 +195,7 @@ const ofDrop = (node: Node, state: State): string | null => {
   if (removeType === "OBJECT_INDEX") {
     return concurrent && missing_ok ? null : "waits for every query of the table: DROP INDEX CONCURRENTLY IF EXISTS"
   }
-  return removeType === "OBJECT_TABLE" || removeType === "OBJECT_VIEW"
-    ? state.contracts ? null : `takes a relation from the program before: ${contraction}`
-    : null
+  return state.contracts ? null : `takes it from the program before: ${contraction}`
 }
 
 const faultOf = (node: Node, state: State): string | null => {
@@ -149,22 +205,27 @@ const faultOf = (node: Node, state: State): string | null => {
   if ("ReindexStmt" in node) return "blocks every write of the table: make a new index CONCURRENTLY"
   if ("UpdateStmt" in node && !isMinApp(node)) return "runs for as long as there are rows: leave it to a backfill"
   if ("AlterTableStmt" in node && !state.made.has(nameOf(node.AlterTableStmt.relation))) {
-    for (const cmd of node.AlterTableStmt.cmds ?? []) {
-      const fault = "AlterTableCmd" in cmd ? ofAlter(cmd.AlterTableCmd, state) : null
-      if (fault !== null) return fault
-    }
+    const cmds = (node.AlterTableStmt.cmds ?? []).flatMap((cmd) => "AlterTableCmd" in cmd ? [cmd.AlterTableCmd] : [])
+    const fault = ofAlters(cmds, state)
+    if (fault !== null) return fault
   }
-  return ofRows(node, state) ?? ofIndex(node, state) ?? ofDrop(node, state)
+  const fault = ofRows(node, state) ?? ofPartition(node, state) ?? ofIndex(node, state) ?? ofDrop(node, state)
+  return fault ?? (known.has(kind ?? "") ? null : "is not known to this law to be short")
 }
 
 const noted = (node: Node, state: State) => {
   if (isMinApp(node)) state.contracts = true
-  if ("CreateStmt" in node) state.made.add(nameOf(node.CreateStmt.relation))
+  // Where the table may have been there, the migration may not have made it.
+  if ("CreateStmt" in node && !node.CreateStmt.if_not_exists) state.made.add(nameOf(node.CreateStmt.relation))
+  if ("CreateFunctionStmt" in node) {
+    const [last] = (node.CreateFunctionStmt.funcname ?? []).slice(-1)
+    if (last !== undefined && "String" in last) state.functions.add(last.String.sval ?? "")
+  }
 }
 
 /** The faults of a migration's statements, in their order; empty where it has none. */
 export const lintMigration = async (statements: ReadonlyArray<string>): Promise<ReadonlyArray<string>> => {
-  const state: State = { made: new Set(), contracts: false }
+  const state: State = { made: new Set(), functions: new Set(), contracts: false }
   const faults: Array<string> = []
   for (const statement of statements) {
     const { stmts = [] } = await parse(statement)

@@ -11,6 +11,7 @@ import {
   progressText,
 } from "../services/platform/database/Backfills.ts"
 import { inTurn } from "../services/platform/database/RetryOnLockTimeout.ts"
+import { mayPass } from "../services/platform/database/SqlErrors.ts"
 import { cliCommand } from "../services/platform/CommandSpelling.ts"
 
 /** A migration needs a backfill that is not finished. */
@@ -35,6 +36,16 @@ export const refuseUnfilled: Filling = Effect.fnUntraced(function* (owner, backf
   })
 })
 
+/** A bite that fails on what it does, and not on a lock or on the server's state, would fail again. */
+const refusedBite = (owner: PgClient.PgClient, backfill: Backfill, migration: string) => (error: SqlError.SqlError) =>
+  mayPass(error) ? Effect.fail(error) : Effect.flatMap(
+    progressOf(owner, backfill.name),
+    ([progress]) =>
+      Effect.fail(
+        new Unfilled({ message: `migration ${migration} needs a backfill that fails, ${progressText(progress!)}` }),
+      ),
+  )
+
 /** The second walk changes what an older program wrote behind the first; more walks would change nothing more. */
 const mostWalks = 2
 
@@ -44,23 +55,20 @@ const mostWalks = 2
  */
 export const fillNow = (pace: Pace, tell: (text: string) => Effect.Effect<void>): Filling =>
   Effect.fnUntraced(function* (owner, backfill, migration) {
-    const next = inTurn(bite(owner, backfill, pace))
+    const next = Effect.catch(inTurn(bite(owner, backfill, pace)), refusedBite(owner, backfill, migration))
     for (let walks = 0; walks < mostWalks; walks++) {
       for (let wait = yield* next; wait !== null; wait = yield* next) {
         const [progress] = yield* progressOf(owner, backfill.name)
         yield* tell(progressText(progress!))
         yield* Effect.sleep(wait)
       }
-      if (yield* inTurn(isFilled(owner, backfill, pace))) return
+      if (yield* inTurn(isFilled(owner, backfill))) return
     }
     return yield* new Unfilled({
       message: `migration ${migration} needs the backfill ${backfill.name}, which has walked the table ${mostWalks} ` +
         "times and leaves rows that it does not change: look at them, or stop the program that still writes them",
     })
   })
-
-/** Where rows are left, the processes that are at the backfill clamp its rate by their own pace. */
-const leastPace: Pace = { floor: 1, ceiling: 1 }
 
 /** Meets the needs of a migration: asks the table of each backfill for rows that are left, and fills where there are. */
 export const meet = Effect.fnUntraced(function* (
@@ -70,6 +78,6 @@ export const meet = Effect.fnUntraced(function* (
   migration: string,
 ) {
   for (const backfill of needs) {
-    if (!(yield* inTurn(isFilled(owner, backfill, leastPace)))) yield* fill(owner, backfill, migration)
+    if (!(yield* inTurn(isFilled(owner, backfill)))) yield* fill(owner, backfill, migration)
   }
 })

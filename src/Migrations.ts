@@ -88,6 +88,7 @@ import campaigns from "../migrations/0122_campaigns.ts"
 import campaignCalls from "../migrations/0123_campaign_calls.ts"
 import backfills from "../migrations/0124_backfills.ts"
 import decidedRequests from "../migrations/0130_decided_requests.ts"
+import failedBites from "../migrations/0131_failed_bites.ts"
 import findingHours from "../migrations/0132_finding_hours.ts"
 import signedEnds from "../migrations/0133_signed_ends.ts"
 import ownMatters from "../migrations/0134_own_matters.ts"
@@ -107,8 +108,8 @@ import { isRecorded, runSteps } from "./MigrationSteps.ts"
 import { cliCommand } from "../services/platform/CommandSpelling.ts"
 
 /**
- * A migration: an effect that runs in one transaction, or statements that are steps (MigrationSteps.ts). Steps run once
- * the backfills that they need are finished.
+ * A migration: an effect that runs in one transaction, or statements that are steps (MigrationSteps.ts). Either runs once
+ * the backfills that it needs are finished.
  */
 export type Migration = readonly [
   id: number,
@@ -199,6 +200,7 @@ export const migrations: ReadonlyArray<Migration> = [
   [123, "campaign_calls", campaignCalls],
   [124, "backfills", backfills],
   [130, "decided_requests", decidedRequests],
+  [131, "failed_bites", failedBites],
   [132, "finding_hours", findingHours],
   [133, "signed_ends", signedEnds],
   [134, "own_matters", ownMatters],
@@ -427,27 +429,28 @@ export const apply = Effect.fnUntraced(function* (
     inTurn,
   )
   for (const [id, name, work, needs = []] of list) {
-    if (Effect.isEffect(work)) {
-      whole.push([id, name, work])
-      continue
-    }
-    applied.push(...yield* inOne)
+    // What a migration needs is asked of the tables that the ones before it made.
+    if (needs.length > 0 || !Effect.isEffect(work)) applied.push(...yield* inOne)
     if (needs.length > 0 && !(yield* isRecorded(owner, id))) yield* meet(owner, needs, fill, `${id} ${name}`)
-    applied.push(...Option.toArray(yield* runSteps(owner, { id, name, statements: work })))
+    if (Effect.isEffect(work)) whole.push([id, name, work])
+    else applied.push(...Option.toArray(yield* runSteps(owner, { id, name, statements: work })))
   }
   applied.push(...yield* inOne)
   return applied
 })
 
-/** Applies the missing migrations and returns their names. Fails with ReadOnly, TooNew, NotOwner and Unfilled. */
-export const migrateWith = Effect.fn("migrate")(function* (fill: Filling) {
+/**
+ * Applies the missing migrations, up to one of them, and returns their names. Fails with ReadOnly, TooNew, NotOwner and
+ * Unfilled.
+ */
+export const migrateWith = Effect.fn("migrate")(function* (fill: Filling, upTo = newest) {
   const { owner, owns, sql } = yield* Database
   if (!(yield* owns)) {
     const message = `${yield* roleOf(owner)} does not own the tables: set DATABASE_OWNER_URL to the role that does`
     return yield* new NotOwner({ message })
   }
   yield* admit
-  const applied = yield* apply(owner, migrations, fill)
+  const applied = yield* apply(owner, migrations.filter(([id]) => id <= upTo), fill)
   yield* migrateCluster(owner)
   const app = yield* roleOf(sql)
   if (app !== (yield* roleOf(owner))) yield* grantAlone(owner, app)

@@ -1,6 +1,6 @@
 /** Checks the database: its version, its schema, and whether due work is done. */
 import { Clock, Effect } from "effect"
-import { progressOf, progressText } from "../../services/platform/database/Backfills.ts"
+import { type BackfillProgress, progressOf, progressText } from "../../services/platform/database/Backfills.ts"
 import { Database } from "../../services/platform/database/Database.ts"
 import { ClockHealth } from "../../services/platform/database/DatabaseClock.ts"
 import { refusalOf, schemaVersion } from "../../services/platform/database/VersionFence.ts"
@@ -213,16 +213,25 @@ const indexes = Effect.gen(function* () {
   )
 })
 
-/** A backfill that is not finished, and whether any process is at it. */
+/** When a process was last at a backfill, or is to be next: a bite that fails leaves the time of the next one. */
+const attendedAt = ({ failedAt, nextAt }: BackfillProgress) => Math.max(nextAt.getTime(), failedAt?.getTime() ?? 0)
+
+/** A backfill that is not finished: whether its bites fail, and whether any process is at it. */
 const backfills = Effect.gen(function* () {
   const { sql } = yield* Database
   const late = (yield* Clock.currentTimeMillis) - lateMillis
   const open = (yield* progressOf(sql)).filter(({ done }) => !done)
   if (open.length === 0) return ok("backfills", "none is unfinished")
-  const text = open.map(progressText).join("; ")
-  return open.every(({ nextAt }) => nextAt.getTime() < late)
-    ? warn("backfills", `${text}; none for over a minute`, "start an instance with the role timers")
-    : ok("backfills", text)
+  const isIdle = open.every((one) => attendedAt(one) < late)
+  const notes = open.map((one) =>
+    note(
+      progressText(one),
+      one.lastError === null ? null : "put right what it names; where it is the time, lower BACKFILL_FLOOR",
+    )
+  )
+  const idle = isIdle ? [note("no bite for over a minute", "start an instance with the role timers")] : []
+  const level = isIdle || open.some(({ lastError }) => lastError !== null) ? "warn" : "ok"
+  return { level, what: "backfills", notes: [...notes, ...idle] } satisfies Finding
 })
 
 /** All checks, in order; those that need the schema run only where it is complete. */

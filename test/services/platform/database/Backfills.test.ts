@@ -52,6 +52,14 @@ const toTheEnd = Effect.fnUntraced(function* (backfill: Backfill, by = pace) {
   return (yield* Clock.currentTimeMillis) - began
 })
 
+/** Waits until a statement with this text waits for a lock. */
+const blocked = Effect.fnUntraced(function* (text: string) {
+  const { sql } = yield* Database
+  const waiting = sql`
+    select from pg_stat_activity where wait_event_type = 'Lock' and query like ${`%${text}%`} and datname = current_database()`
+  yield* Effect.repeat(waiting, { until: ({ length }) => length > 0 })
+})
+
 const diesAt = (point: FaultPoint) =>
   Effect.provideService(Failpoints, {
     hit: (here) => {
@@ -153,8 +161,7 @@ layer(TestDatabase.layer)("a backfill", (it) => {
       )
       yield* Deferred.await(held)
       const biting = yield* Effect.forkChild(bite(sql, backfill, pace))
-      const waiting = sql`select from pg_stat_activity where wait_event_type = 'Lock' and query like '%walked%'`
-      yield* Effect.repeat(waiting, { until: ({ length }) => length > 0 })
+      yield* blocked("walked")
       yield* Deferred.succeed(over, undefined)
       yield* Fiber.join(holder)
       assert.isNull(yield* Fiber.join(biting))
@@ -192,31 +199,157 @@ layer(TestDatabase.layer)("a backfill", (it) => {
     Effect.gen(function* () {
       const { sql } = yield* Database
       const backfill = yield* tableOf("late", 15)
-      assert.isFalse(yield* isFilled(sql, backfill, pace), "not begun")
+      assert.isFalse(yield* isFilled(sql, backfill), "not begun")
       yield* bite(sql, backfill, pace)
-      assert.isFalse(yield* isFilled(sql, backfill, pace), "begun")
+      assert.isFalse(yield* isFilled(sql, backfill), "begun")
       yield* TestClock.adjust(1_000)
       yield* toTheEnd(backfill)
-      assert.isTrue(yield* isFilled(sql, backfill, pace))
+      assert.isTrue(yield* isFilled(sql, backfill))
       yield* sql`insert into late (id) values (0)`
-      assert.isFalse(yield* isFilled(sql, backfill, pace))
+      assert.isFalse(yield* isFilled(sql, backfill))
       assert.strictEqual(
         progressText(yield* progress(backfill)),
-        "late_filled has read 0 of about 0 rows and changed 15, 40 a second at most",
+        "late_filled has read 0 of about 0 rows and changed 15",
       )
       yield* TestClock.adjust(1_000)
       yield* toTheEnd(backfill)
       assert.deepStrictEqual(yield* timesFilled(backfill), [[1, 16]])
-      assert.isTrue(yield* isFilled(sql, backfill, pace))
+      assert.isTrue(yield* isFilled(sql, backfill))
       const { done, read } = yield* progress(backfill)
       assert.deepStrictEqual([done, read], [true, 16])
+    }))
+
+  it.effect("is not taken for filled by a look that began before a bite and ended after it", () =>
+    Effect.gen(function* () {
+      const { owner, sql } = yield* Database
+      const backfill = yield* tableOf("fenced", 15)
+      assert.isFalse(yield* isFilled(sql, backfill))
+      yield* sql`update fenced set filled = true`
+      const [held, over] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
+      const biting = yield* bite(sql, backfill, pace).pipe(
+        Effect.tap(() => Deferred.succeed(held, undefined)),
+        Effect.andThen(Deferred.await(over)),
+        sql.withTransaction,
+        Effect.forkChild,
+      )
+      yield* Deferred.await(held)
+      // Finds no row that is left, and waits for the bite. Meanwhile an older program writes one behind it.
+      const look = yield* Effect.forkChild(isFilled(sql, backfill))
+      yield* blocked("backfills")
+      yield* owner`insert into fenced (id) values (0)`
+      yield* Deferred.succeed(over, undefined)
+      yield* Fiber.join(biting)
+      assert.isFalse(yield* Fiber.join(look))
+      const { done, read } = yield* progress(backfill)
+      assert.deepStrictEqual([done, read], [false, 10])
+      yield* TestClock.adjust(1_000)
+      yield* toTheEnd(backfill)
+      assert.isFalse(yield* isFilled(sql, backfill), "begun anew")
+      yield* TestClock.adjust(1_000)
+      yield* toTheEnd(backfill)
+      assert.isTrue(yield* isFilled(sql, backfill))
+      assert.deepStrictEqual(yield* timesFilled(backfill), [[0, 15], [1, 1]])
+    }))
+
+  it.effect("is not taken for filled by a look during which another one began it anew", () =>
+    Effect.gen(function* () {
+      const { owner, sql } = yield* Database
+      const backfill = yield* tableOf("anew", 5)
+      yield* toTheEnd(backfill)
+      const slowLook = { ...backfill, left: "not filled or pg_advisory_xact_lock_shared(17)::text is null" }
+      const [held, over] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
+      const holder = yield* owner`select pg_advisory_xact_lock(17)`.pipe(
+        Effect.andThen(Deferred.succeed(held, undefined)),
+        Effect.andThen(Deferred.await(over)),
+        owner.withTransaction,
+        Effect.forkChild,
+      )
+      yield* Deferred.await(held)
+      const look = yield* Effect.forkChild(isFilled(sql, slowLook))
+      yield* blocked("pg_advisory_xact_lock_shared")
+      yield* sql`insert into anew (id) values (0)`
+      assert.isFalse(yield* isFilled(sql, backfill))
+      yield* Deferred.succeed(over, undefined)
+      yield* Fiber.join(holder)
+      assert.isFalse(yield* Fiber.join(look))
+      assert.isFalse((yield* progress(backfill)).done)
+    }))
+
+  it.effect("is looked at in spans, none of which takes longer than a statement may", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* Database
+      const { url } = yield* TestDatabase
+      const hurried = yield* PgClient.make({
+        url,
+        maxConnections: 1,
+        startupParameters: { statement_timeout: "500ms" },
+      })
+        .pipe(Effect.provide(Reactivity.layer))
+      // Reading it takes two seconds. A look that raised its own limit would find rows.
+      const slow = "(not filled or pg_sleep(0.001)::text is null or current_setting('statement_timeout') <> '500ms')"
+      const backfill = yield* tableOf("large", 2_000, { left: slow })
+      yield* sql`update large set filled = true`
+      assert.strictEqual(
+        (yield* Effect.flip(hurried`select from large where ${hurried.literal(slow)}`)).reason._tag,
+        "StatementTimeoutError",
+      )
+      assert.isTrue(yield* isFilled(hurried, backfill))
+      yield* sql`update large set filled = false where id = 2000`
+      assert.isFalse(yield* isFilled(hurried, backfill))
+    }).pipe(realClock), 30_000)
+
+  it.effect("copies by an INSERT what rows are once it has them, not what they were before", () =>
+    Effect.gen(function* () {
+      const { owner, sql } = yield* Database
+      const backfill = yield* tableOf("source", 5, {
+        left: "not exists (select from copies where copies.id = source.id)",
+        fill: "insert into copies (id, n) select id, n from source join bite on id = bite.key",
+      })
+      yield* owner`create table copies (id integer primary key, n integer not null)`
+      yield* owner`grant all on copies to public`
+      const [held, over] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
+      const holder = yield* owner`update source set n = 7 where id = 2`.pipe(
+        Effect.andThen(Deferred.succeed(held, undefined)),
+        Effect.andThen(Deferred.await(over)),
+        owner.withTransaction,
+        Effect.forkChild,
+      )
+      yield* Deferred.await(held)
+      const biting = yield* Effect.forkChild(bite(sql, backfill, pace))
+      yield* blocked("walked")
+      yield* Deferred.succeed(over, undefined)
+      yield* Fiber.join(holder)
+      assert.isNull(yield* Fiber.join(biting))
+      assert.deepStrictEqual(yield* sql`select id, n from copies where n > 0 or id = 1 order by id`, [{ id: 1, n: 0 }, {
+        id: 2,
+        n: 7,
+      }])
+      assert.strictEqual((yield* progress(backfill)).changed, 5)
+    }))
+
+  it.effect("keeps why its last bite failed, and when, until one succeeds", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* Database
+      const backfill = yield* tableOf("wrong", 5, {
+        fill: "update wrong set filled = true, n = 7 / (id - 3) from bite where id = bite.key",
+      })
+      yield* TestClock.setTime(Date.UTC(2026, 1, 3))
+      assert.strictEqual((yield* Effect.result(bite(sql, backfill, pace)))._tag, "Failure")
+      assert.match(
+        progressText(yield* progress(backfill)),
+        /^wrong_filled has read 0 of .* and changed 0; its last bite failed at 2026-02-03T00:00:00.000Z: 22012 division by zero$/,
+      )
+      yield* sql`delete from wrong where id = 3`
+      assert.isNull(yield* bite(sql, backfill, pace))
+      const { failedAt, lastError } = yield* progress(backfill)
+      assert.deepStrictEqual([failedAt, lastError], [null, null])
     }))
 
   it.effect("of a table without such rows, as a new installation's, counts as finished at once", () =>
     Effect.gen(function* () {
       const { sql } = yield* Database
       const backfill = yield* tableOf("fresh", 0)
-      assert.isTrue(yield* isFilled(sql, backfill, pace))
+      assert.isTrue(yield* isFilled(sql, backfill))
       assert.isTrue((yield* progress(backfill)).done)
     }))
 })

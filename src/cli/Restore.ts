@@ -14,7 +14,8 @@ import { Readable } from "node:stream"
 import { pipeline } from "node:stream/promises"
 import { checkValue, parseRing, readRing, VaultError } from "../../services/platform/security/KeyRing.ts"
 import type { AppConfig } from "../AppConfig.ts"
-import { migrate, tables } from "../Migrations.ts"
+import { refuseUnfilled } from "../MigrationBackfills.ts"
+import { migrateWith, newest, tables } from "../Migrations.ts"
 import { connect } from "./backup/BackupConnection.ts"
 import { fill } from "./backup/RestoreTables.ts"
 import type { Manifest } from "./backup/Format.ts"
@@ -88,10 +89,12 @@ const run = Effect.fnUntraced(function* (file: string) {
   const otherwise = found.config.databaseUrl === null
     ? { otherwise: `type "${cliCommand("reset --database")}" to remove this home's` }
     : {}
+  const { schema } = backup.manifest
   const now = yield* Effect.provide(
     Effect.gen(function* () {
-      // Makes the schema of an empty database; a schema that is there already stays.
-      yield* migrate
+      // Makes the backup's schema in an empty database, where the next start goes on: a later migration may need a
+      // backfill that the backup has not finished. A schema that is there already stays.
+      yield* migrateWith(refuseUnfilled, schema)
       return new Date(yield* Clock.currentTimeMillis)
     }),
     databaseAt(urls),
@@ -103,6 +106,11 @@ const run = Effect.fnUntraced(function* (file: string) {
   })
   yield* clear
   yield* Console.log(`${rows} rows restored as of ${backup.manifest.made_at}`)
+  if (schema < newest) {
+    yield* Console.log(
+      `the schema is ${schema}, as it was: the next start, or "${cliCommand("migrate")}", brings it to ${newest}`,
+    )
+  }
   yield* Console.log(
     `the next start begins a new epoch after ${backup.manifest.epoch} and is held until what was revoked since is ` +
       `revoked again: "${cliCommand("installation show")}" says how far it is`,

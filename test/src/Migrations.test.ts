@@ -1,24 +1,32 @@
 import { assert, layer } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Layer, Redacted } from "effect"
 import { readdirSync } from "node:fs"
+import { join } from "node:path"
 import { Database } from "../../services/platform/database/Database.ts"
-import { migrate, tables } from "../../src/Migrations.ts"
+import { connect } from "../../src/cli/backup/BackupConnection.ts"
+import { writeBackup } from "../../src/cli/backup/BackupWriter.ts"
+import { outputTo } from "../../src/cli/backup/Output.ts"
+import { refuseUnfilled } from "../../src/MigrationBackfills.ts"
+import { migrate, migrateWith, tables } from "../../src/Migrations.ts"
+import { home, start } from "../support/Processes.ts"
 import { TestDatabase } from "../support/TestDatabase.ts"
 
 const files = readdirSync("migrations").map((name) => name.replace(/\.ts$/, "")).sort()
 
 /** An empty database beside the migrated one. */
-const empty = Effect.gen(function* () {
+const emptyUrls = Effect.fnUntraced(function* (suffix: string) {
   const { owner } = yield* Database
   const { name, ownerUrl, url } = yield* TestDatabase
-  const other = `${name}_empty`
+  const other = `${name}${suffix}`
   yield* Effect.acquireRelease(
     owner.unsafe(`create database ${other}`),
     () => Effect.orDie(owner.unsafe(`drop database ${other} with (force)`)),
   )
   const at = (address: Redacted.Redacted) => Redacted.make(Redacted.value(address).replace(name, other))
-  return Database.layer({ url: at(url), ownerUrl: at(ownerUrl), maxConnections: 2 })
+  return { url: at(url), ownerUrl: at(ownerUrl) }
 })
+
+const empty = Effect.map(emptyUrls("_empty"), (urls) => Database.layer({ ...urls, maxConnections: 2 }))
 
 layer(Layer.fresh(TestDatabase.layer), { excludeTestServices: true })("Migrations", (it) => {
   it.effect("concurrent starts apply each migration once, in order, and the next start applies none", () =>
@@ -29,6 +37,32 @@ layer(Layer.fresh(TestDatabase.layer), { excludeTestServices: true })("Migration
       assert.deepStrictEqual(applied.flat().sort(), files, "files of migrations/ and rows of src/Migrations.ts")
       assert.deepStrictEqual(yield* start, [])
     }))
+
+  it.effect("cli restore makes the schema of an older version's backup, and the next start applies what is missing", () =>
+    Effect.gen(function* () {
+      const older = 124
+      const folder = yield* home
+      const file = join(folder, "backup")
+      const [from, into] = [yield* emptyUrls("_from"), yield* emptyUrls("_into")]
+      const at = (urls: typeof from) => Database.layer({ ...urls, maxConnections: 2 })
+      yield* migrateWith(refuseUnfilled, older).pipe(Effect.provide(Layer.fresh(at(from))), Effect.scoped)
+      const db = yield* connect(from.ownerUrl)
+      const out = yield* outputTo(file, { force: false })
+      yield* Effect.promise(() => writeBackup(db, out, { tables, tell: () => {}, madeAt: new Date() }))
+      const restoring = yield* start({
+        module: "src/cli/main.ts",
+        args: ["restore", file],
+        env: {
+          BAILIWICK_HOME: folder,
+          DATABASE_URL: Redacted.value(into.url),
+          DATABASE_OWNER_URL: Redacted.value(into.ownerUrl),
+        },
+      })
+      assert.strictEqual(yield* restoring.exited, 0, restoring.output())
+      assert.include(restoring.output(), `the schema is ${older}, as it was`)
+      const applied = yield* migrate.pipe(Effect.provide(Layer.fresh(at(into))), Effect.scoped)
+      assert.deepStrictEqual(applied, files.filter((name) => Number(name.slice(0, 4)) > older))
+    }).pipe(Effect.scoped))
 
   it.effect("a start waits for another one beyond the lock timeout of a statement", () =>
     Effect.gen(function* () {

@@ -6,8 +6,8 @@ import { schemaOf, tablesOf } from "./Tables.ts"
 import type { BackupConnection } from "./BackupConnection.ts"
 import type { Backup } from "./BackupReader.ts"
 
-/** Tables into which migrations put rows. */
-const seeded = new Set(["installation", "schema_meta", "outbox_lanes", "transfer_feature"])
+/** Tables into which migrations put rows; into `backfills`, that an empty table needs none. */
+const seeded = new Set(["installation", "schema_meta", "outbox_lanes", "transfer_feature", "backfills"])
 
 const mustBeEmpty = async (db: BackupConnection, tables: ReadonlyArray<string>, otherwise: string) => {
   for (const table of tables.filter((table) => !seeded.has(table))) {
@@ -21,11 +21,11 @@ const mustBeEmpty = async (db: BackupConnection, tables: ReadonlyArray<string>, 
 const mustFit = async (db: BackupConnection, { manifest }: Backup) => {
   const schema = await schemaOf(db)
   if (schema === manifest.schema) return
-  const which = schema < manifest.schema ? "a newer" : "an older"
+  const [which, how] = schema < manifest.schema
+    ? ["a newer", "restore it with that version, then change versions"]
+    : ["an older", "restore it into a database without tables"]
   throw new CliFault({
-    message:
-      `the backup was made by ${which} version (schema ${manifest.schema}, here ${schema}): restore it with that ` +
-      "version, then change versions",
+    message: `the backup was made by ${which} version (schema ${manifest.schema}, here ${schema}): ${how}`,
   })
 }
 

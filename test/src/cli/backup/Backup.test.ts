@@ -8,6 +8,7 @@ import { constants, getPriority } from "node:os"
 import { join } from "node:path"
 import { AccessReviews } from "../../../../services/access/AccessReviews.ts"
 import { Roles } from "../../../../services/people/Roles.ts"
+import { type Backfill, bite, isFilled, progressOf } from "../../../../services/platform/database/Backfills.ts"
 import { Database } from "../../../../services/platform/database/Database.ts"
 import { leastIdAt } from "../../../../services/platform/Ids.ts"
 import { run } from "../../../../services/platform/database/UnitOfWork.ts"
@@ -221,6 +222,38 @@ layer(AccessReviews.layer.pipe(Layer.provide(Roles.layer), Layer.provideMerge(id
       const again = yield* Effect.promise(() => openBackup(join(folder, "damaged"), () => {}))
       yield* Effect.promise(() => again.close())
     }))
+
+  it.effect("a backfill goes on where the backup had it, also where a migration has noted that there was nothing to fill", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* Database
+      const lanes: Backfill = {
+        name: "lanes",
+        table: "outbox_lanes",
+        key: "lane",
+        left: "true",
+        fill: "update outbox_lanes set lane = lane from bite where lane = bite.key",
+      }
+      const pace = { floor: 4, ceiling: 4 }
+      yield* bite(sql, lanes, pace)
+      const file = join(yield* home, "backup")
+      yield* written(file)
+      const into = yield* TestDatabase.make
+      yield* Effect.gen(function* () {
+        const { owner, sql } = yield* Database
+        // As the next start finds an empty table.
+        yield* isFilled(owner, { ...lanes, left: "false" })
+        const db = yield* connect(into.ownerUrl)
+        const backup = yield* Effect.promise(() => openBackup(file, () => {}))
+        yield* Effect.promise(() => fill(db, backup, { ...options, now: madeAt }))
+        yield* Effect.promise(() => backup.close())
+        assert.deepInclude((yield* progressOf(sql))[0], { name: "lanes", read: 1, changed: 1, done: false })
+        const next = Effect.tap(bite(sql, lanes, pace), () => sql`update backfills set next_at = 'epoch'`)
+        yield* sql`update backfills set next_at = 'epoch'`
+        yield* Effect.repeat(next, { until: (wait) => wait === null })
+        const [row] = yield* sql<{ n: number }>`select count(*)::int as n from outbox_lanes`
+        assert.deepInclude((yield* progressOf(sql))[0], { read: row!.n, changed: row!.n, done: true })
+      }).pipe(Effect.provide(Database.layer({ ...into, maxConnections: 2 })))
+    }).pipe(Effect.scoped))
 
   it.effect("a database that is not empty stays as it is", () =>
     Effect.gen(function* () {

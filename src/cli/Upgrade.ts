@@ -9,7 +9,7 @@ import { printableJson } from "./EscapeControls.ts"
 import { databaseUrls, instance } from "./Instance.ts"
 import { jsonFlag } from "./JsonFlag.ts"
 import { reasonOf } from "./Reason.ts"
-import { type Rehearsal, rehearse } from "./upgrade/Rehearsal.ts"
+import { type Rehearsal, rehearse, type RehearsedBackfill, type RehearsedMigration } from "./upgrade/Rehearsal.ts"
 import { cliCommand } from "../../services/platform/CommandSpelling.ts"
 
 const file = Argument.String("FILE").pipe(Argument.withDescription("A file that backup wrote"))
@@ -19,6 +19,26 @@ const seconds = (millis: number) => `${(millis / 1_000).toFixed(2)} s`
 /** Requests that wait for a lock that is held for longer are noticeably slow. */
 const feltMillis = 1_000
 
+const minutes = (n: number) => n < 0.1 ? "less than 0.1 minutes" : `${n.toFixed(1)} minutes`
+
+const backfillLine = ({ changed, minutesAtFloor, minutesAtRate, name, read }: RehearsedBackfill) =>
+  `  backfill ${name} reads ${read} rows and changes ${changed}` +
+  (changed === 0
+    ? ""
+    : `: ${minutes(minutesAtRate)} at BACKFILL_RATE (${Math.round(changed / minutesAtRate / 60)} a second), ${
+      minutes(minutesAtFloor)
+    } at BACKFILL_FLOOR (${Math.round(changed / minutesAtFloor / 60)})`)
+
+/** What a backfill adds to the plan: programs of the version before go on with it, and a start of this one is refused until then. */
+const fillingOf = (migrations: ReadonlyArray<RehearsedMigration>): ReadonlyArray<string> => {
+  const open = migrations.flatMap(({ backfills }) => backfills).filter(({ changed }) => changed > 0)
+  return open.length === 0 ? [] : [
+    `first leave the version before running until "${cliCommand("doctor")}" says that ${
+      open.map(({ name }) => name).join(", ")
+    } is finished, or have "${cliCommand("migrate")}" finish it in that time: no request waits for either`,
+  ]
+}
+
 /** The lines of a rehearsal: each migration with its locks, what changed, and the plan. */
 export const linesOf = ({ changed, from, migrations, rows }: Rehearsal): ReadonlyArray<string> => {
   if (migrations.length === 0) return [`${rows} rows of schema ${from}: nothing to apply`]
@@ -26,8 +46,9 @@ export const linesOf = ({ changed, from, migrations, rows }: Rehearsal): Readonl
   const felt = migrations.filter(({ locks }) => locks.some(({ millis }) => millis > feltMillis))
   return [
     `${rows} rows of schema ${from}`,
-    ...migrations.flatMap(({ locks, millis, name }) => [
+    ...migrations.flatMap(({ backfills, locks, millis, name }) => [
       `${name} takes ${seconds(millis)}${locks.length === 0 ? ", and no lock that was seen" : ""}`,
+      ...backfills.map(backfillLine),
       ...locks.map((lock) => `  ${lock.mode} on ${lock.table} for ${seconds(lock.millis)}`),
     ]),
     ...(changed.length === 0
@@ -37,6 +58,7 @@ export const linesOf = ({ changed, from, migrations, rows }: Rehearsal): Readonl
       seconds(total)
     } here), then replace the ` +
     "processes one by one",
+    ...fillingOf(migrations),
     ...(felt.length === 0
       ? ["no lock is held for over a second: the processes may run meanwhile"]
       : [`${felt.map(({ name }) => name).join(", ")} hold a lock for over a second: choose a quiet hour`]),
@@ -44,7 +66,9 @@ export const linesOf = ({ changed, from, migrations, rows }: Rehearsal): Readonl
 }
 
 const run = Effect.fnUntraced(function* (file: string, json: boolean) {
-  const { ownerUrl, url } = yield* databaseUrls(yield* instance)
+  const found = yield* instance
+  const { ownerUrl, url } = yield* databaseUrls(found)
+  const pace = { floor: found.config.backfillFloor, ceiling: found.config.backfillRate }
   const { clear, tell } = yield* backupProgress
   const backup = yield* Effect.acquireRelease(
     Effect.tryPromise({
@@ -54,7 +78,7 @@ const run = Effect.fnUntraced(function* (file: string, json: boolean) {
     }),
     ({ close }) => Effect.promise(close),
   )
-  const rehearsal = yield* rehearse(backup, ownerUrl ?? url, migrations, tell)
+  const rehearsal = yield* rehearse(backup, ownerUrl ?? url, migrations, pace, tell)
   yield* clear
   for (const line of json ? [printableJson(rehearsal)] : linesOf(rehearsal)) yield* Console.log(line)
   if (rehearsal.changed.length > 0) return yield* new Unsuccessful()

@@ -7,6 +7,7 @@ import { PgClient } from "@effect/sql-pg"
 import { Clock, Effect, Redacted } from "effect"
 import { Reactivity } from "effect/reactivity"
 import { Drift } from "../../../services/lifecycle/Drift.ts"
+import { type Backfill, type Pace, progressOf } from "../../../services/platform/database/Backfills.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { fillNow } from "../../MigrationBackfills.ts"
 import { apply, migrateCluster, type Migration, tables } from "../../Migrations.ts"
@@ -18,8 +19,19 @@ import { CliFault } from "../CliFault.ts"
 import { reasonOf } from "../Reason.ts"
 import { type LockHeld, watchLocks } from "./LockWatch.ts"
 
+/** A backfill that a migration needs, and about how long it takes at the pace of this installation's processes. */
+export interface RehearsedBackfill {
+  readonly name: string
+  /** Rows that were read, and rows that were changed, by what the backup had not finished. */
+  readonly read: number
+  readonly changed: number
+  readonly minutesAtRate: number
+  readonly minutesAtFloor: number
+}
+
 export interface RehearsedMigration {
   readonly name: string
+  readonly backfills: ReadonlyArray<RehearsedBackfill>
   readonly millis: number
   /** Longest first. */
   readonly locks: ReadonlyArray<LockHeld>
@@ -103,6 +115,34 @@ const drifted = Effect.gen(function* () {
     )
 }).pipe(Effect.provide(Drift.layer))
 
+/** Rows that a backfill reads and changes while `work` runs, as it counts them itself. */
+const counted = Effect.fnUntraced(function* <A, E, R>(
+  needs: ReadonlyArray<Backfill>,
+  pace: Pace,
+  work: Effect.Effect<A, E, R>,
+) {
+  const { sql } = yield* Database
+  // A migration before 124 has none of these, and no table of them.
+  const all = needs.length === 0 ? Effect.succeed([]) : progressOf(sql)
+  const before = yield* all
+  const result = yield* work
+  const backfills = (yield* all).filter(({ name }) => needs.some((need) => need.name === name)).map((now) => {
+    const was = before.find(({ name }) => name === now.name) ?? { changed: 0, read: 0 }
+    const changed = now.changed - was.changed
+    const minutesAt = (rate: number) => changed / rate / 60
+    // A walk that was begun anew counts its reading from nothing.
+    const read = now.read < was.read ? now.read : now.read - was.read
+    return {
+      name: now.name,
+      read,
+      changed,
+      minutesAtRate: minutesAt(pace.ceiling),
+      minutesAtFloor: minutesAt(pace.floor),
+    }
+  })
+  return { ...result, backfills }
+})
+
 /** No other process uses the scratch database. */
 const scratchPace = { floor: 10_000, ceiling: 200_000 }
 
@@ -111,6 +151,7 @@ export const rehearse = Effect.fn("rehearse")(function* (
   backup: Backup,
   ownerUrl: Redacted.Redacted,
   list: ReadonlyArray<Migration>,
+  pace: Pace,
   tell: (text: string) => void,
 ) {
   const from = backup.manifest.schema
@@ -131,18 +172,19 @@ export const rehearse = Effect.fn("rehearse")(function* (
       try: () => fill(db, backup, { now, tables, tell }),
       catch: (error) => new CliFault({ message: `the backup was not restored: ${reasonOf(error)}` }),
     })
-    // Migrations write these themselves.
-    const ours = tables.filter((table) => table !== "schema_meta")
+    // Migrations write these themselves, or the backfills that they need.
+    const ours = tables.filter((table) => table !== "schema_meta" && table !== "backfills")
     const before = yield* Effect.promise(() => tablesOf(db, ours))
     const migrations: Array<RehearsedMigration> = []
     const missing = list.filter(([id]) => id > from)
     tell("comparing")
-    const counted = yield* digests(db, before)
-    for (const [id, name] of missing) {
+    const digested = yield* digests(db, before)
+    for (const [id, name, , needs = []] of missing) {
       tell(`migration ${id}`)
       const upTo = list.filter((migration) => migration[0] <= id)
       const filled = fillNow(scratchPace, (text) => Effect.sync(() => tell(text)))
-      const seen = yield* watchLocks(sql, before.map((table) => table.name), apply(owner, upTo, filled))
+      const watched = watchLocks(sql, before.map((table) => table.name), apply(owner, upTo, filled))
+      const seen = yield* counted(needs, pace, watched)
       migrations.push({ name: `${String(id).padStart(4, "0")}_${name}`, ...seen })
     }
     const { kept, lines } = yield* difference(db, before)
@@ -154,7 +196,7 @@ export const rehearse = Effect.fn("rehearse")(function* (
     )
     const again = yield* digests(db, kept)
     const changed = [...again].flatMap(([name, after]) => {
-      const was = counted.get(name)!
+      const was = digested.get(name)!
       if (was.rows !== after.rows) return [`${name} has ${after.rows} rows, and had ${was.rows}`]
       return whole.has(name) && was.sum !== after.sum ? [`${name} has other values in the columns that it had`] : []
     })

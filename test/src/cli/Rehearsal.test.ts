@@ -2,6 +2,7 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import { join } from "node:path"
+import type { Backfill } from "../../../services/platform/database/Backfills.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { connect } from "../../../src/cli/backup/BackupConnection.ts"
 import { openBackup } from "../../../src/cli/backup/BackupReader.ts"
@@ -59,7 +60,7 @@ const slow = Effect.gen(function* () {
 
 const rehearsed = Effect.fnUntraced(function* (...more: ReadonlyArray<Migration>) {
   const { ownerUrl } = yield* TestDatabase
-  return yield* rehearse(yield* backup, ownerUrl, [...migrations, ...more], tell)
+  return yield* rehearse(yield* backup, ownerUrl, [...migrations, ...more], { floor: 2, ceiling: 4 }, tell)
 })
 
 layer(Layer.fresh(TestDatabase.layer), { excludeTestServices: true })("upgrade rehearse", (it) => {
@@ -88,6 +89,43 @@ layer(Layer.fresh(TestDatabase.layer), { excludeTestServices: true })("upgrade r
         assert.deepStrictEqual(
           yield* owner`select datname from pg_database where datname like 'bailiwick_rehearsal_%'`,
           [],
+        )
+      }),
+    120_000,
+  )
+
+  it.effect(
+    "says of a backfill what is left of it, and how long it takes at the rate of this installation",
+    () =>
+      Effect.gen(function* () {
+        const boats: Backfill = {
+          name: "lanes_boat",
+          table: "outbox_lanes",
+          key: "lane",
+          left: "boat is null",
+          fill: "update outbox_lanes set boat = 'x' from bite where outbox_lanes.lane = bite.key",
+        }
+        const added: Migration = [next, "boat", ["alter table outbox_lanes add column boat text"]]
+        const needing: Migration = [next + 1, "boats", ["comment on column outbox_lanes.boat is 'x'"], [boats]]
+        const found = yield* rehearsed(added, needing)
+        assert.deepStrictEqual(found.changed, [])
+        const [backfill] = found.migrations[1]!.backfills
+        assert.deepStrictEqual(backfill, {
+          name: "lanes_boat",
+          read: 16,
+          changed: 16,
+          minutesAtRate: 16 / 4 / 60,
+          minutesAtFloor: 16 / 2 / 60,
+        })
+        const lines = linesOf(found)
+        assert.include(
+          lines,
+          "  backfill lanes_boat reads 16 rows and changes 16: less than 0.1 minutes at BACKFILL_RATE (4 a second), " +
+            "0.1 minutes at BACKFILL_FLOOR (2)",
+        )
+        assert.match(
+          lines.join("\n"),
+          /first leave the version before running until "[^"]+doctor" says that lanes_boat is finished/,
         )
       }),
     120_000,

@@ -37,6 +37,7 @@ export type CampaignDelegation = { /** A member of the institution; null: nobody
 export type CampaignDetail = Campaign & { readonly items: { readonly total: number; readonly open: number; readonly confirmed: number; readonly proposed_for_revocation: number; readonly withdrawn: number; readonly unanswered: number } }
 export type CampaignItem = { readonly item_id: string; readonly campaign_id: string; readonly access_id: string; readonly access_version: number; readonly project_id: string; /** Whose Access it is */ readonly person_id: string; readonly display_name: string | null; readonly role: string; readonly state: "open" | "confirmed" | "proposed_for_revocation" | "withdrawn" | "unanswered"; readonly delegate_person_id: string | null; readonly answer: { readonly person_id: string; readonly at: Timestamp; readonly reason: string } | null; readonly confirmation_id: string | null; /** The proposal that an administrator decides */ readonly revocation: { readonly request_id: string; readonly review_id: string | null; readonly state: "submitted" | "approved" | "declined" | "expired" } | null }
 export type CampaignItems = { readonly items: ReadonlyArray<CampaignItem> }
+export type CampaignReschedule = { /** In the future, at most 366 days after the opening */ readonly deadline: string; readonly reason: string }
 export type Campaigns = { readonly items: ReadonlyArray<Campaign> }
 export type CheckAssertion = { readonly proof: { readonly type: "webauthn.get"; readonly credential: { readonly id: string; readonly rawId: string; readonly type: "public-key"; readonly response: { readonly clientDataJSON: string; readonly authenticatorData: string; readonly signature: string; readonly userHandle?: string | null } } } | { readonly type: "totp"; readonly code: string } | { readonly type: "recovery_code"; readonly code: string } }
 export type CheckedAssertion = { readonly assertion_id: string; readonly verified: boolean; readonly ended: boolean; readonly authenticator_id: string | null; readonly kind: "passkey" | "security_key" | "totp" | "recovery_codes" | "password" | null; readonly user_verified: boolean | null; readonly codes_remaining: number | null }
@@ -50,7 +51,9 @@ export type CustomHeader = { /** Not `User-Agent`, `Content-*`, `Webhook-*`, `X-
 export type CustomHeaders = ReadonlyArray<CustomHeader>
 export type DeadLetterPage = { readonly items: ReadonlyArray<OperatorDeadLetter>; readonly next_after_id: NextAfterId }
 export type DeadLetterReplay = { readonly webhook_id: string; readonly since: string; readonly until?: string | null; readonly event_type?: EventType | null; readonly reason: string }
+export type DecisionAboutPerson = { readonly record_id: string; readonly at: Timestamp; readonly action: string; readonly subject: string; readonly entry: string; readonly index: number | null; readonly proof: string | null }
 export type DecisionProof = { readonly record: AuditRecord | null; readonly salt: string; readonly entry: string; readonly index: number | null; readonly proof: string | null }
+export type DecisionsAboutPerson = { readonly items: ReadonlyArray<DecisionAboutPerson>; readonly next_after_id: NextAfterId }
 export type DeliveryHour = { readonly hour: Timestamp_2; readonly delivered: number; /** Attempts that failed and are followed by another one */ readonly failed: number; /** Attempts that failed and were the last one */ readonly dead_letter: number }
 export type DeliveryHours = { /** Webhooks without an attempt are left out */ readonly items: ReadonlyArray<WebhookHours>; /** The newest delivery of each webhook, whenever it was made; webhooks that keep none are left out */ readonly newest: ReadonlyArray<NewestDelivery> }
 export type DeliveryMinute = { readonly minute: Timestamp_1; readonly delivered: number; /** Attempts that failed and are followed by another one */ readonly failed: number; /** Attempts that failed and were the last one */ readonly dead_letter: number; /** How long an attempt took, on average */ readonly ms_average: number; readonly ms_max: number }
@@ -60,7 +63,7 @@ export type Diagnostics = { readonly as_of: Timestamp; readonly installation: { 
 export type Digest = string
 export type Digest_1 = string
 export type DkimKey = { readonly selector: string; readonly status: "active" | "prepared"; /** Null, as are the public key and the record's value, where the platform made the key */ readonly algorithm: "rsa" | "ed25519" | null; readonly public_key: string | null; /** Of the TXT record that publishes the key */ readonly record_name: string; readonly record_value: string | null; readonly transfer_id: string | null; readonly effective_at: Timestamp | null }
-export type DoctorFinding = { readonly level: DoctorLevel; readonly subject: string; readonly says: string; readonly remedy: string | null; readonly since: Timestamp | null; readonly hours: ReadonlyArray<number> | null }
+export type DoctorFinding = { readonly level: DoctorLevel; readonly subject: string; readonly says: string; readonly remedy: string | null; readonly since: Timestamp | null; readonly hours: ReadonlyArray<number> | null; readonly hours_capped: boolean }
 export type DoctorLevel = "fail" | "warn" | "ok"
 export type DoctorReport = { readonly as_of: Timestamp; readonly level: DoctorLevel; readonly items: ReadonlyArray<DoctorFinding> }
 export type Domain = { readonly id: string; readonly name: string; /** The account that owns the domain */ readonly account_id: string; /** Its address, where a platform administrator looks for domains by name; else null */ readonly account_email: string | null; readonly workspace_id: string; /** The caller's role in its workspace; null for an owner outside it */ readonly workspace_role: "owner" | "admin" | "member" | null; /** Whether the caller may offer it, and take an offer back */ readonly may_transfer: boolean; readonly verified_at: Timestamp | null; /** Of the key that signs the domain's mail */ readonly dkim_selector: string; /** Its transfer that is pending or accepted */ readonly transfer: { readonly id: string; readonly status: "pending" | "accepted" } | null }
@@ -444,6 +447,8 @@ export interface Operations {
   readonly "POST /v1/institutions/{institution_id}/campaigns/{campaign_id}/items/{item_id}/delegate": { readonly request: { readonly params: { readonly institution_id: string; readonly campaign_id: string; readonly item_id: string }; readonly body: CampaignDelegation }; readonly answer: CampaignItem }
   /** The items of a campaign with their answers, ascending by id */
   readonly "GET /v1/institutions/{institution_id}/campaigns/{campaign_id}/items": { readonly request: { readonly params: { readonly institution_id: string; readonly campaign_id: string }; readonly query?: { readonly limit?: string | undefined; readonly after_id?: string | undefined; readonly state?: "open" | "confirmed" | "proposed_for_revocation" | "withdrawn" | "unanswered" | undefined } }; readonly answer: CampaignItems }
+  /** Move the deadline of an open campaign, as an administrator */
+  readonly "POST /v1/institutions/{institution_id}/campaigns/{campaign_id}/reschedule": { readonly request: { readonly params: { readonly institution_id: string; readonly campaign_id: string }; readonly body: CampaignReschedule }; readonly answer: CampaignDetail }
   /** A campaign, and how many of its items are in which state */
   readonly "GET /v1/institutions/{institution_id}/campaigns/{campaign_id}": { readonly request: { readonly params: { readonly institution_id: string; readonly campaign_id: string } }; readonly answer: CampaignDetail }
   /** Campaigns of an institution, newest first, as a Sponsor, administrator, operator or auditor */
@@ -530,6 +535,8 @@ export interface Operations {
   readonly "GET /v1/me/credential-actions": { readonly request: None; readonly answer: CredentialCapabilities }
   /** Start a credential action; its challenge can be answered for ten minutes */
   readonly "POST /v1/me/credential-actions": { readonly request: { readonly headers?: { readonly "x-portal-binding"?: string | undefined }; readonly body: StartAction }; readonly answer: StartedAction }
+  /** Decisions about you, newest first, with the proof that each is in the transparency log */
+  readonly "GET /v1/me/decisions": { readonly request: { readonly query?: { readonly limit?: string | undefined; readonly after_id?: string | undefined } }; readonly answer: DecisionsAboutPerson }
   /** How fresh and strong your sign-in is, and what it is enough for */
   readonly "GET /v1/me/freshness": { readonly request: None; readonly answer: Freshness }
   /** Prove another own identity by a fresh access token of it */

@@ -53,7 +53,8 @@ describe("EmbeddedPostgres", () => {
       const kept = yield* Effect.scoped(Effect.gen(function* () {
         const postgres = yield* EmbeddedPostgres.start({ home })
         assert.strictEqual(Redacted.value(postgres.appUrl).split("@")[0], Redacted.value(started.appUrl).split("@")[0])
-        return yield* (yield* client(postgres.ownerUrl))`select id from kept`
+        const sql = yield* client(postgres.ownerUrl)
+        return yield* sql`select id from kept`
       }))
       assert.deepStrictEqual(kept, [{ id: 42 }])
     }).pipe(Effect.scoped))
@@ -77,7 +78,10 @@ describe("EmbeddedPostgres", () => {
       const again = yield* EmbeddedPostgres.start({ home, throwaway: true, port: first.port })
       assert.strictEqual(again.port, first.port)
       assert.notStrictEqual(again.pid, first.pid)
-      for (const { appUrl } of [again, other]) yield* (yield* client(appUrl))`select 1`
+      for (const { appUrl } of [again, other]) {
+        const sql = yield* client(appUrl)
+        yield* sql`select 1`
+      }
     }).pipe(Effect.scoped))
 
   it.live("starts where the pid file now names another home's server, and spares that server", () =>
@@ -91,7 +95,10 @@ describe("EmbeddedPostgres", () => {
       yield* first.exited
       writeFileSync(file, readFileSync(file, "utf8").replace(String(first.pid), String(other.pid)))
       const again = yield* EmbeddedPostgres.start({ home, throwaway: true })
-      for (const { appUrl } of [again, other]) yield* (yield* client(appUrl))`select 1`
+      for (const { appUrl } of [again, other]) {
+        const sql = yield* client(appUrl)
+        yield* sql`select 1`
+      }
     }).pipe(Effect.scoped))
 
   it.live("keeps its data where its user can reach them, whatever the folders above the home allow", () =>
@@ -100,7 +107,8 @@ describe("EmbeddedPostgres", () => {
       const home = join(above, "home")
       yield* Effect.scoped(Effect.gen(function* () {
         const postgres = yield* EmbeddedPostgres.start({ home, throwaway: true })
-        yield* (yield* client(postgres.appUrl))`select 1`
+        const sql = yield* client(postgres.appUrl)
+        yield* sql`select 1`
       }))
       const data: string = JSON.parse(readFileSync(join(home, "postgres.json"), "utf8")).data
       const { uid, gid } = statSync(data)

@@ -67,7 +67,8 @@ layer(TestDatabase.layer, { excludeTestServices: true, timeout: "60 seconds" })(
       const pid = Effect.map(sql<{ pid: number }>`select pg_backend_pid() as pid`, ([row]) => row!.pid)
       const before = yield* pid
       // Each row is larger than the server's send buffer.
-      const rows = yield* (yield* client({}))`
+      const other = yield* client({})
+      const rows = yield* other`
         select repeat('x', 20000) as x, pg_sleep(0.5) from generate_series(1, 10)`
       assert.strictEqual(rows.length, 10)
       assert.strictEqual(yield* pid, before)

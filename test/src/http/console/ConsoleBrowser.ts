@@ -136,7 +136,7 @@ export const press = (page: Page, words: string, of = "button, a, summary, label
 /** Clicks the one of the elements of a selector that has this index, as `press` does. */
 export const clickOn = (page: Page, selector: string, index = 0) =>
   Effect.promise(() =>
-    clicked(async () => {
+    clicked(page, async () => {
       const handle = await page.waitForFunction(
         (selector: string, index: number) => document.querySelectorAll(selector)[index],
         {},

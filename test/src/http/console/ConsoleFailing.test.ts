@@ -3,13 +3,13 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { createServer } from "node:http"
 import type { AddressInfo } from "node:net"
-import { Chromium, clickOn, everyLook, fill, heading, inConsole, press, text } from "./ConsoleBrowser.ts"
 import type { Page } from "puppeteer-core"
 import { Database } from "../../../../services/platform/database/Database.ts"
 import { reason } from "../../../support/Fixtures.ts"
 import {
   choose,
   Chromium,
+  clickOn,
   everyLook,
   fill,
   heading,

@@ -73,7 +73,10 @@ export class DeliveriesApi extends HttpApiGroup.make("deliveries")
       success: DeliveryStatistics,
     }).annotate(OpenApi.Summary, "Count the attempts of all your webhooks by minute; by default of the last 24 hours"),
     HttpApiEndpoint.get("deliveryHours", "/v1/webhook-stats/hours", { success: DeliveryHours })
-      .annotate(OpenApi.Summary, "Count the attempts of each webhook by the hour, of the last 24 hours, with its newest delivery"),
+      .annotate(
+        OpenApi.Summary,
+        "Count the attempts of each webhook by the hour, of the last 24 hours, with its newest delivery",
+      ),
     HttpApiEndpoint.get("oneWebhookStats", "/v1/webhooks/:webhook_id/stats", {
       params: { webhook_id: WebhookId },
       query: statsSpan,

@@ -126,26 +126,31 @@ class Refused extends EmbeddedError {}
 /** The file that an orderly stop leaves: the name of the server that stopped. */
 const stopped = (folder: string) => join(folder, "stopped")
 
-/** The name of the next server; a name serves once, so that a crash leaves none behind. */
-const nextRun = (folder: string): string => {
-  const file = stopped(folder)
-  const kept = existsSync(file) ? readFileSync(file, "utf8") : ""
-  rmSync(file, { force: true })
-  return isBrokerRun(kept) ? kept : newBrokerRun()
+/** Syncs a file, or a folder's list of names. */
+const syncPath = (path: string) => {
+  const fd = openSync(path, "r")
+  try {
+    fsyncSync(fd)
+  } finally {
+    closeSync(fd)
+  }
 }
 
 /** Syncs every file of a folder, and the folder itself: nats-server closes its files without. */
 const synced = (folder: string) => {
   const below = readdirSync(folder, { withFileTypes: true, recursive: true })
     .filter((one) => one.isFile() || one.isDirectory()).map((one) => join(one.parentPath, one.name))
-  for (const path of [...below, folder]) {
-    const fd = openSync(path, "r")
-    try {
-      fsyncSync(fd)
-    } finally {
-      closeSync(fd)
-    }
-  }
+  for (const path of [...below, folder]) syncPath(path)
+}
+
+/** The name of the next server; a name serves once, so that a crash leaves none behind. */
+const nextRun = (folder: string): string => {
+  const file = stopped(folder)
+  const kept = existsSync(file) ? readFileSync(file, "utf8") : ""
+  rmSync(file, { force: true })
+  // A power failure would otherwise bring the name back, beside messages that it took.
+  syncPath(folder)
+  return isBrokerRun(kept) ? kept : newBrokerRun()
 }
 
 /** Leaves the name where the server said goodbye and its files are on disk; without it the stop counts as a crash. */

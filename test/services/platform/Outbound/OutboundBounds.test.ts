@@ -23,9 +23,15 @@ it.live("at most 1,024 names and origins are cached", () =>
       nameservers: [names.nameserver],
       certificateAuthorities: [authority.certificate],
     })
-    const post = (n: number) => outbound.send(`https://h${n}.hook.test:${server.port}/`)
-    for (let from = 0; from < 1_200; from += 40) {
-      const sent = yield* Effect.promise(() => Promise.all(Array.from({ length: 40 }, (_, n) => post(from + n))))
+    const post = async (n: number) => {
+      for (;;) {
+        const sent = await outbound.send(`https://h${n}.hook.test:${server.port}/`)
+        // A lookup has two seconds: beside other tests, a batch of handshakes may take these.
+        if (sent.error !== "dns") return sent
+      }
+    }
+    for (let from = 0; from < 1_200; from += 10) {
+      const sent = yield* Effect.promise(() => Promise.all(Array.from({ length: 10 }, (_, n) => post(from + n))))
       for (const { error } of sent) assert.isNull(error)
     }
     assert.strictEqual(yield* sizeOf("resolved names"), 1_024)

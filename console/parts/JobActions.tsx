@@ -12,6 +12,9 @@ import { ReasonForm } from "./ReasonForm.tsx"
 
 export type Job = AnswerOf<"projectDiagnostics">["failed"][number]
 
+/** `client.disable` as people say it. */
+export const jobWords = (kind: string): string => kind.replaceAll(/[._]/g, " ")
+
 interface OnJob {
   readonly job: Job
   /** Asks for the jobs anew. */
@@ -81,7 +84,7 @@ export const JobActions = ({ done, job }: OnJob): JSX.Element => {
   const finds = job.state === "ambiguous"
   const words = finds ? "Ask the provider" : "Send again"
   const { job_id } = job
-  const title = `${words}: ${job.kind.replaceAll("_", " ")}`
+  const title = `${words}: ${jobWords(job.kind)}`
   return (
     <div class="actions">
       <ReasonDialog

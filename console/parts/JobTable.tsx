@@ -3,7 +3,7 @@ import type { JSX } from "preact"
 import { useOperatedProjects } from "../OperatedProjects.ts"
 import { AuditLink } from "./AuditLink.tsx"
 import { Badge, type Tone } from "./Badge.tsx"
-import { type Job, JobActions } from "./JobActions.tsx"
+import { type Job, JobActions, jobWords } from "./JobActions.tsx"
 import { ProjectLink } from "./ProjectLink.tsx"
 import { type Column, Table } from "./Table.tsx"
 import { When } from "./When.tsx"
@@ -46,7 +46,7 @@ export const JobTable = ({ caption, done = () => {}, empty, of, operator, projec
           head: "Job",
           cell: ({ job_id, kind }) => (
             <>
-              {kind.replaceAll("_", " ")}
+              {jobWords(kind)}
               {audits
                 ? (
                   <div>

@@ -47,10 +47,13 @@ describe("cli", () => {
           undefined,
           leastIdAt((yield* Clock.currentTimeMillis) - 2 * 3_600_000),
         )
-        const [bulk, none] = yield* Effect.all([
-          cli("replay", "--webhook", uuid(10), "--since", "1h", "--as", "oz"),
+        // Another type first: it leaves all of them.
+        const [other, none] = yield* Effect.all([
+          cli("replay", "--webhook", uuid(10), "--since", "1h", "--event", "email.opened"),
           cli("replay", "--webhook", uuid(11), "--since", "1h"),
         ], { concurrency: 2 })
+        assert.deepStrictEqual([other.stdout, other.code], ["replayed 0\n", 0])
+        const bulk = yield* cli("replay", "--webhook", uuid(10), "--since", "1h", "--event", "email.sent", "--as", "oz")
         assert.deepStrictEqual([bulk.stdout, bulk.code], ["replayed 2\n", 0])
         assert.deepStrictEqual([none.stdout, none.code], ["", 1])
 
@@ -65,7 +68,10 @@ describe("cli", () => {
         assert.deepStrictEqual(others, [])
         assert.deepStrictEqual(
           [record.action, record.actor, record.subject, record.details],
-          ["webhook.replayed", "operator:oz", `webhook:${uuid(10)}`, { deliveries: 2 }],
+          ["webhook.replayed", "operator:oz", `webhook:${uuid(10)}`, {
+            deliveries: 2,
+            event_type: "email.sent",
+          }],
         )
       }).pipe(Effect.provide(fresh)),
     slow,

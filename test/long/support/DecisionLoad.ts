@@ -84,7 +84,7 @@ export const decisionLoad = Effect.fnUntraced(function* (fixture: ProgramFixture
       Effect.map(ask(at, request), (again) => {
         const replayed = again.headers.get("idempotency-replayed")
         assert.deepStrictEqual([again.status, again.text, replayed], [reply.status, reply.text, "true"])
-      }))
+      }), { concurrency: 4, discard: true })
 
   /** Each round made one review with one proposal, one approval and one revocation; nothing else did. */
   const close = Effect.gen(function* () {

@@ -369,12 +369,14 @@ const grant = Effect.fnUntraced(function* (owner: PgClient.PgClient, role: strin
   const there = [...tables, ...cluster.tables].filter((table) => found.some(({ name }) => name === table))
   const kept = appendOnly.filter((table) => there.includes(table))
   const closed = found.filter(({ name, partition, view }) => view || partition || name.endsWith("_migrations"))
-  const read = [...readOnly, ...found.filter(({ view }) => view).map(({ name }) => name)]
+  // A backup of an older schema has not all of them (`cli restore`).
+  const closedToWrites = readOnly.filter((table) => found.some(({ name }) => name === table))
+  const read = [...closedToWrites, ...found.filter(({ view }) => view).map(({ name }) => name)]
   yield* owner`grant usage on schema public to ${app}`
   yield* owner`revoke all on ${names(closed.map(({ name }) => name))} from ${app}`
   yield* owner`grant select, insert, update, delete on ${names(there)} to ${app}`
   yield* owner`revoke update, delete on ${names(kept)} from ${app}`
-  yield* owner`revoke insert, update, delete on ${names(readOnly)} from ${app}`
+  yield* owner`revoke insert, update, delete on ${names(closedToWrites)} from ${app}`
   yield* owner`grant select on ${names(read)} to ${app}`
   yield* owner`grant usage, select on all sequences in schema public to ${app}`
 })

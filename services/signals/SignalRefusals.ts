@@ -1,7 +1,7 @@
 /**
  * Counts tokens of transmitters that were refused, by reason: as a metric, and by the hour in the database, where the
  * doctor reads them. The rows are written behind, so that a transmitter whose tokens are all refused costs its requests
- * nothing more, and are lost with a process that is killed. There are six reasons, so the rows grow with time alone.
+ * nothing more: those of a process that is killed are lost, and those whose write's answer was lost count twice. There are six reasons, so the rows grow with time alone.
  */
 import { Clock, Effect, Metric } from "effect"
 import { Database } from "../platform/database/Database.ts"

@@ -25,9 +25,9 @@ const backfillLine = ({ changed, minutesAtFloor, minutesAtRate, name, read }: Re
   `  backfill ${name} reads ${read} rows and changes ${changed}` +
   (changed === 0
     ? ""
-    : `: ${minutes(minutesAtRate)} at BACKFILL_RATE (${Math.round(changed / minutesAtRate / 60)} a second), ${
-      minutes(minutesAtFloor)
-    } at BACKFILL_FLOOR (${Math.round(changed / minutesAtFloor / 60)})`)
+    : `: besides the reading, ${minutes(minutesAtRate)} at BACKFILL_RATE (${
+      Math.round(changed / minutesAtRate / 60)
+    } a second), ${minutes(minutesAtFloor)} at BACKFILL_FLOOR (${Math.round(changed / minutesAtFloor / 60)})`)
 
 /** What a backfill adds to the plan: programs of the version before go on with it, and a start of this one is refused until then. */
 const fillingOf = (migrations: ReadonlyArray<RehearsedMigration>): ReadonlyArray<string> => {

@@ -8,7 +8,8 @@
  */
 import { Effect, Redacted, Schedule } from "effect"
 import { randomBytes } from "node:crypto"
-import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, readdirSync, readFileSync, rmSync } from "node:fs"
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from "node:fs"
+import { open } from "node:fs/promises"
 import { connect } from "node:net"
 import { join } from "node:path"
 import { isBrokerRun, newBrokerRun } from "../../services/platform/messaging/Bus/BrokerRun.ts"
@@ -127,30 +128,34 @@ class Refused extends EmbeddedError {}
 const stopped = (folder: string) => join(folder, "stopped")
 
 /** Syncs a file, or a folder's list of names. */
-const syncPath = (path: string) => {
-  const fd = openSync(path, "r")
+const syncPath = async (path: string) => {
+  const file = await open(path, "r")
   try {
-    fsyncSync(fd)
+    await file.sync()
   } finally {
-    closeSync(fd)
+    await file.close()
   }
 }
 
 /** Syncs every file of a folder, and the folder itself: nats-server closes its files without. */
-const synced = (folder: string) => {
+const synced = async (folder: string, signal: AbortSignal) => {
   const below = readdirSync(folder, { withFileTypes: true, recursive: true })
     .filter((one) => one.isFile() || one.isDirectory()).map((one) => join(one.parentPath, one.name))
-  for (const path of [...below, folder]) syncPath(path)
+  for (const path of [...below, folder]) {
+    signal.throwIfAborted()
+    await syncPath(path)
+  }
 }
 
 /** The name of the next server; a name serves once, so that a crash leaves none behind. */
-const nextRun = (folder: string): string => {
+const nextRun = (folder: string): Effect.Effect<string> => {
   const file = stopped(folder)
   const kept = existsSync(file) ? readFileSync(file, "utf8") : ""
   rmSync(file, { force: true })
   // A power failure would otherwise bring the name back, beside messages that it took.
-  syncPath(folder)
-  return isBrokerRun(kept) ? kept : newBrokerRun()
+  return Effect.tryPromise(() => syncPath(folder)).pipe(
+    Effect.match({ onSuccess: () => isBrokerRun(kept) ? kept : newBrokerRun(), onFailure: newBrokerRun }),
+  )
 }
 
 /** Leaves the name where the server said goodbye and its files are on disk; without it the stop counts as a crash. */
@@ -158,7 +163,7 @@ const leave = Effect.fnUntraced(
   function* (child: Child, folder: string, log: string, run: string) {
     const { signal } = yield* child.exited
     if (signal !== null || !readFileSync(log, "utf8").trimEnd().endsWith("Server Exiting..")) return
-    synced(join(folder, "jetstream"))
+    yield* Effect.tryPromise((aborted) => synced(join(folder, "jetstream"), aborted))
     writePrivate(stopped(folder), run)
   },
   Effect.timeout("1 second"),
@@ -203,7 +208,7 @@ export const start = Effect.fn("EmbeddedNats.start")(function* (options: NatsOpt
     try: () => mkdirSync(join(home, "nats"), { recursive: true, mode: 0o700 }),
     catch: attempting("cannot make the broker's folder"),
   })
-  const run = nextRun(join(home, "nats"))
+  const run = yield* nextRun(join(home, "nats"))
   const attempt = Effect.gen(function* () {
     const port = options.port ?? (yield* freePort())
     return { port, child: yield* launch({ ...options, home, program, port, run }) }

@@ -69,8 +69,6 @@ const ofColumn = (column: ColumnDef): string | null => {
 
 /** Commands that change the catalogue alone. */
 const brief = new Set([
-  "AT_ColumnDefault",
-  "AT_DropConstraint",
   "AT_DropNotNull",
   "AT_ReplicaIdentity",
   "AT_ResetOptions",
@@ -83,8 +81,17 @@ const brief = new Set([
   "AT_ValidateConstraint",
 ])
 
-const ofAlter = ({ def, subtype }: AlterTableCmd, state: State): string | null => {
+/** By PostgreSQL's names and ours: a check that is gone refuses the program before nothing. */
+const isCheck = (name: string | undefined) => name?.endsWith("_check") === true
+
+const ofAlter = ({ def, name, subtype }: AlterTableCmd, state: State): string | null => {
   switch (subtype) {
+    case "AT_ColumnDefault":
+      return def !== undefined || state.contracts ? null : `takes what the program before leaves out: ${contraction}`
+    case "AT_DropConstraint":
+      return isCheck(name) || state.contracts
+        ? null
+        : `takes what ON CONFLICT of the program before names: ${contraction}`
     case "AT_AddColumn":
       return def !== undefined && "ColumnDef" in def ? ofColumn(def.ColumnDef) : null
     case "AT_AddConstraint":

@@ -32,7 +32,7 @@ export const RequestTimers = {
 
     const settle = ({ aggregate_id, kind }: ClaimedTimer) =>
       kind === accessTimer
-        ? run(ends.settle(AccessId.make(accessOf(aggregate_id))))
+        ? run(ends.settle(AccessId.make(accessOf(aggregate_id))), { faults: "decision" })
         : run(policies.settle(RequestId.make(aggregate_id)))
 
     const fire = (timer: ClaimedTimer) =>

@@ -27,6 +27,23 @@ interface Decision {
   readonly counts: string
 }
 
+/** A program with these roles that dies when it comes to the point for the first time. */
+const dyingAt = Effect.fnUntraced(function* (around: IdentityFixture, point: DecisionFault, roles: string) {
+  const folder = yield* home
+  copyFileSync(join(around.home, issuerKeyFile), join(folder, issuerKeyFile))
+  return yield* start({
+    module: "test/long/support/FaultMain.ts",
+    env: {
+      ...around.env(),
+      PORT: "0",
+      ROLES: roles,
+      BAILIWICK_HOME: folder,
+      FAULT: `${point}:1`,
+      BAILIWICK_KEYS_FILE: join(around.home, "keys.json"),
+    },
+  })
+})
+
 /** Decides with a program that dies of it, and again with one that lives. Returns the answer. */
 const survived = Effect.fnUntraced(function* (around: IdentityFixture, point: DecisionFault, decision: Decision) {
   const { body, counts, path, status, who } = decision
@@ -43,19 +60,7 @@ const survived = Effect.fnUntraced(function* (around: IdentityFixture, point: De
   const before = yield* count
 
   yield* Effect.scoped(Effect.gen(function* () {
-    const folder = yield* home
-    copyFileSync(join(around.home, issuerKeyFile), join(folder, issuerKeyFile))
-    const doomed = yield* start({
-      module: "test/long/support/FaultMain.ts",
-      env: {
-        ...around.env(),
-        PORT: "0",
-        ROLES: "api",
-        BAILIWICK_HOME: folder,
-        FAULT: `${point}:1`,
-        BAILIWICK_KEYS_FILE: join(around.home, "keys.json"),
-      },
-    })
+    const doomed = yield* dyingAt(around, point, "api")
     const [, origin] = yield* doomed.line(/bailiwick ready on (http:\S+)/)
     assert.isTrue(Exit.isFailure(yield* Effect.exit(api(() => origin!).post(path, body, asked))), "no answer")
     assert.isNull(yield* doomed.exited, `SIGKILL, nothing else: ${doomed.output()}`)
@@ -73,12 +78,91 @@ const survived = Effect.fnUntraced(function* (around: IdentityFixture, point: De
   return answer.json
 })
 
-const reviews = `/v1/institutions/${ids.fern}/access-grant-reviews`
+const fern = `/v1/institutions/${ids.fern}`
+const reviews = `${fern}/access-grant-reviews`
+
+/**
+ * An Access of its own that is proposed for revocation, and whose proposal is signed, each by a program that dies of it;
+ * and an item of a campaign over another Access that is answered so.
+ */
+const looked = Effect.fnUntraced(function* (around: IdentityFixture, point: DecisionFault) {
+  const dying = (decision: Decision) => survived(around, point, decision)
+  const subject = `again-${point.replace(".", "-")}`
+  const line = { version: 1, institution_id: ids.fern, project_id: ids.fernPortal, person_id: subject, role: "user" }
+  yield* around.apply(
+    { kind: "person", id: subject, version: 1, issuer: demoIssuer, subject, status: "active" },
+    ...["ended", "kept"].map((id) => ({ kind: "access", id: `${subject}-${id}`, ...line, state: "active" })),
+  )
+  const [ended, kept] = [`${subject}-ended`, `${subject}-kept`]
+  const { policy_review, request_id } = yield* dying({
+    who: "sam",
+    path: `${fern}/access/${ended}/propose-revocation`,
+    body: { expected_version: 1, reason },
+    status: 201,
+    counts: `from requests r join policy_reviews v on v.request_id = r.id
+      where r.kind = 'access_revocation' and r.fields ->> 'access_id' = '${ended}'`,
+  })
+  yield* dying({
+    who: "ada",
+    path: `/v1/policies/reviews/${policy_review.review_id}/approve`,
+    body: { role: "administrator", reason },
+    status: 200,
+    counts: `from access_ends n join policy_approvals a on a.review_id = '${policy_review.review_id}'
+      join timers t on t.aggregate_id = 'access:${ended}' where n.request_id = '${request_id}'`,
+  })
+
+  const { campaign_id } = yield* around.post("ada", `${fern}/campaigns`, {
+    name: "Spring",
+    reason,
+    deadline: new Date(Date.now() + 86_400_000).toISOString(),
+    access_ids: [kept],
+  })
+  const [item] = yield* around.rows<{ id: string }>(`
+    select id::text as id from campaign_items where campaign_id = '${campaign_id}'`)
+  // The one answer is a confirmation, the other a proposal.
+  const confirms = point === "decision.written"
+  yield* dying({
+    who: "sam",
+    path: `${fern}/campaigns/${campaign_id}/items/${item!.id}/answer`,
+    body: { answer: confirms ? "confirm" : "propose_revocation", reason },
+    status: 200,
+    counts: confirms
+      ? `from campaign_items i join access_confirmations c on c.id = i.confirmation_id and c.access_id = '${kept}'`
+      : `from campaign_items i join requests r on r.id = i.request_id and r.fields ->> 'access_id' = '${kept}'`,
+  })
+  return ended
+})
+
+/** What came of the end of an Access: its versions, events of its revocation, records and timers. */
+const endOf = (around: IdentityFixture, accessId: string) =>
+  Effect.map(
+    around.rows<{ found: ReadonlyArray<number> }>(`
+      select array[(select count(*)::int from access_versions where access_id = '${accessId}'),
+        (select count(*)::int from lifecycle_events where kind = 'access-revoked'
+          and payload #>> '{access,access_id}' = '${accessId}'),
+        (select count(*)::int from audit_records where action = 'access.ended' and subject = 'access:${accessId}'),
+        (select count(*)::int from timers where aggregate_id = 'access:${accessId}')] as found`),
+    ([row]) => row!.found,
+  )
+
+/** A program that ends the Access dies of it, at each point; the claim of the first one is freed as its lease's end does. */
+const ending = Effect.fnUntraced(function* (around: IdentityFixture, accessId: string) {
+  assert.deepStrictEqual(yield* endOf(around, accessId), [1, 0, 0, 1])
+  for (const [point, left] of [["decision.written", [1, 0, 0, 1]], ["decision.committed", [2, 1, 1, 0]]] as const) {
+    yield* Effect.scoped(Effect.gen(function* () {
+      const doomed = yield* dyingAt(around, point, "timers")
+      assert.isNull(yield* doomed.exited, `SIGKILL, nothing else: ${doomed.output()}`)
+    }))
+    assert.deepStrictEqual(yield* endOf(around, accessId), [...left], point)
+    yield* around.rows(`update timers set claim = null, lease_until = null`)
+  }
+})
 
 describe("decisions, killed", () => {
   it.live("are made once, or not at all", () =>
     Effect.gen(function* () {
-      const around = yield* fixture()
+      // Timers are left to the programs that die.
+      const around = yield* fixture({}, { ROLES: "api,relay,lifecycle" })
       for (const point of points) {
         const dying = (decision: Decision) => survived(around, point, decision)
         const { review_id } = yield* dying({
@@ -126,5 +210,13 @@ describe("decisions, killed", () => {
           select count(*) = max(position) as whole from lifecycle_events where project_id = '${ids.fernPortal}'`)
         assert.deepStrictEqual(numbered, [{ whole: true }])
       }
+      const [first, second] = [
+        yield* looked(around, "decision.written"),
+        yield* looked(around, "decision.committed"),
+      ]
+      yield* around.rows(
+        `update timers set not_before = due_at + interval '1 day' where aggregate_id = 'access:${second}'`,
+      )
+      yield* ending(around, first)
     }).pipe(Effect.scoped), 900_000)
 })

@@ -49,14 +49,17 @@ export const isRevoking = "coalesce(ends_version = access_version, false)"
 
 /**
  * SQL of whether an end `n` counts for this version of its Access: what was revoked, or moved to another institution,
- * begins without an end.
+ * begins without an end. A move to another identity of the same person also writes a revoked version, at the time of the
+ * version after it, and takes no end away.
  */
 export const countsFor = (sql: PgClient.PgClient, version: string) =>
   sql`coalesce(n.access_version = ${sql.literal(version)}, true) and not exists (
     select from access_versions m
     join access_versions b on b.access_id = m.access_id and b.access_version = m.access_version - 1
     where m.access_id = n.access_id and m.access_version <= ${sql.literal(version)} and m.created_at > n.set_at
-      and (b.state = 'revoked' or b.institution_id <> m.institution_id))`
+      and (b.institution_id <> m.institution_id or b.state = 'revoked' and not (
+        b.created_at = m.created_at and b.project_id = m.project_id and b.person_id <> m.person_id
+        and canonical_person(b.person_id) = canonical_person(m.person_id))))`
 
 /**
  * SQL of whether an end `n` was set while its Access belonged to the institution: one that moved keeps what was decided in

@@ -31,9 +31,10 @@ export const accessKinds = Effect.gen(function* () {
       state: `case when excluded.removed then 'revoked'
         when t.state_decided and excluded.state is distinct from t.state then t.state else excluded.state end`,
       // What was revoked and is sent anew has no end of before, nor has what moved: its end was decided elsewhere.
+      // Another identity of the same person is no other person.
       ends_at: `case when t.state = 'active' and not t.removed and (excluded.removed
-        or (t.institution_id, t.project_id, t.person_id) is not distinct from
-          (excluded.institution_id, excluded.project_id, excluded.person_id)) then t.ends_at end`,
+        or (t.institution_id, t.project_id, canonical_person(t.person_id)) is not distinct from
+          (excluded.institution_id, excluded.project_id, canonical_person(excluded.person_id))) then t.ends_at end`,
       state_decided: `t.state_decided and
         case when excluded.removed then t.state = 'revoked' else excluded.state is distinct from t.state end`,
     },

@@ -43,9 +43,9 @@ export const recording = Effect.fnUntraced(function* (settle: Settling) {
         removed = false, revision = t.revision + 1,
         -- What was revoked and is granted again has no end of before, nor has what moved.
         ends_at = case when (excluded.state = 'revoked' or t.state = 'active')
-          and (t.institution_id, t.project_id, t.person_id) is not distinct from
-            (excluded.institution_id, excluded.project_id, excluded.person_id) then t.ends_at end, made_by = excluded.made_by,
-        approved_by = excluded.approved_by, updated_at = excluded.updated_at
+          and (t.institution_id, t.project_id, canonical_person(t.person_id)) is not distinct from
+            (excluded.institution_id, excluded.project_id, canonical_person(excluded.person_id)) then t.ends_at end,
+        made_by = excluded.made_by, approved_by = excluded.approved_by, updated_at = excluded.updated_at
       where (t.institution_id, t.project_id, t.person_id, t.role, t.state, t.removed) is distinct from
         (excluded.institution_id, excluded.project_id, excluded.person_id, excluded.role, excluded.state, false)`
     const version = yield* settle(decision.accessId, decision)

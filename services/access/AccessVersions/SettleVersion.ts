@@ -36,13 +36,14 @@ export const settling = Effect.gen(function* () {
     next: Grant,
     person: Person,
     makers: Makers,
+    now: number,
   ) {
     const accessVersion = (last?.accessVersion ?? 0) + 1
     const statusEvent = yield* statusEventFor(last, next, person)
     const [eventId] = yield* eventLog.append(
       ...eventsOfVersion(accessId, last, next, person, makers, statusEvent),
     )
-    const row = versionOf(accessId, accessVersion, next, makers, eventId!, yield* Clock.currentTimeMillis)
+    const row = versionOf(accessId, accessVersion, next, makers, eventId!, now)
     yield* sql`
       with version as (
         insert into access_versions (${versionNames})
@@ -72,10 +73,12 @@ export const settling = Effect.gen(function* () {
     const named = new Map(
       (yield* people.lock([next.personId, ...(last === null ? [] : [last.personId])])).map((p) => [p.id, p]),
     )
+    // One time for both versions: by it countsFor (AccessEndRows.ts) tells a move from a revocation with a grant after it.
+    const now = yield* Clock.currentTimeMillis
     const ended = last !== null && last.state === "active" && moved(last, next)
-      ? yield* write(accessId, last, { ...last, state: "revoked" }, named.get(last.personId)!, makers)
+      ? yield* write(accessId, last, { ...last, state: "revoked" }, named.get(last.personId)!, makers, now)
       : last
     const person = named.get(next.personId)
-    return person === undefined ? ended : yield* write(accessId, ended, next, person, makers)
+    return person === undefined ? ended : yield* write(accessId, ended, next, person, makers, now)
   })
 })

@@ -4,6 +4,7 @@ import { Effect, Layer } from "effect"
 import { TestClock } from "effect/testing"
 import { AccessId, type PersonId } from "../../../schemas/BrandedIds.ts"
 import { AccessEnds } from "../../../services/access/AccessEnds.ts"
+import { AccessVersions } from "../../../services/access/AccessVersions.ts"
 import { Institutions } from "../../../services/access/Institutions.ts"
 import { PolicyDecisions } from "../../../services/decisions/PolicyDecisions.ts"
 import { Requests } from "../../../services/decisions/Requests.ts"
@@ -194,6 +195,45 @@ layer(Institutions.layer.pipe(Layer.provideMerge(services)), { excludeTestServic
         const { access: listed } = yield* Institutions
         const { items } = yield* listed(w.sam, w.fern, { limit: 100, afterId: null, at: start + 2 * day })
         assert.deepInclude(items.find(({ access_id }) => access_id === accessId), { project_id: other, ends_at: null })
+      })))
+
+    it.effect("an Access that the directory renames to the same, merged person keeps its end", () =>
+      timed(Effect.gen(function* () {
+        const w = yield* fixture
+        const { sql } = yield* Database
+        const { access: listed } = yield* Institutions
+        const [portal, one, two] = [yield* project(w.fern), yield* person(), yield* person()]
+        const line = { institution_id: w.fern, project_id: portal, role: "user", state: "active", version: 2 }
+        const [fed, decidedHere, stranger] = yield* Effect.all([1, 2, 3].map(() => access(w.fern, portal, one)))
+        for (const id of [fed!, decidedHere!, stranger!]) yield* shorten(w, id, 5)
+        yield* TestClock.adjust(day)
+        yield* tell("access", { ...line, id: stranger!, person_id: two })
+        yield* sql`update people set merged_into = ${two} where id = ${one}`
+        yield* tell("access", { ...line, id: fed!, person_id: two })
+        const { record } = yield* AccessVersions
+        yield* run(record({
+          accessId: decidedHere!,
+          institutionId: w.fern,
+          projectId: portal,
+          personId: two,
+          role: "user",
+          state: "active",
+          madeBy: w.ada,
+          approvedBy: [w.sam],
+        }))
+        for (const id of [fed!, decidedHere!]) {
+          assert.strictEqual((yield* explained(w, id)).ends_at, iso(start + 5 * day))
+          const { items } = yield* listed(w.sam, w.fern, { limit: 100, afterId: null, at: start + day })
+          const then = items.find(({ access_id }) => access_id === id)
+          assert.deepInclude(then, { access_version: 3, ends_at: iso(start + 5 * day) })
+        }
+        assert.strictEqual((yield* explained(w, stranger!)).ends_at, null, "another person's end is not this one's")
+        yield* TestClock.adjust(4 * day)
+        yield* fire
+        assert.deepStrictEqual((yield* explained(w, stranger!)).effective.blocked_by, [])
+        for (const id of [fed!, decidedHere!]) {
+          assert.deepInclude((yield* explained(w, id)).versions[0], { state: "revoked", at_its_end: true })
+        }
       })))
 
     it.effect("a request is over with the end that it asks for", () =>

@@ -43,6 +43,16 @@ const propose = ({ accessId, fern }: Fixture, personId: PersonId, expected_versi
 const explained = ({ accessId, fern, sam }: Fixture) =>
   Effect.flatMap(Institutions, ({ explain }) => explain(sam, fern, accessId))
 
+/** The end of an Access as its row has it. */
+const endOf = ({ accessId }: Fixture) =>
+  Effect.gen(function* () {
+    const { sql } = yield* Database
+    const [row] = yield* sql<{ ends_at: Date | null; ends_version: number | null; ends_before: Date | null }>`
+      select ends_at, ends_version, ends_before from access where id = ${accessId}`
+    const { ends_at, ends_before, ends_version } = row!
+    return { ends_at: ends_at?.toISOString() ?? null, ends_version, ends_before: ends_before?.toISOString() ?? null }
+  })
+
 const waitingFor = (personId: PersonId) =>
   Effect.map(
     Effect.flatMap(
@@ -186,15 +196,44 @@ layer(Institutions.layer.pipe(Layer.provideMerge(services)), { excludeTestServic
         const { access: listed } = yield* Institutions
         const then = yield* listed(w.sam, w.fern, { limit: 100, afterId: null, at: start + 2 * day })
         assert.strictEqual(then.items.find(({ access_id }) => access_id === other.accessId)?.ends_at, ends_at)
-        // A program of before this version writes the version, and leaves what stands beside the end.
+        // A program of the version before knows `ends_at` alone: it writes a version, and leaves what stands beside the end.
         yield* sign(yield* propose(other, w.sam, 2), "administrator", w.abe)
         const { sql } = yield* Database
-        yield* sql`update access set ends_version = 1 where id = ${other.accessId}`
+        yield* sql`
+          with version as (
+            insert into access_versions (access_id, access_version, institution_id, project_id, person_id, role, state, digest,
+              event_id, created_at, made_by, approved_by)
+            select access_id, 3, institution_id, project_id, person_id, 'user', state, digest, event_id, ${new Date(
+          start + 2 * day,
+        )}, null, approved_by from access_versions where access_id = ${other.accessId} and access_version = 2
+          )
+          update access set role = 'user', access_version = 3 where id = ${other.accessId}`
+        assert.deepStrictEqual(yield* endOf(other), { ends_at, ends_version: null, ends_before: null })
         yield* fire
         assert.deepStrictEqual((yield* explained(other)).effective.blocked_by, [])
         yield* TestClock.adjust(8 * day)
         assert.strictEqual(yield* fire, 1)
         assert.isTrue((yield* explained(other)).versions[0]!.at_its_end)
+      })))
+
+    it.effect("an end that a program of the version before sets beside a signed revocation counts", () =>
+      timed(Effect.gen(function* () {
+        const w = yield* fixture
+        const { sql } = yield* Database
+        yield* sign(yield* propose(w, w.ona), "administrator", w.ada)
+        const signed = new Date(start).toISOString()
+        assert.deepStrictEqual(yield* endOf(w), { ends_at: signed, ends_version: 1, ends_before: null })
+        yield* sql`update access set revision = revision + 1 where id = ${w.accessId}`
+        assert.deepStrictEqual(yield* endOf(w), { ends_at: signed, ends_version: 1, ends_before: null })
+        const ends_at = new Date(start + 20 * day).toISOString()
+        yield* sql`update access set ends_at = ${ends_at}, revision = revision + 1 where id = ${w.accessId}`
+        assert.deepStrictEqual(yield* endOf(w), { ends_at, ends_version: null, ends_before: null })
+        yield* fire
+        assert.strictEqual((yield* explained(w)).ends_at, ends_at)
+        // A version after that has the same end.
+        const line = { id: w.accessId, institution_id: w.fern, project_id: w.portal, person_id: w.user }
+        yield* tell("access", { ...line, version: 2, role: "editor", state: "active" })
+        assert.strictEqual((yield* explained(w)).ends_at, ends_at)
       })))
 
     it.effect("a request that would lengthen an Access waits for the revocation that was signed before", () =>

@@ -35,12 +35,12 @@ const statements: ReadonlyArray<string> = [
   end $$`,
   `create index concurrently if not exists campaigns_to_end
     on campaigns (least(deadline, closed_at)) where not ended`,
+  // Their predecessors, campaign_items_project and campaign_items_delegate, serve a program of the version before, which
+  // asks without `over`: a later release drops them.
   `create index concurrently if not exists campaign_items_of_project on campaign_items (project_id, id)
     where outcome = 'open' and not over`,
   `create index concurrently if not exists campaign_items_of_delegate on campaign_items (delegate, id)
     where outcome = 'open' and not over and delegate is not null`,
-  `drop index concurrently if exists campaign_items_project`,
-  `drop index concurrently if exists campaign_items_delegate`,
   `create index concurrently if not exists requests_decided_person
     on requests (institution_id, coalesce(person_id, author), id)
     where kind in ('access', 'access_revocation', 'membership')`,

@@ -334,6 +334,11 @@ layer(there, { excludeTestServices: true, timeout: "2 minutes" })("campaigns", (
       assert.deepStrictEqual((yield* itemsOf(w, closed)).items.map(({ state }) => state), ["unanswered", "unanswered"])
       assert.lengthOf(yield* mine(w.ona), 2)
       const [left] = (yield* itemsOf(w, closed)).items
+      // A program of the version before asks without `over`.
+      const indexes = yield* sql<{ name: string }>`
+        select indexname as name from pg_indexes
+        where tablename = 'campaign_items' and indexdef like '%open%' and indexdef not like '%over%' order by 1`
+      assert.deepStrictEqual(indexes.map(({ name }) => name), ["campaign_items_delegate", "campaign_items_project"])
       const back = sql`update campaign_items set over = false where id = ${left!.item_id}::uuid`
       assert.strictEqual((yield* Effect.flip(back))._tag, "SqlError")
     })))

@@ -24,6 +24,15 @@ export const addCall = (
     { ...call, due_at: now },
   ])
 
+/** Makes the call of a review due at once, in the current unit of work; adds it where it is missing. */
+export const recall = (
+  sql: PgClient.PgClient,
+  { kind, review_id }: SignatureCall,
+  now: Date,
+): Effect.Effect<unknown, SqlError.SqlError> =>
+  sql`insert into signature_calls (review_id, kind, due_at) values (${review_id}::uuid, ${kind}, ${now})
+    on conflict (review_id) do update set due_at = excluded.due_at`
+
 /**
  * Adds the missing calls and notices of expiry of waiting reviews: a program of an older version, which may run beside
  * this one, opens reviews without them. Any number of processes may run it.

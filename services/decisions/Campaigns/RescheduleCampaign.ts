@@ -5,6 +5,7 @@ import type * as Wire from "../../../schemas/identity/Campaign.ts"
 import { needs, Roles } from "../../people/Roles.ts"
 import { Database } from "../../platform/database/Database.ts"
 import { Audit } from "../../platform/observability/Audit.ts"
+import { recall } from "../../requests/SignatureCalls.ts"
 import { reading } from "./CampaignReads.ts"
 import { deadlineOf } from "./Deadline.ts"
 import { lockingCampaign } from "./LockCampaign.ts"
@@ -29,8 +30,10 @@ export const rescheduling = Effect.gen(function* () {
     const deadline = yield* deadlineOf(asked.deadline, opened_at.getTime(), now)
     if (deadline.getTime() !== before.getTime()) {
       yield* sql`update campaigns set deadline = ${deadline} where id = ${campaignId}::uuid`
-      // Those who answer are told again before an end that comes earlier.
-      yield* sql`update signature_calls set due_at = ${new Date(now)} where review_id = ${campaignId}::uuid`
+      // Those who answer are told again before the new end. The call comes first: it stops one that has begun by the
+      // deadline of before (CallSigners.ts), or waits for its notices.
+      yield* recall(sql, { review_id: campaignId, kind: "campaign" }, new Date(now))
+      yield* sql`delete from person_notices where subject_id = ${campaignId}::uuid and kind = 'signature.closing'`
       yield* audit.append({
         action: "campaign.rescheduled",
         actor: `person:${personId}`,

@@ -80,24 +80,27 @@ export const callingSigners = (sql: PgClient.PgClient) => {
   ): Effect.fn.Return<void, SqlError.SqlError> {
     const now = new Date(yield* Clock.currentTimeMillis)
     // Claims the call for a minute: no other process takes it, and a call that fails does not block the next ones.
+    const claimed = new Date(now.getTime() + 60_000)
     const taken = yield* sql`
-      update signature_calls set due_at = ${new Date(now.getTime() + 60_000)}
+      update signature_calls set due_at = ${claimed}
       where review_id = ${call.review_id}::uuid and due_at <= ${now} returning 1`
     if (taken.length === 0) return
+    // A campaign whose deadline moves meanwhile makes its call due anew: what was read before counts no more.
+    const held = sql`review_id = ${call.review_id}::uuid and due_at = ${claimed}`
     const [review] = yield* waiting(call, now)
     if (review === undefined) {
-      yield* sql`delete from signature_calls where review_id = ${call.review_id}::uuid`
+      yield* sql`delete from signature_calls where ${held}`
       return
     }
     const { expires_at } = review
     const closes = expires_at !== null && expires_at.getTime() - closingMillis <= now.getTime()
     const kinds = closes ? ["signature.waiting", "signature.closing"] : ["signature.waiting"]
     yield* sql`
+      with held as materialized (select from signature_calls where ${held} for update)
       insert into person_notices (person_id, kind, subject_id, created_at, due_at)
       select p.id, k.kind, ${call.review_id}::uuid, ${now}, ${now}
-      from (${people(call, review)}) p cross join unnest(${kinds}::text[]) k(kind)
+      from held cross join (${people(call, review)}) p cross join unnest(${kinds}::text[]) k(kind)
       order by p.id, k.kind on conflict do nothing`
-    yield* sql`update signature_calls set due_at = ${nextOf(review, now.getTime())}
-      where review_id = ${call.review_id}::uuid`
+    yield* sql`update signature_calls set due_at = ${nextOf(review, now.getTime())} where ${held}`
   })
 }

@@ -1,5 +1,5 @@
 import { assert, layer } from "@effect/vitest"
-import { Effect, Layer } from "effect"
+import { Deferred, Effect, Fiber, Layer, Schedule } from "effect"
 import { TestClock } from "effect/testing"
 import type { PersonId, ServiceGrantId } from "../../../schemas/BrandedIds.ts"
 import { AccessReviews } from "../../../services/access/AccessReviews.ts"
@@ -249,6 +249,63 @@ layer(Layer.provideMerge(Campaigns.layer, noticeServices), { excludeTestServices
         yield* TestClock.adjust(day)
         yield* turn
         assert.lengthOf(yield* sql`select from signature_calls where review_id = ${campaignId}::uuid`, 0)
+      })))
+
+    it.effect("who was told that a campaign closes is told again before another end, at whatever moment the deadline moves", () =>
+      timed(Effect.gen(function* () {
+        const w = yield* fixture
+        const { sql } = yield* Database
+        const campaigns = yield* Campaigns
+        const [portal, ona] = [yield* project(w.fern), yield* person()]
+        yield* owner(portal, ona)
+        yield* access(w.fern, portal, yield* person())
+        const iso = (days: number) => new Date(start + days * day).toISOString()
+        const by = { personId: w.ada, institutionId: w.fern, reason }
+        const { campaign_id: campaignId } = yield* run(campaigns.open({ ...by, name: "Spring", deadline: iso(10) }))
+        const move = (days: number) => campaigns.reschedule({ ...by, campaignId, deadline: iso(days) })
+        yield* turn
+        yield* TestClock.adjust(8 * day)
+        yield* turn
+        assert.deepStrictEqual(yield* subjectsTo(ona), [one, one])
+
+        // A call that another program deleted is made anew.
+        yield* sql`delete from signature_calls where review_id = ${campaignId}::uuid`
+        yield* run(move(20))
+        yield* turn
+        // What was not sent yet says nothing of the end of before.
+        assert.deepStrictEqual(yield* subjectsTo(ona), [one, null])
+        yield* TestClock.adjust(10 * day)
+        yield* turn
+        yield* turn
+        assert.deepStrictEqual(yield* subjectsTo(ona), [one, null, one])
+        assert.include((yield* mailsTo(ona))[2]!.text, "still waits for your answers, until 2026-03-21 12:00 UTC")
+
+        // A call that has begun by the deadline of before neither tells of it nor puts the next call off.
+        yield* TestClock.adjust(day)
+        const [holds, released] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
+        const moving = yield* Effect.forkChild(run(Effect.gen(function* () {
+          yield* sql`lock table person_notices in exclusive mode`
+          yield* Deferred.succeed(holds, undefined)
+          yield* Deferred.await(released)
+          return yield* move(40)
+        })))
+        yield* Deferred.await(holds)
+        const calling = yield* Effect.forkChild(callSigners)
+        yield* sql`
+          select from pg_locks where not granted and relation = 'person_notices'::regclass
+            and database = (select oid from pg_database where datname = current_database())`.pipe(
+          Effect.repeat({ until: ({ length }) => length === 1, schedule: Schedule.spaced("10 millis") }),
+          TestClock.withLive,
+        )
+        yield* Deferred.succeed(released, undefined)
+        yield* Fiber.join(moving)
+        yield* Fiber.join(calling)
+        const kept = yield* sql`
+          select from person_notices where subject_id = ${campaignId}::uuid and kind = 'signature.closing'`
+        assert.lengthOf(kept, 0)
+        const [call] = yield* sql<{ due_at: Date }>`
+          select due_at from signature_calls where review_id = ${campaignId}::uuid`
+        assert.deepStrictEqual(call!.due_at, new Date(start + 19 * day))
       })))
   },
 )

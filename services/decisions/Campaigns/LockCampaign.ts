@@ -12,13 +12,14 @@ export const lockingCampaign = Effect.gen(function* () {
   const { sql } = yield* Database
 
   return Effect.fnUntraced(function* (institutionId: InstitutionId, campaignId: CampaignId) {
-    const [row] = yield* sql<Pick<CampaignRow, "closed_at" | "deadline" | "opened_at">>`
-      select closed_at, deadline, opened_at from campaigns
+    const [row] = yield* sql<Pick<CampaignRow, "closed_at" | "deadline" | "opened_at"> & { readonly ended: boolean }>`
+      select closed_at, deadline, opened_at, ended from campaigns
       where id = ${isUuid(campaignId) ? campaignId : null}::uuid and institution_id = ${institutionId} for update`
     if (row === undefined) return yield* new NotFound()
     // Of after the lock: what was answered was answered before.
     const now = yield* Clock.currentTimeMillis
-    return isOver(aroundOf({ ...row, superseded_at: null }, now))
+    // A process whose clock is ahead of this one's may have ended it (EndedCampaigns.ts).
+    return row.ended || isOver(aroundOf({ ...row, superseded_at: null }, now))
       ? yield* new InvalidState({ state: "closed", allowed: ["open"] })
       : { ...row, now }
   })

@@ -20,7 +20,7 @@ import { answerable, type AnswerableRow, notOwnAccess, type RoleFault } from "..
 import { type ProjectStanding, Roles } from "../../people/Roles.ts"
 import { Database } from "../../platform/database/Database.ts"
 import type { InTransaction } from "../../platform/database/UnitOfWork.ts"
-import { type Around, type Outcome, stateOf } from "./CampaignItem.ts"
+import { type Around, endOf, type Outcome, stateOf } from "./CampaignItem.ts"
 import { aroundOf, type ItemRow } from "./CampaignRows.ts"
 
 export interface OnItem {
@@ -41,6 +41,8 @@ interface Locked extends Pick<ItemRow, "access_id" | "access_version" | "closed_
   readonly outcome: Outcome
   readonly person_id: PersonId
   readonly delegated: boolean
+  /** Another process has ended the campaign (EndedCampaigns.ts). */
+  readonly ended: boolean
 }
 
 export interface LockedItem {
@@ -74,7 +76,7 @@ export const lockingItem = Effect.gen(function* () {
 
   const itemRow = ({ campaignId, institutionId, itemId, personId }: OnItem) =>
     sql<Locked>`
-      select i.access_id, i.access_version, i.person_id, i.outcome, c.deadline, c.closed_at, (
+      select i.access_id, i.access_version, i.person_id, i.outcome, c.deadline, c.closed_at, c.ended or i.over as ended, (
           select created_at from access_versions s
           where s.access_id = i.access_id and s.access_version = i.access_version + 1) as superseded_at,
         coalesce(canonical_person(i.delegate) = canonical_person(${personId}), false) as delegated
@@ -105,7 +107,9 @@ export const lockingItem = Effect.gen(function* () {
     // What was read without a lock may have changed since.
     yield* may(standing, item!.delegated)
     if (access?.own === true) return yield* notOwnAccess()
-    const now = yield* Clock.currentTimeMillis
+    const clock = yield* Clock.currentTimeMillis
+    // What has ended is over, also where this process's clock is late.
+    const now = item!.ended ? Math.max(clock, endOf(aroundOf({ ...item!, superseded_at: null }, clock))) : clock
     const current = access !== null && access.active && access.version === item!.access_version
     const superseded_at = current ? null : item!.superseded_at ?? new Date(now)
     const around = aroundOf({ ...item!, superseded_at }, now)

@@ -343,6 +343,30 @@ layer(there, { excludeTestServices: true, timeout: "2 minutes" })("campaigns", (
       assert.strictEqual((yield* Effect.flip(back))._tag, "SqlError")
     })))
 
+  it.effect("a campaign that another process has ended is over also by a clock that is late", () =>
+    timed(Effect.gen(function* () {
+      const w = yield* fixture
+      const { sql } = yield* Database
+      const campaign = yield* open(w)
+      const [first] = (yield* itemsOf(w, campaign)).items
+      yield* sql`
+        with items as (update campaign_items set over = true where campaign_id = ${campaign.campaign_id}::uuid)
+        update campaigns set ended = true where id = ${campaign.campaign_id}::uuid`
+      const later = new Date(start + 20 * day).toISOString()
+      const reschedule = Effect.flatMap(Campaigns, (campaigns) =>
+        run(campaigns.reschedule({
+          personId: w.ada,
+          institutionId: w.fern,
+          campaignId: campaign.campaign_id,
+          deadline: later,
+          reason,
+        })))
+      const tried = [answer(w, first!, w.ona), delegate(w, first!, w.ona, w.mo), close(w, campaign), reschedule]
+      for (const one of tried) assert.strictEqual(yield* codeOf(one), "invalid_state")
+      const refused = yield* Effect.flip(answer(w, first!, w.ona))
+      assert.deepInclude(refused, { _tag: "InvalidState", state: "unanswered" })
+    })))
+
   it.effect("an opening looks at a bounded number of Accesses, and asks for projects where there are more", () =>
     timed(Effect.gen(function* () {
       const w = yield* fixture

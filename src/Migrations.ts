@@ -95,6 +95,7 @@ import ownMatters from "../migrations/0134_own_matters.ts"
 import endedCampaigns from "../migrations/0135_ended_campaigns.ts"
 import signalRefusals from "../migrations/0136_signal_refusals.ts"
 import requestsPerson from "../migrations/0137_requests_person.ts"
+import newestDecided from "../migrations/0138_newest_decided.ts"
 import plainIdChecks from "../migrations/0139_plain_id_checks.ts"
 import { lock } from "../services/platform/database/AdvisoryLocks.ts"
 import type { Backfill } from "../services/platform/database/Backfills.ts"
@@ -207,6 +208,7 @@ export const migrations: ReadonlyArray<Migration> = [
   [135, "ended_campaigns", endedCampaigns],
   [136, "signal_refusals", signalRefusals],
   [137, "requests_person", requestsPerson],
+  [138, "newest_decided", newestDecided],
   [139, "plain_id_checks", plainIdChecks],
 ]
 

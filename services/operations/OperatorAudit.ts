@@ -12,6 +12,7 @@ import { NotFound } from "../../schemas/problems/HttpProblems.ts"
 import type { RoleRequired } from "../../schemas/problems/IdentityProblems.ts"
 import { isUuid } from "../../schemas/Wire.ts"
 import { Database } from "../platform/database/Database.ts"
+import { millisOf } from "../platform/Ids.ts"
 import { AuditLog } from "../platform/observability/AuditLog.ts"
 import type { AuditFilter, AuditRecord } from "../platform/observability/AuditRecord.ts"
 import { type DecisionProof, DecisionProofs } from "../transparency/DecisionProofs.ts"
@@ -122,7 +123,8 @@ export class OperatorAudit extends Context.Service<OperatorAudit, {
 
       const aboutPerson = Effect.fn("OperatorAudit.aboutPerson")(
         function* (personId: PersonId, { afterId, limit }: AskedPage) {
-          const found = yield* proofs.newest(yield* decidedAbout(sql, personId), limit, afterId ?? null)
+          const before = afterId === undefined ? null : millisOf(afterId)
+          const found = yield* proofs.newest(yield* decidedAbout(sql, personId, before), limit, afterId ?? null)
           return {
             items: found.map(({ entry, proved, record: { action, at, id, subject } }) => ({
               record_id: id,

@@ -2,7 +2,9 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, Schema } from "effect"
 import { digestOf } from "../../../sdk/Canonical.ts"
 import { verifyInclusion } from "../../../sdk/TransparencyLog.ts"
+import type { InstitutionId, PersonId } from "../../../schemas/BrandedIds.ts"
 import { AuditPage, DecisionsAboutPerson, OwnAuditPage } from "../../../schemas/identity/AuditView.ts"
+import { decidedAbout } from "../../../services/operations/DecidedAbout.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { Audit } from "../../../services/platform/observability/Audit.ts"
 import { until } from "../../e2e/support/Until.ts"
@@ -19,6 +21,32 @@ const listed = Effect.fnUntraced(function* (personId: string, query: string) {
   const answer = yield* send("GET", `/v1/operations/audit?${query}`, yield* bearer(personId))
   assert.strictEqual(answer.status, 200, answer.text)
   return all(answer.body)
+})
+
+/** What the decisions are recorded on that a person is told of. */
+const aboutWhom = Effect.fnUntraced(function* (who: PersonId) {
+  const answer = yield* send("GET", "/v1/me/decisions", yield* bearer(who))
+  return Schema.decodeUnknownSync(DecisionsAboutPerson)(answer.body).items.map(({ subject }) => subject)
+})
+
+/** What a POST of somebody with two factors answers. */
+const posted = Effect.fnUntraced(function* (who: PersonId, path: string, body: object) {
+  const headers = { ...yield* bearer(who, { acr: "urn:service:aal2" }), "idempotency-key": crypto.randomUUID() }
+  const answer = yield* send("POST", path, headers, body)
+  assert.isBelow(answer.status, 300, answer.text)
+  return answer.body
+})
+
+/** A review of an Access that is approved; returns its id. */
+const reviewed = Effect.fnUntraced(function* (
+  fern: InstitutionId,
+  of: { readonly access_id: string; readonly sponsor: PersonId; readonly administrator: PersonId },
+) {
+  const reason = "to keep in step with it"
+  const path = `/v1/institutions/${fern}/access-grant-reviews`
+  const { review_id } = yield* posted(of.sponsor, path, { access_id: of.access_id, access_version: 1, reason })
+  yield* posted(of.administrator, `${path}/${review_id}/approve`, { reason })
+  return review_id as string
 })
 
 layer(management({ ROLES: "api,mail,lifecycle" }), { excludeTestServices: true })("The audit over HTTP", (it) => {
@@ -111,16 +139,11 @@ layer(management({ ROLES: "api,mail,lifecycle" }), { excludeTestServices: true }
           Effect.flatMap(bearer(who), (headers) => send("GET", `/v1/me/decisions${query}`, headers)),
           ({ body }) => Schema.decodeUnknownSync(DecisionsAboutPerson)(body),
         )
-      const post = Effect.fnUntraced(function* (who: typeof pat, path: string, body: object) {
-        const headers = { ...yield* bearer(who, { acr: "urn:service:aal2" }), "idempotency-key": crypto.randomUUID() }
-        const answer = yield* send("POST", `/v1/institutions/${fern}/access-grant-reviews${path}`, headers, body)
-        assert.isBelow(answer.status, 300, answer.text)
-        return answer.body
-      })
+      const reviews = `/v1/institutions/${fern}/access-grant-reviews`
       const reason = "to keep in step with it"
-      const { review_id } = yield* post(sam, "", { access_id, access_version: 1, reason })
+      const { review_id } = yield* posted(sam, reviews, { access_id, access_version: 1, reason })
       assert.isEmpty((yield* about(pat)).items, "a proposal that waits")
-      yield* post(ada, `/${review_id}/approve`, { reason })
+      yield* posted(ada, `${reviews}/${review_id}/approve`, { reason })
 
       const { items } = yield* until(
         "checkpoints",
@@ -146,6 +169,76 @@ layer(management({ ROLES: "api,mail,lifecycle" }), { excludeTestServices: true }
       const first = yield* about(pat, "?limit=1")
       assert.deepStrictEqual((yield* about(pat, `?limit=1&after_id=${first.next_after_id}`)).items, items.slice(1))
       for (const who of [sam, ada, stranger]) assert.isEmpty((yield* about(who)).items)
+    }))
+
+  it.effect("an Access that moved to another person leaves each of them their own reviews, and neither its ends", () =>
+    Effect.gen(function* () {
+      const [sam, ada, pat, kim] = [yield* person(), yield* person(), yield* person(), yield* person()]
+      const fern = yield* institution()
+      yield* member(fern, sam, "sponsor")
+      yield* member(fern, ada, "administrator")
+      const portal = yield* project(fern)
+      const access_id = yield* access(fern, portal, pat)
+      const review_id = yield* reviewed(fern, { access_id, sponsor: sam, administrator: ada })
+      yield* posted(ada, `/v1/institutions/${fern}/access/${access_id}/shorten`, {
+        expected_version: 1,
+        ends_at: "2999-01-01T00:00:00Z",
+        reason: "to keep in step with it",
+      })
+      const review = `access-review:${review_id}`
+      assert.deepStrictEqual(yield* aboutWhom(pat), [`access:${access_id}`, review, review])
+      yield* access(fern, portal, kim, { id: access_id, version: 2 })
+      assert.isEmpty(yield* aboutWhom(kim))
+      assert.deepStrictEqual(yield* aboutWhom(pat), [review, review])
+    }))
+
+  it.effect("what a person asked about another one is listed for the other one, once it is decided", () =>
+    Effect.gen(function* () {
+      const [ada, abe, bea, pat] = [yield* person(), yield* person(), yield* person(), yield* person()]
+      const fern = yield* institution()
+      for (const who of [ada, abe]) yield* member(fern, who, "administrator")
+      yield* member(fern, bea, "sponsor")
+      const asked = yield* posted(ada, `/v1/institutions/${fern}/memberships`, {
+        person_id: pat,
+        role: "member",
+        state: "active",
+        reason: "to keep in step with it",
+      })
+      for (const who of [ada, pat]) assert.isEmpty(yield* aboutWhom(who), "while it waits")
+      const { sql } = yield* Database
+      const [review] = yield* sql<
+        { id: string }
+      >`select id::text from policy_reviews where request_id = ${asked.request_id}`
+      for (const [who, role] of [[bea, "sponsor"], [abe, "administrator"]] as const) {
+        yield* posted(who, `/v1/policies/reviews/${review!.id}/approve`, { role, reason: "to keep in step with it" })
+      }
+      assert.include(yield* aboutWhom(pat), `request:${asked.request_id}`)
+      assert.include(yield* aboutWhom(pat), `policy-review:${review!.id}`)
+      for (const who of [ada, abe, bea]) assert.isEmpty(yield* aboutWhom(who))
+    }))
+
+  it.effect("a page of decisions looks at the newest subjects before it, and the next pages reach all others", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* Database
+      const sam = yield* person()
+      // A request an hour, each decided at once; the first one lately.
+      yield* sql`
+        insert into requests (id, kind, state, author, fields, reason, created_at, decided_at)
+        select (substr(at, 1, 8) || '-' || substr(at, 9) || '-7000-8000-' || lpad(n::text, 12, '0'))::uuid, 'organization',
+          'declined', ${sam}, '{}', 'as we agreed', t, case n when 1 then now() else t + interval '1 second' end
+        from generate_series(1, 1000) n, lateral (select now() - (1001 - n) * interval '1 hour' as t) time,
+          lateral (select lpad(to_hex(floor(extract(epoch from t) * 1000)::bigint), 12, '0') as at) hex`
+      const all = yield* sql<{ subject: string; millis: number }>`
+        select 'request:' || id as subject, extract(epoch from created_at)::float8 * 1000 as millis
+        from requests where author = ${sam} order by id desc`
+      const of = (millis: number | null) =>
+        Effect.map(decidedAbout(sql, sam, millis), (subjects) => subjects.filter((one) => one.startsWith("request:")))
+      const newest = yield* of(null)
+      assert.isAtMost(newest.length, 500)
+      assert.includeMembers(newest, [...all.slice(0, 100), all.at(-1)!].map(({ subject }) => subject))
+      const page = yield* of(all[600]!.millis)
+      assert.isAtMost(page.length, 500)
+      assert.includeMembers(page, all.slice(601, 700).map(({ subject }) => subject))
     }))
 
   it.effect("a refused request is found by the id of its answer, and a wrong filter is a fault with its name", () =>

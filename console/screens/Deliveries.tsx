@@ -129,7 +129,12 @@ const exported = () => {
     ask("listAllDeliveries", { query: { ...filter, limit: exportSize, after_id } }, { signal })
 }
 
-/** Sends again what the filters name, of one webhook, as far as a replay knows them: their answers and ids it does not. */
+/** Whether a replay can be of all that is filtered by: it knows a webhook, a type, a span, and what died or arrived. */
+const canReplay = () =>
+  [undefined, "dead_letter", "delivered"].includes(filterOf("status")) &&
+  (["response_status", "email_id", "event_id"] as const).every((name) => filterOf(name) === undefined)
+
+/** Sends again what the filters name, of one webhook. */
 const SendAgain = ({ done, webhooks }: {
   readonly webhooks: Webhooks
   readonly done: () => unknown
@@ -168,7 +173,15 @@ const Deliveries = (): JSX.Element => {
   return (
     <Page
       title="Deliveries"
-      actions={known.length === 0 ? undefined : <SendAgain done={deliveries.reload} webhooks={known} />}
+      actions={known.length === 0
+        ? undefined
+        : canReplay()
+        ? <SendAgain done={deliveries.reload} webhooks={known} />
+        : (
+          <p class="note">
+            Many are sent again by type and time alone, what died or what arrived: not by these filters.
+          </p>
+        )}
     >
       <DeliveryFilters webhooks={webhooks} />
       {

@@ -119,6 +119,7 @@ const make = Effect.gen(function* () {
     Effect.map(Clock.currentTimeMillis, (now) => ({
       from: leastIdAt(since),
       to: leastIdAt(Math.min(until ?? Infinity, now)),
+      asked_at: new Date(now).toISOString(),
       ...(eventType === undefined ? {} : { event_type: eventType }),
     }))
 
@@ -157,11 +158,11 @@ const make = Effect.gen(function* () {
   const step = Effect.fnUntraced(function* (args: ReplayArgs, by: Acting) {
     const { event_type, from, webhook_id } = args
     if (!(yield* lives(webhook_id))) return "gone"
-    const ids = yield* replays.ended(args, from, chunk)
+    const { ids, next } = yield* replays.ended(args, from, chunk)
     const done = yield* replays.again(webhook_id, ids)
     const details = { deliveries: done, ...(event_type === undefined ? {} : { event_type }) }
     if (done > 0) yield* record(by, "webhook.replayed", `webhook:${webhook_id}`, details)
-    return { done, next: ids.length < chunk ? undefined : ids.at(-1) }
+    return { done, next: next ?? undefined }
   }, sql.withTransaction)
 
   const replaySince: DeadLetters["Service"]["replaySince"] = Effect.fn("DeadLetters.replaySince")(

@@ -40,6 +40,14 @@ const perMinute = 10
 /** Finds what is asked for, counts the request, and gives the command, for the transaction of a receipt. */
 type Asking<A, E, E2> = Effect.Effect<Effect.Effect<A, E | SqlError.SqlError, InTransaction>, E2 | RateLimited>
 
+/** What one look at a span finds. */
+export interface Ended {
+  /** Ascending. */
+  readonly ids: ReadonlyArray<DeliveryId>
+  /** Where the next look begins; null: nothing is left. */
+  readonly next: string | null
+}
+
 export class Replays extends Context.Service<Replays, {
   /** Queues a sample event for one webhook, whatever it subscribes to, unless it is paused. */
   readonly test: (
@@ -64,17 +72,18 @@ export class Replays extends Context.Service<Replays, {
     webhookId: WebhookId,
     span: Span,
   ) => Asking<number, never, WebhookNotFound>
-  /** Ids of a span's ended deliveries after `from`, ascending; for the job. */
-  readonly ended: (
-    args: ReplayArgs,
-    from: string,
-    limit: number,
-  ) => Effect.Effect<ReadonlyArray<DeliveryId>, SqlError.SqlError>
+  /** The next of a span's ended deliveries after `from`, `limit` at most; for the job. */
+  readonly ended: (args: ReplayArgs, from: string, limit: number) => Effect.Effect<Ended, SqlError.SqlError>
   /** Queues ended deliveries of a webhook again, in the current transaction; returns their number. */
   readonly again: (webhookId: WebhookId, ids: ReadonlyArray<DeliveryId>) => Effect.Effect<number, SqlError.SqlError>
 }>()("bailiwick/services/webhooks/Replays") {
   static readonly layer = Layer.suspend(() => Layer.effect(Replays, make))
 }
+
+/**
+ * Deliveries that one look reads: of a rare type a thousand may lie among millions, which no statement reads in its time.
+ */
+const looked = 20_000
 
 const make = Effect.gen(function* () {
   const { sql, wide } = yield* Database
@@ -131,19 +140,22 @@ const make = Effect.gen(function* () {
     eventType === undefined ? sql`true` : sql`event_type = ${eventType}`
 
   const ended: Replays["Service"]["ended"] = Effect.fnUntraced(function* (args, from, limit) {
-    const { event_type, status, to, webhook_id } = args
-    const rows = yield* status === "dead_letter"
-      ? sql<{ id: DeliveryId }>`
-        select delivery_id as id from dead_letters
+    const { asked_at, event_type, status, to, webhook_id } = args
+    const seen = status === "dead_letter"
+      ? sql`
+        select delivery_id as id, event_type, died_at <= ${asked_at ?? "infinity"} as fits from dead_letters
         where webhook_id = ${webhook_id}::uuid and delivery_id > ${from}::uuid and delivery_id < ${to}::uuid
-          and ${isOf(event_type)}
-        order by delivery_id limit ${limit}`
-      : sql<{ id: DeliveryId }>`
-        select id from deliveries
-        where webhook_id = ${webhook_id}::uuid and id > ${from}::uuid and id < ${to}::uuid and status = 'delivered'
-          and ${isOf(event_type)}
-        order by id limit ${limit}`
-    return rows.map((row) => row.id)
+        order by delivery_id limit ${looked}`
+      : sql`
+        select id, event_type, status = 'delivered' as fits from deliveries
+        where webhook_id = ${webhook_id}::uuid and id > ${from}::uuid and id < ${to}::uuid
+        order by id limit ${looked}`
+    const [found] = yield* sql<{ ids: ReadonlyArray<DeliveryId>; last: string | null }>`
+      with seen as materialized (${seen})
+      select array(select id from seen where fits and ${isOf(event_type)} order by id limit ${limit}) as ids,
+        (select id from seen order by id offset ${looked - 1}) as last`
+    const { ids, last } = found!
+    return { ids, next: ids.length === limit ? ids.at(-1)! : last }
   })
 
   /** Deletes dead letters; restores deliveries and events whose partition was dropped from them. */
@@ -241,9 +253,16 @@ const make = Effect.gen(function* () {
   const countIn = Effect.fnUntraced(function* (webhookId: WebhookId, span: Span) {
     const from = leastIdAt(span.since)
     // Deliveries that end after now are not part of it: otherwise the job would replay its own replays.
-    const to = leastIdAt(Math.min(span.until ?? Infinity, yield* Clock.currentTimeMillis))
+    const now = yield* Clock.currentTimeMillis
+    const to = leastIdAt(Math.min(span.until ?? Infinity, now))
+    const asked_at = new Date(now).toISOString()
     if (span.status === "missed") {
-      return { from, to, n: yield* Effect.orDie(countMissed(wide, webhookId, { from, to, eventType: span.eventType })) }
+      return {
+        from,
+        to,
+        asked_at,
+        n: yield* Effect.orDie(countMissed(wide, webhookId, { from, to, eventType: span.eventType })),
+      }
     }
     const [counted] = yield* (span.status === "dead_letter"
       ? wide<{ n: number }>`select count(*)::int as n from dead_letters
@@ -253,7 +272,7 @@ const make = Effect.gen(function* () {
         where webhook_id = ${webhookId}::uuid and id > ${from}::uuid and id < ${to}::uuid and status = 'delivered'
           and ${isOf(span.eventType)}`)
       .pipe(Effect.orDie)
-    return { from, to, n: counted!.n }
+    return { from, to, asked_at, n: counted!.n }
   })
 
   const count: Replays["Service"]["count"] = Effect.fn("Replays.count")(function* (accountId, webhookId, span) {
@@ -265,7 +284,7 @@ const make = Effect.gen(function* () {
   const many: Replays["Service"]["many"] = Effect.fn("Replays.many")(function* (accountId, webhookId, span) {
     const webhook = yield* find(accountId, webhookId).pipe(Effect.catchTag("SqlError", Effect.die))
     yield* limited("replay", accountId)
-    const { from, n, to } = yield* countIn(webhook.id, span)
+    const { asked_at, from, n, to } = yield* countIn(webhook.id, span)
     if (n === 0) return Effect.succeed(0)
     const { eventType, status } = span
     const type = eventType === undefined ? {} : { event_type: eventType }
@@ -273,7 +292,7 @@ const make = Effect.gen(function* () {
     return Effect.gen(function* () {
       yield* status === "missed"
         ? jobs.add(eventType === undefined ? replayMissedJob : replayMissedTypeJob, args)
-        : jobs.add(eventType === undefined ? replayJob : replayTypeJob, { ...args, status })
+        : jobs.add(eventType === undefined ? replayJob : replayTypeJob, { ...args, asked_at, status })
       yield* record(accountId, "webhook.replayed", `webhook:${webhook.id}`, { deliveries: n, ...type })
       return n
     })

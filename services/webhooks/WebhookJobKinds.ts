@@ -15,6 +15,8 @@ export interface ReplayArgs {
   readonly to: string
   /** Events of this type only. */
   readonly event_type?: EventType
+  /** Dead letters that died until then, so that what is sent is what was counted; absent in jobs of an earlier version. */
+  readonly asked_at?: string
 }
 
 /** Bounds of event ids, both exclusive. */

@@ -72,21 +72,19 @@ export class WebhookJobs extends Context.Service<WebhookJobs, {
 
       const replay = Effect.fnUntraced(function* (args: ReplayArgs, cursor: unknown) {
         const from = typeof cursor === "string" ? cursor : args.from
-        const ids = yield* replays.ended(args, from, chunk)
+        const { ids, next } = yield* replays.ended(args, from, chunk)
         const done = yield* replays.again(args.webhook_id, ids)
-        const last = ids.at(-1)
-        return { done, next: ids.length < chunk || last === undefined ? null : { cursor: last } }
+        return { done, next: next === null ? null : { cursor: next } }
       })
 
       const replayMissed = Effect.fnUntraced(function* (args: ReplayMissedArgs, cursor: unknown) {
         const { event_type: eventType, from, to, webhook_id } = args
         const span = { from: typeof cursor === "string" ? cursor : from, to, eventType }
-        const ids = yield* missed.next(webhook_id, span, chunk)
+        const { ids, next } = yield* missed.next(webhook_id, span, chunk)
         const done = yield* missed.deliver(webhook_id, ids)
         yield* sql.afterCommit(faultPoint("missed.committed"))
         yield* faultPoint("missed.written")
-        const last = ids.at(-1)
-        return { done, next: ids.length < chunk || last === undefined ? null : { cursor: last } }
+        return { done, next: next === null ? null : { cursor: next } }
       })
 
       return WebhookJobs.of({

@@ -361,8 +361,13 @@ layer(there, { excludeTestServices: true, timeout: "2 minutes" })("campaigns", (
           deadline: later,
           reason,
         })))
-      const tried = [answer(w, first!, w.ona), delegate(w, first!, w.ona, w.mo), close(w, campaign), reschedule]
-      for (const one of tried) assert.strictEqual(yield* codeOf(one), "invalid_state")
+      const codes = [
+        yield* codeOf(answer(w, first!, w.ona)),
+        yield* codeOf(delegate(w, first!, w.ona, w.mo)),
+        yield* codeOf(close(w, campaign)),
+        yield* codeOf(reschedule),
+      ]
+      assert.deepStrictEqual(codes, Array(4).fill("invalid_state"))
       const refused = yield* Effect.flip(answer(w, first!, w.ona))
       assert.deepInclude(refused, { _tag: "InvalidState", state: "unanswered" })
     })))

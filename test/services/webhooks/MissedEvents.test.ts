@@ -161,7 +161,7 @@ layer(Layer.fresh(fixture()))("events that a paused webhook missed", (it) => {
       yield* take(Array.from({ length: 30 }, () => event(hook.accountId)))
       const { deliver, next } = yield* missedEvents
       const span = { from: "00000000-0000-7000-8000-000000000000", to: "ffffffff-ffff-7fff-bfff-ffffffffffff" }
-      const ids = yield* next(hook.id, span, 100)
+      const { ids } = yield* next(hook.id, span, 100)
       assert.lengthOf(ids, 30)
       // Killed before its commit.
       const killed = deliver(hook.id, ids.slice(0, 10)).pipe(

@@ -7,6 +7,7 @@ import type { EventType } from "../../../schemas/mail/MailEvent.ts"
 import { RateLimited } from "../../../schemas/problems/HttpProblems.ts"
 import { WebhookNotFound } from "../../../schemas/problems/WebhookProblems.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
+import { Replays } from "../../../services/webhooks/Replays.ts"
 import { count, event, fixture, now, replays, resultOf, settle, take, webhook, workJobs } from "./WebhookFixture.ts"
 
 const dead = { ending: "interrupted", fatal: true, status: null, error: "interrupted" } as const
@@ -93,6 +94,59 @@ layer(Layer.fresh(fixture()))("the count of a replay", (it) => {
       // A program of an earlier version would send every type: it leaves a kind that it does not know.
       const kinds = yield* sql`select distinct kind from jobs where args->>'webhook_id' = ${hook.id}`
       assert.deepStrictEqual(kinds, [{ kind: "webhooks.replay-type" }])
+    }))
+
+  it.effect("sends no delivery that died after the act, though it was made before", () =>
+    Effect.gen(function* () {
+      const { many } = yield* replays
+      const hook = yield* webhook()
+      yield* ended(hook, 2, 0)
+      const { tasks } = yield* take([event(hook.accountId)])
+      yield* TestClock.adjust("1 minute")
+      assert.strictEqual(yield* many(hook.accountId, hook.id, { since: 0, until: null, status: "dead_letter" }), 2)
+      yield* TestClock.adjust("1 minute")
+      const at = yield* now
+      yield* settle(tasks.map((task) => resultOf(task, at, dead)))
+      yield* workJobs
+      const own = `webhook_id = '${hook.id}'`
+      assert.strictEqual(yield* count("deliveries", `${own} and status = 'pending'`), 2)
+      assert.strictEqual(yield* count("dead_letters", own), 1)
+    }))
+
+  it.effect("of a rare type reads a bounded number of deliveries at a time, and finds it behind them", () =>
+    Effect.gen(function* () {
+      const { ended: looks } = yield* Replays
+      const { many } = yield* replays
+      const { owner, sql } = yield* Database
+      const hook = yield* webhook({ events: ["email.delivered", "email.bounced"] })
+      const at = yield* now
+      yield* owner.unsafe(`
+        insert into deliveries (id, webhook_id, account_id, event_id, event_type, status, cycle, attempt, created_at)
+        select id, '${hook.id}', '${hook.accountId}', id, 'email.delivered', 'delivered', 1, 1, to_timestamp(${
+        at / 1_000
+      })
+        from generate_series(1, 20500) i, lateral (select (lpad(to_hex(${at}), 12, '0') || '7d008000' ||
+          lpad(to_hex(i), 12, '0'))::uuid as id) made`)
+      yield* TestClock.adjust("1 minute")
+      yield* ended(hook, 0, 1, "email.bounced")
+      yield* TestClock.adjust("1 minute")
+      const span = { since: 0, until: null, status: "delivered", eventType: "email.bounced" } as const
+      assert.strictEqual(yield* many(hook.accountId, hook.id, span), 1)
+      const args = {
+        webhook_id: hook.id,
+        status: "delivered",
+        from: "00000000-0000-0000-0000-000000000000",
+        to: "ffffffff-ffff-ffff-ffff-ffffffffffff",
+        event_type: "email.bounced",
+      } as const
+      const first = yield* looks(args, args.from, 1_000)
+      assert.deepStrictEqual(first.ids, [])
+      const second = yield* looks(args, first.next!, 1_000)
+      assert.deepStrictEqual([second.ids.length, second.next], [1, null])
+      yield* workJobs
+      const waiting = yield* sql`
+        select event_type from deliveries where webhook_id = ${hook.id}::uuid and status = 'pending'`
+      assert.deepStrictEqual(waiting, [{ event_type: "email.bounced" }])
     }))
 
   it.effect("another account's webhook and an unknown one are not found; ten counts a minute are allowed", () =>

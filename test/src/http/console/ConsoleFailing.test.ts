@@ -156,6 +156,9 @@ layer(stage, { excludeTestServices: true, timeout: "4 minutes" })("a receiver th
       yield* text(page, "2 of 2 are on their way again.")
       yield* press(page, "Close")
       yield* letters(page, id, 1)
+      // No replay knows an answer: the list does not offer to send more than it shows.
+      yield* alice.open(`/console/deliveries?webhook_id=${id}&response_status=404`, "Deliveries")
+      yield* text(page, "not by these filters.")
 
       const oz = yield* inConsole("Oz", {}, `/console/operations/dead-letters?webhook_id=${id}`)
       yield* heading(oz.page, "Dead letters")

@@ -15,12 +15,13 @@ import { audit } from "./Growth/AuditGrowth.ts"
 import type { Area, Statement } from "./Growth/Area.ts"
 import { deliveries } from "./Growth/DeliveryGrowth.ts"
 import { withLateIndexes } from "./Growth/LateIndexes.ts"
+import { evidence } from "./Growth/EvidenceGrowth.ts"
 import { lifecycle } from "./Growth/LifecycleGrowth.ts"
 import { notifications } from "./Growth/NotificationGrowth.ts"
 import { outbox } from "./Growth/OutboxGrowth.ts"
 import { people } from "./Growth/PeopleGrowth.ts"
 
-const areas: ReadonlyArray<Area> = [outbox, audit, notifications, deliveries, lifecycle, people]
+const areas: ReadonlyArray<Area> = [outbox, audit, notifications, deliveries, lifecycle, people, evidence]
 
 const most = 1.5
 /** Enough calls for PostgreSQL to have chosen between custom plans and a generic one. */

@@ -131,7 +131,15 @@ const Ends = ({ names, of }: { readonly of: Explanation["ends"]; readonly names:
         keyOf={({ set_at }) => set_at}
         empty="It has no end."
         columns={[
-          { head: "Ends", cell: ({ ends_at }) => <When at={ends_at} exact never="no end any more" /> },
+          {
+            head: "Ends",
+            cell: ({ access_version, ends_at }) => (
+              <>
+                <When at={ends_at} exact never="no end any more" />
+                {access_version === null ? null : <div class="note">version {access_version} alone</div>}
+              </>
+            ),
+          },
           { head: "Set", cell: ({ set_at }) => <When at={set_at} /> },
           {
             head: "By",

@@ -61,6 +61,9 @@ export const ExplainedEnd = Schema.Struct({
   request_id: orNull(RequestId).annotate({
     description: "The reviewed request; null where the end was brought forward",
   }),
+  access_version: orNull(Schema.Int).annotate({
+    description: "The only version that it ends, by a signed revocation; null: it ends any",
+  }),
 }).annotate({ identifier: "ExplainedEnd" })
 
 /** The word of one person that the Access is still needed; no review. */

@@ -48,6 +48,7 @@ interface EndRow {
   readonly approved_by: ReadonlyArray<PersonId>
   readonly reason: string
   readonly request_id: RequestId | null
+  readonly access_version: number | null
 }
 
 interface ConfirmationRow {
@@ -180,7 +181,9 @@ export const explaining = Effect.gen(function* () {
 
   const endsOf = (institutionId: InstitutionId, accessId: AccessId) =>
     reads<EndRow>`
-      select n.ends_at, n.set_at, n.made_by, n.approved_by, n.reason, n.request_id::text as request_id from access_ends n
+      select n.ends_at, n.set_at, n.made_by, n.approved_by, n.reason, n.request_id::text as request_id,
+        n.access_version
+      from access_ends n
       where n.access_id = ${accessId} and ${setIn(reads, institutionId)} order by n.id desc limit ${most}`
 
   const confirmationsOf = (institutionId: InstitutionId, accessId: AccessId) =>

@@ -125,10 +125,13 @@ layer(Institutions.layer.pipe(Layer.provideMerge(services)), { excludeTestServic
         assert.strictEqual(yield* codeOf(shorten(w, AccessId.make("nothing"), 3)), "not_found")
         const { ends, ends_at } = yield* explained(w, accessId)
         assert.strictEqual(ends_at, iso(start + 5 * day))
-        assert.deepStrictEqual(ends.map(({ made_by, request_id }) => [made_by, request_id === null]), [
-          [w.ada, true],
-          [w.pat, false],
-        ])
+        assert.deepStrictEqual(
+          ends.map(({ access_version, made_by, request_id }) => [made_by, request_id === null, access_version]),
+          [
+            [w.ada, true, null],
+            [w.pat, false, null],
+          ],
+        )
         // One that the directory granted has no end, until it is given one here.
         const user = yield* person()
         const fed = yield* access(w.fern, portal, user)

@@ -94,6 +94,7 @@ layer(Institutions.layer.pipe(Layer.provideMerge(services)), { excludeTestServic
           made_by: w.ona,
           approved_by: [w.ada],
           request_id: request.request_id,
+          access_version: 1,
           reason,
         })
         assert.deepStrictEqual((yield* told(w.portal)).slice(-2), ["access-revoked", "session-revoked"])

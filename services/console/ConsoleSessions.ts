@@ -128,9 +128,15 @@ export class ConsoleSessions extends Context.Service<ConsoleSessions, {
     everywhere: boolean,
   ) => Effect.Effect<URL | null, DependencyUnavailable>
 }>()("bailiwick/services/console/ConsoleSessions") {
-  /** `mailIssuers` are the issuers whose subjects are mail accounts. */
-  static readonly layer = (mailIssuers: ReadonlySet<string>, lengths: SessionLengths = sessionLengths) =>
-    Layer.effect(ConsoleSessions, make(mailIssuers, lengths))
+  /**
+   * `mailIssuers` are the issuers whose subjects are mail accounts; `directoryNames` the names of issuers in the directory,
+   * of those that have another one there.
+   */
+  static readonly layer = (
+    mailIssuers: ReadonlySet<string>,
+    directoryNames: ReadonlyMap<string, string> = new Map(),
+    lengths: SessionLengths = sessionLengths,
+  ) => Layer.effect(ConsoleSessions, make(mailIssuers, directoryNames, lengths))
 }
 
 /** Deletes sessions that have ended by themselves; any number of processes may call it. Returns how many went. */
@@ -185,26 +191,29 @@ const sameHolder = Effect.fnUntraced(function* (before: Holder, after: Holder) {
   return rows.length > 0
 })
 
-/** The address that the directory has of a holder under an issuer; at the issuer of the session also the person's own. */
-const hintOf = (mailIssuers: ReadonlySet<string>) =>
-  Effect.fnUntraced(
-    function* ({ accountId, issuer: own, personId }: Holder & { readonly issuer: string }, issuer: string) {
-      const { reads } = yield* Database
-      const account = mailIssuers.has(issuer) ? accountId : null
-      const [row] = yield* reads<{ email: string | null }>`
+/** The address that the directory has of a holder under an issuer. */
+const hintOf = (mailIssuers: ReadonlySet<string>, directoryNames: ReadonlyMap<string, string>) =>
+  Effect.fnUntraced(function* ({ accountId, personId }: Holder, issuer: string) {
+    const { reads } = yield* Database
+    const account = mailIssuers.has(issuer) ? accountId : null
+    const [row] = yield* reads<{ email: string | null }>`
       select coalesce(
         (select email from people
-         where (issuer = ${issuer} or ${own === issuer}) and not removed and email is not null
-           and ${personId}::text in (id, merged_into)
-         order by issuer = ${issuer} desc, merged_into is null desc, id limit 1),
+         where issuer = ${
+      directoryNames.get(issuer) ?? issuer
+    } and not removed and email is not null and ${personId}::text in (id, merged_into)
+         order by merged_into is null desc, id limit 1),
         (select email from accounts where id = ${account}::uuid)) as email`.pipe(Effect.orDie)
-      return row?.email ?? null
-    },
-  )
+    return row?.email ?? null
+  })
 
 const actorOf = ({ accountId, personId }: Holder) => personId === null ? `account:${accountId}` : `person:${personId}`
 
-const make = Effect.fnUntraced(function* (mailIssuers: ReadonlySet<string>, lengths: SessionLengths) {
+const make = Effect.fnUntraced(function* (
+  mailIssuers: ReadonlySet<string>,
+  directoryNames: ReadonlyMap<string, string>,
+  lengths: SessionLengths,
+) {
   const database = yield* Database
   const { reads, sql } = database
   const audit = yield* Audit
@@ -397,7 +406,10 @@ const make = Effect.fnUntraced(function* (mailIssuers: ReadonlySet<string>, leng
     Effect.provideService(Database, database),
   )
 
-  const hint = Effect.fn("ConsoleSessions.hint")(hintOf(mailIssuers), Effect.provideService(Database, database))
+  const hint = Effect.fn("ConsoleSessions.hint")(
+    hintOf(mailIssuers, directoryNames),
+    Effect.provideService(Database, database),
+  )
 
   return ConsoleSessions.of({ open, hint, find, watch, audits, accessToken, close })
 })

@@ -8,6 +8,7 @@ import { OpenIdClient } from "../../services/console/OpenIdClient.ts"
 import type { AppConfig } from "../AppConfig.ts"
 import { ConsoleAuth } from "../http/auth/ConsoleAuth.ts"
 import { EmbedAuth } from "../http/auth/EmbedAuth.ts"
+import { demoIssuer } from "../embedded/DemoIdentity.ts"
 import * as ConsoleAssets from "../http/console/ConsoleAssets.ts"
 import { buildConsole } from "../http/console/ConsoleBuild.ts"
 import * as ConsoleSignIn from "../http/console/ConsoleSignIn.ts"
@@ -29,9 +30,10 @@ const embedded = (issuer: string): ConsoleIssuer => ({
 export const consoleServices = (config: AppConfig, publicUrl: URL, embeddedIssuer: string) => {
   const issuers = config.demo ? [embedded(embeddedIssuer)] : config.consoleIssuers
   const mailIssuers = config.demo ? [embeddedIssuer] : config.mailIssuers.map(({ issuer }) => issuer)
+  const names = new Map(config.demo ? [[embeddedIssuer, demoIssuer]] : [])
   return ConsoleVisitors.layer.pipe(
     Layer.provideMerge(EmbedLinks.layer),
-    Layer.provideMerge(ConsoleSessions.layer(new Set(mailIssuers))),
+    Layer.provideMerge(ConsoleSessions.layer(new Set(mailIssuers), names)),
     Layer.provideMerge(OpenIdClient.layer(issuers, publicUrl)),
   )
 }

@@ -153,6 +153,9 @@ layer(served, { excludeTestServices: true })("the console at a real provider", (
       const up = yield* stepUp
       assert.strictEqual(up.back.status, 303, up.back.text)
       assert.strictEqual(up.asked["login_hint"], "mia@other.example")
+      // An address that the directory has under one issuer is never told to the other one.
+      yield* sql`update people set email = case when id = ${mia} then 'mia@fern.example' end where id in (${mia}, ${alias})`
+      assert.notProperty((yield* stepUp).asked, "login_hint")
       const { account: none, person: after } = yield* one.visitor
       assert.deepStrictEqual([after.person_id, none], [mia, null])
       // And back. A session that speaks for one mail account is not another one's, whoever the person is.

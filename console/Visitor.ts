@@ -29,6 +29,9 @@ const tabs = new BroadcastChannel("console-session")
 
 const holderOf = (one: Session) => `${one.account?.id} ${one.person?.person_id}`
 
+/** A person's session may come back from a step-up without its mail account, and is still the one who typed. */
+const drafterOf = (one: Session) => String(one.person?.person_id ?? one.account?.id)
+
 /** Exchanges the link's token, once. The session lives in this page's memory, and ends with it. */
 const openEmbedded = async (): Promise<void> => {
   const token = location.hash.slice(1)
@@ -52,7 +55,7 @@ export const loadSession = async (): Promise<void> => {
   try {
     const next = await ask("consoleSession", {})
     if (session.value === undefined || holderOf(next) !== holderOf(session.value)) forgetAll()
-    draftsOf(holderOf(next))
+    draftsOf(drafterOf(next))
     session.value = next
     sessionFailure.value = null
   } catch (cause) {

@@ -2,6 +2,8 @@
 import { assert, describe, it, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { brotliDecompressSync, gunzipSync } from "node:zlib"
+import { Database } from "../../../../services/platform/database/Database.ts"
+import { demoIdentityIds } from "../../../../src/embedded/DemoIdentity.ts"
 import { Server } from "../../../../src/http/Server.ts"
 import { consoleFiles, sourceHash } from "../../../../src/http/console/ConsoleBuild.ts"
 import { atConsole, Chromium, everyLook, heading, inConsole, pictured, press, text } from "./ConsoleBrowser.ts"
@@ -55,6 +57,29 @@ layer(Layer.merge(staged(), Chromium.layer), { excludeTestServices: true, timeou
           at.page.evaluate(() => [localStorage.length, sessionStorage.length, document.cookie])
         )
         assert.deepStrictEqual(stored, [0, 0, ""])
+      }))
+
+    it.effect("a draft stays its person's after a sign-in that names no mail account", () =>
+      Effect.gen(function* () {
+        const { sql } = yield* Database
+        const [alice] = yield* sql<{ id: string }>`select id::text from accounts where email like 'alice@%'`
+        const { origin, page } = yield* inConsole("Pat", {}, "/console/welcome")
+        yield* heading(page, "Welcome, Pat")
+        const [own, other] = [demoIdentityIds.pat, demoIdentityIds.sam].map((id) => `draft ${id} /console/welcome form`)
+        for (const account of [alice!.id, null]) {
+          yield* sql`update console_sessions set account_id = ${account}::uuid where person_id = ${demoIdentityIds.pat}`
+          const keep = (keys: ReadonlyArray<string>) => keys.forEach((key) => sessionStorage.setItem(key, "{}"))
+          yield* Effect.promise(() => page.evaluate(keep, [own!, other!]))
+          yield* Effect.promise(() => page.goto(`${origin}/console/welcome`))
+          yield* Effect.promise(() => page.waitForFunction((key) => sessionStorage.getItem(key) === null, {}, other!))
+          const [kept, visitor] = yield* Effect.promise(() =>
+            page.evaluate(async (key) => {
+              const answer = await fetch("/v1/console/session")
+              return [sessionStorage.getItem(key), await answer.json()]
+            }, own!)
+          )
+          assert.deepStrictEqual([kept, visitor.account?.id ?? null], ["{}", account])
+        }
       }))
 
     it.effect("an unknown address says so, and the keyboard alone reaches the page", () =>

@@ -138,6 +138,38 @@ layer(Layer.fresh(fixture()))("events that a paused webhook missed", (it) => {
       assert.strictEqual(yield* counts(hook.accountId, hook.id, missed), 2)
     }))
 
+  it.effect("those of a rare type are found behind more notes than one look reads", () =>
+    Effect.gen(function* () {
+      const { many } = yield* replays
+      const { owner, sql } = yield* Database
+      const { next } = yield* missedEvents
+      const hook = yield* webhook({ events: ["email.bounced"] })
+      yield* owner`
+        insert into missed_events (webhook_id, event_id)
+        select ${hook.id}::uuid, (left(${leastIdAt(yield* now)}, 24) || lpad(to_hex(i), 12, '0'))::uuid
+        from generate_series(1, 5500) i`
+      yield* TestClock.adjust("1 second")
+      yield* pause(hook)
+      yield* take([event(hook.accountId, { event: "email.bounced" })])
+      yield* pause(hook, true)
+      yield* TestClock.adjust("1 second")
+      const bounced = { ...missed, eventType: "email.bounced" } as const
+      assert.strictEqual(yield* many(hook.accountId, hook.id, bounced), 1)
+      const span = {
+        from: "00000000-0000-0000-0000-000000000000",
+        to: "ffffffff-ffff-ffff-ffff-ffffffffffff",
+        eventType: bounced.eventType,
+      }
+      const first = yield* next(hook.id, span, 1_000)
+      assert.deepStrictEqual(first.ids, [])
+      const second = yield* next(hook.id, { ...span, from: first.next! }, 1_000)
+      assert.deepStrictEqual([second.ids.length, second.next], [1, null])
+      yield* workJobs
+      const made = yield* sql`select event_type from deliveries where webhook_id = ${hook.id}::uuid`
+      assert.deepStrictEqual(made, [{ event_type: "email.bounced" }])
+      assert.strictEqual(yield* count("missed_events", `webhook_id = '${hook.id}'`), 5_500)
+    }))
+
   it.effect("a replay while it is paused waits until it is resumed", () =>
     Effect.gen(function* () {
       const { many } = yield* replays

@@ -66,7 +66,7 @@ const EventTypeField = ({ onChange, value }: {
   )
 }
 
-/** Counts first; the same span is sent, so what is sent is what was counted. */
+/** Counts first; the same span is sent, and the number of what is sent is the one that the replay answers. */
 export const ReplayForm = ({ close, done, of }: {
   readonly of: ReplayChoice
   readonly close: () => void
@@ -101,7 +101,13 @@ export const ReplayForm = ({ close, done, of }: {
     })
   const found = counted.value
   const send = async () => {
-    if (!await action.run(() => ask("replayWebhook", { params, payload: found!.query }, { key: draft.key }))) return
+    const query = found!.query
+    const write = async () => {
+      const { replayed } = await ask("replayWebhook", { params, payload: query }, { key: draft.key })
+      // What died since the count is sent, too: the number is the answer's.
+      counted.value = { query, n: replayed }
+    }
+    if (!await action.run(write)) return
     announce("They are sent again, in the background.")
     // What was delivered counts again as soon as it arrives again: of that no count tells how far it is.
     if (kind === "delivered") close()

@@ -67,7 +67,7 @@ interface Asked {
   readonly event_type?: EventType
 }
 
-/** Counts first; the same span is sent, so what is sent is what was counted. */
+/** Counts first; the same span is sent, and the number of what is sent is the one that the replay answers. */
 const SendSpan = ({ close, done }: Opened): JSX.Element => {
   const action = useAction()
   const draft = useDraft("span", {
@@ -98,8 +98,13 @@ const SendSpan = ({ close, done }: Opened): JSX.Element => {
       counted.value = { query, deliveries }
     })
   const send = async () => {
-    const payload = { ...counted.value!.query, reason }
-    if (!await action.run(() => ask("replayDeadLetters", { payload }, { key: draft.key }))) return
+    const { query } = counted.value!
+    const write = async () => {
+      const { deliveries } = await ask("replayDeadLetters", { payload: { ...query, reason } }, { key: draft.key })
+      // What died since the count is sent, too: the number is the answer's.
+      counted.value = { query, deliveries }
+    }
+    if (!await action.run(write)) return
     announce("They are sent again, in the background.")
     sending.value = true
     await done()

@@ -105,11 +105,12 @@ const make = Effect.gen(function* () {
 
   const countIn = Effect.fnUntraced(function* (
     webhookId: WebhookId,
-    { event_type, from, to }: Pick<ReplayArgs, "event_type" | "from" | "to">,
+    { asked_at, event_type, from, to }: Pick<ReplayArgs, "asked_at" | "event_type" | "from" | "to">,
   ) {
     const [row] = yield* sql<{ n: number }>`
       select count(*)::int as n from dead_letters
-      where webhook_id = ${webhookId}::uuid and delivery_id >= ${from}::uuid and delivery_id < ${to}::uuid
+      where webhook_id = ${webhookId}::uuid and delivery_id > ${from}::uuid and delivery_id < ${to}::uuid
+        and died_at <= ${asked_at ?? "infinity"}
         and (${event_type ?? null}::text is null or event_type = ${event_type ?? null})`
     return row!.n
   })

@@ -267,7 +267,7 @@ const make = Effect.gen(function* () {
     const [counted] = yield* (span.status === "dead_letter"
       ? wide<{ n: number }>`select count(*)::int as n from dead_letters
         where webhook_id = ${webhookId}::uuid and delivery_id > ${from}::uuid and delivery_id < ${to}::uuid
-          and ${isOf(span.eventType)}`
+          and died_at <= ${asked_at} and ${isOf(span.eventType)}`
       : wide<{ n: number }>`select count(*)::int as n from deliveries
         where webhook_id = ${webhookId}::uuid and id > ${from}::uuid and id < ${to}::uuid and status = 'delivered'
           and ${isOf(span.eventType)}`)

@@ -111,6 +111,14 @@ layer(Layer.fresh(fixture()))("the count of a replay", (it) => {
       const own = `webhook_id = '${hook.id}'`
       assert.strictEqual(yield* count("deliveries", `${own} and status = 'pending'`), 2)
       assert.strictEqual(yield* count("dead_letters", own), 1)
+      // By a clock that is ahead of this one it dies later: what would not be sent is not counted.
+      const { owner } = yield* Database
+      const { count: counts } = yield* replays
+      yield* owner`update dead_letters set died_at = ${new Date(
+        (yield* now) + 1_000,
+      )} where webhook_id = ${hook.id}::uuid`
+      const span = { since: 0, until: null } as const
+      assert.strictEqual(yield* counts(hook.accountId, hook.id, { ...span, status: "dead_letter" }), 0)
     }))
 
   it.effect("of a rare type reads a bounded number of deliveries at a time, and finds it behind them", () =>

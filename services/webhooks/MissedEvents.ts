@@ -37,7 +37,7 @@ export const countMissed = (sql: PgClient.PgClient, webhookId: WebhookId, { even
 /** A delivery's id with the time of its event: both are kept for the same days. */
 const deliveryIdOf = (eventId: EventId, fresh: string) => DeliveryId.make(eventId.slice(0, 14) + fresh.slice(14))
 
-/** Notes that one look reads, since few of a webhook's events may be of the type. */
+/** Notes that one look for a type reads, since few of a webhook's events may be of the type. */
 const looked = 5_000
 
 export const missedEvents = Effect.gen(function* () {
@@ -46,18 +46,19 @@ export const missedEvents = Effect.gen(function* () {
 
   /** Ids of events that the webhook missed, ascending, and where the next look begins (null: nothing is left); for the job. */
   const next = Effect.fnUntraced(function* (webhookId: WebhookId, { eventType, from, to }: MissedSpan, limit: number) {
+    const look = eventType === undefined ? limit : looked
     const [found] = yield* sql<{ ids: ReadonlyArray<EventId>; last: string | null }>`
       with seen as materialized (
         select event_id as id from missed_events
         where webhook_id = ${webhookId}::uuid and event_id > ${from}::uuid and event_id < ${to}::uuid
-        order by event_id limit ${looked}
+        order by event_id limit ${look}
       )
       select array(
           select id from seen
           where ${eventType ?? null}::text is null
             or exists (select from events where id = seen.id and event = ${eventType ?? null})
           order by id limit ${limit}
-        ) as ids, (select id from seen order by id offset ${looked - 1}) as last`
+        ) as ids, (select id from seen order by id offset ${look - 1}) as last`
     const { ids, last } = found!
     return { ids, next: ids.length === limit ? ids.at(-1)! : last }
   })

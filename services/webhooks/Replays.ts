@@ -81,7 +81,7 @@ export class Replays extends Context.Service<Replays, {
 }
 
 /**
- * Deliveries that one look reads: of a rare type a thousand may lie among millions, which no statement reads in its time.
+ * Deliveries that one look for a type reads: of a rare type a thousand may lie among millions, which no statement reads in its time.
  */
 const looked = 20_000
 
@@ -141,19 +141,20 @@ const make = Effect.gen(function* () {
 
   const ended: Replays["Service"]["ended"] = Effect.fnUntraced(function* (args, from, limit) {
     const { asked_at, event_type, status, to, webhook_id } = args
+    const look = event_type === undefined ? limit : looked
     const seen = status === "dead_letter"
       ? sql`
         select delivery_id as id, event_type, died_at <= ${asked_at ?? "infinity"} as fits from dead_letters
         where webhook_id = ${webhook_id}::uuid and delivery_id > ${from}::uuid and delivery_id < ${to}::uuid
-        order by delivery_id limit ${looked}`
+        order by delivery_id limit ${look}`
       : sql`
         select id, event_type, status = 'delivered' as fits from deliveries
         where webhook_id = ${webhook_id}::uuid and id > ${from}::uuid and id < ${to}::uuid
-        order by id limit ${looked}`
+        order by id limit ${look}`
     const [found] = yield* sql<{ ids: ReadonlyArray<DeliveryId>; last: string | null }>`
       with seen as materialized (${seen})
       select array(select id from seen where fits and ${isOf(event_type)} order by id limit ${limit}) as ids,
-        (select id from seen order by id offset ${looked - 1}) as last`
+        (select id from seen order by id offset ${look - 1}) as last`
     const { ids, last } = found!
     return { ids, next: ids.length === limit ? ids.at(-1)! : last }
   })

@@ -166,7 +166,7 @@ const leave = Effect.fnUntraced(
     yield* Effect.tryPromise((aborted) => synced(join(folder, "jetstream"), aborted))
     writePrivate(stopped(folder), run)
   },
-  Effect.timeout("1 second"),
+  Effect.timeout("2 seconds"),
   (leaving) => Effect.ignoreCause(leaving),
 )
 

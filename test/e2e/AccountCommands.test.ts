@@ -504,7 +504,7 @@ layer(Around.layer, { excludeTestServices: true, timeout: "2 minutes" })("comman
       const { home } = yield* Around
       const { port } = yield* receiver(() => [])
       const [, ...blocks] = readFileSync("docs/commands.md", "utf8").split("```sh\n")
-      const [as, review, listening] = blocks.map((text) => text.split("```", 1)[0]!)
+      const [as, review, campaigns, listening] = blocks.map((text) => text.split("```", 1)[0]!)
       const command = `${Processes.runtime().map((word) => `'${word}'`).join(" ")} src/cli/main.ts "$@"`
       const here = (text: string, cli: string) =>
         `cli() { ${cli}; }\n${text.replace(/^cli\(\) .*$/m, "")}`
@@ -514,10 +514,11 @@ layer(Around.layer, { excludeTestServices: true, timeout: "2 minutes" })("comman
         writeFileSync(module, `set -e\n${text}`)
         return yield* Processes.start({ command: ["bash"], module, env: { BAILIWICK_HOME: home } })
       })
-      const once = yield* run(here(as! + review!, command))
+      const once = yield* run(here(as! + review! + campaigns!, command))
       assert.strictEqual(yield* once.exited, 0, once.output())
       assert.match(once.output(), /^secret +whsec_/m)
       assert.match(once.output(), /^id +created_at +event_type +status/m)
+      assert.match(once.output(), /^campaign_id +/m)
       const [key] = as!.match(/^export BAILIWICK_KEY.*$/m)!
       const state = join(home, `${randomUUID()}.json`)
       const open = yield* run(here(`${key}\n${listening!.replace("listen.json", state)}`, `exec ${command}`))

@@ -7,8 +7,8 @@ import { Difference, type Facts } from "./Difference.tsx"
 import { Failure } from "./Failure.tsx"
 
 /**
- * Whether the write was refused for that. What is decided on is asked for anew when the dialog closes: before that, it
- * would take the dialog and its words away.
+ * Whether the write was refused because its object had changed. The object is read anew once the dialog closes: read
+ * sooner, it would take the dialog and its words away.
  */
 export const useMoved = (
   { failure }: Action,

@@ -32,7 +32,7 @@ interface Counted {
   readonly n: number
 }
 
-/** What is chosen at first, and how it is said. */
+/** The form's first choices, and its words. */
 export interface ReplayChoice {
   /** The webhooks to choose from; the first one where none is named. */
   readonly webhooks: ReadonlyArray<{ readonly id: string; readonly url: string }>
@@ -66,7 +66,7 @@ const EventTypeField = ({ onChange, value }: {
   )
 }
 
-/** Counts first; the same span is sent, and the number of what is sent is the one that the replay answers. */
+/** Counts a span and then sends it again; the progress is of the number that the replay answers. */
 export const ReplayForm = ({ close, done, of }: {
   readonly of: ReplayChoice
   readonly close: () => void

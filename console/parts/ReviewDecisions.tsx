@@ -41,7 +41,7 @@ const factsOf = ({ decision, evidence_digest, state, validity }: Review): Facts 
   Evidence: `${evidence_digest.slice(0, 23)}…`,
 })
 
-/** The last word on the review, by whoever came first. */
+/** The last decision on the review, which another person made first. */
 const LastWord = ({ review: { institution_id, review_id } }: { readonly review: Review }): JSX.Element | null => {
   const evidence = useResource(
     `evidence now ${review_id}`,

@@ -67,7 +67,7 @@ interface Asked {
   readonly event_type?: EventType
 }
 
-/** Counts first; the same span is sent, and the number of what is sent is the one that the replay answers. */
+/** Counts a span and then sends it again; the progress is of the number that the replay answers. */
 const SendSpan = ({ close, done }: Opened): JSX.Element => {
   const action = useAction()
   const draft = useDraft("span", {

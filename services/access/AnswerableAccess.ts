@@ -16,7 +16,7 @@ export interface Answerable {
   readonly institutionId: InstitutionId
   readonly personId: PersonId
   readonly expectedVersion: number
-  /** Nobody else answers for the Access meanwhile; by default only the Access stays as it is. */
+  /** Lets no other answer for the Access meanwhile; by default it only keeps the Access as it is. */
   readonly alone?: boolean
 }
 

@@ -3,8 +3,8 @@
  * and its proof in the transparency log. An auditor verifies a pack by the kit alone (docs/evidence.md).
  *
  * A part has at most `itemsOfPart` items of the sections that it comes to, and is signed by itself; it names where the next
- * part begins. It looks at a bounded number of objects (PackSections.ts), so it may have few items, or none. All parts of a pack show what was decided before the time at which the first was
- * made. A decision whose transaction commits while the pack is made may be missing.
+ * part begins. It looks at a bounded number of objects (PackSections.ts), so it may have few
+ * items, or none. All parts of a pack show what was decided before the time at which the first was made. A decision whose transaction commits while the pack is made may be missing.
  */
 import { createHash } from "node:crypto"
 import { Clock, Context, Effect, Layer, Option } from "effect"

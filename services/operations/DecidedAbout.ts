@@ -1,10 +1,10 @@
 /**
  * What decisions about a person are recorded on: the person, Access and its reviews, what the person asked for, and what
  * others asked about the person once it is decided. A proposal that waits tells nothing: it may be about to take
- * something away, and whoever signs it is not to be reached before. What the person asked about others is theirs.
+ * something away, and its signers are not to be reached before. What the person asked about others is theirs.
  *
  * The directory may move an Access to another person. A review is of the person whom its version names; an Access itself,
- * whose records name no version, is nobody's then.
+ * whose records name no version, is told to neither then.
  *
  * A page of records looks at the newest `looked` subjects of a kind before its place, by when they began and by when they
  * last changed, so that its cost does not grow with what a person has. Each has a record of that moment: they fill a page.
@@ -52,7 +52,7 @@ const ownReviews = (sql: PgClient.PgClient, until: Statement.Fragment) => {
   return sql`${newest("proposed_at")} union ${newest("greatest(approved_at, revoked_at, lapsed_at)")}`
 }
 
-/** What the person asked for, and what was asked about the person; a link of two names is about whoever asks for it. */
+/** What the person asked for, and what was asked about the person; a link of two names is about the one who asks. */
 const ownRequests = (sql: PgClient.PgClient, until: Statement.Fragment, begun: Statement.Fragment) => {
   const newest = (which: Statement.Fragment, order: "id" | "decided_at") =>
     sql`

@@ -28,7 +28,7 @@ const dayMillis = 24 * hourMillis
 const keptMillis = 14 * dayMillis
 const most = 10_000
 
-/** Counts a refused token in the metric alone: nobody knows whose it was. */
+/** Counts a refused token in the metric alone: its transmitter is unknown. */
 export const countRefused = (err: SetErrorCode) => Metric.update(Metric.withAttributes(refused, { err }), 1)
 
 interface Counted {

@@ -81,7 +81,8 @@ export class Replays extends Context.Service<Replays, {
 }
 
 /**
- * Deliveries that one look for a type reads: of a rare type a thousand may lie among millions, which no statement reads in its time.
+ * Deliveries that one look for a type reads: of a rare type a thousand may lie among millions, which no statement reads
+ * in its time.
  */
 const looked = 20_000
 

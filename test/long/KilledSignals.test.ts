@@ -1,6 +1,6 @@
 /**
  * The program is killed with SIGKILL while it takes security events of an identity provider, pushed and polled, and
- * while it checks what an issuer asks of a person. What is sent again is done once: a token has one record and tells
+ * while it checks what an issuer asks of a person. A repetition is done once: a token has one record and tells
  * products once, a recovery code passes once, and none is used up by a check that did not happen.
  */
 import { assert, describe, it } from "@effect/vitest"

@@ -8,10 +8,11 @@ import type { PgClient } from "@effect/sql-pg"
 import { Effect, Redacted } from "effect"
 import type { SqlError } from "effect/sql"
 import { Buffer } from "node:buffer"
-import { generateKeyPair, type KeyObject, randomBytes } from "node:crypto"
+import { generateKeyPairSync, type KeyObject, randomBytes } from "node:crypto"
 import type { DomainId, TransferId } from "../../schemas/BrandedIds.ts"
 import { insertion, type Kind, write } from "../platform/database/UnitOfWork.ts"
 import { Ids } from "../platform/Ids.ts"
+import { RsaKeyPairs } from "../platform/security/RsaKeyPairs.ts"
 import type { Vault } from "../platform/security/Vault.ts"
 
 /** `rsa`: 2048 bits, which every verifier supports. */
@@ -36,23 +37,18 @@ const published = (algorithm: DkimAlgorithm, key: KeyObject): string => {
   return (algorithm === "rsa" ? der : der.subarray(-32)).toString("base64")
 }
 
-/** Generates a pair with a new selector. RSA takes about 100 ms of CPU: never call it inside a transaction. */
-export const makePair = (algorithm: DkimAlgorithm): Effect.Effect<DkimPair> =>
-  Effect.callback((resume) => {
-    const done = (error: Error | null, publicKey: KeyObject, privateKey: KeyObject) =>
-      resume(
-        error === null
-          ? Effect.succeed({
-            algorithm,
-            selector: `bw-${randomBytes(6).toString("hex")}`,
-            publicKey: published(algorithm, publicKey),
-            privateKey: Redacted.make(String(privateKey.export({ type: "pkcs8", format: "pem" }))),
-          })
-          : Effect.die(error),
-      )
-    if (algorithm === "rsa") generateKeyPair("rsa", { modulusLength: 2048 }, done)
-    else generateKeyPair("ed25519", {}, done)
-  })
+const ed25519 = Effect.sync(() => generateKeyPairSync("ed25519"))
+
+/** Generates a pair with a new selector. RSA takes 100 ms of CPU and more: never call it inside a transaction. */
+export const makePair = Effect.fnUntraced(function* (algorithm: DkimAlgorithm): Effect.fn.Return<DkimPair> {
+  const { privateKey, publicKey } = yield* algorithm === "rsa" ? yield* RsaKeyPairs : ed25519
+  return {
+    algorithm,
+    selector: `bw-${randomBytes(6).toString("hex")}`,
+    publicKey: published(algorithm, publicKey),
+    privateKey: Redacted.make(String(privateKey.export({ type: "pkcs8", format: "pem" }))),
+  }
+})
 
 /** The TXT record that publishes a key. */
 export interface DkimRecord {

@@ -25,7 +25,7 @@ declare module "vitest" {
     readonly natsAccounts: number
     /** Whether the run may keep its folder in memory; from the configuration. */
     readonly inMemory: boolean
-    /** A folder of this run; `accounts/N` exists for each broker account that was given out. */
+    /** A folder of this run; `accounts/N` exists for each broker account that was given out, `keys/N` for each RSA key. */
     readonly runFolder: string
   }
 }
@@ -87,7 +87,7 @@ const start = Effect.fnUntraced(function* (parent: string) {
       ),
   )
   const home = yield* Home.open(folder)
-  mkdirSync(join(home, "accounts"))
+  for (const folder of ["accounts", "keys"]) mkdirSync(join(home, folder))
   const natsPassword = crypto.randomUUID()
   const accounts = Array.from({ length: natsAccounts }, (_, n) => ({ user: `t${n}`, password: natsPassword }))
   const [postgres, nats] = yield* Effect.all([

@@ -12,6 +12,7 @@ import { inject } from "vitest"
 import { Database } from "../../services/platform/database/Database.ts"
 import { Ids } from "../../services/platform/Ids.ts"
 import { migrate } from "../../src/Migrations.ts"
+import { testRsaKeys } from "./TestRsaKeys.ts"
 
 const template = "bailiwick_template"
 const lock = 6_241_987
@@ -78,12 +79,13 @@ export class TestDatabase extends Context.Service<TestDatabase, {
 
   /**
    * Its addresses, for programs that a test starts, and the Database service over it. Ids are made by a generator of
-   * its own, since another file's virtual clock may have been ahead in the same process.
+   * its own, since another file's virtual clock may have been ahead in the same process; RSA keys are those of the run.
    */
   static readonly layer = Layer.unwrap(
     Effect.map(
       TestDatabase.make,
-      (made) => Layer.mergeAll(Layer.succeed(TestDatabase, made), open(made.name).pipe(Layer.orDie), Ids.own),
+      (made) =>
+        Layer.mergeAll(Layer.succeed(TestDatabase, made), open(made.name).pipe(Layer.orDie), Ids.own, testRsaKeys),
     ),
   )
 }

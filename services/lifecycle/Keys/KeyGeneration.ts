@@ -2,8 +2,9 @@
 import type { PgClient } from "@effect/sql-pg"
 import { Clock, Effect, Redacted } from "effect"
 import { calculateJwkThumbprint, CompactSign, exportJWK, type JWK } from "jose"
-import { createPrivateKey, generateKeyPair, type KeyObject } from "node:crypto"
+import { createPrivateKey, type KeyObject } from "node:crypto"
 import { BoundedMap } from "../../platform/BoundedMap.ts"
+import { RsaKeyPairs } from "../../platform/security/RsaKeyPairs.ts"
 import type { Vault } from "../../platform/security/Vault.ts"
 import { openSsl } from "./OpenSsl.ts"
 import { lock } from "../../platform/database/AdvisoryLocks.ts"
@@ -36,11 +37,9 @@ export const lockKeys = (sql: PgClient.PgClient) => lock(sql, "signingKeys")
 
 type Unnamed = Omit<KeyPair, "kid">
 
-const anyPair = Effect.callback<Unnamed>((resume) => {
-  generateKeyPair("rsa", { modulusLength: 2048 }, (error, publicKey, privateKey) => {
-    if (error !== null) resume(Effect.die(error))
-    else resume(Effect.map(Effect.promise(() => exportJWK(publicKey)), (publicJwk) => ({ publicJwk, privateKey })))
-  })
+const anyPair = Effect.gen(function* () {
+  const { privateKey, publicKey } = yield* yield* RsaKeyPairs
+  return { publicJwk: yield* Effect.promise(() => exportJWK(publicKey)), privateKey } satisfies Unnamed
 })
 
 /** A key pair whose kid an operator can type (`cli keys retire`): a hyphen in front would be read as a flag. */

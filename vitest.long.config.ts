@@ -1,5 +1,5 @@
 import { defineConfig } from "vitest/config"
-import { leftToLong } from "./test/support/TestFiles.ts"
+import { generated, leftToLong } from "./test/support/TestFiles.ts"
 
 const abandoned = new Set(["ECONNRESET", "EPIPE", "ERR_STREAM_WRITE_AFTER_END"])
 
@@ -25,6 +25,19 @@ export default defineConfig({
         test: {
           name: "whole",
           include: [...leftToLong()],
+          maxWorkers: 2,
+          isolate: false,
+          provide: { inMemory: true },
+          testTimeout: 300_000,
+          sequence: { groupOrder: 0 },
+        },
+      },
+      {
+        extends: true,
+        test: {
+          name: "generated",
+          include: [...generated()],
+          env: { GENERATED_CASES: "all" },
           maxWorkers: 2,
           isolate: false,
           provide: { inMemory: true },

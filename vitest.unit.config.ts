@@ -12,7 +12,7 @@ export default defineConfig({
     isolate: false,
     // Before Effect loads, as in every entry of the program.
     setupFiles: ["src/process/HideAsyncHooks.ts", "test/support/Runs.ts"],
-    env: { FEW_RUNS: "1" },
+    env: { GENERATED_CASES: "tenth" },
     testTimeout: 60_000,
   },
 })

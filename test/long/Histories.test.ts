@@ -1,4 +1,4 @@
-/** The histories of `task test`, twenty times as many: some four minutes of a core. TRANSFER_HISTORIES asks for more. */
+/** The histories of `task test`, sixty times as many: some four minutes of a core. TRANSFER_HISTORIES asks for more. */
 import { layer } from "@effect/vitest"
 import process from "node:process"
 import { histories } from "../services/transfers/TransferHistories.ts"

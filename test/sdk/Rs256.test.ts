@@ -6,6 +6,7 @@ import { createHash, generateKeyPairSync, type KeyObject, sign } from "node:cryp
 import process from "node:process"
 import { keyCache } from "../../sdk/Keys.ts"
 import { bigIntKey, nativeKey, openSslKey, type PublicKey, rs256, type RsaKey } from "../../sdk/Rs256.ts"
+import { runs } from "../support/Runs.ts"
 
 const jwkOf = (key: KeyObject) => key.export({ format: "jwk" }) as RsaKey & { readonly d: string }
 const big = (bytes: Uint8Array | string) => BigInt(`0x${Buffer.from(bytes as string, "base64url").toString("hex")}`)
@@ -110,7 +111,7 @@ describe("RS256", () => {
       fc.property(some, (signature) => {
         verdict(keys[0]!, signature, "good")
       }),
-      { numRuns: 300 },
+      { numRuns: runs(300) },
     )
   })
 

@@ -9,6 +9,7 @@ import type { DatabaseSync } from "node:sqlite"
 import { assert, it } from "vitest"
 import type { Store } from "../../sdk/Store.ts"
 import { verifyEvent } from "../../sdk/Verify.ts"
+import { runs } from "../support/Runs.ts"
 import type { Signed } from "./KitOrigin.ts"
 import { scene } from "./Receiving.ts"
 import { chained, type EventInput, granted, keyOf, own as ownType, pinsTo, projectId, revoked } from "./Tokens.ts"
@@ -133,6 +134,6 @@ it("whatever a stream delivers, only committed messages are accepted, and both e
       await survivor.end()
       at.end()
     }),
-    { numRuns: 40 },
+    { numRuns: runs(40) },
   )
 }, 120_000)

@@ -74,3 +74,9 @@ const startsProgram = (path: string) =>
  */
 export const leftToLong = (): ReadonlyArray<string> =>
   tests().filter((path) => exhaustive.test(path) || startsProgram(path))
+
+/** The files with a share of their generated cases in `test`: `test:long` runs them again, with all. Paths from the tree's root. */
+export const generated = (): ReadonlyArray<string> => {
+  const left = new Set(leftToLong())
+  return tests().filter((path) => !left.has(path) && reaches(path, (module) => module === "test/support/Runs.ts"))
+}

@@ -11,6 +11,7 @@ import { AccessReviews } from "../../../services/access/AccessReviews.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { runOnce, type UnitOfWork } from "../../../services/platform/database/UnitOfWork.ts"
 import { day, reason, start, timed } from "../../support/Fixtures.ts"
+import { runs } from "../../support/Runs.ts"
 import { access, institution, member, person, project, tell } from "../../support/TestIdentity.ts"
 import { approve, on, propose, revoke, said, services } from "./ReviewFixture.ts"
 
@@ -134,7 +135,7 @@ layer(services, { excludeTestServices: true })("The candidates of reviews", (it)
       timed(Effect.gen(function* () {
         const run = Effect.runPromiseWith(yield* Effect.context<Layer.Success<typeof services>>())
         const property = fc.asyncProperty(situation, (given) => run(check(given)))
-        yield* Effect.promise(() => fc.assert(property, { numRuns: 40, endOnFailure: true }))
+        yield* Effect.promise(() => fc.assert(property, { numRuns: runs(40), endOnFailure: true }))
       })),
     300_000,
   )

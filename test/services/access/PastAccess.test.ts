@@ -7,6 +7,7 @@ import type { AccessReviewId, InstitutionId } from "../../../schemas/BrandedIds.
 import { Institutions } from "../../../services/access/Institutions.ts"
 import { HTTPValidationError } from "../../../schemas/Validation.ts"
 import { day, timed } from "../../support/Fixtures.ts"
+import { runs } from "../../support/Runs.ts"
 import { institution, member, person, project, tell } from "../../support/TestIdentity.ts"
 import { approve, fixture, on, propose, revoke, services } from "./ReviewFixture.ts"
 
@@ -147,7 +148,7 @@ layer(Layer.provideMerge(Institutions.layer, services), { excludeTestServices: t
                   }
                 }
               })))),
-            { numRuns: 25 },
+            { numRuns: runs(25) },
           )
         )
       }), { timeout: 120_000 })

@@ -15,6 +15,7 @@ import { Roles } from "../../../services/people/Roles.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { type Asked, Idempotency } from "../../../services/platform/security/Idempotency.ts"
 import { day, reason } from "../../support/Fixtures.ts"
+import { runs } from "../../support/Runs.ts"
 import { access, identity, institution, member, person, project, tell } from "../../support/TestIdentity.ts"
 import { vault } from "../../support/TestVault.ts"
 import { verified } from "./EvidenceChain.ts"
@@ -26,7 +27,7 @@ const services = Layer.merge(AccessReviews.layer, Idempotency.layer).pipe(
   Layer.provideMerge(vault),
   Layer.provideMerge(identity),
 )
-const runs = 45
+const histories = runs(45)
 
 const tagOf = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.match(effect, {
@@ -265,7 +266,7 @@ layer(services, { excludeTestServices: true })("Random histories of reviews", (i
         const run = Effect.runPromiseWith(yield* Effect.context<Layer.Success<typeof services>>())
         const steps = fc.array(Model.step, { minLength: 10, maxLength: 30 })
         const property = fc.asyncProperty(steps, (steps) => run(history(steps)))
-        yield* Effect.promise(() => fc.assert(property, { numRuns: runs, endOnFailure: true }))
+        yield* Effect.promise(() => fc.assert(property, { numRuns: histories, endOnFailure: true }))
       }),
     300_000,
   )

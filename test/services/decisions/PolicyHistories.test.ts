@@ -16,6 +16,7 @@ import { Links } from "../../../services/links/Links.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { run } from "../../../services/platform/database/UnitOfWork.ts"
 import { day, reason, timed } from "../../support/Fixtures.ts"
+import { runs } from "../../support/Runs.ts"
 import { institution, member, person, project } from "../../support/TestIdentity.ts"
 import { tokenFor } from "../../support/TestTokens.ts"
 import { asked, noticed } from "../links/LinkSteps.ts"
@@ -31,7 +32,7 @@ import {
   sign,
 } from "./RequestFixture.ts"
 
-const runs = 12
+const histories = runs(12)
 
 /** Numbers of people: 0 and 1 are Sponsors, 1 to 3 administrators, 4 and 5 operators, the rest has no role yet. */
 const people = 9
@@ -263,7 +264,7 @@ layer(services, { excludeTestServices: true, timeout: "2 minutes" })("Policy rev
         fc.array(step, { minLength: 10, maxLength: 30 }),
         (steps) => promised(timed(history(steps))),
       )
-      yield* Effect.promise(() => fc.assert(property, { numRuns: runs, endOnFailure: true }))
+      yield* Effect.promise(() => fc.assert(property, { numRuns: histories, endOnFailure: true }))
     }), 300_000)
 
   it.effect("belong to the merged author: not listed to the approver of that merge, and open only once", () =>

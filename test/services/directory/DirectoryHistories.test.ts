@@ -9,6 +9,7 @@ import { Directory } from "../../../services/directory/Directory.ts"
 import { Drift } from "../../../services/lifecycle/Drift.ts"
 import { drifting } from "../../../services/lifecycle/Lag.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
+import { runs } from "../../support/Runs.ts"
 import { identity } from "../../support/TestIdentity.ts"
 
 const names = ["pat", "pet", "portal", "sponsor", "member", "owner", "first", "second", "link"] as const
@@ -220,6 +221,6 @@ layer(Drift.layer.pipe(Layer.provideMerge(identity)))("Directory of identities",
       })
 
       const property = fc.asyncProperty(lines, sizes, (told, sizes) => Effect.runPromiseWith(context)(run(told, sizes)))
-      yield* Effect.promise(() => fc.assert(property, { numRuns: 60 }))
+      yield* Effect.promise(() => fc.assert(property, { numRuns: runs(60) }))
     }))
 })

@@ -5,6 +5,7 @@ import * as fc from "fast-check"
 import { Directory } from "../../../services/directory/Directory.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { account, credential, domain, fresh, removal } from "../../support/DirectoryLines.ts"
+import { runs } from "../../support/Runs.ts"
 import { ground } from "../../support/TestAccounts.ts"
 
 layer(ground)("Directory", (it) => {
@@ -43,7 +44,7 @@ layer(ground)("Directory", (it) => {
           assert.deepStrictEqual([...rows], expected)
         }))
       })
-      yield* Effect.promise(() => fc.assert(property, { numRuns: 60 }))
+      yield* Effect.promise(() => fc.assert(property, { numRuns: runs(60) }))
     }))
 
   it.effect("lines of a transferred domain do the same in one batch as one by one", () =>
@@ -69,7 +70,7 @@ layer(ground)("Directory", (it) => {
           assert.deepStrictEqual(one, other)
         }))
       })
-      yield* Effect.promise(() => fc.assert(property, { numRuns: 40 }))
+      yield* Effect.promise(() => fc.assert(property, { numRuns: runs(40) }))
     }))
 
   it.effect("domains and credentials in any order revoke exactly the other accounts' credentials", () =>
@@ -101,6 +102,6 @@ layer(ground)("Directory", (it) => {
           )
         }))
       })
-      yield* Effect.promise(() => fc.assert(property, { numRuns: 40 }))
+      yield* Effect.promise(() => fc.assert(property, { numRuns: runs(40) }))
     }))
 })

@@ -8,6 +8,7 @@ import { Inbox } from "../../../services/notifications/Inbox.ts"
 import { Preferences } from "../../../services/notifications/Preferences.ts"
 import { NotificationRetention } from "../../../services/notifications/NotificationRetention.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
+import { runs } from "../../support/Runs.ts"
 import { announce, counted, fixture, list, newAccount, notice } from "./NotificationFixture.ts"
 
 const kept = 12
@@ -136,7 +137,7 @@ layer(services)("counts", (it) => {
         yield* Effect.promise(() =>
           fc.assert(
             fc.asyncProperty(histories, (history) => Effect.runPromise(Effect.provideContext(run(history), context))),
-            { numRuns: 40 },
+            { numRuns: runs(40) },
           )
         )
       }),

@@ -12,6 +12,7 @@ import { InvalidCredentials } from "../../../schemas/problems/HttpProblems.ts"
 import { Inbox } from "../../../services/notifications/Inbox.ts"
 import { Live } from "../../../services/notifications/Live.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
+import { runs } from "../../support/Runs.ts"
 import { announce, fixture, list, newAccount, notice } from "./NotificationFixture.ts"
 
 type Change =
@@ -179,7 +180,7 @@ layer(services, { excludeTestServices: true })("a stream that is cut", (it) => {
           (histories) =>
             Effect.runPromiseWith(context)(Effect.forEach(histories, run, { concurrency: 8, discard: true })),
         )
-        yield* Effect.promise(() => fc.assert(all, { numRuns: 5, endOnFailure: true }))
+        yield* Effect.promise(() => fc.assert(all, { numRuns: runs(5), endOnFailure: true }))
       }),
     120_000,
   )

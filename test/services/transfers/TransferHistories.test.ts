@@ -4,7 +4,7 @@ import process from "node:process"
 import { histories } from "./TransferHistories.ts"
 import { fixture } from "./TransferFixture.ts"
 
-const count = Number(process.env["TRANSFER_HISTORIES"] ?? 250)
+const count = Number(process.env["TRANSFER_HISTORIES"] ?? 80)
 
 layer(fixture(), { excludeTestServices: true, timeout: "2 minutes" })("histories", (it) => {
   it.effect(

@@ -16,6 +16,7 @@ import { KeyRotation } from "../../../../services/lifecycle/KeyRotation.ts"
 import { SigningKeys } from "../../../../services/lifecycle/SigningKeys.ts"
 import { Database } from "../../../../services/platform/database/Database.ts"
 import { day, noon } from "../../../support/Fixtures.ts"
+import { runs } from "../../../support/Runs.ts"
 import { access, person } from "../../../support/TestIdentity.ts"
 import { now } from "../../transfers/TransferFixture.ts"
 import { consumer, expired, type KeyConsumer, rotating, work } from "./KeysFixture.ts"
@@ -220,6 +221,6 @@ describe("histories of keys", () => {
         fc.array(step, { minLength: 10, maxLength: 25 }),
         (steps) => Effect.runPromiseWith(context)(Effect.provide(lived(steps), TestClock.layer())),
       )
-      yield* Effect.promise(() => fc.assert(property, { numRuns: 5, endOnFailure: true }))
+      yield* Effect.promise(() => fc.assert(property, { numRuns: runs(5), endOnFailure: true }))
     }).pipe(Effect.provide(rotating())))
 })

@@ -3,6 +3,7 @@ import { Buffer } from "node:buffer"
 import { assert, describe, it } from "@effect/vitest"
 import * as fc from "fast-check"
 import { requestOf } from "../../../../services/platform/Outbound/RequestHead.ts"
+import { runs } from "../../../support/Runs.ts"
 
 const textOf = (request: string | Uint8Array | null) =>
   request === null ? null : Buffer.from(typeof request === "string" ? Buffer.from(request) : request).toString("latin1")
@@ -55,7 +56,7 @@ describe("a request", () => {
         )
         assert.strictEqual(request, good ? head(headers.map(([n, v]) => `${n}: ${v}\r\n`).join(""), 2) + "\r\n" : null)
       }),
-      { numRuns: 5_000 },
+      { numRuns: runs(5_000) },
     )
   })
 })

@@ -1,6 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import fc from "fast-check"
 import { parse, sameAddress } from "../../../../services/platform/mail/MailAddress.ts"
+import { runs } from "../../../support/Runs.ts"
 
 const atom = fc.stringMatching(/^[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]{1,12}$/)
 const label = fc.stringMatching(/^[A-Za-z0-9]([A-Za-z0-9-]{0,10}[A-Za-z0-9])?$/)
@@ -44,7 +45,7 @@ describe("parse", () => {
         assert.strictEqual(text.split("@").length, 2)
         assert.isAtMost(text.length, 254)
       }),
-      { numRuns: 2_000 },
+      { numRuns: runs(2_000) },
     )
   })
 

@@ -11,6 +11,7 @@ import { run } from "../../../../services/platform/database/UnitOfWork.ts"
 import { document } from "../../../../src/http/docs/Document.ts"
 import type { Server } from "../../../../src/http/Server.ts"
 import { codeOf } from "../../../support/Fixtures.ts"
+import { runs } from "../../../support/Runs.ts"
 import { person } from "../../../support/TestIdentity.ts"
 import { management } from "../../../support/TestManagement.ts"
 import { serviceTokenFor, tokenFor } from "../../../support/TestTokens.ts"
@@ -189,7 +190,7 @@ layer(management({ ROLES: "api" }), { excludeTestServices: true })("Refusals of 
         const answer = await promised(made.ask(method, path, body, { "content-type": "application/json" }))
         assert.include([200, 201, 204, 400, 409, 429], answer.status, `${method} ${path} ${body} ${answer.text}`)
       })
-      yield* Effect.promise(() => fc.assert(property, { numRuns: 100, endOnFailure: true }))
+      yield* Effect.promise(() => fc.assert(property, { numRuns: runs(100), endOnFailure: true }))
     }))
 
   it.effect("pushes go to public https addresses only, for every caller", () =>

@@ -9,6 +9,7 @@ import { Database } from "../../../../services/platform/database/Database.ts"
 import { Logged, management } from "../../../support/TestManagement.ts"
 import { person } from "../../../support/TestIdentity.ts"
 import { code } from "../handlers/CredentialFixture.ts"
+import { runs } from "../../../support/Runs.ts"
 import { as, ask, done, type Headers, key, secret, secretsIn, send } from "./IdentityClient.ts"
 import { type Asked, type Case, catalogue, operationOf, pathOf } from "./Catalogue.ts"
 import { admitted, bodyOf, refused } from "./Generated.ts"
@@ -80,7 +81,7 @@ layer(management({ MANAGEMENT_READ_RATE: "100000", MANAGEMENT_WRITE_RATE: "10000
       each(Effect.fnUntraced(function* (one, _fixture, asked, auth) {
         const schema = bodyOf(operationOf(one))
         if (schema === undefined) return
-        for (const body of fc.sample(admitted(schema), 6)) {
+        for (const body of fc.sample(admitted(schema), runs(6))) {
           assert.isTrue(admits(operationOf(one), body), `${one.operation} ${JSON.stringify(body)}`)
           const answer = yield* sent(one, asked, auth, body)
           assert.isBelow(answer.status, 500, answer.text)
@@ -103,7 +104,7 @@ layer(management({ MANAGEMENT_READ_RATE: "100000", MANAGEMENT_WRITE_RATE: "10000
       each(Effect.fnUntraced(function* (one, _fixture, asked, auth) {
         const schema = bodyOf(operationOf(one))
         if (schema === undefined) return
-        for (const body of fc.sample(refused(schema), 15)) {
+        for (const body of fc.sample(refused(schema), runs(15))) {
           // Some faults do not exist where a field accepts anything.
           if (admits(operationOf(one), body)) continue
           const answer = yield* sent(one, asked, auth, body)

@@ -1,10 +1,12 @@
 /** Builds signed messages, valid and forged: keys, chained histories, snapshots. */
-import { calculateJwkThumbprint, CompactSign, exportJWK, generateKeyPair, type JWK } from "jose"
+import { calculateJwkThumbprint, CompactSign, exportJWK, type JWK } from "jose"
 import { randomUUID } from "node:crypto"
 import { digestOf, genesis, type Json, sha256 } from "../../sdk/Canonical.ts"
 import { keyCache } from "../../sdk/Keys.ts"
 import { Refusal, type RefusalStep } from "../../sdk/Refusal.ts"
 import { type Pins, verifyEvent } from "../../sdk/Verify.ts"
+import type { RsaKeyPair } from "../../services/platform/security/RsaKeyPairs.ts"
+import { nextRsaKey, rsaKeyNamed } from "../support/TestRsaKeys.ts"
 
 export const issuer = "https://id.example/lifecycle"
 export const projectId = "project-1"
@@ -19,8 +21,7 @@ export interface SigningKey {
   readonly sign: (payload: unknown, header?: Readonly<Record<string, unknown>>) => Promise<string>
 }
 
-export const makeKey = async (): Promise<SigningKey> => {
-  const { privateKey, publicKey } = await generateKeyPair("RS256", { extractable: true })
+const signingKey = async ({ privateKey, publicKey }: RsaKeyPair): Promise<SigningKey> => {
   const jwk = await exportJWK(publicKey)
   const kid = await calculateJwkThumbprint(jwk)
   return {
@@ -32,14 +33,11 @@ export const makeKey = async (): Promise<SigningKey> => {
   }
 }
 
-const made = new Map<string, Promise<SigningKey>>()
+/** A key that the test file did not get before. */
+export const makeKey = () => signingKey(nextRsaKey())
 
-/** The key with this name, generated once per process, since generating RSA keys is slow. */
-export const keyOf = (name: string): Promise<SigningKey> => {
-  const key = made.get(name) ?? makeKey()
-  made.set(name, key)
-  return key
-}
+/** The key with this name. */
+export const keyOf = (name: string) => signingKey(rsaKeyNamed(name))
 
 /** Pins for `kids`, with a transmitter that serves `served`. */
 export const pinsTo = (kids: ReadonlyArray<string>, served: ReadonlyArray<JWK>): Pins => ({

@@ -25,7 +25,7 @@ declare module "vitest" {
     readonly natsAccounts: number
     /** Whether the run may keep its folder in memory; from the configuration. */
     readonly inMemory: boolean
-    /** A folder of this run; `accounts/N` exists for each broker account that was given out, `keys/N` for each RSA key. */
+    /** A folder of this run; `accounts/N` exists for each broker account that was given out. */
     readonly runFolder: string
   }
 }
@@ -112,6 +112,8 @@ export default async function setup(project: TestProject) {
   project.provide("natsPassword", natsPassword)
   project.provide("natsAccounts", natsAccounts)
   project.provide("runFolder", home)
+  // Read by files that also run without this set-up, and then make keys of their own.
+  process.env["TEST_RSA_KEYS"] = join(home, "keys")
   // For a run that is cut off before its teardown: only synchronous calls are possible then.
   const cutOff = () => {
     for (const pid of [postgres.pid, nats.pid]) signal(pid, "SIGQUIT")

@@ -113,6 +113,13 @@ export const screens: ReadonlyArray<Screen> = [
   },
   {
     part: "Operations",
+    menu: "Held people",
+    path: "/console/operations/held-people",
+    sees: operator,
+    load: () => import("./screens/HeldPeople.tsx"),
+  },
+  {
+    part: "Operations",
     menu: "Signing keys",
     path: "/console/operations/signing-keys",
     sees: operator,

@@ -40,6 +40,7 @@ const pages: Readonly<Record<string, readonly [href: string, label: string]>> = 
   slack: ["/console/operations/queues", "Look at the queues"],
   lifecycle: ["/console/operations/consumers", "Look at the consumers"],
   provider: ["/console/operations/jobs", "Decide on the jobs"],
+  signals: ["/console/operations/held-people", "Look at the held people"],
   "signing keys": ["/console/operations/signing-keys", "Announce a signing key"],
   streams: ["/console/operations/bus", "Look at the streams"],
   workers: ["/console/operations/jobs", "Look at the workers"],

@@ -1,13 +1,15 @@
 /** Operators' decisions about the whole installation (docs/api/identity.md; extras). */
 import { HttpApi, HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
+import { PersonId } from "../BrandedIds.ts"
 import { ReasonBody } from "../identity/DecisionReason.ts"
 import { optionallyKeyed } from "../identity/IdempotencyKey.ts"
 import { InstallationState } from "../identity/InstallationView.ts"
 import { IntakeReject, IntakeRejectPage, intakeRejectQuery } from "../identity/IntakeRejectView.ts"
 import { OutgoingMail, OutgoingMailPage, outgoingMailQuery } from "../identity/MailView.ts"
+import { personHoldQuery, PersonHolds, ReleasedPerson } from "../identity/PersonHoldView.ts"
 import { NotFound } from "../problems/HttpProblems.ts"
 import { receiptProblems } from "../problems/IdempotencyProblems.ts"
-import { InvalidState, RoleRequired } from "../problems/IdentityProblems.ts"
+import { Held, InsufficientUserAuthentication, InvalidState, RoleRequired } from "../problems/IdentityProblems.ts"
 import { Id } from "../Wire.ts"
 import { Managed } from "./ManagementApi.ts"
 import { RequestValidation, strictBody } from "./RequestValidation.ts"
@@ -62,11 +64,24 @@ export class UpkeepApi extends HttpApiGroup.make("upkeep")
       success: OutgoingMail,
       error: [NotFound, RoleRequired, InvalidState, ...receiptProblems],
     }).annotate(OpenApi.Summary, "Give a mail up for good, as an operator"),
+    HttpApiEndpoint.get("listPersonHolds", "/v1/operations/person-holds", {
+      query: personHoldQuery,
+      success: PersonHolds,
+      error: RoleRequired,
+    }).annotate(OpenApi.Summary, "People whom identity providers hold, those held last first, for operators"),
+    HttpApiEndpoint.post("releasePerson", "/v1/operations/person-holds/:person_id/release", {
+      params: { person_id: PersonId },
+      headers: optionallyKeyed,
+      payload: ReasonBody,
+      success: ReleasedPerson,
+      error: [NotFound, RoleRequired, InsufficientUserAuthentication, Held, ...receiptProblems],
+    }).annotate(OpenApi.Summary, "End all holds of a person by identity providers, as an operator"),
   )
   .middleware(RequestValidation)
   .middleware(Managed)
   .annotate(HttpApi.PayloadParseOptions, strictBody)
   .annotateMerge(OpenApi.annotations({
     title: "Upkeep",
-    description: "What waits for an operator's word: a held installation and what could not be taken in or sent.",
+    description:
+      "What waits for an operator's word: a held installation, held people, and what could not be taken in or sent.",
   })) {}

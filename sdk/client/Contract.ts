@@ -103,6 +103,7 @@ export type HTTPValidationError = { readonly detail?: ReadonlyArray<ValidationEr
 export type Health = { readonly status: "live"; readonly version: string; readonly started_at: Timestamp }
 export type HeldRollout = { readonly project_id: string; readonly name: string; readonly website: string; readonly environment: Environment; readonly institution_id: string; readonly institution_name: string | null; readonly rollout: "hold" | "fail"; readonly state: ProjectState; readonly version: number }
 export type HeldRollouts = { readonly items: ReadonlyArray<HeldRollout>; readonly next_after_id: NextAfterId }
+export type HoldCursor = string
 export type InstallationState = { readonly epoch: number; readonly state: "open" | "held"; readonly held_since: Timestamp | null; readonly held_reason: string | null; readonly says: string | null; readonly remedy: string | null; readonly lost_since: Timestamp | null; readonly missing: ReadonlyArray<{ readonly stream: string; readonly project_id: string | null; readonly epoch: number | null; readonly first: number; readonly last: number }>; readonly opened_at: Timestamp | null }
 export type Institution = { readonly institution_id: string; readonly name: string; readonly status: "active" | "suspended"; readonly verified_domains: ReadonlyArray<string>; readonly created_at: Timestamp; /** The caller's own memberships that have not ended; none for an operator without one */ readonly memberships: ReadonlyArray<{ readonly role: MembershipRole; /** Whether the role counts now: accepted, active, begun and not over, in an active institution */ readonly effective: boolean }> }
 export type InstitutionAccess = { readonly items: ReadonlyArray<ListedAccess> }
@@ -185,6 +186,8 @@ export type OwnRequests = { readonly items: ReadonlyArray<OwnRequest> }
 export type OwnerChange = { readonly reason: string; readonly person_id: string; /** Also `t`, `yes`, `y`, `on`, `1` and their opposites. */ readonly active?: boolean }
 export type PausedBy = "owner" | "operator" | "system"
 export type PersonCreate = { readonly reason: string; readonly issuer: string; readonly subject: string }
+export type PersonHold = { readonly person_id: string; readonly transmitter: string; readonly kind: "disabled" | "purged"; readonly told_at: Timestamp; readonly since: Timestamp }
+export type PersonHolds = { readonly items: ReadonlyArray<PersonHold>; readonly next_after_id: string | null }
 export type PersonName = { /** As it was asked for, also where the person was merged since */ readonly person_id: string; readonly display_name: string | null }
 export type PersonNames = { readonly items: ReadonlyArray<PersonName> }
 export type Plan = "free" | "starter" | "pro" | "business"
@@ -211,6 +214,7 @@ export type Queues = { readonly as_of: Timestamp; readonly items: ReadonlyArray<
 export type ReadinessChecks = { readonly database: "ok" | "fail"; readonly schema: "ok" | "fail"; readonly event_bus: "ok" | "fail" }
 export type Ready = { readonly status: "ready" | "degraded"; readonly checks: ReadinessChecks; readonly note?: string }
 export type Reason = { readonly reason: string }
+export type ReleasedPerson = { readonly person_id: string; readonly holds: number; readonly status: "active" | "suspended" | "disabled" }
 export type ReplayCount = { readonly deliveries: number }
 export type ReplayRequest = { readonly since: string; readonly until?: string | null; /** `missed`: events that came while it was paused, once each; by default dead letters */ readonly status?: "dead_letter" | "delivered" | "missed" | null; /** Events of this type only; by default of every type */ readonly event_type?: EventType | null }
 export type RequestCreate = { readonly reason: string; readonly institution_id: string; readonly project_id: string }
@@ -603,6 +607,10 @@ export interface Operations {
   readonly "POST /v1/operations/mails/{mail_id}/retry": { readonly request: { readonly params: { readonly mail_id: string }; readonly body: Reason }; readonly answer: OutgoingMail }
   /** Mails that have not been sent, newest first, with masked recipients, for operators */
   readonly "GET /v1/operations/mails": { readonly request: { readonly query?: { readonly state?: "failed" | "unknown" | "pending" | undefined; readonly limit?: string | undefined; readonly after_id?: string | undefined } }; readonly answer: OutgoingMailPage }
+  /** End all holds of a person by identity providers, as an operator */
+  readonly "POST /v1/operations/person-holds/{person_id}/release": { readonly request: { readonly params: { readonly person_id: string }; readonly body: Reason }; readonly answer: ReleasedPerson }
+  /** People whom identity providers hold, those held last first, for operators */
+  readonly "GET /v1/operations/person-holds": { readonly request: { readonly query?: { readonly limit?: string | undefined; readonly after_id?: HoldCursor | undefined } }; readonly answer: PersonHolds }
   /** Names of projects, for operators and auditors; unknown ids are left out */
   readonly "GET /v1/operations/projects": { readonly request: { readonly query: { readonly ids: string } }; readonly answer: ProjectNames }
   /** Every queue: what waits, what is due and since when, for operators */

@@ -1,29 +1,38 @@
-/** Releases a person whom identity providers hold, on an operator's word, in one transaction with its record. */
+/** People whom identity providers hold: who is, and the end of it on an operator's word, with its record. */
+import type { PgClient } from "@effect/sql-pg"
 import { Effect } from "effect"
 import type { PersonId } from "../../schemas/BrandedIds.ts"
 import { personHolds } from "../people/PersonHolds.ts"
 import { Database } from "../platform/database/Database.ts"
 import { mustBeOpen } from "../platform/database/Installation.ts"
-import { run } from "../platform/database/UnitOfWork.ts"
 import { Audit } from "../platform/observability/Audit.ts"
 import { CurrentOperator } from "../platform/observability/CurrentOperator.ts"
 
 export interface ShownHold {
-  readonly person_id: string
+  readonly person_id: PersonId
   readonly transmitter: string
   readonly kind: "disabled" | "purged"
+  readonly told_at: Date
   readonly changed_at: Date
 }
 
-/** The people who are held, those held last first. */
-export const listHolds = Effect.fnUntraced(function* (limit: number) {
-  const { sql } = yield* Database
+/** The last hold of a page. */
+export type HoldPosition = Pick<ShownHold, "changed_at" | "person_id" | "transmitter">
+
+/** The holds, those of people who were held last first, behind `after`. */
+export const listHolds = Effect.fnUntraced(function* (
+  sql: PgClient.PgClient,
+  limit: number,
+  after: HoldPosition | null = null,
+) {
+  const behind = after === null ? sql`true` : sql`changed_at <= ${after.changed_at}
+    and (changed_at < ${after.changed_at} or (person_id, transmitter) > (${after.person_id}, ${after.transmitter}))`
   return yield* sql<ShownHold>`
-    select person_id, transmitter, kind, changed_at from person_holds where kind <> 'released'
+    select person_id, transmitter, kind, told_at, changed_at from person_holds where kind <> 'released' and ${behind}
     order by changed_at desc, person_id, transmitter limit ${limit}`
 })
 
-/** Ends all holds of a person; returns how many there were. */
+/** Ends all holds of a person, in the caller's transaction; returns how many there were. */
 export const releasePerson = Effect.gen(function* () {
   const { sql } = yield* Database
   const audit = yield* Audit
@@ -31,20 +40,18 @@ export const releasePerson = Effect.gen(function* () {
 
   return Effect.fn("ReleasePerson.release")(function* (personId: PersonId, reason: string) {
     const operator = yield* CurrentOperator
-    return yield* run(Effect.gen(function* () {
-      yield* mustBeOpen(sql)
-      yield* sql`select from people where id = ${personId} for no key update`
-      const holds = yield* releaseAll(personId)
-      if (holds === 0) return holds
-      yield* audit.append({
-        action: "person.released",
-        actor: operator,
-        subject: `person:${personId}`,
-        outcome: "done",
-        details: { holds, reason },
-        decision: true,
-      })
-      return holds
-    }))
+    yield* mustBeOpen(sql)
+    yield* sql`select from people where id = ${personId} for no key update`
+    const holds = yield* releaseAll(personId)
+    if (holds === 0) return holds
+    yield* audit.append({
+      action: "person.released",
+      actor: operator,
+      subject: `person:${personId}`,
+      outcome: "done",
+      details: { holds, reason },
+      decision: true,
+    })
+    return holds
   })
 })

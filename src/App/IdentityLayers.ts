@@ -18,6 +18,7 @@ import { OperatorAudit } from "../../services/operations/OperatorAudit.ts"
 import { BusStatus } from "../../services/operations/BusStatus.ts"
 import { OperatorInstallation } from "../../services/operations/OperatorInstallation.ts"
 import { OperatorKeys } from "../../services/operations/OperatorKeys.ts"
+import { OperatorHolds } from "../../services/operations/OperatorHolds.ts"
 import { OperatorMails } from "../../services/operations/OperatorMails.ts"
 import { MailUpkeep } from "../../services/platform/mail/MailUpkeep.ts"
 import { OperatorRejects } from "../../services/operations/OperatorRejects.ts"
@@ -105,6 +106,7 @@ const operating = ({ keyTransitionDeadline: deadlineMillis }: AppConfig) =>
     Queues.layer,
     BusStatus.layer,
     OperatorInstallation.layer,
+    OperatorHolds.layer,
     OperatorRollouts.layer.pipe(Layer.provide(Rollouts.layer), Layer.provide(PolicyReviews.layer)),
     OperatorMails.layer.pipe(Layer.provide(MailUpkeep.layer)),
     OperatorRejects.layer.pipe(Layer.provide(RejectUpkeep.layer)),

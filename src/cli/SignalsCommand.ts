@@ -4,6 +4,8 @@ import { Command, Flag } from "effect/cli"
 import { PersonId } from "../../schemas/BrandedIds.ts"
 import { EventLog } from "../../services/lifecycle/EventLog.ts"
 import { PersonEventFanout } from "../../services/people/PersonEventFanout.ts"
+import { Database } from "../../services/platform/database/Database.ts"
+import { run } from "../../services/platform/database/UnitOfWork.ts"
 import { Audit } from "../../services/platform/observability/Audit.ts"
 import { CurrentOperator } from "../../services/platform/observability/CurrentOperator.ts"
 import { Jobs } from "../../services/platform/messaging/Jobs.ts"
@@ -27,9 +29,10 @@ const holds = Command.make(
   "holds",
   { ...listFlags, limit: limitFlag },
   Effect.fn("cli.signals.holds")(function* ({ limit, ...how }) {
-    const rows = yield* listHolds(limit)
+    const { sql } = yield* Database
+    const rows = yield* listHolds(sql, limit)
     yield* printRows(
-      rows.map((row) => ({ ...row, changed_at: row.changed_at.toISOString() })),
+      rows.map((row) => ({ ...row, told_at: row.told_at.toISOString(), changed_at: row.changed_at.toISOString() })),
       ({ changed_at, kind, person_id, transmitter }) => ({ person_id, transmitter, kind, since: changed_at }),
       how,
       "nobody is held",
@@ -48,7 +51,7 @@ const release = Command.make(
   { as: asFlag, person, reason: reasonFlag },
   Effect.fn("cli.signals.release")(function* ({ as, person, reason }) {
     const ended = yield* Effect.provideService(
-      (yield* releasePerson)(person, reason),
+      run((yield* releasePerson)(person, reason)),
       CurrentOperator,
       operatorNamed(as),
     ).pipe(Effect.catchTags({

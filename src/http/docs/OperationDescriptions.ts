@@ -145,6 +145,9 @@ export const descriptions: Readonly<Record<string, string>> = {
   retryOutgoingMail:
     "One whose outcome is unknown may arrive twice, under one Message-ID. 409 while an attempt is under way.",
   forgetOutgoingMail: "409 while an attempt is under way.",
+  listPersonHolds: "One of each provider that holds a person: its word, and the time of which that tells.",
+  releasePerson:
+    "By a sign-in of the last 300 s. What the directory says counts from then on; sessions that were ended stay so.",
   listRollouts: "Nothing new is activated in them until their release.",
   decideRollout: "By a sign-in of the last 300 s. `changed` is false where it stood so already.",
 

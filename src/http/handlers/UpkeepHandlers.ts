@@ -5,11 +5,13 @@ import { UpkeepApi } from "../../../schemas/api/UpkeepApi.ts"
 import { InstallationState } from "../../../schemas/identity/InstallationView.ts"
 import { IntakeReject } from "../../../schemas/identity/IntakeRejectView.ts"
 import { OutgoingMail } from "../../../schemas/identity/MailView.ts"
+import { ReleasedPerson } from "../../../schemas/identity/PersonHoldView.ts"
+import { OperatorHolds } from "../../../services/operations/OperatorHolds.ts"
 import { OperatorInstallation } from "../../../services/operations/OperatorInstallation.ts"
 import { OperatorMails } from "../../../services/operations/OperatorMails.ts"
 import { OperatorRejects } from "../../../services/operations/OperatorRejects.ts"
 import { installationJson } from "../../doctor/InstallationJson.ts"
-import { personOf } from "../auth/PersonAuth.ts"
+import { personOf, recently } from "../auth/PersonAuth.ts"
 import { keyed } from "./IdempotentResponse.ts"
 
 const Api = HttpApi.make("bailiwick").add(UpkeepApi)
@@ -26,6 +28,7 @@ export const upkeep = HttpApiBuilder.group(
     const installation = yield* OperatorInstallation
     const rejects = yield* OperatorRejects
     const mails = yield* OperatorMails
+    const holds = yield* OperatorHolds
     return handlers.handleAll({
       installation: Effect.fnUntraced(function* () {
         const row = yield* installation.read((yield* personOf).personId).pipe(Effect.catchTag("SqlError", Effect.die))
@@ -74,6 +77,18 @@ export const upkeep = HttpApiBuilder.group(
         return yield* keyed(
           { principal, payload, status: 200, success: OutgoingMail },
           mails.forget({ personId, reason: payload.reason, mailId: params.mail_id }),
+        )
+      }),
+      listPersonHolds: Effect.fnUntraced(function* ({ query }) {
+        const { personId } = yield* personOf
+        return yield* holds.list(personId, pageOf(query)).pipe(Effect.catchTag("SqlError", Effect.die))
+      }),
+      releasePerson: Effect.fnUntraced(function* ({ params, payload }) {
+        const { personId, principal } = yield* personOf
+        const stepUp = yield* recently
+        return yield* keyed(
+          { principal, payload, status: 200, success: ReleasedPerson },
+          holds.release({ personId, reason: payload.reason, heldId: params.person_id, stepUp }),
         )
       }),
     })

@@ -7,6 +7,7 @@ import type { Page } from "puppeteer-core"
 import { Database } from "../../../../services/platform/database/Database.ts"
 import * as Processes from "../../../support/Processes.ts"
 import { deadLetter, webhook } from "../../../support/TestDeadLetters.ts"
+import { heldPerson } from "../../../support/TestHolds.ts"
 import { outgoingMail } from "../../../support/TestMails.ts"
 import { intakeReject } from "../../../support/TestRejects.ts"
 import { servers, slow, type } from "../../cli/Terminal.ts"
@@ -36,6 +37,7 @@ const seeded = Effect.gen(function* () {
   const letter = yield* deadLetter(hook)
   yield* outgoingMail()
   yield* intakeReject({ payload: "{" })
+  const held = yield* heldPerson()
   const [{ id: project }] = (yield* sql<{ id: string }>`
     update projects set rollout = 'hold' where id = (select min(id) from projects where state <> 'withdrawn')
     returning id`) as [{ id: string }]
@@ -53,6 +55,7 @@ const seeded = Effect.gen(function* () {
     jobs: ["invalid_client_metadata", project],
     installation: [],
     rollouts: [project],
+    "held-people": [held],
     "signing-keys": [],
     audit: ["console-session.opened"],
   } as Readonly<Record<string, ReadonlyArray<string>>>

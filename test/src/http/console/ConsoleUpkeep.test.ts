@@ -3,6 +3,7 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { randomUUID } from "node:crypto"
 import { Database } from "../../../../services/platform/database/Database.ts"
+import { heldPerson } from "../../../support/TestHolds.ts"
 import { outgoingMail } from "../../../support/TestMails.ts"
 import { intakeReject } from "../../../support/TestRejects.ts"
 import { reason } from "../../../support/Fixtures.ts"
@@ -137,6 +138,29 @@ layer(stage, { excludeTestServices: true, timeout: "4 minutes" })("an operator's
       yield* text(at.page, "No mail has failed.")
       const rows = yield* sql`select id::text as id, state from mails where kind = 'test.kind' order by id`
       assert.deepStrictEqual(rows, [{ id: first, state: "pending" }, { id: second, state: "dropped" }])
+    }))
+
+  it.effect("reads whom identity providers hold, by which word, and releases a person", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* Database
+      const held = yield* heldPerson({ kind: "purged", transmitter: "https://gone.example" })
+      const at = yield* inConsole("Oz", {}, "/console/operations/findings")
+      yield* text(at.page, "People held by a provider that SIGNAL_TRANSMITTERS does not name any more: 1")
+      yield* press(at.page, "Look at the held people")
+      yield* heading(at.page, "Held people")
+      yield* text(at.page, "Henry Held")
+      yield* text(at.page, "https://gone.example")
+      yield* text(at.page, "account purged")
+      yield* everyLook(at, "held-people")
+      yield* press(at.page, "Release…")
+      yield* text(at.page, "its subject may be another person's by now")
+      yield* fill(at.page, "Reason", reason)
+      yield* everyLook(at, "held-people-release")
+      yield* press(at.page, "Release")
+      yield* text(at.page, "No identity provider holds a person.")
+      assert.deepStrictEqual(yield* sql`select status from people where id = ${held}`, [{ status: "active" }])
+      yield* at.open(`/console/operations/audit?subject=person:${held}`, "Audit")
+      yield* text(at.page, "person.released")
     }))
 
   it.effect("holds the rollout of a project after a fresh sign-in, which loses no word, and releases it", () =>

@@ -59,6 +59,7 @@ export const extras = [
   "/v1/operations/rollouts/{project_id}",
   "/v1/operations/mails/{mail_id}/retry",
   "/v1/operations/mails/{mail_id}/forget",
+  "/v1/operations/person-holds/{person_id}/release",
   "/v1/operations/intake-rejects/{reject_id}/retry",
   "/v1/operations/intake-rejects/{reject_id}/discard",
 ]

@@ -3,6 +3,7 @@ import { randomBytes, randomUUID } from "node:crypto"
 import { Clock, Effect } from "effect"
 import { Database } from "../../../../../services/platform/database/Database.ts"
 import { outgoingMail } from "../../../../support/TestMails.ts"
+import { heldPerson } from "../../../../support/TestHolds.ts"
 import { intakeReject } from "../../../../support/TestRejects.ts"
 import { day, reason } from "../../../../support/Fixtures.ts"
 import { project } from "../../../../support/TestIdentity.ts"
@@ -60,6 +61,9 @@ const onReject = () =>
 /** A failed mail, of a kind that no process sends. */
 const onMail = () => Effect.map(outgoingMail(), (mail_id) => ({ params: { mail_id }, body: { reason } }))
 
+/** A person whom an identity provider holds. */
+const onHold = () => Effect.map(heldPerson(), (person_id) => ({ params: { person_id }, body: { reason } }))
+
 export const operator: ReadonlyArray<Case> = [
   { operation: "signing-keys.listSigningKeys", ...operates, asked: nothing },
   {
@@ -102,4 +106,6 @@ export const operator: ReadonlyArray<Case> = [
   { operation: "upkeep.listOutgoingMails", ...operates, asked: () => Effect.succeed({ query: "?limit=1" }) },
   { operation: "upkeep.retryOutgoingMail", ...operates, asked: onMail },
   { operation: "upkeep.forgetOutgoingMail", ...operates, asked: onMail },
+  { operation: "upkeep.listPersonHolds", ...operates, asked: () => Effect.succeed({ query: "?limit=1" }) },
+  { operation: "upkeep.releasePerson", ...operates, asked: onHold },
 ]

@@ -1,14 +1,16 @@
 /** One campaign: how far it is, its items with their answers, who may answer beside the owners, and its end. */
 import { useSignal } from "@preact/signals"
 import type { JSX } from "preact"
+import { useAction } from "../Action.ts"
 import { ask } from "../contract/Ask.ts"
 import type { AnswerOf } from "../contract/EndpointTypes.ts"
+import { useDraft } from "../Drafts.ts"
 import { type Params, setQuery } from "../Location.ts"
 import { useNames } from "../Names.ts"
 import { Badge, type Tone } from "../parts/Badge.tsx"
 import { DialogButton } from "../parts/Dialog.tsx"
 import { Failure } from "../parts/Failure.tsx"
-import { SelectField } from "../parts/Form.tsx"
+import { SelectField, TextField } from "../parts/Form.tsx"
 import { MemberField } from "../parts/MemberField.tsx"
 import { emptyPage, lastOf, NextPage, pageSize } from "../parts/NextPage.tsx"
 import { Page } from "../parts/Page.tsx"
@@ -70,6 +72,78 @@ const DelegateForm = ({ close, done, institution, of }: {
     </ReasonForm>
   )
 }
+
+/** A time as a field of the visitor's own zone takes it: `2026-12-24T18:00`. */
+const localTime = (at: string): string => {
+  const time = new Date(at)
+  return new Date(time.getTime() - time.getTimezoneOffset() * 60_000).toISOString().slice(0, 16)
+}
+
+const RescheduleForm = ({ close, done, institution, of }: {
+  readonly of: Found
+  readonly institution: string
+  readonly close: () => void
+  readonly done: () => unknown
+}): JSX.Element => {
+  const action = useAction()
+  const draft = useDraft("deadline", { until: localTime(of.deadline) })
+  const { until } = draft.value.value
+  const { campaign_id } = of
+  return (
+    <ReasonForm
+      action={action}
+      name="reschedule campaign"
+      close={close}
+      done={done}
+      ready={until !== "" && until !== localTime(of.deadline)}
+      submit="Move the deadline"
+      said="The deadline is moved."
+      write={(reason, key) =>
+        ask("rescheduleCampaign", {
+          params: { institution_id: institution, campaign_id },
+          payload: { deadline: new Date(until).toISOString(), reason },
+        }, { key })}
+    >
+      <p>Those who answer are told again before the new deadline.</p>
+      <TextField
+        action={action}
+        label="New deadline"
+        name="deadline"
+        type="datetime-local"
+        value={until}
+        onInput={(until) => draft.set({ until })}
+      />
+    </ReasonForm>
+  )
+}
+
+const Actions = ({ done, institution, of }: {
+  readonly of: Found
+  readonly institution: string
+  readonly done: () => unknown
+}): JSX.Element => (
+  <>
+    <DialogButton name="reschedule campaign" label="Move the deadline…" title="Move the campaign's deadline">
+      {(close) => <RescheduleForm of={of} institution={institution} close={close} done={done} />}
+    </DialogButton>
+    <ReasonDialog
+      name="close campaign"
+      label="Close it…"
+      title="Close the campaign"
+      submit="Close the campaign"
+      said="The campaign is closed."
+      kind="stop"
+      done={done}
+      write={(reason, key) =>
+        ask("closeCampaign", {
+          params: { institution_id: institution, campaign_id: of.campaign_id },
+          payload: { reason },
+        }, { key })}
+    >
+      <p>What is not answered stays unanswered. Nothing is revoked.</p>
+    </ReasonDialog>
+  </>
+)
 
 const Facts = ({ of, names }: { readonly of: Found; readonly names: (id: string) => string }): JSX.Element => (
   <dl>
@@ -224,24 +298,7 @@ const Campaign = ({ params }: { readonly params: Params }): JSX.Element => {
       title={found?.name ?? "Campaign"}
       up={[`/console/institutions/${institution}/campaigns`, "Campaigns"]}
       actions={found?.state === "open" && rolesIn(institution).has("administrator")
-        ? (
-          <ReasonDialog
-            name="close campaign"
-            label="Close it…"
-            title="Close the campaign"
-            submit="Close the campaign"
-            said="The campaign is closed."
-            kind="stop"
-            done={campaign.reload}
-            write={(reason, key) =>
-              ask("closeCampaign", {
-                params: { institution_id: institution, campaign_id },
-                payload: { reason },
-              }, { key })}
-          >
-            <p>What is not answered stays unanswered. Nothing is revoked.</p>
-          </ReasonDialog>
-        )
+        ? <Actions of={found} institution={institution} done={campaign.reload} />
         : null}
     >
       <Failure of={campaign.failure} retry={campaign.reload} />

@@ -263,6 +263,18 @@ layer(Layer.merge(staged(), Chromium.layer), { excludeTestServices: true, timeou
         yield* everyLook(ada, "campaign-delegate")
         yield* press(ada.page, "Delegate", "dialog button")
         yield* text(ada.page, "The item is delegated.")
+        const deadline = new Date(Date.now() + 30 * 86_400_000).toISOString().slice(0, 16)
+        yield* Effect.promise(() => ada.page.emulateTimezone("Asia/Kolkata"))
+        yield* press(ada.page, "Move the deadline…")
+        yield* fillTime(ada.page, "New deadline", deadline)
+        yield* fill(ada.page, "Reason", "the spring is long")
+        yield* everyLook(ada, "campaign-deadline")
+        yield* press(ada.page, "Move the deadline")
+        yield* text(ada.page, "The deadline is moved.")
+        const moved = yield* sql<{ deadline: Date }>`select deadline from campaigns where name = 'Spring'`
+        assert.deepStrictEqual(moved.map((one) => one.deadline.toISOString()), [
+          new Date(`${deadline}:00+05:30`).toISOString(),
+        ])
         yield* press(ada.page, "Close it…")
         yield* fill(ada.page, "Reason", "the spring is over")
         yield* press(ada.page, "Close the campaign")

@@ -54,7 +54,7 @@ const Withdraw = ({ close, done, of }: {
   const draft = useDraft("withdraw name", { name: "" })
   const { name } = draft.value.value
   const { institution_id, project_id, version } = of
-  const moved = useMoved(action, ["version_conflict"], done)
+  const moved = useMoved(action, ["invalid_state", "version_conflict"], done)
   return (
     <ReasonForm
       action={action}

@@ -340,9 +340,18 @@ layer(Layer.merge(staged(), Chromium.layer), { excludeTestServices: true, timeou
         yield* press(sam.page, "Withdraw…")
         yield* fill(sam.page, "Name of the project", "Fern Portal")
         yield* fill(sam.page, "Reason", "the portal has ended")
+        // Two withdraw it at once: the second one is shown that it has ended.
+        yield* press(ada.page, "Withdraw…")
+        yield* fill(ada.page, "Name of the project", "Fern Portal")
+        yield* fill(ada.page, "Reason", "the portal has ended, too")
         yield* press(sam.page, "Withdraw it for good")
         yield* text(sam.page, "Nothing leads back")
         yield* everyLook(refused(sam), "project-withdrawn")
+        yield* press(ada.page, "Withdraw it for good")
+        yield* text(ada.page, "The project has changed since you opened this.")
+        const [state] = yield* difference(ada.page)
+        assert.deepStrictEqual([state?.[0], state?.[2]], ["State", "withdrawn"])
+        yield* everyLook(refused(ada), "project-withdrawn-twice")
       }))
 
     it.effect("a person with Access sees the project without its decisions, and nothing of the institution", () =>

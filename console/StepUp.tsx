@@ -1,15 +1,16 @@
 /**
  * The dialog for a refusal that a sign-in would lift: the session has ended, or the action needs a fresher or stronger
- * sign-in (RFC 9470). The typed text waits in the tab until the return.
+ * sign-in (RFC 9470). The typed text waits in the tab until the return. A person may sign in at any issuer that names
+ * them; the issuer of the session comes first.
  */
 import { signal } from "@preact/signals"
 import type { JSX } from "preact"
-import type { Refused } from "./contract/Ask.ts"
+import { ask, type Refused } from "./contract/Ask.ts"
 import { embedded } from "./Location.ts"
 import { keepDrafts } from "./Drafts.ts"
 import { Dialog } from "./parts/Dialog.tsx"
 import { asksSignIn, endsSession } from "./parts/Failure.tsx"
-import { onRefusal } from "./Resource.ts"
+import { onRefusal, useResource } from "./Resource.ts"
 import { embedEnded, loadSession, session, signInAddress } from "./Visitor.ts"
 
 const challenge = signal<Refused | null>(null)
@@ -34,13 +35,31 @@ const close = () => {
   challenge.value = null
 }
 
-export const StepUp = (): JSX.Element => {
-  const refused = challenge.value
-  const issuer = session.value?.session?.issuer ?? null
+type Issuer = NonNullable<typeof session.value>["issuers"][number]
+
+/** The other issuers of the console that name the person. */
+const useOtherIssuers = (): ReadonlyArray<Issuer> => {
+  const { issuers = [], person = null, session: own = null } = session.value ?? {}
+  const others = issuers.filter(({ issuer }) => issuer !== own?.issuer)
+  const asked = person !== null && others.length > 0
+  const me = useResource(
+    `step-up identities ${person?.person_id} ${asked}`,
+    async (signal) => asked ? await ask("me", {}, { signal }) : null,
+  )
+  const known = new Set([
+    me.value.value?.issuer,
+    ...me.value.value?.linked_identities.map(({ issuer }) => issuer) ?? [],
+  ])
+  return others.filter(({ issuer }) => known.has(issuer))
+}
+
+const Ways = ({ refused }: { readonly refused: Refused }): JSX.Element => {
+  const others = useOtherIssuers()
+  const more = moreOf(refused)
   return (
-    <Dialog open={refused !== null} close={close} title="Sign in again to continue">
+    <>
       <p>
-        {refused?.members["acr_values"] === undefined
+        {refused.members["acr_values"] === undefined
           ? "Your last sign-in was too long ago for this."
           : "This needs a stronger sign-in: with a second factor, such as a passkey or a code."}{" "}
         What you typed is kept, and you come back to this page. Then press the button again.
@@ -48,13 +67,27 @@ export const StepUp = (): JSX.Element => {
       <div class="actions">
         <a
           class="button main"
-          href={refused === null ? "#" : signInAddress(issuer, moreOf(refused))}
+          href={signInAddress(session.value?.session?.issuer ?? null, more)}
           onClick={keepDrafts}
         >
           Sign in again
         </a>
+        {others.map(({ issuer, name }) => (
+          <a key={issuer} class="button" href={signInAddress(issuer, more)} onClick={keepDrafts}>
+            Sign in with {name}
+          </a>
+        ))}
         <button type="button" onClick={close}>Not now</button>
       </div>
+    </>
+  )
+}
+
+export const StepUp = (): JSX.Element => {
+  const refused = challenge.value
+  return (
+    <Dialog open={refused !== null} close={close} title="Sign in again to continue">
+      {refused === null ? null : <Ways refused={refused} />}
     </Dialog>
   )
 }

@@ -26,6 +26,26 @@ import { staged } from "./ConsoleStage.ts"
 
 const stage = Layer.merge(staged(), Chromium.layer)
 
+const other = "https://other.example"
+
+/** Loads the page anew as one of an installation whose console has these issuers, too. */
+const withIssuers = ({ page }: AtConsole, issuers: ReadonlyArray<string>) =>
+  Effect.promise(async () => {
+    await page.evaluateOnNewDocument((issuers) => {
+      const asked = globalThis.fetch
+      globalThis.fetch = async (to, how) => {
+        const answer = await asked(to, how)
+        if (!answer.url.endsWith("/v1/console/session")) return answer
+        const body = await answer.json()
+        return Response.json({
+          ...body,
+          issuers: [...body.issuers, ...issuers.map((issuer) => ({ issuer, name: issuer, sign_in_url: "" }))],
+        })
+      }
+    }, issuers)
+    await page.reload()
+  })
+
 layer(stage, { excludeTestServices: true, timeout: "4 minutes" })("an operator's word at the console", (it) => {
   it.effect("opens a held installation, with a reason that the audit keeps", () =>
     Effect.gen(function* () {
@@ -176,6 +196,9 @@ layer(stage, { excludeTestServices: true, timeout: "4 minutes" })("an operator's
           return opened.complaints.filter((one) => !one.includes("status of 401"))
         },
       }
+      yield* sql`insert into identities (issuer, subject, person_id, linked_at)
+        values (${other}, 'oz', ${demoIdentityIds.oz}, now())`
+      yield* withIssuers(at, [other, "https://unknown.example"])
       yield* heading(at.page, "Rollouts")
       yield* text(at.page, "No rollout is held.")
       yield* press(at.page, "Hold a rollout…")
@@ -187,6 +210,19 @@ layer(stage, { excludeTestServices: true, timeout: "4 minutes" })("an operator's
       yield* Effect.promise(() => at.page.setExtraHTTPHeaders(old))
       yield* press(at.page, "Hold")
       yield* text(at.page, "Your last sign-in was too long ago for this.")
+      // A person may step up at each issuer that names them, and at no other one.
+      yield* text(at.page, `Sign in with ${other}`)
+      const ways = yield* Effect.promise(() =>
+        at.page.$$eval(
+          "dialog[open] a",
+          (all) =>
+            all.map((one) => new URL((one as HTMLAnchorElement).href).searchParams).map(
+              (query) => [query.get("issuer"), query.get("max_age"), query.get("return")] as const,
+            ),
+        )
+      )
+      assert.deepStrictEqual(ways.slice(1), [[other, "300", "/console/operations/rollouts"]])
+      assert.deepStrictEqual(ways[0]?.slice(1), ways[1]?.slice(1))
       yield* everyLook(at, "step-up")
       assert.deepStrictEqual(yield* sql`select from projects where rollout is not null`, [])
       yield* Effect.promise(() => at.page.setExtraHTTPHeaders({}))

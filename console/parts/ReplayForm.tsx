@@ -6,13 +6,11 @@ import { ask } from "../contract/Ask.ts"
 import type { RequestOf } from "../contract/EndpointTypes.ts"
 import { useDraft } from "../Drafts.ts"
 import { useResource } from "../Resource.ts"
-import { announce } from "./Announce.tsx"
+import { type Counted, CountedReplay, spanOf, WithinField } from "./CountedReplay.tsx"
 import { Failure } from "./Failure.tsx"
-import { Form, SelectField } from "./Form.tsx"
-import { ReplayProgress } from "./ReplayProgress.tsx"
+import { SelectField } from "./Form.tsx"
 import { When } from "./When.tsx"
 
-const spans = [["1", "The last hour"], ["24", "24 hours"], ["168", "7 days"], ["720", "30 days"]] as const
 const kinds = [["dead_letter", "Dead letters"], ["delivered", "What was delivered"], [
   "missed",
   "What came while it was paused",
@@ -21,15 +19,12 @@ const kinds = [["dead_letter", "Dead letters"], ["delivered", "What was delivere
 type Kind = (typeof kinds)[number][0]
 type EventType = NonNullable<RequestOf<"replayWebhook">["payload"]["event_type"]>
 
-/** What was counted, as both requests take it. */
-interface Counted {
-  readonly query: {
-    readonly since: string
-    readonly until: string
-    readonly status: Kind
-    readonly event_type?: EventType
-  }
-  readonly n: number
+/** The choices as both requests take them. */
+interface Asked {
+  readonly since: string
+  readonly until: string
+  readonly status: Kind
+  readonly event_type?: EventType
 }
 
 /** The form's first choices, and its words. */
@@ -66,7 +61,6 @@ const EventTypeField = ({ onChange, value }: {
   )
 }
 
-/** Counts a span and then sends it again; the progress is of the number that the replay answers. */
 export const ReplayForm = ({ close, done, of }: {
   readonly of: ReplayChoice
   readonly close: () => void
@@ -79,60 +73,36 @@ export const ReplayForm = ({ close, done, of }: {
     kind: of.kind ?? "dead_letter" as Kind,
     type: of.event_type ?? "",
   })
-  const counted = useSignal<Counted | null>(null)
-  const sending = useSignal(false)
+  const counted = useSignal<Counted<Asked> | null>(null)
   const { hours, kind, type, webhook } = draft.value.value
   const params = { webhook_id: webhook }
   const changed = (change: Partial<typeof draft.value.value>) => {
     counted.value = null
     draft.set(change)
   }
-  const look = () =>
-    action.run(async () => {
-      const now = new Date()
-      const query = {
-        since: new Date(now.getTime() - Number(hours) * 3_600_000).toISOString(),
-        until: of.until ?? now.toISOString(),
+  return (
+    <CountedReplay
+      action={action}
+      counted={counted}
+      ready={webhook !== ""}
+      query={() => ({
+        ...spanOf(hours, of.until),
         status: kind,
         ...(type === "" ? {} : { event_type: type as EventType }),
-      }
-      const { deliveries } = await ask("countReplay", { params, query })
-      counted.value = { query, n: deliveries }
-    })
-  const found = counted.value
-  const send = async () => {
-    const query = found!.query
-    const write = async () => {
-      const { replayed } = await ask("replayWebhook", { params, payload: query }, { key: draft.key })
-      // What died since the count is sent, too: the number is the answer's.
-      counted.value = { query, n: replayed }
-    }
-    if (!await action.run(write)) return
-    announce("They are sent again, in the background.")
-    // What was delivered counts again as soon as it arrives again: of that no count tells how far it is.
-    if (kind === "delivered") close()
-    else sending.value = true
-    await done()
-  }
-  if (sending.value && found !== null) {
-    return (
-      <ReplayProgress
-        of={found.n}
-        left={async (signal) => (await ask("countReplay", { params, query: found.query }, { signal })).deliveries}
-        // Ten counts a minute are allowed, beside the replays.
-        seconds={8}
-        done={done}
-        close={close}
-      />
-    )
-  }
-  return (
-    <Form
-      action={action}
+      })}
+      count={(query, options) => ask("countReplay", { params, query }, options)}
+      send={async (payload) => {
+        const { asked_at, replayed } = await ask("replayWebhook", { params, payload }, { key: draft.key })
+        return { n: replayed, asked_at }
+      }}
+      // What was delivered counts again as soon as it arrives again: of that no count tells how far it is.
+      follows={kind !== "delivered"}
+      // Ten counts a minute are allowed, beside the replays.
+      seconds={8}
+      found={(n) =>
+        n === 0 ? "There is none in this span." : `${n} ${n === 1 ? "delivery" : "deliveries"} will be sent again.`}
       close={close}
-      submit={found === null ? "Count" : `Send ${found.n} again`}
-      ready={found === null ? webhook !== "" : found.n > 0}
-      write={found === null ? look : send}
+      done={done}
     >
       {of.webhooks.length < 2 ? null : (
         <SelectField
@@ -144,19 +114,12 @@ export const ReplayForm = ({ close, done, of }: {
       )}
       <SelectField label="Which" value={kind} options={kinds} onChange={(kind) => changed({ kind: kind as Kind })} />
       <EventTypeField value={type} onChange={(type) => changed({ type })} />
-      <SelectField label="Made within" value={hours} options={spans} onChange={(hours) => changed({ hours })} />
+      <WithinField label="Made within" value={hours} onChange={(hours) => changed({ hours })} />
       {of.until === undefined ? null : (
         <p class="note">
           Up to <When at={of.until} exact />, as the list.
         </p>
       )}
-      {found === null ? null : (
-        <p role="status">
-          {found.n === 0
-            ? "There is none in this span."
-            : `${found.n} ${found.n === 1 ? "delivery" : "deliveries"} will be sent again.`}
-        </p>
-      )}
-    </Form>
+    </CountedReplay>
   )
 }

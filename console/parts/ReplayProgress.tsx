@@ -24,7 +24,7 @@ export const ReplayProgress = ({ close, done, left, of, seconds }: {
     let timer: ReturnType<typeof setTimeout> | undefined
     const look = async () => {
       try {
-        // One that fails for good again is counted again, and was sent nevertheless.
+        // Counts may overtake each other: what was sent again stays so.
         waiting.value = Math.min(waiting.value, await left(signal))
       } catch {
         // A count that fails, as one too many in a minute, is made again later: the replay itself goes on.

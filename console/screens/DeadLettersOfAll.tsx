@@ -11,19 +11,18 @@ import type { Cut } from "../LiveStream.ts"
 import { here } from "../Location.ts"
 import { useOperatorEvents } from "../OperatorEvents.ts"
 import { AccountLabel } from "../parts/AccountLabel.tsx"
-import { announce } from "../parts/Announce.tsx"
 import { AuditLink } from "../parts/AuditLink.tsx"
+import { type Counted, CountedReplay, spanOf, WithinField } from "../parts/CountedReplay.tsx"
 import { CopyCommand } from "../parts/CopyCommand.tsx"
 import { DialogButton } from "../parts/Dialog.tsx"
 import { DownloadButton } from "../parts/DownloadButton.tsx"
 import { ExportButton, exportSize } from "../parts/ExportButton.tsx"
 import { Failure } from "../parts/Failure.tsx"
-import { Form, SelectField, TextField } from "../parts/Form.tsx"
+import { TextField } from "../parts/Form.tsx"
 import { emptyList, Filters } from "../parts/Filters.tsx"
 import { LiveState } from "../parts/LiveState.tsx"
 import { Page } from "../parts/Page.tsx"
 import { ReasonForm } from "../parts/ReasonForm.tsx"
-import { ReplayProgress } from "../parts/ReplayProgress.tsx"
 import { Span, spanHours, spanStart } from "../parts/Span.tsx"
 import { Table } from "../parts/Table.tsx"
 import { filterOf, pageAfter, TextFilter } from "../parts/TextFilter.tsx"
@@ -55,11 +54,9 @@ const SendAgain = ({ close, done, letter }: Opened & { readonly letter: Letter }
   </ReasonForm>
 )
 
-const spans = [["1", "The last hour"], ["24", "24 hours"], ["168", "7 days"], ["720", "30 days"]] as const
-
 type EventType = NonNullable<RequestOf<"replayDeadLetters">["payload"]["event_type"]>
 
-/** What was counted, as both requests take it. */
+/** The choices as both requests take them. */
 interface Asked {
   readonly webhook_id: string
   readonly since: string
@@ -67,7 +64,6 @@ interface Asked {
   readonly event_type?: EventType
 }
 
-/** Counts a span and then sends it again; the progress is of the number that the replay answers. */
 const SendSpan = ({ close, done }: Opened): JSX.Element => {
   const action = useAction()
   const draft = useDraft("span", {
@@ -77,57 +73,49 @@ const SendSpan = ({ close, done }: Opened): JSX.Element => {
     reason: "",
   })
   const { hours, reason, type, webhook } = draft.value.value
-  const counted = useSignal<{ readonly query: Asked; readonly deliveries: number } | null>(null)
-  const sending = useSignal(false)
+  const counted = useSignal<Counted<Asked> | null>(null)
   const changed = (change: Partial<typeof draft.value.value>) => {
     counted.value = null
     draft.set(change)
   }
-  const look = () =>
-    action.run(async () => {
-      const until = new Date()
-      const since = new Date(until.getTime() - Number(hours) * 3_600_000).toISOString()
-      const event_type = type.trim() as EventType
-      const query = {
-        webhook_id: webhook.trim(),
-        since,
-        until: until.toISOString(),
-        ...(type === "" ? {} : { event_type }),
-      }
-      const { deliveries } = await ask("countDeadLetters", { query })
-      counted.value = { query, deliveries }
-    })
-  const send = async () => {
-    const { query } = counted.value!
-    const write = async () => {
-      const { deliveries } = await ask("replayDeadLetters", { payload: { ...query, reason } }, { key: draft.key })
-      // What died since the count is sent, too: the number is the answer's.
-      counted.value = { query, deliveries }
-    }
-    if (!await action.run(write)) return
-    announce("They are sent again, in the background.")
-    sending.value = true
-    await done()
-  }
-  const found = counted.value
-  if (sending.value && found !== null) {
-    return (
-      <ReplayProgress
-        of={found.deliveries}
-        left={async (signal) => (await ask("countDeadLetters", { query: found.query }, { signal })).deliveries}
-        seconds={2}
-        done={done}
-        close={close}
-      />
-    )
-  }
   return (
-    <Form
+    <CountedReplay
       action={action}
+      counted={counted}
+      ready={webhook.trim() !== ""}
+      query={() => ({
+        webhook_id: webhook.trim(),
+        ...spanOf(hours),
+        ...(type === "" ? {} : { event_type: type.trim() as EventType }),
+      })}
+      count={(query, options) => ask("countDeadLetters", { query }, options)}
+      send={async (query) => {
+        const { asked_at, deliveries } = await ask("replayDeadLetters", { payload: { ...query, reason } }, {
+          key: draft.key,
+        })
+        return { n: deliveries, asked_at }
+      }}
+      seconds={2}
+      found={(n) =>
+        n === 0
+          ? "No dead letter of this span can be sent again."
+          : `${n} dead ${n === 1 ? "letter" : "letters"} will be sent again.`}
+      reason={{
+        given: reason.trim() !== "",
+        field: (
+          <TextField
+            action={action}
+            label="Reason"
+            lines={2}
+            name="reason"
+            hint="It stands in the audit, beside your name."
+            value={reason}
+            onInput={(reason) => draft.set({ reason })}
+          />
+        ),
+      }}
       close={close}
-      submit={found === null ? "Count" : `Send ${found.deliveries} again`}
-      ready={found === null ? webhook.trim() !== "" : found.deliveries > 0 && reason.trim() !== ""}
-      write={found === null ? look : send}
+      done={done}
     >
       <TextField
         action={action}
@@ -146,26 +134,8 @@ const SendSpan = ({ close, done }: Opened): JSX.Element => {
         value={type}
         onInput={(type) => changed({ type })}
       />
-      <SelectField label="Within" value={hours} options={spans} onChange={(hours) => changed({ hours })} />
-      {found === null ? null : (
-        <>
-          <p role="status">
-            {found.deliveries === 0
-              ? "No dead letter of this span can be sent again."
-              : `${found.deliveries} dead ${found.deliveries === 1 ? "letter" : "letters"} will be sent again.`}
-          </p>
-          <TextField
-            action={action}
-            label="Reason"
-            lines={2}
-            name="reason"
-            hint="It stands in the audit, beside your name."
-            value={reason}
-            onInput={(reason) => draft.set({ reason })}
-          />
-        </>
-      )}
-    </Form>
+      <WithinField label="Within" value={hours} onChange={(hours) => changed({ hours })} />
+    </CountedReplay>
   )
 }
 

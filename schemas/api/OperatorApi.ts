@@ -18,6 +18,7 @@ import {
   deadLetterQuery,
   DeadLetterReplay,
   LettersReplayed,
+  SpanReplayed,
 } from "../identity/DeadLetterView.ts"
 import { ReasonBody } from "../identity/DecisionReason.ts"
 import { DoctorReport } from "../identity/DoctorReport.ts"
@@ -90,7 +91,7 @@ export class OperatorApi extends HttpApiGroup.make("operator")
     HttpApiEndpoint.post("replayDeadLetters", "/v1/operations/dead-letters/replay", {
       headers: optionallyKeyed,
       payload: DeadLetterReplay,
-      success: LettersReplayed,
+      success: SpanReplayed,
       error: [NotFound, RoleRequired, ...receiptProblems],
     }).annotate(OpenApi.Summary, "Send a webhook's dead letters of a span again, in the background, as an operator"),
     HttpApiEndpoint.post("replayDeadLetter", "/v1/operations/dead-letters/:delivery_id/replay", {

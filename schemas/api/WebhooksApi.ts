@@ -29,7 +29,7 @@ import {
   Text,
 } from "../Validation/Scalars.ts"
 import { HTTPValidationError } from "../Validation.ts"
-import { AskedTime } from "../Wire.ts"
+import { AskedTime, Timestamp } from "../Wire.ts"
 import { Authenticated, Presented } from "./CredentialsApi.ts"
 import { CalledAddresses, RequestValidation } from "./RequestValidation.ts"
 
@@ -107,7 +107,11 @@ export const TestRequest = Schema.Struct({
 }).annotate({ identifier: "WebhookTestRequest" })
 
 export const TestAnswer = Schema.Struct({ queued: Schema.Boolean, url: Schema.String })
-export const Replayed = Schema.Struct({ replayed: Schema.Int })
+export const Replayed = Schema.Struct({
+  replayed: Schema.Int,
+  /** What is given up later is no part of the replay. */
+  asked_at: Timestamp,
+})
 
 export const ChangedDelivery = Schema.Struct({ id: DeliveryId, status: DeliveryStatus })
 

@@ -47,6 +47,8 @@ export const countQuery = {
   until: Schema.optionalKey(AskedTime),
   /** Events of this type only. */
   event_type: Schema.optionalKey(EventType),
+  /** Those that were given up by then: of a replay's `asked_at`, what it has yet to send. By default by now. */
+  asked_at: Schema.optionalKey(AskedTime),
 }
 
 export const DeadLetterReplay = Schema.Struct({
@@ -62,3 +64,10 @@ export const DeadLetterReplay = Schema.Struct({
 
 export const LettersReplayed = Schema.Struct({ deliveries: Schema.Int }).annotate({ identifier: "LettersReplayed" })
 export type LettersReplayed = typeof LettersReplayed.Type
+
+export const SpanReplayed = Schema.Struct({
+  deliveries: Schema.Int,
+  /** What is given up later is no part of the replay. */
+  asked_at: Timestamp,
+}).annotate({ identifier: "SpanReplayed" })
+export type SpanReplayed = typeof SpanReplayed.Type

@@ -2,7 +2,7 @@
 import { Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
 import type { DeliveryId, PersonId, WebhookId } from "../../schemas/BrandedIds.ts"
-import type { DeadLetterPage, LettersReplayed } from "../../schemas/identity/DeadLetterView.ts"
+import type { DeadLetterPage, LettersReplayed, SpanReplayed } from "../../schemas/identity/DeadLetterView.ts"
 import { NotFound } from "../../schemas/problems/HttpProblems.ts"
 import { InvalidState, type RoleRequired } from "../../schemas/problems/IdentityProblems.ts"
 import { isUuid } from "../../schemas/Wire.ts"
@@ -33,7 +33,7 @@ export class OperatorDeadLetters extends Context.Service<OperatorDeadLetters, {
   /** Starts the replay of a webhook's dead letters of a span, in the caller's transaction. */
   readonly replaySpan: (
     asked: Replay & { readonly webhookId: WebhookId; readonly span: LetterSpan },
-  ) => Effect.Effect<LettersReplayed, Refused>
+  ) => Effect.Effect<SpanReplayed, Refused>
   /** Sends one dead letter again; InvalidState where its webhook was deleted. */
   readonly replayOne: (
     asked: Replay & { readonly deliveryId: DeliveryId },
@@ -71,8 +71,8 @@ export class OperatorDeadLetters extends Context.Service<OperatorDeadLetters, {
       const replaySpan: OperatorDeadLetters["Service"]["replaySpan"] = Effect.fn("OperatorDeadLetters.replaySpan")(
         function* ({ span, webhookId, ...asked }) {
           yield* operating(asked.personId, "share")
-          const deliveries = isUuid(webhookId) ? yield* letters.replaySpan(webhookId, span, by(asked)) : "gone"
-          return deliveries === "gone" ? yield* new NotFound() : { deliveries }
+          const started = isUuid(webhookId) ? yield* letters.replaySpan(webhookId, span, by(asked)) : "gone"
+          return started === "gone" ? yield* new NotFound() : started
         },
       )
 

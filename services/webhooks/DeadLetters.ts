@@ -6,6 +6,7 @@ import { Clock, Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
 import type { DeliveryId, WebhookId } from "../../schemas/BrandedIds.ts"
 import type { EventType } from "../../schemas/mail/MailEvent.ts"
+import type { SpanReplayed } from "../../schemas/identity/DeadLetterView.ts"
 import { Audit } from "../platform/observability/Audit.ts"
 import { Database } from "../platform/database/Database.ts"
 import { leastIdAt } from "../platform/Ids.ts"
@@ -26,6 +27,8 @@ export interface LetterSpan {
   readonly until: number | null
   /** Events of this type only. */
   readonly eventType?: EventType | undefined
+  /** Those that were given up until then, in milliseconds since the epoch; until now where it is left out. */
+  readonly askedAt?: number | undefined
 }
 
 /** Dead letters that are counted at most. */
@@ -61,7 +64,7 @@ export class DeadLetters extends Context.Service<DeadLetters, {
     webhookId: WebhookId,
     span: LetterSpan,
     by: Acting,
-  ) => Effect.Effect<number | "gone", SqlError.SqlError>
+  ) => Effect.Effect<SpanReplayed | "gone", SqlError.SqlError>
   /**
    * Sends a webhook's dead letters again whose deliveries were created at `since` (milliseconds since the epoch) or
    * later, of one event type or of all. Calls `tell` with the number so far; returns the total, or `gone` if the webhook does not exist.
@@ -116,11 +119,11 @@ const make = Effect.gen(function* () {
   })
 
   /** The ids of a span. Later failures are left out: the job would send its own failures again. */
-  const idsOf = ({ eventType, since, until }: LetterSpan) =>
+  const idsOf = ({ askedAt, eventType, since, until }: LetterSpan) =>
     Effect.map(Clock.currentTimeMillis, (now) => ({
       from: leastIdAt(since),
       to: leastIdAt(Math.min(until ?? Infinity, now)),
-      asked_at: new Date(now).toISOString(),
+      asked_at: new Date(Math.min(askedAt ?? Infinity, now)).toISOString(),
       ...(eventType === undefined ? {} : { event_type: eventType }),
     }))
 
@@ -134,13 +137,14 @@ const make = Effect.gen(function* () {
       if (!(yield* lives(webhookId))) return "gone"
       const ids = yield* idsOf(span)
       const n = yield* countIn(webhookId, ids)
-      if (n === 0) return 0
+      const started = { deliveries: n, asked_at: ids.asked_at }
+      if (n === 0) return started
       const { eventType } = span
       const kind = eventType === undefined ? replayJob : replayTypeJob
       yield* jobs.add(kind, { webhook_id: webhookId, status: "dead_letter", ...ids })
       const type = eventType === undefined ? {} : { event_type: eventType }
       yield* record(by, "webhook.replayed", `webhook:${webhookId}`, { deliveries: n, ...type })
-      return n
+      return started
     },
     sql.withTransaction,
   )

@@ -33,6 +33,14 @@ export interface Span {
   readonly status: "dead_letter" | "delivered" | "missed"
   /** Events of this type only. */
   readonly eventType?: EventType | undefined
+  /** Dead letters that were given up until then, in milliseconds since the epoch; until now where it is left out. */
+  readonly askedAt?: number | undefined
+}
+
+/** The number that a replay sends again, and the time of which that counts: what is given up later is no part of it. */
+export interface ReplayStarted {
+  readonly replayed: number
+  readonly asked_at: string
 }
 
 const perMinute = 10
@@ -71,7 +79,7 @@ export class Replays extends Context.Service<Replays, {
     accountId: AccountId,
     webhookId: WebhookId,
     span: Span,
-  ) => Asking<number, never, WebhookNotFound>
+  ) => Asking<ReplayStarted, never, WebhookNotFound>
   /** The next of a span's ended deliveries after `from`, `limit` at most; for the job. */
   readonly ended: (args: ReplayArgs, from: string, limit: number) => Effect.Effect<Ended, SqlError.SqlError>
   /** Queues ended deliveries of a webhook again, in the current transaction; returns their number. */
@@ -257,7 +265,7 @@ const make = Effect.gen(function* () {
     // Deliveries that end after now are not part of it: otherwise the job would replay its own replays.
     const now = yield* Clock.currentTimeMillis
     const to = leastIdAt(Math.min(span.until ?? Infinity, now))
-    const asked_at = new Date(now).toISOString()
+    const asked_at = new Date(Math.min(span.askedAt ?? Infinity, now)).toISOString()
     if (span.status === "missed") {
       return {
         from,
@@ -287,7 +295,8 @@ const make = Effect.gen(function* () {
     const webhook = yield* find(accountId, webhookId).pipe(Effect.catchTag("SqlError", Effect.die))
     yield* limited("replay", accountId)
     const { asked_at, from, n, to } = yield* countIn(webhook.id, span)
-    if (n === 0) return Effect.succeed(0)
+    const started = { replayed: n, asked_at } satisfies ReplayStarted
+    if (n === 0) return Effect.succeed(started)
     const { eventType, status } = span
     const type = eventType === undefined ? {} : { event_type: eventType }
     const args = { webhook_id: webhook.id, from, to, ...type }
@@ -296,7 +305,7 @@ const make = Effect.gen(function* () {
         ? jobs.add(eventType === undefined ? replayMissedJob : replayMissedTypeJob, args)
         : jobs.add(eventType === undefined ? replayJob : replayTypeJob, { ...args, asked_at, status })
       yield* record(accountId, "webhook.replayed", `webhook:${webhook.id}`, { deliveries: n, ...type })
-      return n
+      return started
     })
   })
 

@@ -83,7 +83,7 @@ describe("a delivery that fails", () => {
         const since = new Date(Date.now() - 60_000).toISOString()
         const bulk = yield* api.post(`/v1/webhooks/${hookId}/replay`, { since })
         assert.strictEqual(bulk.status, 202)
-        assert.deepStrictEqual(bulk.json, { replayed: 1 })
+        assert.strictEqual(bulk.json.replayed, 1)
         yield* until("both", totals(api, hookId), ({ delivered }) => delivered === 2)
         assert.deepStrictEqual(yield* totals(api, hookId), {
           all: 2,

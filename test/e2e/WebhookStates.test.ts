@@ -74,10 +74,10 @@ layer(Around.layer, { excludeTestServices: true, timeout: "2 minutes" })("a webh
       const counted = yield* api.get(`${replay}?${new URLSearchParams(span)}`)
       assert.deepStrictEqual([counted.status, counted.json], [200, { deliveries: 1 }], counted.text)
       const replayed = yield* api.post(replay, span)
-      assert.deepStrictEqual([replayed.status, replayed.json], [202, { replayed: 1 }], replayed.text)
+      assert.deepStrictEqual([replayed.status, replayed.json.replayed], [202, 1], replayed.text)
       yield* until("what was missed", totals(api, own.id), ({ delivered }) => delivered === 3)
       assert.strictEqual(JSON.parse(target.at("/own").at(-1)!.body).email_id, "em_while")
-      assert.deepStrictEqual((yield* api.post(replay, span)).json, { replayed: 0 })
+      assert.strictEqual((yield* api.post(replay, span)).json.replayed, 0)
     }))
 
   it.effect("that moves gets its later attempts at the new address", () =>

@@ -57,6 +57,7 @@ export const deliveries = HttpApiBuilder.group(
           until: millisOf(query.until) ?? null,
           status: query.status ?? "dead_letter" as const,
           eventType: query.event_type,
+          askedAt: millisOf(query.asked_at),
         }
         return { deliveries: yield* replays.count((yield* Principal).accountId, params.webhook_id, span) }
       }),

@@ -6,7 +6,7 @@ import { SqlError } from "effect/sql"
 import type { PersonId, WebhookId } from "../../../schemas/BrandedIds.ts"
 import { OperatorApi } from "../../../schemas/api/OperatorApi.ts"
 import { KickedDeliveries, OperatedWebhook } from "../../../schemas/identity/QueueView.ts"
-import { LettersReplayed } from "../../../schemas/identity/DeadLetterView.ts"
+import { LettersReplayed, SpanReplayed } from "../../../schemas/identity/DeadLetterView.ts"
 import type { EventType } from "../../../schemas/mail/MailEvent.ts"
 import { BusStatus } from "../../../services/operations/BusStatus.ts"
 import { OperatorAccountNames } from "../../../services/operations/OperatorAccountNames.ts"
@@ -164,13 +164,14 @@ export const operator = HttpApiBuilder.group(
         return yield* letters.list((yield* personOf).personId, filter, pageOf(query)).pipe(sqlDies)
       }),
       countDeadLetters: Effect.fnUntraced(function* ({ query }) {
-        return yield* letters.count((yield* personOf).personId, query.webhook_id, spanOf(query)).pipe(sqlDies)
+        const span = { ...spanOf(query), askedAt: millisOf(query.asked_at) }
+        return yield* letters.count((yield* personOf).personId, query.webhook_id, span).pipe(sqlDies)
       }),
       replayDeadLetters: Effect.fnUntraced(function* ({ payload }) {
         const { personId, principal } = yield* personOf
         const { reason, webhook_id: webhookId } = payload
         const asked = { personId, reason, webhookId, span: spanOf(payload) }
-        return yield* keyed({ principal, payload, status: 200, success: LettersReplayed }, letters.replaySpan(asked))
+        return yield* keyed({ principal, payload, status: 200, success: SpanReplayed }, letters.replaySpan(asked))
       }),
       replayDeadLetter: Effect.fnUntraced(function* ({ params, payload }) {
         const { personId, principal } = yield* personOf

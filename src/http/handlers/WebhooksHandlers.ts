@@ -134,8 +134,7 @@ export const webhooks = HttpApiBuilder.group(
       replayWebhook: Effect.fnUntraced(function* ({ params, payload }) {
         const { accountId } = yield* Principal
         const asking = replays.many(accountId, params.webhook_id, spanOf(payload))
-        const replayed = Effect.map(asking, Effect.map((replayed) => ({ replayed })))
-        return yield* keyedAfter(yield* answering(Replayed, 202, payload), replayed)
+        return yield* keyedAfter(yield* answering(Replayed, 202, payload), asking)
       }),
       listDeliveries: Effect.fnUntraced(function* ({ params, query }) {
         return json(yield* records.page(yield* Credential, params.webhook_id, query))

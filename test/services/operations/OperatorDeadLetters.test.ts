@@ -85,7 +85,16 @@ layer(management(), { excludeTestServices: true, timeout: "2 minutes" })("Dead l
         yield* send("POST", `${path}/replay`, headers, body),
         yield* send("POST", `${path}/replay`, headers, body),
       ]
-      for (const { body, status } of told) assert.deepStrictEqual([status, body], [200, { deliveries: 2 }])
+      const { asked_at } = told[0]!.body
+      for (const { body, status } of told) assert.deepStrictEqual([status, body], [200, { deliveries: 2, asked_at }])
+      // A letter that is given up after the replay was asked for is no part of it.
+      yield* deadLetter(one, undefined, leastIdAt(now - 1.5 * day))
+      const died = new Date(Date.parse(asked_at) + 1)
+      yield* sql`update dead_letters set died_at = ${died}
+        where webhook_id = ${one}::uuid and delivery_id = ${leastIdAt(now - 1.5 * day)}::uuid`
+      const left = (query: string) => send("GET", `${path}/replay?webhook_id=${one}&since=${since}${query}`, oz)
+      assert.deepStrictEqual((yield* left(`&asked_at=${asked_at}`)).body, { deliveries: 2 })
+      assert.deepStrictEqual((yield* left("")).body, { deliveries: 3 })
       const [job, ...others] = yield* jobs
       assert.deepStrictEqual(others, [])
       assert.deepInclude(job!.args, { webhook_id: one, status: "dead_letter" })
@@ -100,12 +109,12 @@ layer(management(), { excludeTestServices: true, timeout: "2 minutes" })("Dead l
       const ofType = yield* send("GET", `${path}/replay?webhook_id=${one}&since=${since}&event_type=email.opened`, oz)
       assert.deepStrictEqual(ofType.body, { deliveries: 0 })
       const sent = yield* send("POST", `${path}/replay`, oz, { ...body, event_type: "email.opened" })
-      assert.deepStrictEqual(sent.body, { deliveries: 0 })
+      assert.strictEqual(sent.body.deliveries, 0)
       const unknown = yield* send("POST", `${path}/replay`, oz, { ...body, event_type: "email.unknown" })
       assert.strictEqual(unknown.status, 422)
 
       const none = yield* send("POST", `${path}/replay`, oz, { ...body, until: since })
-      assert.deepStrictEqual(none.body, { deliveries: 0 })
+      assert.strictEqual(none.body.deliveries, 0)
       for (const webhook_id of [gone, randomUUID(), "nothing"]) {
         assert.deepStrictEqual(codeOf(yield* send("POST", `${path}/replay`, oz, { ...body, webhook_id })), [
           404,

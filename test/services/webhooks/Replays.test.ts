@@ -113,16 +113,16 @@ layer(Layer.fresh(fixture()))("Replays", (it) => {
       const until = yield* now
       yield* ended("dead_letter", 2, hook)
       const span = { since, until, status: "dead_letter" } as const
-      assert.strictEqual(yield* many(hook.accountId, hook.id, span), 1_205)
+      assert.strictEqual((yield* many(hook.accountId, hook.id, span)).replayed, 1_205)
       yield* workJobs
       const queued = `webhook_id = '${hook.id}'`
       assert.strictEqual(yield* count("delivery_queue", queued), 1_205)
       assert.strictEqual(yield* count("dead_letters", queued), 5)
       yield* lawful
-      assert.strictEqual(yield* many(hook.accountId, hook.id, { ...span, status: "delivered" }), 2)
+      assert.strictEqual((yield* many(hook.accountId, hook.id, { ...span, status: "delivered" })).replayed, 2)
       yield* workJobs
       assert.strictEqual(yield* count("delivery_queue", queued), 1_207)
-      assert.strictEqual(yield* many(hook.accountId, hook.id, span), 0)
+      assert.strictEqual((yield* many(hook.accountId, hook.id, span)).replayed, 0)
       assert.instanceOf(
         yield* Effect.flip(many(hook.accountId, WebhookId.make(crypto.randomUUID()), span)),
         WebhookNotFound,
@@ -135,7 +135,10 @@ layer(Layer.fresh(fixture()))("Replays", (it) => {
       const { many } = yield* replays
       const { hook, ids } = yield* ended("dead_letter", 4)
       yield* TestClock.adjust(1)
-      assert.strictEqual(yield* many(hook.accountId, hook.id, { since: 0, until: null, status: "dead_letter" }), 4)
+      assert.strictEqual(
+        (yield* many(hook.accountId, hook.id, { since: 0, until: null, status: "dead_letter" })).replayed,
+        4,
+      )
       yield* (yield* Webhooks).remove(hook.accountId, hook.id)
       yield* workJobs
       assert.strictEqual(yield* count("dead_letters", `webhook_id = '${hook.id}'`), 4)

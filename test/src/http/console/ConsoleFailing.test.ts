@@ -112,6 +112,9 @@ layer(stage, { excludeTestServices: true, timeout: "4 minutes" })("a receiver th
       yield* press(page, "Send 1 again")
       yield* text(page, "They are sent again, in the background.")
       yield* text(page, "1 of 1 is on its way again.")
+      // What dies after the replay was asked for is none of what it has yet to send.
+      const counts = at.asked.filter((one) => one.includes("/replay?"))
+      assert.deepStrictEqual(counts.map((one) => new URL(one).searchParams.has("asked_at")).slice(0, 2), [false, true])
       yield* everyLook(at, "replay-progress")
       yield* press(page, "Close")
       yield* Effect.promise(() => page.waitForFunction(() => /✓ delivered/.test(document.body.innerText)))

@@ -359,7 +359,15 @@ layer(served, { excludeTestServices: true, timeout: "2 minutes" })("reads of web
       const { sql } = yield* Database
       assert.deepStrictEqual(yield* sql`select from jobs`, [])
       const replay = yield* call("POST", path, headers, { since })
-      assert.deepStrictEqual([replay.status, replay.body], [202, { replayed: 3 }])
+      const asked_at = new Date(yield* now).toISOString()
+      assert.deepStrictEqual([replay.status, replay.body], [202, { replayed: 3, asked_at }])
+      // What is given up after the replay was asked for is no part of it.
+      yield* clock.set(at + 2_000)
+      yield* ended(hook.accountId)
+      yield* clock.set(at + 3_000)
+      const { deliveries: all } = (yield* count("")) as { readonly deliveries: number }
+      assert.isAbove(all, 3)
+      assert.deepStrictEqual(yield* count(`&asked_at=${asked_at}`), { deliveries: 3 })
       assert.deepStrictEqual(faultsOf(yield* get(`${path}?status=pending`, headers)), [
         [["query", "since"], "missing"],
         [["query", "status"], "literal_error"],

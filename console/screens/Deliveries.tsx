@@ -139,7 +139,14 @@ const SendAgain = ({ done, webhooks }: {
   readonly webhooks: Webhooks
   readonly done: () => unknown
 }): JSX.Element => (
-  <DialogButton name="replay" label="Send many again…" title="Send deliveries again">
+  <DialogButton
+    name="replay"
+    label="Send many again…"
+    title="Send deliveries again"
+    refused={canReplay()
+      ? null
+      : "Many are sent again by type and time alone, what died or what arrived: not by these filters."}
+  >
     {(close) => (
       <ReplayForm
         of={{
@@ -173,15 +180,7 @@ const Deliveries = (): JSX.Element => {
   return (
     <Page
       title="Deliveries"
-      actions={known.length === 0
-        ? undefined
-        : canReplay()
-        ? <SendAgain done={deliveries.reload} webhooks={known} />
-        : (
-          <p class="note">
-            Many are sent again by type and time alone, what died or what arrived: not by these filters.
-          </p>
-        )}
+      actions={known.length === 0 ? undefined : <SendAgain done={deliveries.reload} webhooks={known} />}
     >
       <DeliveryFilters webhooks={webhooks} />
       {

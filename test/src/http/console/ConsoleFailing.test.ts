@@ -161,7 +161,12 @@ layer(stage, { excludeTestServices: true, timeout: "4 minutes" })("a receiver th
       yield* letters(page, id, 1)
       // No replay knows an answer: the list does not offer to send more than it shows.
       yield* alice.open(`/console/deliveries?webhook_id=${id}&response_status=404`, "Deliveries")
-      yield* text(page, "not by these filters.")
+      const offered = yield* Effect.promise(async () => {
+        const button = await page.waitForSelector("main .actions button[disabled]")
+        return await button!.evaluate((one) => [one.textContent, (one as HTMLElement).title])
+      })
+      assert.strictEqual(offered[0], "Send many again…")
+      assert.match(offered[1]!, /not by these filters\.$/)
 
       const oz = yield* inConsole("Oz", {}, `/console/operations/dead-letters?webhook_id=${id}`)
       yield* heading(oz.page, "Dead letters")

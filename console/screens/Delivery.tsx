@@ -6,6 +6,7 @@ import { ask } from "../contract/Ask.ts"
 import type { AnswerOf } from "../contract/EndpointTypes.ts"
 import type { Params } from "../Location.ts"
 import { announce } from "../parts/Announce.tsx"
+import { AuditLink } from "../parts/AuditLink.tsx"
 import { CopyButton } from "../parts/Copy.tsx"
 import { DeliveryState } from "../parts/DeliveryState.tsx"
 import { DialogButton } from "../parts/Dialog.tsx"
@@ -16,6 +17,7 @@ import { Page } from "../parts/Page.tsx"
 import { When } from "../parts/When.tsx"
 import { useRefresh } from "../Refresh.ts"
 import { type Resource, useResource } from "../Resource.ts"
+import { auditReader, session } from "../Visitor.ts"
 
 type Delivery = AnswerOf<"getDelivery">
 type Request = NonNullable<Delivery["request"]>
@@ -215,7 +217,8 @@ const One = ({ of, resource }: { readonly of: Delivery; readonly resource: Resou
         <div>
           <dt>Delivery</dt>
           <dd>
-            <code>{of.id}</code> <CopyButton text={of.id} label="Copy id" />
+            <code>{of.id}</code> <CopyButton text={of.id} label="Copy id" />{" "}
+            {session.value !== undefined && auditReader(session.value) ? <AuditLink id={of.id} /> : null}
           </dd>
         </div>
       </dl>

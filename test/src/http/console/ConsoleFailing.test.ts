@@ -5,6 +5,8 @@ import { createServer } from "node:http"
 import type { AddressInfo } from "node:net"
 import type { Page } from "puppeteer-core"
 import { Database } from "../../../../services/platform/database/Database.ts"
+import { demoIds } from "../../../../src/embedded/DemoDirectory.ts"
+import { demoIdentityIds } from "../../../../src/embedded/DemoIdentity.ts"
 import { reason } from "../../../support/Fixtures.ts"
 import {
   choose,
@@ -190,6 +192,19 @@ layer(stage, { excludeTestServices: true, timeout: "4 minutes" })("a receiver th
         { deliveries: 2, event_type: "email.opened" },
         { deliveries: 1, event_type: "email.sent", reason },
       ])
+
+      // An account's delivery leads to its records where the account is an operator's own.
+      const [delivery] = yield* sql<{ id: string }>`
+        select id::text from deliveries where webhook_id = ${id}::uuid limit 1`
+      const path = `/console/deliveries/${delivery!.id}`
+      yield* alice.open(path)
+      yield* text(page, "Copy id")
+      assert.notInclude(yield* Effect.promise(() => page.evaluate(() => document.body.innerText)), "Its audit")
+      yield* sql`update console_sessions set account_id = ${demoIds.alice}::uuid where person_id = ${demoIdentityIds.oz}`
+      yield* oz.open(path)
+      yield* press(oz.page, "Its audit")
+      yield* heading(oz.page, "Audit")
+      assert.strictEqual(new URL(oz.page.url()).search, `?subject=${delivery!.id}`)
     }))
 
   it.effect("on a phone, by taps alone, a failed delivery is looked at and sent again", () =>

@@ -226,7 +226,7 @@ describe("the document of the whole contract", () => {
 
   it("says which ids are UUIDs", () => {
     // Ids of a directory or of a key, or tokens and digests.
-    const others = ["institution_id", "project_id", "access_id", "token", "stop_token", "digest", "kid"]
+    const others = ["institution_id", "project_id", "person_id", "access_id", "token", "stop_token", "digest", "kid"]
     for (const { path, parameter } of parameters.filter(({ parameter }) => at(parameter, "in") === "path")) {
       const name = String(at(parameter, "name"))
       const hint = `${path} ${name}: a UUID by its schema, or else in the list above`

@@ -255,7 +255,7 @@ const services = (config: AppConfig, backing: BackingServices) =>
   )
 
 const delivery = (config: AppConfig) => {
-  const sender = { timeoutMillis: config.webhooksTimeout }
+  const sender = { timeoutMillis: config.webhooksTimeout, successHeaders: config.successHeaders }
   // At a stop claims end first, and then what became of them is settled.
   const retries = Layer.provide(WebhookRetries.layer, WebhookSettlement.layer)
   return Layer.merge(EmailEventIntake.layer, retries).pipe(

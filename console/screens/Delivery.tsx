@@ -48,7 +48,7 @@ const Fields = ({ of }: { readonly of: Readonly<Record<string, string>> }): JSX.
   </dl>
 )
 
-/** The answer to a failed attempt, where it is kept. */
+/** The answer to an attempt, where it is kept. */
 const Answer = (
   { of: { response_body, response_headers } }: { readonly of: Delivery["attempts"][number] },
 ): JSX.Element | null =>

@@ -42,7 +42,8 @@ export const Attempt = Schema.Struct({
     description: "Without custom headers; of a signature its first characters alone: it is not kept",
   }),
   response_headers: Schema.NullOr(HeaderFields).annotate({
-    description: "Of a failed answer, up to 4 KiB; values of cookies are masked",
+    description:
+      "Up to 4 KiB; values of cookies are masked. Null for a success at the first attempt, unless the installation keeps it",
   }),
   response_body: Schema.NullOr(Schema.String).annotate({
     description: "Of a failed answer, the first 4,096 characters",

@@ -49,6 +49,8 @@ export interface Post {
   readonly keepOnSuccess: number
   /** Bytes of the body to keep of any other response. */
   readonly keepOnFailure: number
+  /** Whether to keep the header fields of a 2xx response, too; default: only of another. */
+  readonly headersOnSuccess?: boolean
   /** Aborts the request as the deadline does. */
   readonly signal?: AbortSignal
 }
@@ -136,8 +138,11 @@ const make = Effect.fnUntraced(function* (config: OutboundConfig) {
 
   const post = (request: Post): Promise<Outcome> =>
     new Promise((done) => {
-      const { keepOnSuccess, keepOnFailure, headers, body } = request
-      const exchange = begin({ keepOnSuccess, keepOnFailure, read: maxPostResponseBytes }, done)
+      const { keepOnSuccess, keepOnFailure, headersOnSuccess = false, headers, body } = request
+      const exchange = begin(
+        { keepOnSuccess, keepOnFailure, headersOnSuccess, read: maxPostResponseBytes },
+        done,
+      )
       const { allowed, origin, path } = checkedTarget(request.url)
       if (!allowed) return exchange.fail("blocked_address")
       request.signal?.addEventListener("abort", () => exchange.expire())

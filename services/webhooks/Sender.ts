@@ -18,6 +18,8 @@ export interface SenderConfig {
   readonly timeoutMillis: number
   /** A POST begins only if its lease ends at least this long after its deadline, in milliseconds; default: 5 s. */
   readonly reserveMillis?: number
+  /** Whether a first attempt that succeeds keeps its answer's header fields, too (`WEBHOOKS_SUCCESS_HEADERS`). */
+  readonly successHeaders?: boolean
 }
 
 const defaultReserve = 5_000
@@ -60,6 +62,7 @@ export class Sender extends Context.Service<Sender, {
         yield* counted("webhook destinations", () => slots.sizes.hosts)
         yield* counted("webhooks with a backlog", () => slots.sizes.backlogged)
         yield* counted("signing secrets", secretsKept)
+        const { successHeaders = false } = config
         const room = config.timeoutMillis + (config.reserveMillis ?? defaultReserve)
         let listener: (result: Result) => void = () => {}
         let stopped = false
@@ -113,6 +116,8 @@ export class Sender extends Context.Service<Sender, {
             body: task.body,
             keepOnSuccess,
             keepOnFailure,
+            // Any attempt but the first one has a row of its own, in which they cost little.
+            headersOnSuccess: successHeaders || task.attempt > 1 || task.cycle > 1,
           }).then((outcome) => finish(task, startedAt, outcome))
         }
 

@@ -214,6 +214,7 @@ export const variables = {
     example: "10.20.0.0/16,fd00:20::/32",
   },
   pauseFailing: { name: "WEBHOOKS_PAUSE_FAILING", parse: boolean, fallback: false, example: "true" },
+  successHeaders: { name: "WEBHOOKS_SUCCESS_HEADERS", parse: boolean, fallback: false, example: "true" },
   deliveredDays: { name: "WEBHOOKS_RETENTION_DAYS", parse: int(1, 3650), fallback: 30, example: "30" },
   deadLetterDays: {
     name: "WEBHOOKS_DEAD_LETTER_RETENTION_DAYS",

@@ -108,4 +108,38 @@ describe("attempts over HTTP", () => {
         maxConnections: 2,
       })))
     }).pipe(Effect.scoped), 240_000)
+
+  it.live.each(
+    [
+      ["the first one only where the installation keeps it", "false", null],
+      ["each where the installation keeps it", "true", "text/plain"],
+    ] as const,
+  )(
+    "of a success have the answer's header fields: %s",
+    ([_name, WEBHOOKS_SUCCESS_HEADERS, first]) =>
+      Effect.gen(function* () {
+        const around = yield* fixture({
+          WEBHOOKS_RETRY_DELAYS: Array(8).fill("30 millis").join(","),
+          WEBHOOKS_SUCCESS_HEADERS,
+        })
+        const { api, id } = yield* around.account()
+        const target = yield* receiver(
+          around.tls,
+          ({ attempt, path }) => manners[path as keyof typeof manners](attempt),
+        )
+        const types = Effect.fnUntraced(
+          function* (path: keyof typeof manners, event: "email.sent" | "email.delivered") {
+            const one = yield* hook(api, target, path, [event])
+            yield* around.feed.events([mailEvent(id, path, event)])
+            yield* until(`what ends at ${path}`, totals(api, one.id), ({ delivered }) => delivered === 1)
+            const [record] = yield* deliveries(api, one.id)
+            const { json } = yield* api.get(`/v1/webhook-deliveries/${record!.id}`)
+            return json.attempts.map((a: typeof json) => a.response_headers?.["content-type"] ?? null)
+          },
+        )
+        assert.deepStrictEqual(yield* types("/well", "email.sent"), [first])
+        assert.deepStrictEqual(yield* types("/second", "email.delivered"), ["text/plain", "text/plain"])
+      }).pipe(Effect.scoped),
+    240_000,
+  )
 })

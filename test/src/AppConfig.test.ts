@@ -84,6 +84,7 @@ const wrong: Record<string, ReadonlyArray<string>> = {
   WEBHOOKS_RETRY_JITTER: ["1.5", "-0.1", "10%"],
   WEBHOOKS_TIMEOUT: ["10", "0 seconds", "ten seconds", "61 minutes", "4000 days"],
   WEBHOOKS_PAUSE_FAILING: ["perhaps"],
+  WEBHOOKS_SUCCESS_HEADERS: ["perhaps"],
   WEBHOOKS_CA_FILE: ["/nowhere/hunter2.pem", here],
   WEBHOOKS_ALLOWED_CIDRS: ["127.0.0.1/33", "localhost", "10.0.0.0/8,x"],
   WEBHOOKS_RETENTION_DAYS: ["0", "30 days", "3651"],

@@ -1,5 +1,5 @@
 /**
- * The fields of a failed response, for people to read. The parser passes the bytes of the head, whose form it has
+ * The fields of a response, for people to read. The parser passes the bytes of the head, whose form it has
  * checked, from the end of the status code on. The first 4 KiB are kept, and of these whole lines.
  */
 import { Buffer } from "node:buffer"
@@ -13,7 +13,7 @@ const secret = /authorization|cookie|api-?key|token|secret|password/u
 const masked = "…"
 
 export class HeadText {
-  /** Made with the first failed response of the connection. */
+  /** Made with the first response of the connection whose fields are kept. */
   #bytes: Buffer | null = null
   #size = 0
 

@@ -72,7 +72,7 @@ export class HttpConnection<Origin> implements ResponseHandler {
     request.connection = this
     this.#exchange = exchange
     this.exchanges++
-    this.#parser.begin()
+    this.#parser.begin(exchange.keepsHeaders)
     if (typeof bytes === "string") this.#socket.write(bytes, "utf8")
     else this.#socket.write(bytes)
   }
@@ -99,7 +99,7 @@ export class HttpConnection<Origin> implements ResponseHandler {
   }
 
   head(status: number): void {
-    this.#exchange?.answered(status, this.#parser.retryAfter, this.#parser.failedFields)
+    this.#exchange?.answered(status, this.#parser.retryAfter, this.#parser.keptFields)
   }
 
   body(chunk: Buffer, from: number, to: number): void {

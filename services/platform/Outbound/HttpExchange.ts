@@ -14,6 +14,8 @@ export interface Limits {
   readonly keepOnSuccess: number
   /** Bytes of any other response's body that are kept. */
   readonly keepOnFailure: number
+  /** Whether the header fields of a 2xx response are kept, too. */
+  readonly headersOnSuccess?: boolean
   /** Bytes of a body that are read; reaching it completes the exchange. */
   readonly read: number
 }
@@ -29,7 +31,7 @@ export interface Outcome {
   readonly durationMs: number
   /** The response's Retry-After, as it was sent; absent where there is none. */
   readonly retryAfter?: string
-  /** The header fields of a response that is no success; absent elsewhere. */
+  /** The header fields of a response that is no success, or of each where they are asked for; absent elsewhere. */
   readonly headers?: Readonly<Record<string, string>>
 }
 
@@ -67,6 +69,11 @@ export class HttpExchange implements Dispatcher.DispatchHandler {
     this.#now = now
     this.#done = done
     this.startedAt = now()
+  }
+
+  /** Whether the header fields of a success are kept. */
+  get keepsHeaders(): boolean {
+    return this.#limits.headersOnSuccess === true
   }
 
   /** The deadline has passed. */

@@ -57,6 +57,8 @@ export class ResponseParser {
   readonly #handler: ResponseHandler
   readonly #fields = new Fields()
   readonly #headText = new HeadText()
+  /** The least status of a response whose fields are kept. */
+  #keptFrom = 300
   readonly #extension = new ChunkExtension()
   #state: number = State.Start
   /** Number of bytes of the status line read so far. */
@@ -100,13 +102,17 @@ export class ResponseParser {
     return this.#fields.retryAfter
   }
 
-  /** The fields of the head that was read last, where its status is no success; else null. */
-  get failedFields(): Readonly<Record<string, string>> | null {
+  /** The fields of the head that was read last, where they are kept; else null. */
+  get keptFields(): Readonly<Record<string, string>> | null {
     return this.#headText.fields()
   }
 
-  /** Prepares for a response that begins with the next byte. */
-  begin(): void {
+  /**
+   * Prepares for a response that begins with the next byte. A failure's fields are kept, those of a success only if
+   * `ofSuccess`.
+   */
+  begin(ofSuccess = false): void {
+    this.#keptFrom = ofSuccess ? 200 : 300
     this.#state = State.Start
     this.#interim = 0
     this.#keep = false
@@ -119,7 +125,7 @@ export class ResponseParser {
     while (at < chunk.length && this.#state < State.Done) {
       if (this.#state <= State.HeadEnd) {
         const next = this.#head(chunk, at)
-        if (this.#status >= 300 && !this.#trailers) this.#headText.take(chunk, at, next)
+        if (this.#status >= this.#keptFrom && !this.#trailers) this.#headText.take(chunk, at, next)
         this.#bytes += next - at
         if (this.#bytes > maxHeadBytes) this.stop()
         at = next

@@ -1,6 +1,6 @@
 /**
  * Where a delivery's attempts are stored: a first attempt that succeeded is in the delivery's own row (`first_…`);
- * failed, interrupted and repeated ones are rows of `attempts`. Deliveries from before these columns have all attempts
+ * failed, interrupted and repeated ones, and those that keep a success's header fields, are rows of `attempts`. Deliveries from before these columns have all attempts
  * there.
  *
  * A delivery with an attempt in its row has no other attempt in the first cycle, so that one comes first.

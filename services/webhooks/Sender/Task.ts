@@ -35,7 +35,7 @@ export interface Result {
   readonly durationMs: number
   readonly status: number | null
   readonly error: string | null
-  /** The header fields of a failed answer. */
+  /** The header fields of the answer, where they are kept. */
   readonly headers?: Readonly<Record<string, string>> | null
   readonly body: string | null
   /** Milliseconds after the answer for which the receiver asks to be left alone, where its webhook honours that. */

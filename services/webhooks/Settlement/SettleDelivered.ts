@@ -17,8 +17,8 @@ const compare = (a: Result, b: Result): number => a.task.deliveryId < b.task.del
 const dayMillis = 24 * 60 * 60_000
 
 /**
- * The statement. It must not restrict the ids beside the key (see `settleUndelivered`). Most addresses and bodies are
- * equal, so each distinct text is sent once. An attempt cannot have been recorded before: its claim ends in the
+ * The statement. It must not restrict the ids beside the key (see `settleUndelivered`). Most addresses, bodies and
+ * header fields are equal, so each distinct text is sent once. An attempt cannot have been recorded before: its claim ends in the
  * statement that records it.
  */
 const ended = Effect.fnUntraced(function* (
@@ -36,30 +36,34 @@ const ended = Effect.fnUntraced(function* (
     return known
   }
   const [bodies, urls] = [of((r) => textOf(r.body)), of((r) => textOf(r.url))]
+  const headers = of((r) => textOf(r.headers == null ? null : JSON.stringify(r.headers)))
   const [row] = yield* sql<
     { readonly n: number; readonly updated: number; readonly ids: ReadonlyArray<string> | null }
   >`
     with texts as materialized (
-      -- The distinct bodies and addresses.
+      -- The distinct bodies, addresses and header fields.
       select ${["", ...texts.keys()]}::text[] as of
     ), result as materialized (
       -- The results as rows.
       select r.id, r.claim, to_timestamp(r.started / 1000.0) as started, r.took, r.status, r.day,
-        nullif((select of from texts)[r.body + 1], '') as body, nullif((select of from texts)[r.url + 1], '') as url
+        nullif((select of from texts)[r.body + 1], '') as body, nullif((select of from texts)[r.url + 1], '') as url,
+        nullif((select of from texts)[r.headers + 1], '') as headers
       from unnest(${of((r) => r.task.deliveryId)}::uuid[], ${of((r) => r.task.claim)}::bigint[],
         ${of((r) => r.startedAt)}::float8[], ${of((r) => r.durationMs)}::int[], ${of((r) => r.status ?? 0)}::int[],
-        ${of((r) => Math.floor(millisOf(r.task.deliveryId) / dayMillis))}::int[], ${bodies}::int[], ${urls}::int[])
-        r(id, claim, started, took, status, day, body, url)
+        ${of((r) => Math.floor(millisOf(r.task.deliveryId) / dayMillis))}::int[], ${bodies}::int[], ${urls}::int[],
+        ${headers}::int[])
+        r(id, claim, started, took, status, day, body, url, headers)
     ), ended as (
       -- Removes the queue rows whose claim is still the result's; only these results count.
       delete from delivery_queue q using result r where q.delivery_id = r.id and q.claim = r.claim
       returning q.delivery_id as id, q.webhook_id, q.cycle, q.attempt, q.claim,
-        r.started, r.took, r.status, r.day, r.body, r.url,
-        q.cycle = 1 and q.attempt = 1 and q.attempts_interrupted = 0 as at_once
+        r.started, r.took, r.status, r.day, r.body, r.url, r.headers,
+        q.cycle = 1 and q.attempt = 1 and q.attempts_interrupted = 0 and r.headers is null as at_once
     ), attempted as (
-      -- Records the attempts, except those of deliveries that succeeded at once.
-      insert into attempts (delivery_id, cycle, attempt, claim, started_at, duration_ms, response_status)
-      select id, cycle, attempt, claim, started, took, status from ended where not at_once
+      -- Records the attempts, except those of deliveries that succeeded at once and keep no header fields.
+      insert into attempts (delivery_id, cycle, attempt, claim, started_at, duration_ms, response_status,
+        response_headers)
+      select id, cycle, attempt, claim, started, took, status, headers::jsonb from ended where not at_once
     ), updated as (
       -- Updates the deliveries; those that succeeded at once have their attempt in the same row.
       update deliveries d set status = 'delivered', attempt = e.attempt, response_status = e.status, error = null,

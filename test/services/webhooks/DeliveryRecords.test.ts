@@ -220,6 +220,35 @@ layer(Layer.fresh(fixture({ schedule: { ...specified, jitter: 0 } })))("Delivery
       assert.deepStrictEqual(answers(yield* read), expected)
     }))
 
+  it.effect("a success keeps the header fields that its result has, and stays in its place when it is replayed", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* Database
+      const { get } = yield* DeliveryRecords
+      const hook = yield* webhook()
+      const { tasks } = yield* take([1, 2, 3].map(() => event(hook.accountId)))
+      const at = yield* now
+      const odd = { "x-trace": `"\\\u00e9` }
+      yield* settle(tasks.map((task, i) => resultOf(task, at, { headers: [odd, null, {}][i]! })))
+      const read = (i: number) => Effect.map(get(hook.accountId, tasks[i]!.deliveryId), full)
+      const headers = (i: number) =>
+        Effect.map(read(i), ({ attempts }) => attempts.map(({ response_headers }) => response_headers))
+      assert.deepStrictEqual(yield* Effect.forEach([0, 1, 2], headers), [[odd], [null], [{}]])
+      // Only where there is something to keep, the attempt has a row of its own.
+      const rows = yield* sql<{ id: string }>`
+        select delivery_id as id from attempts where delivery_id = any(${tasks.map((task) => task.deliveryId)}::uuid[])`
+      assert.sameMembers(rows.map(({ id }) => id), [tasks[0]!.deliveryId, tasks[2]!.deliveryId])
+      assert.deepStrictEqual(
+        { ...(yield* read(0)).attempts[0], response_headers: null },
+        {
+          ...(yield* read(1)).attempts[0]!,
+          request_headers: (yield* read(0)).attempts[0]!.request_headers,
+        },
+      )
+      yield* (yield* replays).one(hook.accountId, tasks[0]!.deliveryId)
+      assert.deepStrictEqual(yield* headers(0), [odd])
+      assert.deepStrictEqual(yield* miscounted, [])
+    }))
+
   it.effect("deliveries of other accounts and webhooks, unknown ids and texts that are no ids are not found", () =>
     Effect.gen(function* () {
       const { hook, rows } = yield* history

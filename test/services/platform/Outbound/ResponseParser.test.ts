@@ -286,13 +286,13 @@ describe("a generated response", () => {
   })
 
   it("has the fields of a failed head, whole lines of 4 KiB, credentials masked, whatever the cuts; of a success none", () => {
-    const fieldsOf = (text: string) =>
+    const fieldsOf = (text: string, ofSuccess = false) =>
       [[bytesOf(text)], ...cuts(bytesOf(text))].map((all) => {
         let found: Readonly<Record<string, string>> | null | undefined
-        const head = () => found = parser.failedFields
+        const head = () => found = parser.keptFields
         const parser: ResponseParser = new ResponseParser({ head, body: () => {} })
         for (const _again of [1, 2]) {
-          parser.begin()
+          parser.begin(ofSuccess)
           for (const part of all) parser.read(part)
           assert.isTrue(parser.done)
         }
@@ -316,6 +316,8 @@ describe("a generated response", () => {
     for (const [answer, fields] of cases) {
       for (const found of fieldsOf(answer)) assert.deepStrictEqual(found, fields, answer.slice(0, 60))
     }
+    const success = `HTTP/1.1 200 OK\r\n${own}${length("")}`
+    for (const found of fieldsOf(success, true)) assert.deepStrictEqual(found, { ...kept, ...none })
   })
 
   it("has the Retry-After of its own head, and none of trailers or of an interim response; a long one is left out", () => {

@@ -480,10 +480,8 @@ layer(Around.layer, { excludeTestServices: true, timeout: "2 minutes" })("comman
       const module = join(home, `${randomUUID()}.sh`)
       writeFileSync(join(home, "endpoints.json"), file!)
       const command = `${Processes.runtime().map((word) => `'${word}'`).join(" ")} src/cli/main.ts "$@"`
-      writeFileSync(
-        module,
-        `set -e\ncli() { ${command}; }\n${lines!.replaceAll("endpoints.json", join(home, "endpoints.json"))}`,
-      )
+      const told = lines!.replaceAll("endpoints.json", join(home, "endpoints.json"))
+      writeFileSync(module, `set -e\n${told.replace('npx -y deno@2.9.6 task -q cli "$@"', () => command)}`)
       const { api_key } = demo.accounts.bob
       const env = { BAILIWICK_HOME: home, BAILIWICK_KEY: api_key, BAILIWICK_URL: instance.origin() }
       const once = yield* Processes.start({ command: ["bash"], module, env })

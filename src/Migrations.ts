@@ -97,6 +97,7 @@ import signalRefusals from "../migrations/0136_signal_refusals.ts"
 import requestsPerson from "../migrations/0137_requests_person.ts"
 import newestDecided from "../migrations/0138_newest_decided.ts"
 import plainIdChecks from "../migrations/0139_plain_id_checks.ts"
+import suppliedMessages from "../migrations/0155_supplied_messages.ts"
 import { lock } from "../services/platform/database/AdvisoryLocks.ts"
 import type { Backfill } from "../services/platform/database/Backfills.ts"
 import { Database } from "../services/platform/database/Database.ts"
@@ -210,6 +211,7 @@ export const migrations: ReadonlyArray<Migration> = [
   [137, "requests_person", requestsPerson],
   [138, "newest_decided", newestDecided],
   [139, "plain_id_checks", plainIdChecks],
+  [155, "supplied_messages", suppliedMessages],
 ]
 
 /** The number of the newest migration. */
@@ -229,6 +231,7 @@ export const tables: ReadonlyArray<string> = [
   "outbox",
   "outbox_lanes",
   "relay_streams",
+  "supplied_messages",
   "accounts",
   "workspaces",
   "workspace_memberships",

@@ -11,9 +11,10 @@ import { endKey } from "../accounts/LostKeys.ts"
 import { dropAuthenticator } from "../people/Authenticators.ts"
 import { endMembership } from "../people/Memberships.ts"
 import { Audit } from "../platform/observability/Audit.ts"
-import { Bus } from "../platform/messaging/Bus.ts"
 import { Database } from "../platform/database/Database.ts"
+import type { InstallationRow } from "../platform/database/Installation.ts"
 import { run } from "../platform/database/UnitOfWork.ts"
+import { suppliedHistory } from "./SuppliedHistory.ts"
 
 const kinds: ReadonlySet<string> = new Set(["api_key", "institution_membership", "authenticator"])
 
@@ -45,13 +46,13 @@ export const lostDecisions = Effect.gen(function* () {
   const database = yield* Database
   const { sql } = database
   const audit = yield* Audit
-  const bus = yield* Bus
+  const history = yield* suppliedHistory
 
   /** The last decision about each object since `sinceMillis`, and the number of unreadable messages. */
-  const read = Effect.fn("LostDecisions.read")(function* (sinceMillis: number) {
+  const read = Effect.fn("LostDecisions.read")(function* (sinceMillis: number, { streams }: InstallationRow) {
     const newest = new Map<string, Decision>()
     let unreadable = 0
-    yield* bus.history("DIRECTORY", sinceMillis, (messages) =>
+    yield* history.read("DIRECTORY", { sinceMillis, streams }, (messages) =>
       Effect.sync(() => {
         for (const { data } of messages) {
           const decision = toldDecision(new TextDecoder().decode(data))

@@ -3,16 +3,17 @@
  * believed only by the signature of a key of this installation. The events are folded as any history is, so that only
  * the last state counts: what was revoked and then granted again is not revoked again.
  */
-import { Effect, Option, Schema } from "effect"
+import { Effect } from "effect"
 import type { SqlError } from "effect/sql"
-import { compactVerify, decodeJwt, decodeProtectedHeader, importJWK, type JWK } from "jose"
-import { ProjectId } from "../../schemas/BrandedIds.ts"
-import { type LifecycleEventKind, lifecycleEventKinds } from "../../schemas/identity/LifecycleEventKinds.ts"
-import { Uuid } from "../../schemas/Wire.ts"
-import { Bus, type PastMessage } from "../platform/messaging/Bus.ts"
+import { decodeProtectedHeader } from "jose"
+import type { ProjectId } from "../../schemas/BrandedIds.ts"
+import type { PastMessage } from "../platform/messaging/Bus.ts"
 import { Database } from "../platform/database/Database.ts"
+import type { InstallationRow } from "../platform/database/Installation.ts"
 import { type AppendedEvent, changesOf } from "../lifecycle/StateProjection.ts"
+import { claimed, ownSignatures } from "./LostEvent.ts"
 import type { LostPosition } from "./MissingMessages.ts"
+import { suppliedHistory } from "./SuppliedHistory.ts"
 
 type Value = ReturnType<typeof changesOf>[number]["value"]
 
@@ -21,6 +22,7 @@ export interface LostChange {
   readonly projectId: ProjectId
   readonly key: string
   readonly value: Value
+  readonly at: { readonly epoch: number; readonly position: number }
   readonly event: AppendedEvent & { readonly id: string }
 }
 
@@ -42,45 +44,13 @@ export interface Lost {
   readonly keys: ReadonlySet<string>
 }
 
-const Claims = Schema.Struct({
-  jti: Uuid,
-  aud: Schema.String,
-  sub_id: Schema.Json,
-  events: Schema.Record(Schema.String, Schema.Record(Schema.String, Schema.Json)),
-})
-const claimsOf = Schema.decodeUnknownOption(Claims)
-const Position = Schema.Struct({
-  epoch: Schema.Int,
-  position: Schema.Int,
-  digest: Schema.String,
-  prev_digest: Schema.String,
-})
-const positionOf = Schema.decodeUnknownOption(Position)
-const audience = "urn:bailiwick:project:"
-const kinds = new Map<string, LifecycleEventKind>(
-  Object.entries(lifecycleEventKinds).map(([kind, { uri }]) => [uri, kind as LifecycleEventKind]),
-)
-
-/** The claims of a message, not verified yet; null where it is no lifecycle message. */
-const claimed = (token: string) => {
-  try {
-    const claims = Option.getOrNull(claimsOf(decodeJwt(token)))
-    const [entry] = Object.entries(claims?.events ?? {})
-    const kind = kinds.get(entry?.[0] ?? "")
-    if (claims === null || entry === undefined || kind === undefined || !claims.aud.startsWith(audience)) return null
-    const { lifecycle, ...payload } = entry[1]
-    const at = Option.getOrNull(positionOf(lifecycle))
-    if (at === null) return null
-    const projectId = ProjectId.make(claims.aud.slice(audience.length))
-    return { id: claims.jti, projectId, at, kind, subId: claims.sub_id, payload } as const
-  } catch {
-    return null
-  }
-}
+const isBefore = (one: LostChange["at"], other: LostChange["at"]) =>
+  one.epoch === other.epoch ? one.position < other.position : one.epoch < other.epoch
 
 export const lostHistory = Effect.gen(function* () {
-  const { sql } = yield* Database
-  const bus = yield* Bus
+  const database = yield* Database
+  const { sql } = database
+  const history = yield* suppliedHistory
 
   const unknownOf = (ids: ReadonlyArray<string>) =>
     Effect.map(
@@ -90,20 +60,9 @@ export const lostHistory = Effect.gen(function* () {
       (rows) => new Set(rows.map(({ id }) => id)),
     )
 
-  const keyRing = Effect.flatMap(
-    sql<{ kid: string; public_jwk: JWK }>`select kid, public_jwk from signing_keys`,
-    (rows) =>
-      Effect.forEach(
-        rows,
-        ({ kid, public_jwk }) => Effect.promise(async () => [kid, await importJWK(public_jwk, "RS256")] as const),
-      ).pipe(
-        Effect.map((entries) => new Map(entries)),
-      ),
-  )
-
-  /** The history that was published since `sinceMillis` and is not known here. */
-  const read = Effect.fn("LostHistory.read")(function* (sinceMillis: number) {
-    const keys = yield* keyRing
+  /** The history that was published since `sinceMillis`, or supplied, and is not known here. */
+  const read = Effect.fn("LostHistory.read")(function* (sinceMillis: number, { streams }: InstallationRow) {
+    const verified = yield* Effect.provideService(ownSignatures, Database, database)
     const changes = new Map<string, LostChange>()
     const failedRollouts = new Set<ProjectId>()
     const stolenKeys = new Set<string>()
@@ -112,18 +71,6 @@ export const lostHistory = Effect.gen(function* () {
     let events = 0
     let epoch = 0
     let unverifiable = 0
-
-    const verified = (token: string) =>
-      Effect.promise(async () => {
-        try {
-          const key = keys.get(String(decodeProtectedHeader(token).kid))
-          if (key === undefined) return false
-          const { protectedHeader } = await compactVerify(token, key, { algorithms: ["RS256"] })
-          return protectedHeader.typ === "secevent+jwt"
-        } catch {
-          return false
-        }
-      })
 
     const take = Effect.fnUntraced(function* (
       messages: ReadonlyArray<PastMessage>,
@@ -147,7 +94,11 @@ export const lostHistory = Effect.gen(function* () {
         const { digest, position, prev_digest: prevDigest } = at
         positions.set(digest, { projectId, epoch: at.epoch, position, digest, prevDigest })
         for (const { key, value } of changesOf(event)) {
-          changes.set(`${projectId}\n${key}`, { projectId, key, value, event: { id, kind, subId, payload } })
+          const name = `${projectId}\n${key}`
+          const later = changes.get(name)?.at
+          // A supplied event may be read after a later one.
+          if (later !== undefined && isBefore(at, later)) continue
+          changes.set(name, { projectId, key, value, at, event: { id, kind, subId, payload } })
         }
         if (JSON.stringify(payload["reason_admin"]) === `{"en":"ROLLOUT_FAILED"}`) failedRollouts.add(projectId)
         if (kind === "key-transition" && typeof payload["compromised"] === "string") {
@@ -156,7 +107,7 @@ export const lostHistory = Effect.gen(function* () {
       }
     })
 
-    yield* bus.history("LIFECYCLE", sinceMillis, take)
+    yield* history.read("LIFECYCLE", { sinceMillis, streams }, take)
     const found = { events, unverifiable, epoch, failedRollouts, stolenKeys, keys: used }
     return { ...found, changes: [...changes.values()], positions: [...positions.values()] } satisfies Lost
   })

@@ -9,10 +9,11 @@
  */
 import { Effect } from "effect"
 import type { ProjectId } from "../../schemas/BrandedIds.ts"
-import { Bus } from "../platform/messaging/Bus.ts"
+import { Bus, type MissingRange } from "../platform/messaging/Bus.ts"
 import { genesis } from "../platform/security/CanonicalJson.ts"
 import { Database } from "../platform/database/Database.ts"
 import type { InstallationRow, MissingMessages } from "../platform/database/Installation.ts"
+import { createdOf, rangesWithout, suppliedHistory } from "./SuppliedHistory.ts"
 
 /** The position, in its project's history, of an event that is not known here. */
 export interface LostPosition {
@@ -31,20 +32,21 @@ const nameOf = ({ epoch, projectId }: LostPosition) => `${projectId}\n${epoch}`
 export const missingMessages = Effect.gen(function* () {
   const { sql } = yield* Database
   const bus = yield* Bus
+  const supplied = yield* suppliedHistory
 
-  /** Sequences that the streams lack. */
-  const ofStreams = Effect.fnUntraced(function* ({ told }: InstallationRow, sinceMillis: number) {
+  /** Sequences that the streams lack, and that were not supplied. */
+  const ofStreams = Effect.fnUntraced(function* ({ streams, told }: InstallationRow, sinceMillis: number) {
     const back = yield* sql<{ stream: string; to: bigint }>`
       select stream, went_back_to as to from relay_streams where went_back_to is not null`
     const found: Array<MissingMessages> = []
     for (const stream of tellingStreams) {
       const known = told[stream] ?? null
       const to = back.find((row) => row.stream === stream)?.to
+      let ranges: ReadonlyArray<MissingRange>
       if (known !== null && to !== undefined && Number(to) < known) {
-        found.push({ stream, first: Number(to) + 1, last: known })
-        continue
-      }
-      const ranges = yield* bus.missing(stream, known, sinceMillis)
+        ranges = [{ first: Number(to) + 1, last: known }]
+      } else ranges = yield* bus.missing(stream, known, sinceMillis)
+      ranges = rangesWithout(ranges, yield* supplied.sequences(stream, createdOf(streams, stream)))
       found.push(...ranges.map(({ first, last }) => ({ stream, first, last })))
     }
     return found

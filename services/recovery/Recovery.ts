@@ -29,6 +29,7 @@ import {
 import { ensureEpoch, settleEpoch } from "../lifecycle/Epochs.ts"
 import { lostDecisions } from "./LostDecisions.ts"
 import { lostHistory } from "./LostHistory.ts"
+import { suppliedHistory } from "./SuppliedHistory.ts"
 import { missingMessages, tellingStreams } from "./MissingMessages.ts"
 import { KeyRotation } from "../lifecycle/KeyRotation.ts"
 import { reapplying } from "./ReapplyLostHistory.ts"
@@ -66,10 +67,11 @@ export class Recovery extends Context.Service<Recovery, {
       const invited = yield* invitations
       const keys = yield* KeyRotation
       const missing = yield* missingMessages
+      const supplied = yield* suppliedHistory
       const transfers = yield* lostTransfers
       const { hold, reapply } = yield* reapplying
       const processId = crypto.randomUUID()
-      // The gaps that this process found last: the streams are read again once these change.
+      // What was supplied and the gaps that this process found last: the streams are read again once these change.
       let gapsBefore: string | null = null
 
       const stayHeld = (because: HeldReason) =>
@@ -120,7 +122,7 @@ export class Recovery extends Context.Service<Recovery, {
         }))
 
       const reapplyAll = Effect.fnUntraced(function* (found: InstallationRow, since: number) {
-        const lost = yield* history.read(since)
+        const lost = yield* history.read(since, found)
         if (lost.epoch >= found.epoch) {
           yield* beginAfter(lost.epoch)
           return null
@@ -140,21 +142,25 @@ export class Recovery extends Context.Service<Recovery, {
         // Consumers may have followed a switch of keys in the lost time, and believe the old key no more.
         if (yield* keys.resume([...lost.keys])) reapplied++
         for (const projectId of lost.failedRollouts) if (yield* hold(projectId)) reapplied++
-        const decided = yield* decisions.read(since)
+        const decided = yield* decisions.read(since, found)
         for (const decision of decided.decisions) {
           if (yield* decisions.reapply(decision)) reapplied++
           yield* faultPoint("recovery.reapplied")
         }
         const published = new Map<string, PublishedTransfer>()
         let { unreadable } = decided
-        yield* bus.history("TRANSFERS", since, (messages) =>
-          Effect.sync(() => {
-            for (const { data } of messages) {
-              const transfer = publishedTransfer(new TextDecoder().decode(data))
-              if (transfer === null) unreadable++
-              else published.set(transfer.id, transfer)
-            }
-          }))
+        yield* supplied.read(
+          "TRANSFERS",
+          { sinceMillis: since, streams: found.streams },
+          (messages) =>
+            Effect.sync(() => {
+              for (const { data } of messages) {
+                const transfer = publishedTransfer(new TextDecoder().decode(data))
+                if (transfer === null) unreadable++
+                else published.set(transfer.id, transfer)
+              }
+            }),
+        )
         let unknown = 0
         for (const transfer of published.values()) {
           const became = yield* transfers.redecide(transfer)
@@ -233,7 +239,8 @@ export class Recovery extends Context.Service<Recovery, {
           if (!(yield* knows(found, stream, since))) return yield* stayHeld("stream_gone")
         }
         const streamGaps = yield* missing.ofStreams(found, since)
-        if (found.held_reason === "messages_missing" && gapsBefore === keyOf(streamGaps)) return false
+        const gapsNow = `${yield* supplied.count}\n${keyOf(streamGaps)}`
+        if (found.held_reason === "messages_missing" && gapsBefore === gapsNow) return false
         // Revokes once at once, and once more when the intake has caught up: it may have brought back revoked rows.
         const waiting = yield* bus.unanswered("DIRECTORY_IN")
         if (found.reapplied_at !== null && waiting > 0) return yield* stayHeld("intake_behind")
@@ -244,7 +251,7 @@ export class Recovery extends Context.Service<Recovery, {
         if (waiting > 0) return yield* stayHeld("intake_behind")
         const gaps = [...streamGaps, ...(yield* missing.ofProjects(seen.positions))]
         if (gaps.length > 0) {
-          gapsBefore = keyOf(streamGaps)
+          gapsBefore = gapsNow
           return yield* holdForGaps(found, gaps)
         }
         yield* open(epoch)

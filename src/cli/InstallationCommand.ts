@@ -1,11 +1,18 @@
-/** `installation`: shows the epoch and why the installation is held, and opens it on an operator's word. */
-import { Console, Effect, Layer } from "effect"
+/**
+ * `installation`: shows the epoch and why the installation is held, supplies what is missing, and opens it on an operator's
+ * word.
+ */
+import { Console, Effect, Layer, Stream } from "effect"
 import { Command } from "effect/cli"
 import { openInstallation } from "../../services/operations/OpenInstallation.ts"
 import { Audit } from "../../services/platform/observability/Audit.ts"
 import { CurrentOperator } from "../../services/platform/observability/CurrentOperator.ts"
 import { Database } from "../../services/platform/database/Database.ts"
 import { readInstallation } from "../../services/platform/database/Installation.ts"
+import { type GivenMessage, supplyMessages } from "../../services/recovery/SuppliedMessages.ts"
+import { cliCommand } from "../../services/platform/CommandSpelling.ts"
+import { givenMessage } from "./GivenMessage.ts"
+import { fileArgument, linesOf } from "./ReadLines.ts"
 import { meaningOf, missingText } from "../doctor/InstallationCheck.ts"
 import { installationJson } from "../doctor/InstallationJson.ts"
 import { CliFault } from "./CliFault.ts"
@@ -42,7 +49,60 @@ const open = Command.make(
   }, Effect.provide(Layer.provideMerge(Audit.layer, database))),
 ).pipe(Command.withDescription("Opens a held installation on the operator's word, even where revocations may be lost"))
 
+/** Messages that are verified and kept at a time: what came before a refused line stays supplied. */
+const suppliedAtOnce = 500
+
+const supplyFile = Effect.fnUntraced(function* (file: string, reason: string) {
+  const supply = yield* supplyMessages
+  let added = 0
+  let epoch: number | null = null
+  const one = Effect.fnUntraced(function* (lines: ReadonlyArray<readonly [line: string, at: number]>) {
+    const messages: Array<GivenMessage> = []
+    for (const [line, at] of lines) {
+      const message = givenMessage(line)
+      if (message === null) {
+        return yield* new CliFault({
+          message: `line ${at + 1} is neither a message as "nats stream get --json" prints it nor a signed event; ` +
+            `supplied before it: ${added}`,
+        })
+      }
+      messages.push(message)
+    }
+    const supplied = yield* supply(messages, reason)
+    if (supplied === null) {
+      return yield* new CliFault({ message: `the installation is not held for missing messages; supplied: ${added}` })
+    }
+    if (supplied.refused !== null) {
+      const { at, why } = supplied.refused
+      return yield* new CliFault({ message: `line ${lines[at]![1] + 1}: ${why}; supplied before it: ${added}` })
+    }
+    added += supplied.added
+    epoch = supplied.epoch
+  })
+  yield* linesOf(file).pipe(
+    Stream.zipWithIndex,
+    Stream.filter(([line]) => line.trim() !== ""),
+    Stream.grouped(suppliedAtOnce),
+    Stream.runForEach(one),
+  )
+  if (epoch === null) return yield* new CliFault({ message: `${file} has no messages` })
+  yield* Console.log(`supplied ${added}; recovery reads them within a second: see "${cliCommand("installation show")}"`)
+})
+
+const supply = Command.make(
+  "supply",
+  { as: asFlag, file: fileArgument, reason: reasonFlag },
+  Effect.fn("cli.installation.supply")(
+    ({ as, file, reason }) => Effect.provideService(supplyFile(file, reason), CurrentOperator, operatorNamed(as)),
+    Effect.provide(Layer.provideMerge(Audit.layer, database)),
+  ),
+).pipe(
+  Command.withDescription(
+    "Supplies messages that the broker lost, from a mirror, an export or a consumer, and has them verified",
+  ),
+)
+
 export const installation = Command.make("installation").pipe(
   Command.withDescription("After a restore or a fail-over: whether changes may take effect"),
-  Command.withSubcommands([show, open]),
+  Command.withSubcommands([show, supply, open]),
 )

@@ -35,7 +35,7 @@ const meanings: Readonly<Record<HeldReason, Note>> = {
   ),
   messages_missing: note(
     "messages that may be revocations are missing on the broker",
-    "recovery goes on by itself once they are back; " +
+    `recovery goes on by itself once they are back, or supplied by "${cliCommand("installation supply FILE")}"; ` +
       `otherwise revoke by hand what they may have revoked, then type ${opening}`,
   ),
   intake_behind: note(

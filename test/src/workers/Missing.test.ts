@@ -3,14 +3,17 @@ import { assert, layer } from "@effect/vitest"
 import { jetstreamManager } from "@nats-io/jetstream"
 import { connect } from "@nats-io/transport-node"
 import { Effect, Redacted } from "effect"
+import * as fc from "fast-check"
 import { PersonId } from "../../../schemas/BrandedIds.ts"
 import { settleEpoch } from "../../../services/lifecycle/Epochs.ts"
 import { memberships } from "../../../services/people/Memberships.ts"
 import { Bus } from "../../../services/platform/messaging/Bus.ts"
+import type { Audit } from "../../../services/platform/observability/Audit.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { type InstallationRow, readInstallation } from "../../../services/platform/database/Installation.ts"
 import { Outbox } from "../../../services/platform/messaging/Outbox.ts"
 import { run } from "../../../services/platform/database/UnitOfWork.ts"
+import { type GivenMessage, supplyMessages } from "../../../services/recovery/SuppliedMessages.ts"
 import { textOf } from "../../../src/doctor/Finding.ts"
 import { installation as doctor, meaningOf, missingText } from "../../../src/doctor/InstallationCheck.ts"
 import { until } from "../../e2e/support/Until.ts"
@@ -127,6 +130,57 @@ const heldFor = Effect.fnUntraced(function* (missing: InstallationRow["missing"]
     update installation set state = 'open', held_since = null, held_reason = null, missing = '[]'`
 })
 
+/** The messages of the streams after these marks, as a mirror has them. */
+const mirrored = Effect.fnUntraced(function* (known: Readonly<Record<Stream, number>>) {
+  const { streams } = yield* broker
+  const found: Array<GivenMessage & { readonly sequence: number }> = []
+  for (const stream of ["LIFECYCLE", "TRANSFERS", "DIRECTORY"] as const) {
+    const last = yield* lastOf(stream)
+    for (let sequence = known[stream] + 1; sequence <= last; sequence++) {
+      const message = yield* Effect.promise(() => streams.getMessage(stream, { seq: sequence }))
+      if (message !== null) found.push({ stream, sequence, subject: message.subject, data: message.string() })
+    }
+  }
+  return found
+})
+
+/**
+ * An Access is revoked in the lost time, among other decisions; the broker loses that message and those that `lost` picks.
+ * Gives back what it lost, the revocation among it, in the order of `lost`.
+ */
+const revokedAndLost = Effect.fnUntraced(function* (lost: ReadonlyArray<number>) {
+  const { sql } = yield* Database
+  const { streams } = yield* broker
+  const [fern, pat] = [yield* institution(), yield* person()]
+  const portal = yield* project(fern)
+  const id = yield* access(fern, portal, pat)
+  yield* decided
+  const [head] = yield* sql<{ position: number }>`
+    select position::int as position from lifecycle_heads where project_id = ${portal}`
+  const before = yield* marks
+  yield* access(fern, portal, pat, { id, version: 2, state: "revoked" })
+  yield* decided
+  const all = yield* mirrored(before)
+  const revocation = all.find(({ subject }) => subject?.startsWith(`lifecycle.v1.${portal}.`))!
+  const others = all.filter((one) => one !== revocation)
+  const gone = [...new Set([...lost.map((n) => others[n % others.length]!), revocation])]
+    .sort((a, b) => (lost[a.sequence % lost.length] ?? 0) - (lost[b.sequence % lost.length] ?? 0))
+  for (const { sequence, stream } of gone) yield* Effect.promise(() => streams.deleteMessage(stream, sequence))
+  yield* sql`update access set state = 'active' where id = ${id}`
+  yield* putBack(before, { project: portal, after: head!.position })
+  yield* comes("held for what is missing", ({ held_reason }) => held_reason === "messages_missing")
+  const state = Effect.map(
+    sql<{ state: string }>`select state from access where id = ${id}`,
+    ([row]) => row!.state,
+  )
+  return { gone, revocation, state }
+})
+
+const sequencesOf = ({ missing }: InstallationRow) =>
+  missing.filter(({ project_id }) => project_id === undefined)
+    .flatMap(({ first, last, stream }) => Array.from({ length: last - first + 1 }, (_, n) => `${stream} ${first + n}`))
+    .sort()
+
 layer(management({ ROLES: "api,lifecycle,relay" }), { excludeTestServices: true, timeout: "2 minutes" })(
   "Messages of the lost time that the broker lost",
   (it) => {
@@ -211,6 +265,103 @@ layer(management({ ROLES: "api,lifecycle,relay" }), { excludeTestServices: true,
         yield* comes("open", ({ state }) => state === "open")
         assert.deepStrictEqual((yield* installation).missing, [])
       }), 120_000)
+
+    it.effect(
+      "whatever the broker lost, the installation opens once all of it is supplied, and not before",
+      () =>
+        Effect.gen(function* () {
+          const supply = yield* supplyMessages
+          const context = yield* Effect.context<Effect.Services<ReturnType<typeof revokedAndLost>> | Audit>()
+          const law = Effect.fnUntraced(function* (lost: ReadonlyArray<number>) {
+            const { gone, state } = yield* revokedAndLost(lost)
+            const left = [...gone]
+            while (left.length > 0) {
+              const names = left.map(({ sequence, stream }) => `${stream} ${sequence}`).sort()
+              const row = yield* comes("held for the rest", (row) => sequencesOf(row).join() === names.join())
+              assert.strictEqual(row.state, "held")
+              const next = left.shift()!
+              assert.deepInclude(yield* supply([next, next], "from the mirror"), { added: 1, refused: null })
+            }
+            yield* comes("open", (row) => row.state === "open")
+            assert.strictEqual(yield* state, "revoked")
+          }, Effect.scoped)
+          yield* Effect.promise(() =>
+            fc.assert(
+              fc.asyncProperty(
+                fc.array(fc.nat({ max: 40 }), { minLength: 1, maxLength: 4 }),
+                (lost) => Effect.runPromiseWith(context)(law(lost)),
+              ),
+              { numRuns: 3 },
+            )
+          )
+        }),
+      120_000,
+    )
+
+    it.effect("what nobody of us signed, and what is not missing, is not taken", () =>
+      Effect.gen(function* () {
+        const supply = yield* supplyMessages
+        assert.isNull(yield* supply([], "nothing is missing"))
+        const { gone, revocation } = yield* revokedAndLost([3])
+        const [head, body, signature] = revocation.data.split(".")
+        const claims = JSON.parse(Buffer.from(body!, "base64url").toString())
+        const forged = Buffer.from(JSON.stringify({ ...claims, iat: claims.iat + 1 })).toString("base64url")
+        const refusals = [
+          [{ ...revocation, data: [head, forged, signature].join(".") }, /no key of this installation/],
+          [{ ...revocation, data: "none" }, /no lifecycle message/],
+          [{ ...revocation, sequence: revocation.sequence + 1_000 }, /is not missing/],
+          [{ ...revocation, subject: "directory.v1.api_key.x" }, /its subject is none of LIFECYCLE/],
+          [{ ...revocation, stream: "DIRECTORY", subject: null, sequence: null }, /not signed needs its sequence/],
+        ] as const
+        for (const [one, why] of refusals) {
+          const supplied = yield* supply([...gone, one], "one of them is wrong")
+          assert.strictEqual(supplied!.added, 0)
+          assert.strictEqual(supplied!.refused!.at, gone.length)
+          assert.match(supplied!.refused!.why, why)
+        }
+        yield* supply(gone, "all of them are right")
+        yield* comes("open", (row) => row.state === "open")
+      }).pipe(Effect.scoped), 120_000)
+
+    it.effect(
+      "an event that a consumer kept closes its project's gap; what was known before revokes nothing again",
+      () =>
+        Effect.gen(function* () {
+          const { sql, owner } = yield* Database
+          const { streams } = yield* broker
+          const supply = yield* supplyMessages
+          const [fern, pat] = [yield* institution(), yield* person()]
+          const portal = yield* project(fern)
+          const id = yield* access(fern, portal, pat)
+          yield* access(fern, portal, pat, { id, version: 2, state: "revoked" })
+          yield* access(fern, portal, pat, { id, version: 3, state: "active" })
+          yield* decided
+          const [head] = yield* sql<{ position: number }>`
+          select position::int as position from lifecycle_heads where project_id = ${portal}`
+          const other = yield* access(fern, portal, yield* person())
+          yield* access(fern, portal, yield* person())
+          yield* decided
+          const all = (yield* mirrored({ LIFECYCLE: 0, TRANSFERS: 1e9, DIRECTORY: 1e9 }))
+            .filter(({ subject }) => subject?.startsWith(`lifecycle.v1.${portal}.`))
+          // One is lost; those before are too old for the stream and the database, which keeps the newest alone.
+          for (const { sequence } of all.slice(0, -1)) {
+            yield* Effect.promise(() => streams.deleteMessage("LIFECYCLE", sequence))
+          }
+          yield* owner.unsafe("alter table lifecycle_events disable trigger user")
+          yield* owner`delete from lifecycle_events where project_id = ${portal} and position <= ${head!.position - 1}`
+          yield* owner.unsafe("alter table lifecycle_events enable trigger user")
+          yield* putBack(yield* marks, { project: portal, after: head!.position })
+          yield* comes("held", ({ held_reason }) => held_reason === "messages_missing")
+          const alone = all.slice(0, -1).map((one) => ({ ...one, sequence: null, subject: null }))
+          assert.deepInclude(yield* supply(alone, "from a consumer"), { added: 1, refused: null })
+          yield* comes("open", (row) => row.state === "open")
+          assert.deepStrictEqual(
+            yield* sql`select id, state from access where id in (${id}, ${other}) order by id = ${other}`,
+            [{ id, state: "active" }, { id: other, state: "active" }],
+          )
+        }).pipe(Effect.scoped),
+      120_000,
+    )
 
     it.effect(
       "a project's events lost within known sequences are found by positions and digests",

@@ -8,6 +8,7 @@
  */
 import { Clock, Effect } from "effect"
 import { lock } from "../platform/database/AdvisoryLocks.ts"
+import { closedMillis, closeToOlder } from "../platform/database/OlderPrograms.ts"
 import { Database } from "../platform/database/Database.ts"
 import { Audit } from "../platform/observability/Audit.ts"
 import { CurrentOperator } from "../platform/observability/CurrentOperator.ts"
@@ -61,17 +62,6 @@ const record = Effect.fnUntraced(
 /** The first version of the program that knows several keys. */
 export const knowsTwoKeys = 112
 
-/** A program reads every second which versions the schema admits (VersionFence), and finishes what it has begun. */
-const closedMillis = 2_000
-
-/** Closes the schema to programs that know one key only; returns whether it was open to them. */
-const closeToOlder = Effect.gen(function* () {
-  const { owner } = yield* Database
-  const closed = yield* owner`
-    update schema_meta set min_app = ${knowsTwoKeys} where min_app < ${knowsTwoKeys} returning min_app`
-  return closed.length > 0
-})
-
 /** Adds a second key; `waitMillis`: the pause until older programs have stopped. One of both members is null. */
 export const addLogKey = Effect.fnUntraced(function* (waitMillis = closedMillis) {
   const { owns, sql } = yield* Database
@@ -100,7 +90,7 @@ export const addLogKey = Effect.fnUntraced(function* (waitMillis = closedMillis)
     if (!(yield* owns)) {
       return refused("only the tables' owner closes the log to programs that know one key: set DATABASE_OWNER_URL")
     }
-    if (yield* closeToOlder) yield* Effect.sleep(waitMillis)
+    if (yield* closeToOlder(knowsTwoKeys)) yield* Effect.sleep(waitMillis)
     return yield* add(reason)
   })
 })

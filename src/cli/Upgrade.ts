@@ -1,13 +1,20 @@
-/** `upgrade rehearse`: tries the migrations that are missing on a backup, and prints what the upgrade will take. */
-import { Console, Effect } from "effect"
+/**
+ * `upgrade rehearse`: tries the migrations that are missing on a backup, and prints what the upgrade will take.
+ * `upgrade finish`: closes the database to older programs.
+ */
+import { Console, Effect, Layer } from "effect"
 import { Argument, Command } from "effect/cli"
-import { migrations } from "../Migrations.ts"
+import { finishUpgrade } from "../../services/operations/FinishUpgrade.ts"
+import { Audit } from "../../services/platform/observability/Audit.ts"
+import { CurrentOperator } from "../../services/platform/observability/CurrentOperator.ts"
+import { migrations, newest } from "../Migrations.ts"
 import { backupProgress } from "./backup/BackupProgress.ts"
 import { openBackup } from "./backup/BackupReader.ts"
 import { CliFault, Unsuccessful } from "./CliFault.ts"
 import { printableJson } from "./EscapeControls.ts"
-import { databaseUrls, instance } from "./Instance.ts"
+import { database, databaseUrls, instance } from "./Instance.ts"
 import { jsonFlag } from "./JsonFlag.ts"
+import { asFlag, operatorNamed, reasonFlag } from "./OperatorName.ts"
 import { reasonOf } from "./Reason.ts"
 import { type Rehearsal, rehearse, type RehearsedBackfill, type RehearsedMigration } from "./upgrade/Rehearsal.ts"
 import { cliCommand } from "../../services/platform/CommandSpelling.ts"
@@ -92,7 +99,28 @@ const rehearseCommand = Command.make(
   Command.withDescription("Migrates a backup in a scratch database beside this one; measures minutes and locks"),
 )
 
+const finishCommand = Command.make(
+  "finish",
+  { as: asFlag, reason: reasonFlag },
+  Effect.fn("cli.upgrade.finish")(function* ({ as, reason }) {
+    const became = yield* Effect.provideService(finishUpgrade(newest, reason), CurrentOperator, operatorNamed(as))
+    if (became === "not migrated") {
+      return yield* new CliFault({ message: `migrations are missing: type "${cliCommand("migrate")}" first` })
+    }
+    if (became === "not the owner") {
+      return yield* new CliFault({ message: "only the tables' owner closes the database: set DATABASE_OWNER_URL" })
+    }
+    yield* Console.log(
+      became === "closed"
+        ? `no program before version ${newest} works on this database any more`
+        : `the database was closed to programs before version ${newest} already`,
+    )
+  }, Effect.provide(Layer.provideMerge(Audit.layer, database))),
+).pipe(
+  Command.withDescription("Closes the database to programs of the versions before, once the last of them is replaced"),
+)
+
 export const upgrade = Command.make("upgrade").pipe(
-  Command.withDescription("Prepares the upgrade to this version"),
-  Command.withSubcommands([rehearseCommand]),
+  Command.withDescription("Prepares the upgrade to this version, and ends it"),
+  Command.withSubcommands([rehearseCommand, finishCommand]),
 )

@@ -12,6 +12,7 @@ import { WakeUps } from "../../platform/messaging/WakeUps.ts"
 import { Database } from "../../platform/database/Database.ts"
 import { Ids } from "../../platform/Ids.ts"
 import { mustBeOpen } from "../../platform/database/Installation.ts"
+import { isClosedToOlder } from "../../platform/database/OlderPrograms.ts"
 import { Outbound } from "../../platform/Outbound.ts"
 import { run } from "../../platform/database/UnitOfWork.ts"
 import { Vault } from "../../platform/security/Vault.ts"
@@ -20,7 +21,11 @@ import { audienceOf } from "../../lifecycle/EventSigner.ts"
 import { lifecycleTopic } from "../../lifecycle/EventLog.ts"
 import { authorizationPlace, type StreamRow } from "./Rows.ts"
 import { visibleStreams } from "./ReceiverAccess.ts"
+import { deliversTwins } from "./StreamSubjects.ts"
 import { configurationOf, mismatchesOf, pollUrl, projectOf } from "./StreamJson.ts"
+
+/** The first version of the program that knows twins (ScimTwin.ts). */
+export const knowsTwins = 155
 
 /** The delivery that a receiver asks for, checked. */
 interface Wanted {
@@ -89,6 +94,18 @@ export const streamConfigurations = Effect.fnUntraced(function* (publicUrl: URL,
   const texts = (list: ReadonlyArray<string> | null) =>
     list === null ? sql`null::text[]` : sql`array(select jsonb_array_elements_text(${sql.json(list)}))`
 
+  /** A program that knows no twins would pass the events by, and nothing would deliver them later. */
+  const mustKnowTwins = Effect.fnUntraced(function* (
+    requested: ReadonlyArray<string> | null,
+    before: ReadonlyArray<string> | null,
+  ) {
+    if (!deliversTwins(requested) || deliversTwins(before) || (yield* isClosedToOlder(sql, knowsTwins))) return
+    return yield* new MalformedRequest({
+      detail: "events_requested: events of RFC 9967 are given once no program of a version before may run: " +
+        "the operator ends the upgrade",
+    })
+  })
+
   /** The project whose audience is named, or the only project of the receiver. */
   const projectFor = Effect.fnUntraced(function* (receiver: Receiver, aud: Wire.StreamCreation["aud"]) {
     const projects = yield* visible.projectsOf(receiver)
@@ -125,6 +142,7 @@ export const streamConfigurations = Effect.fnUntraced(function* (publicUrl: URL,
         events_requested: asked.events_requested === undefined ? null : [...new Set(asked.events_requested)],
         description: asked.description ?? null,
       }
+      yield* mustKnowTwins(made.events_requested, null)
       const configuration = configurationOf(made, wanted.authorization, publicUrl)
       yield* matching(asked, configuration, null)
       const header = sealed(id, wanted)
@@ -162,6 +180,7 @@ export const streamConfigurations = Effect.fnUntraced(function* (publicUrl: URL,
             : [...new Set(asked.events_requested)],
           description: asked.description ?? kept.description,
         }
+        yield* mustKnowTwins(made.events_requested, row.events_requested)
         const header = sealed(id, wanted)
         const now = new Date(yield* Clock.currentTimeMillis)
         yield* sql`

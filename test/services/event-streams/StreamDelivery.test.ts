@@ -9,7 +9,9 @@ import { agendas } from "../../../services/event-streams/StreamDelivery/PushBatc
 import { PushState } from "../../../services/event-streams/StreamDelivery/PushState.ts"
 import { servedStreams } from "../../../services/event-streams/StreamDelivery/StreamRecord.ts"
 import { Streams } from "../../../services/event-streams/Streams.ts"
+import { knowsTwins } from "../../../services/event-streams/Streams/Configuration.ts"
 import { twinIdOf } from "../../../services/event-streams/Streams/ScimTwin.ts"
+import { closeToOlder } from "../../../services/platform/database/OlderPrograms.ts"
 import { streamStatus } from "../../../services/event-streams/Streams/Status.ts"
 import { ownMessages } from "../../../services/event-streams/Streams/ControlMessages.ts"
 import { SigningKeys } from "../../../services/lifecycle/SigningKeys.ts"
@@ -271,6 +273,7 @@ layer(streaming(), { excludeTestServices: true })("Polling", (it) => {
     Effect.gen(function* () {
       const here = yield* receiving
       const whole = yield* stream(here)
+      yield* closeToOlder(knowsTwins)
       const streamId = yield* stream(here, {
         events_requested: [...scimEvents, lifecycleEventKinds["account-enabled"].uri],
       })

@@ -5,7 +5,9 @@ import { decodeJwt } from "jose"
 import { lifecycleEventKinds } from "../../../schemas/identity/LifecycleEventKinds.ts"
 import { scimEvents, scimTwins } from "../../../schemas/identity/ScimTwins.ts"
 import { ServiceGrants } from "../../../services/access/ServiceGrants.ts"
+import { knowsTwins } from "../../../services/event-streams/Streams/Configuration.ts"
 import { twinIdOf } from "../../../services/event-streams/Streams/ScimTwin.ts"
+import { closeToOlder } from "../../../services/platform/database/OlderPrograms.ts"
 import { ownMessages } from "../../../services/event-streams/Streams/ControlMessages.ts"
 import { Streams } from "../../../services/event-streams/Streams.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
@@ -256,6 +258,7 @@ layer(streaming({ failuresInARow: 10_000 }), { excludeTestServices: true })("Pus
       const here = yield* receiving
       let sick = true
       const { arrivals, url } = yield* pushed(() => sick ? 503 : 202)
+      yield* closeToOlder(knowsTwins)
       const streamId = yield* stream(here, { ...push(url()), events_requested: scimEvents })
       const before = (yield* placesOf(here)).head
       const kinds = ["access-granted", "token-claims-change", "account-purged", "access-revoked"] as const

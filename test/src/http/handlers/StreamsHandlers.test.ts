@@ -3,6 +3,8 @@ import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { randomUUID } from "node:crypto"
 import { scimEvents, scimTwins } from "../../../../schemas/identity/ScimTwins.ts"
+import { knowsTwins } from "../../../../services/event-streams/Streams/Configuration.ts"
+import { closeToOlder } from "../../../../services/platform/database/OlderPrograms.ts"
 import { Database } from "../../../../services/platform/database/Database.ts"
 import { grant, scene } from "../../../services/lifecycle/LifecycleFixture.ts"
 import { codeOf } from "../../../support/Fixtures.ts"
@@ -130,8 +132,28 @@ layer(management({ ROLES: "api" }), { excludeTestServices: true })("Streams over
       assert.deepStrictEqual(done(yield* ask("GET", streams)), made)
     }))
 
+  it.effect("events of RFC 9967 are refused while a program that knows none may run, and the stream stays as it was", () =>
+    Effect.gen(function* () {
+      const { owner } = yield* Database
+      const { ask } = yield* receiver()
+      const before = yield* owner<{ min_app: number }>`select min_app from schema_meta`
+      const twin = { events_requested: [scimTwins["access-revoked"]!.uri] }
+      yield* owner`update schema_meta set min_app = ${knowsTwins - 1}`
+      const refused = yield* ask("POST", streams, { delivery: { method: poll }, ...twin })
+      assert.strictEqual(refused.status, 400)
+      assert.include(refused.body.detail, "events_requested")
+      // Beside its own type no twin is delivered.
+      const made = yield* created({ ask }, { events_requested: [...twin.events_requested, accessRevoked] })
+      assert.strictEqual((yield* ask("PATCH", streams, { stream_id: made.stream_id, ...twin })).status, 400)
+      assert.deepStrictEqual(done(yield* ask("GET", streams)), [made])
+      yield* owner`update schema_meta set min_app = ${knowsTwins}`
+      assert.strictEqual((yield* ask("PATCH", streams, { stream_id: made.stream_id, ...twin })).status, 200)
+      yield* owner`update schema_meta set min_app = ${before[0]!.min_app}`
+    }))
+
   it.effect("event types of RFC 9967 are offered to a receiver that asks for one, in place of the event's own", () =>
     Effect.gen(function* () {
+      yield* closeToOlder(knowsTwins)
       const { ask } = yield* receiver()
       const made = yield* created({ ask }, { events_requested: [scimTwins["access-revoked"]!.uri, sessionRevoked] })
       assert.deepStrictEqual(made.events_supported, [...supported, ...scimEvents])

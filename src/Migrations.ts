@@ -98,6 +98,7 @@ import requestsPerson from "../migrations/0137_requests_person.ts"
 import newestDecided from "../migrations/0138_newest_decided.ts"
 import plainIdChecks from "../migrations/0139_plain_id_checks.ts"
 import suppliedMessages from "../migrations/0155_supplied_messages.ts"
+import refusalCounts from "../migrations/0156_refusal_counts.ts"
 import { lock } from "../services/platform/database/AdvisoryLocks.ts"
 import type { Backfill } from "../services/platform/database/Backfills.ts"
 import { Database } from "../services/platform/database/Database.ts"
@@ -212,6 +213,7 @@ export const migrations: ReadonlyArray<Migration> = [
   [138, "newest_decided", newestDecided],
   [139, "plain_id_checks", plainIdChecks],
   [155, "supplied_messages", suppliedMessages],
+  [156, "refusal_counts", refusalCounts],
 ]
 
 /** The number of the newest migration. */
@@ -335,6 +337,7 @@ export const tables: ReadonlyArray<string> = [
   "signal_events",
   "signal_polls",
   "signal_refusals",
+  "signal_refusal_counts",
   "person_holds",
   "backfills",
 ]

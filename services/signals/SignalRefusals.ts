@@ -1,7 +1,9 @@
 /**
  * Counts tokens of transmitters that were refused, by reason: as a metric, and by the hour in the database, where the
  * doctor reads them. The rows are written behind, so that a transmitter whose tokens are all refused costs its requests
- * nothing more: those of a process that is killed are lost, and those whose write's answer was lost count twice. There are six reasons, so the rows grow with time alone.
+ * nothing more: those of a process that is killed are lost. Each
+ * process writes its own totals, which only grow, so a write whose answer was lost is repeated without counting twice. There are
+ * six reasons, so the rows grow with time and processes alone. A token that its transmitter sends again counts again.
  */
 import { Clock, Effect, Metric } from "effect"
 import { Database } from "../platform/database/Database.ts"
@@ -42,24 +44,32 @@ interface Counted {
 export const signalRefusals = Effect.gen(function* () {
   const { sql } = yield* Database
   yield* shownWith(refused, "err", setErrorCodes)
+  const process = crypto.randomUUID()
+  // Of one hour, by transmitter and reason: as many as are configured, times six.
+  const totals = new Map<string, number>()
+  let counting = ""
   const { flush, note } = yield* writeBehind({
     name: "refused signals",
     most,
-    joined: (before: Counted, next: Counted) => ({ ...before, tokens: before.tokens + next.tokens }),
     write: (noted: ReadonlyMap<string, Counted>) =>
       sql`
-        insert into signal_refusals as t (transmitter, hour, err, tokens)
-        select transmitter, hour, err, tokens
+        insert into signal_refusal_counts as t (transmitter, hour, err, process, tokens)
+        select transmitter, hour, err, ${process}::uuid, tokens
         from jsonb_to_recordset(${sql.json([...noted.values()])})
           r(transmitter text, hour timestamptz, err text, tokens bigint)
         order by transmitter, hour, err
-        on conflict (transmitter, hour, err) do update set tokens = t.tokens + excluded.tokens`,
+        on conflict (transmitter, hour, err, process) do update set tokens = greatest(t.tokens, excluded.tokens)`,
   })
   const refuse = Effect.fnUntraced(function* (transmitter: string, err: SetErrorCode) {
     yield* countRefused(err)
     const now = yield* Clock.currentTimeMillis
     const hour = new Date(now - now % hourMillis).toISOString()
-    note([transmitter, hour, err].join(" "), { transmitter, hour, err, tokens: 1 })
+    if (hour !== counting) totals.clear()
+    counting = hour
+    const key = [transmitter, hour, err].join(" ")
+    const tokens = (totals.get(key) ?? 0) + 1
+    totals.set(key, tokens)
+    note(key, { transmitter, hour, err, tokens })
   })
   return { flush, refuse }
 })
@@ -77,8 +87,10 @@ export const recentRefusals = Effect.gen(function* () {
   return yield* sql<RecentRefusals>`
     select transmitter, jsonb_agg(jsonb_build_object('err', err, 'tokens', tokens) order by tokens desc, err) as reasons
     from (
-      select transmitter, err, sum(tokens) as tokens from signal_refusals where hour >= ${since}
-      group by transmitter, err
+      select transmitter, err, sum(tokens) as tokens from (
+        select transmitter, err, tokens from signal_refusals where hour >= ${since}
+        union all select transmitter, err, tokens from signal_refusal_counts where hour >= ${since}
+      ) c group by transmitter, err
     ) r group by transmitter order by transmitter`
 })
 
@@ -86,5 +98,9 @@ export const recentRefusals = Effect.gen(function* () {
 export const pruneRefusals = Effect.gen(function* () {
   const { sql } = yield* Database
   const where = sql`hour <= ${new Date((yield* Clock.currentTimeMillis) - keptMillis)}`
-  return yield* prune(sql, { table: "signal_refusals", where, order: "hour", batch: 10_000 })
+  let pruned = 0
+  for (const table of ["signal_refusals", "signal_refusal_counts"]) {
+    pruned += yield* prune(sql, { table, where, order: "hour", batch: 10_000 })
+  }
+  return pruned
 })

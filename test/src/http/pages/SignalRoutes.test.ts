@@ -9,7 +9,7 @@ import { SignalPolling } from "../../../../services/signals/SignalPolling.ts"
 import { ScrapedGauges } from "../../../../services/platform/observability/ScrapedGauges.ts"
 import { gaugedPolls } from "../../../../services/signals/SignalGauges.ts"
 import { pruneSignals, SignalReceiver } from "../../../../services/signals/SignalReceiver.ts"
-import { pruneRefusals } from "../../../../services/signals/SignalRefusals.ts"
+import { pruneRefusals, recentRefusals, signalRefusals } from "../../../../services/signals/SignalRefusals.ts"
 import { transmitters as parse } from "../../../../src/AppConfig/Parsers.ts"
 import { signalChecks } from "../../../../src/doctor/SignalChecks.ts"
 import { Server } from "../../../../src/http/Server.ts"
@@ -343,7 +343,7 @@ layer(program, { excludeTestServices: true, timeout: "2 minutes" })("Signals", (
     Effect.gen(function* () {
       const { keys } = yield* Providers
       const { sql } = yield* Database
-      yield* sql`delete from signal_refusals`
+      yield* sql`delete from signal_refusal_counts`
       const ann = yield* employed
       const all = yield* Effect.scoped(Effect.gen(function* () {
         const { all, receive } = yield* polling()
@@ -359,10 +359,43 @@ layer(program, { excludeTestServices: true, timeout: "2 minutes" })("Signals", (
         told,
         `warn tokens of ${issuerOf("second")} refused within a day: invalid_key 2, invalid_audience 1`,
       )
-      yield* sql`update signal_refusals set hour = hour - interval '25 hours'`
+      yield* sql`update signal_refusal_counts set hour = hour - interval '25 hours'`
       assert.isEmpty((yield* findings(all, true)).filter((line) => line.includes(issuerOf("second"))))
-      yield* sql`update signal_refusals set hour = hour - interval '14 days' where transmitter = ${issuerOf("second")}`
+      yield* sql`update signal_refusal_counts set hour = hour - interval '14 days' where transmitter = ${
+        issuerOf("second")
+      }`
       assert.strictEqual(yield* pruneRefusals, 2)
+    }))
+
+  it.effect("refused tokens count once where a write is repeated whose answer was lost, and over processes together", () =>
+    Effect.gen(function* () {
+      const database = yield* Database
+      const { sql } = database
+      const by = issuerOf("second")
+      yield* sql`delete from signal_refusal_counts`
+      const total = Effect.map(
+        recentRefusals,
+        (all) => all.filter(({ transmitter }) => transmitter === by).flatMap(({ reasons }) => reasons),
+      )
+      // Statements commit, and the next of their answers gets lost.
+      let lost = 0
+      const losing = new Proxy(sql, {
+        apply: (target, self, args) => {
+          const statement = Reflect.apply(target, self, args)
+          return lost-- > 0 ? Effect.andThen(statement, Effect.fail("the answer was lost")) : statement
+        },
+      })
+      yield* Effect.scoped(Effect.gen(function* () {
+        const counting = Effect.provideService(signalRefusals, Database, { ...database, sql: losing })
+        const [one, two] = [yield* counting, yield* counting]
+        for (const { refuse } of [one, one, two]) yield* refuse(by, "invalid_key")
+        lost = 1
+        yield* one.flush
+        yield* one.refuse(by, "invalid_key")
+        yield* one.flush
+        yield* two.flush
+        assert.deepStrictEqual(yield* total, [{ err: "invalid_key", tokens: 4 }])
+      }))
     }))
 
   it.effect("a token that would be refused for its age is forgotten, and no other", () =>

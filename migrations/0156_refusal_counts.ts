@@ -1,0 +1,16 @@
+/**
+ * What each process has counted of refused tokens: a total that only grows, so that a write that is repeated counts nothing
+ * twice. Programs of before add to `signal_refusals`, which is read as well until its rows are pruned.
+ */
+const statements: ReadonlyArray<string> = [
+  `create table signal_refusal_counts (
+    transmitter text not null,
+    hour timestamptz not null,
+    err text not null,
+    process uuid not null,
+    tokens bigint not null,
+    primary key (transmitter, hour, err, process)
+  ) with (fillfactor = 50)`,
+]
+
+export default statements

@@ -1,6 +1,6 @@
 /** Access at a past moment equals what a fold of all changes up to that moment says, for random histories. */
 import { assert, layer } from "@effect/vitest"
-import { Clock, Effect, Layer } from "effect"
+import { Clock, Effect, Layer, Option } from "effect"
 import { TestClock } from "effect/testing"
 import * as fc from "fast-check"
 import type { AccessReviewId, InstitutionId } from "../../../schemas/BrandedIds.ts"
@@ -149,6 +149,66 @@ layer(Layer.provideMerge(Institutions.layer, services), { excludeTestServices: t
                 }
               })))),
             { numRuns: runs(25) },
+          )
+        )
+      }), { timeout: 120_000 })
+
+    it.effect("an explanation equals a fold of all that happened", () =>
+      Effect.gen(function* () {
+        const run = Effect.runPromiseWith(yield* Effect.context<Layer.Success<typeof services> | Institutions>())
+        yield* Effect.promise(() =>
+          fc.assert(
+            fc.asyncProperty(fc.array(step, { minLength: 3, maxLength: 12 }), (steps) =>
+              run(timed(Effect.gen(function* () {
+                const { explain } = yield* Institutions
+                const { moss, oz, reviews, versions, w } = yield* history(steps)
+                const last = versions.at(-1)!
+                for (const institutionId of [w.fern, moss]) {
+                  const own = versions.flatMap((version, n) =>
+                    version.institutionId === institutionId ? [{ ...version, access_version: n + 1 }] : []
+                  )
+                  const said = yield* Effect.option(explain(oz, institutionId, w.accessId))
+                  if (own.length === 0) {
+                    assert.isTrue(Option.isNone(said))
+                    continue
+                  }
+                  const { effective, reviews: told, versions: found } = Option.getOrThrow(said)
+                  assert.deepStrictEqual<unknown>(
+                    found.map(({ access_version, created_at, role, state }) => [
+                      access_version,
+                      Date.parse(created_at),
+                      role,
+                      state,
+                    ]).sort(([one], [other]) => Number(one) - Number(other)),
+                    own.map(({ access_version, at, role, state }) => [access_version, at, role, state]),
+                  )
+                  const moved = last.institutionId !== institutionId
+                  assert.deepStrictEqual<unknown>(effective.blocked_by, [
+                    ...(!moved && last.state !== "active" ? ["access_revoked"] : []),
+                    ...(moved ? ["moved_to_another_institution"] : []),
+                  ])
+                  const time = (at: number | undefined) => at === undefined ? null : new Date(at).toISOString()
+                  assert.sameDeepMembers<unknown>(
+                    told.map(({ access_version, approved_at, proposed_at, review_id, revoked_at }) => [
+                      review_id,
+                      access_version,
+                      proposed_at,
+                      approved_at,
+                      revoked_at,
+                    ]),
+                    institutionId !== w.fern
+                      ? []
+                      : reviews.map(({ approvedAt, id, proposedAt, revokedAt, version }) => [
+                        id,
+                        version,
+                        time(proposedAt),
+                        time(approvedAt),
+                        time(revokedAt),
+                      ]),
+                  )
+                }
+              })))),
+            { numRuns: 25 },
           )
         )
       }), { timeout: 120_000 })

@@ -4,17 +4,15 @@
  * evidence, events and receipt, or not at all.
  */
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Exit } from "effect"
+import { Effect } from "effect"
 import { randomUUID } from "node:crypto"
-import { copyFileSync } from "node:fs"
-import { join } from "node:path"
 import type { DecisionFault } from "../../services/platform/Failpoints.ts"
 import { demoIssuer } from "../../src/embedded/DemoIdentity.ts"
-import { EmbeddedIssuer, issuerKeyFile } from "../../src/embedded/EmbeddedIssuer.ts"
+import { EmbeddedIssuer } from "../../src/embedded/EmbeddedIssuer.ts"
 import { api } from "../e2e/support/ApiClient.ts"
 import { fixture, type IdentityFixture, ids } from "../e2e/support/ProgramIdentity.ts"
 import { reason } from "../support/Fixtures.ts"
-import { home, start } from "../support/Processes.ts"
+import { diesAt, unanswered } from "./support/Doomed.ts"
 
 const points: ReadonlyArray<DecisionFault> = ["decision.opened", "decision.written", "decision.committed"]
 
@@ -26,23 +24,6 @@ interface Decision {
   /** SQL that counts the decision's effects, of which there must be one. */
   readonly counts: string
 }
-
-/** A program with these roles that dies when it comes to the point for the first time. */
-const dyingAt = Effect.fnUntraced(function* (around: IdentityFixture, point: DecisionFault, roles: string) {
-  const folder = yield* home
-  copyFileSync(join(around.home, issuerKeyFile), join(folder, issuerKeyFile))
-  return yield* start({
-    module: "test/long/support/FaultMain.ts",
-    env: {
-      ...around.env(),
-      PORT: "0",
-      ROLES: roles,
-      BAILIWICK_HOME: folder,
-      FAULT: `${point}:1`,
-      BAILIWICK_KEYS_FILE: join(around.home, "keys.json"),
-    },
-  })
-})
 
 /** Decides with a program that dies of it, and again with one that lives. Returns the answer. */
 const survived = Effect.fnUntraced(function* (around: IdentityFixture, point: DecisionFault, decision: Decision) {
@@ -59,12 +40,7 @@ const survived = Effect.fnUntraced(function* (around: IdentityFixture, point: De
   const count = Effect.map(around.rows<{ n: number }>(`select count(*)::int as n ${counts}`), ([row]) => row!.n)
   const before = yield* count
 
-  yield* Effect.scoped(Effect.gen(function* () {
-    const doomed = yield* dyingAt(around, point, "api")
-    const [, origin] = yield* doomed.line(/bailiwick ready on (http:\S+)/)
-    assert.isTrue(Exit.isFailure(yield* Effect.exit(api(() => origin!).post(path, body, asked))), "no answer")
-    assert.isNull(yield* doomed.exited, `SIGKILL, nothing else: ${doomed.output()}`)
-  }))
+  yield* unanswered(around, point, ({ post }) => post(path, body, asked))
   const done = point === "decision.committed"
   assert.strictEqual(yield* count, before + (done ? 1 : 0), `${path} ${point}`)
 
@@ -83,7 +59,7 @@ const reviews = `${fern}/access-grant-reviews`
 
 /**
  * An Access of its own that is proposed for revocation, and whose proposal is signed, each by a program that dies of it;
- * and an item of a campaign over another Access that is answered so.
+ * and a campaign over another Access, whose deadline is moved so, and whose item is answered so.
  */
 const looked = Effect.fnUntraced(function* (around: IdentityFixture, point: DecisionFault) {
   const dying = (decision: Decision) => survived(around, point, decision)
@@ -117,6 +93,15 @@ const looked = Effect.fnUntraced(function* (around: IdentityFixture, point: Deci
     deadline: new Date(Date.now() + 86_400_000).toISOString(),
     access_ids: [kept],
   })
+  const later = new Date(Date.now() + 2 * 86_400_000).toISOString()
+  yield* dying({
+    who: "ada",
+    path: `${fern}/campaigns/${campaign_id}/reschedule`,
+    body: { deadline: later, reason },
+    status: 200,
+    counts: `from campaigns c join audit_records a on a.subject = 'campaign:' || c.id
+      and a.action = 'campaign.rescheduled' where c.id = '${campaign_id}' and c.deadline = '${later}'`,
+  })
   const [item] = yield* around.rows<{ id: string }>(`
     select id::text as id from campaign_items where campaign_id = '${campaign_id}'`)
   // The one answer is a confirmation, the other a proposal.
@@ -149,10 +134,7 @@ const endOf = (around: IdentityFixture, accessId: string) =>
 const ending = Effect.fnUntraced(function* (around: IdentityFixture, accessId: string) {
   assert.deepStrictEqual(yield* endOf(around, accessId), [1, 0, 0, 1])
   for (const [point, left] of [["decision.written", [1, 0, 0, 1]], ["decision.committed", [2, 1, 1, 0]]] as const) {
-    yield* Effect.scoped(Effect.gen(function* () {
-      const doomed = yield* dyingAt(around, point, "timers")
-      assert.isNull(yield* doomed.exited, `SIGKILL, nothing else: ${doomed.output()}`)
-    }))
+    yield* diesAt(around, point, "timers")
     assert.deepStrictEqual(yield* endOf(around, accessId), [...left], point)
     yield* around.rows(`update timers set claim = null, lease_until = null`)
   }

@@ -4,17 +4,15 @@
  * products once, a recovery code passes once, and none is used up by a check that did not happen.
  */
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Exit } from "effect"
+import { Effect } from "effect"
 import { randomUUID } from "node:crypto"
-import { copyFileSync } from "node:fs"
-import { join } from "node:path"
 import type { AssertionFault, DecisionFault, SignalFault } from "../../services/platform/Failpoints.ts"
 import { demoIssuer } from "../../src/embedded/DemoIdentity.ts"
-import { EmbeddedIssuer, issuerKeyFile } from "../../src/embedded/EmbeddedIssuer.ts"
+import { EmbeddedIssuer } from "../../src/embedded/EmbeddedIssuer.ts"
 import { api } from "../e2e/support/ApiClient.ts"
 import { fixture, type IdentityFixture } from "../e2e/support/ProgramIdentity.ts"
 import { until } from "../e2e/support/Until.ts"
-import { home, start } from "../support/Processes.ts"
+import { diesAt, dyingAt, unanswered } from "./support/Doomed.ts"
 import { type Answers, audience, caep, eventClaims, pair, serving, signed } from "../support/TestTransmitter.ts"
 
 const pushToken = "push-".padEnd(40, "s")
@@ -22,40 +20,13 @@ const pushing = "https://pushing.example"
 const polled = "https://polled.example"
 const signIn = "sign-in"
 
-/** A process that kills itself at the point. */
-const dying = Effect.fnUntraced(
-  function* (around: IdentityFixture, role: string, point: SignalFault | DecisionFault | AssertionFault) {
-    const folder = yield* home
-    copyFileSync(join(around.home, issuerKeyFile), join(folder, issuerKeyFile))
-    return yield* start({
-      module: "test/long/support/FaultMain.ts",
-      env: {
-        ...around.env(),
-        PORT: "0",
-        ROLES: role,
-        BAILIWICK_HOME: folder,
-        FAULT: `${point}:1`,
-        BAILIWICK_KEYS_FILE: join(around.home, "keys.json"),
-      },
-    })
-  },
-)
-
 /** Posts to a process that dies of it, without an answer. */
-const unanswered = Effect.fnUntraced(
-  function* (
-    around: IdentityFixture,
-    point: SignalFault | DecisionFault | AssertionFault,
-    path: string,
-    options: { readonly raw?: string; readonly body?: object; readonly headers: Readonly<Record<string, string>> },
-  ) {
-    const doomed = yield* dying(around, "api", point)
-    const [, origin] = yield* doomed.line(/bailiwick ready on (http:\S+)/)
-    assert.isTrue(Exit.isFailure(yield* Effect.exit(api(() => origin!).call("POST", path, options))), "no answer")
-    assert.isNull(yield* doomed.exited, `SIGKILL, nothing else: ${doomed.output()}`)
-  },
-  Effect.scoped,
-)
+const posted = (
+  around: IdentityFixture,
+  point: SignalFault | DecisionFault | AssertionFault,
+  path: string,
+  options: { readonly raw?: string; readonly body?: object; readonly headers: Readonly<Record<string, string>> },
+) => unanswered(around, point, ({ call }) => call("POST", path, options))
 
 /** How often a token was recorded and its person's end of sessions was told. */
 const done = (around: IdentityFixture, jti: string) =>
@@ -81,9 +52,9 @@ const killedSignals = Effect.fnUntraced(function* (
     headers: { "content-type": "application/secevent+jwt", authorization: `Bearer ${pushToken}` },
   }
   const { told: before } = yield* done(around, pushed.jti)
-  yield* unanswered(around, "signal.written", "/signals/events", request)
+  yield* posted(around, "signal.written", "/signals/events", request)
   assert.deepStrictEqual(yield* done(around, pushed.jti), { records: 0, told: before })
-  yield* unanswered(around, "signal.committed", "/signals/events", request)
+  yield* posted(around, "signal.committed", "/signals/events", request)
   assert.deepStrictEqual(yield* done(around, pushed.jti), { records: 1, told: before + 1 })
   const { call } = api(around.instance.origin)
   assert.strictEqual((yield* call("POST", "/signals/events", request)).status, 202)
@@ -91,16 +62,13 @@ const killedSignals = Effect.fnUntraced(function* (
 
   const given = about(polled)
   waiting.set(given.jti, yield* signed(keys.polled, given))
-  yield* Effect.scoped(Effect.gen(function* () {
-    const doomed = yield* dying(around, "intake", "signal.committed")
-    assert.isNull(yield* doomed.exited, `SIGKILL, nothing else: ${doomed.output()}`)
-  }))
+  yield* diesAt(around, "signal.committed", "intake")
   assert.strictEqual(waiting.size, 1, "done, and not acknowledged")
   assert.deepStrictEqual(yield* done(around, given.jti), { records: 1, told: before + 2 })
   // The dead process's lease.
   yield* around.rows(`update signal_polls set claim = null, lease_until = null, not_before = 'epoch'`)
   yield* Effect.scoped(Effect.gen(function* () {
-    yield* dying(around, "intake", "assertion.committed")
+    yield* dyingAt(around, "assertion.committed", "intake")
     yield* until("the token is acknowledged", Effect.sync(() => waiting.size), (left) => left === 0)
   }))
   assert.deepStrictEqual(yield* done(around, given.jti), { records: 1, told: before + 2 })
@@ -130,9 +98,9 @@ const killedAssertions = Effect.fnUntraced(function* (around: IdentityFixture) {
     [started.assertion_id],
   )
 
-  yield* unanswered(around, "decision.written", path, { body, headers })
+  yield* posted(around, "decision.written", path, { body, headers })
   assert.deepStrictEqual(yield* counts, [{ state: "pending", used: 0, passed: 0 }])
-  yield* unanswered(around, "assertion.committed", path, { body, headers })
+  yield* posted(around, "assertion.committed", path, { body, headers })
   assert.deepStrictEqual(yield* counts, [{ state: "passed", used: 1, passed: 1 }])
   const again = yield* asIssuer.post(path, body)
   assert.deepStrictEqual([again.json.verified, again.json.ended], [false, true], again.text)

@@ -2,8 +2,11 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
+import { readdirSync, readFileSync } from "node:fs"
+import { dirname, join } from "node:path"
+import { fileURLToPath } from "node:url"
 import { migrations } from "../src/Migrations.ts"
-import { lintMigration } from "./support/MigrationLint.ts"
+import { lintMigration, plainIndexes } from "./support/MigrationLint.ts"
 
 const grandfathered = 66
 
@@ -21,13 +24,21 @@ const recorded = Effect.fnUntraced(function* (work: Work) {
   return statements
 })
 
+const folder = join(dirname(fileURLToPath(import.meta.url)), "..", "migrations")
+
+/** The files of the migrations before one. */
+const textsBefore = (id: number) =>
+  readdirSync(folder).filter((name) => Number.parseInt(name, 10) < id).sort()
+    .map((name) => readFileSync(join(folder, name), "utf8"))
+
 describe("migrations", () => {
   for (const [id, name, work] of migrations.filter(([id]) => id > grandfathered)) {
     it.effect(`${id} ${name} stops no program`, () =>
       Effect.gen(function* () {
         const statements = Effect.isEffect(work) ? yield* recorded(Effect.flatMap(work, (made: Work) => made)) : work
         assert.isNotEmpty(statements)
-        assert.deepStrictEqual(yield* Effect.promise(() => lintMigration(statements)), [])
+        const plain = plainIndexes(textsBefore(id))
+        assert.deepStrictEqual(yield* Effect.promise(() => lintMigration(statements, plain)), [])
       }))
   }
 
@@ -35,6 +46,7 @@ describe("migrations", () => {
     "create index a on deliveries (id)": /CONCURRENTLY/,
     "create index concurrently a on deliveries (id)": /IF NOT EXISTS/,
     "drop index a": /DROP INDEX CONCURRENTLY/,
+    "drop index concurrently if exists a": /ON CONFLICT/,
     "alter table deliveries add column a integer not null": /needs a default/,
     "alter table deliveries add column a uuid default gen_random_uuid()": /no constant/,
     "alter table deliveries add column a bigserial": /rewrites/,
@@ -124,6 +136,24 @@ describe("migrations", () => {
       assert.match(faults[0]!, why)
     })
   }
+
+  it("refuses a unique index of the schema before that is dropped, and no plain one", async () => {
+    const drop = (name: string) => `drop index concurrently if exists ${name}`
+    const made = [
+      "create unique index kept on deliveries (id); create index searched on deliveries (id)",
+      "create unique index concurrently if not exists late on deliveries (id)",
+      "create index concurrently if not exists turned on deliveries (id); create index was on deliveries (id)",
+      "create unique index concurrently if not exists turned on deliveries (id)",
+    ]
+    const faults = async (...steps: ReadonlyArray<string>) => await lintMigration(steps, plainIndexes(made))
+    for (const name of ["kept", "late", "turned", "unheard"]) {
+      assert.match((await faults(drop(name))).join(), /ON CONFLICT.*min_app/, name)
+      assert.deepStrictEqual(await faults("update schema_meta set min_app = 67", drop(name)), [], name)
+    }
+    assert.deepStrictEqual(await faults(drop("searched"), drop("public.was")), [])
+    const anew = "create unique index concurrently if not exists searched on deliveries (id)"
+    assert.match((await faults(drop("searched"), anew, drop("searched"))).join(), /ON CONFLICT/)
+  })
 
   const pretended: ReadonlyArray<readonly [string, ReadonlyArray<string>, RegExp]> = [
     [

@@ -3,7 +3,7 @@
  * program before still uses, by PostgreSQL's own parser. What a migration does to a table that it made itself is free.
  * A kind of statement that is not known here to be short is refused.
  */
-import type { AlterTableCmd, ColumnDef, Constraint, Node } from "libpg-query"
+import type { AlterTableCmd, ColumnDef, Constraint, DropStmt, Node } from "libpg-query"
 import { parse } from "libpg-query"
 import { hiddenCall, nameOf, readFault } from "./MigrationReads.ts"
 
@@ -12,6 +12,8 @@ interface State {
   readonly made: Set<string>
   /** Functions that this migration made. */
   readonly functions: Set<string>
+  /** Indexes that are known not to be unique. */
+  readonly plain: Set<string>
   /** Whether it has raised `schema_meta.min_app`, so that older programs are fenced. */
   contracts: boolean
 }
@@ -196,12 +198,24 @@ const ofIndex = (node: Node, state: State): string | null => {
   return if_not_exists && idxname !== undefined ? null : "is built again after a kill: give it a name and IF NOT EXISTS"
 }
 
+/** The last part of each name that a DROP names. */
+const droppedNames = (objects: ReadonlyArray<Node>) =>
+  objects.map((object) => {
+    const [last] = ("List" in object ? object.List.items ?? [] : [object]).slice(-1)
+    return last !== undefined && "String" in last ? last.String.sval ?? "" : ""
+  })
+
+/** A unique index keeps rows apart, and ON CONFLICT of the program before names its columns: without it that fails. */
+const ofDroppedIndex = ({ concurrent, missing_ok, objects }: DropStmt, state: State): string | null => {
+  if (!concurrent || !missing_ok) return "waits for every query of the table: DROP INDEX CONCURRENTLY IF EXISTS"
+  return state.contracts || droppedNames(objects ?? []).every((name) => state.plain.has(name))
+    ? null
+    : `is not known to be of a plain index, and ON CONFLICT of the program before names unique ones: ${contraction}`
+}
+
 const ofDrop = (node: Node, state: State): string | null => {
   if (!("DropStmt" in node)) return null
-  const { concurrent, missing_ok, removeType } = node.DropStmt
-  if (removeType === "OBJECT_INDEX") {
-    return concurrent && missing_ok ? null : "waits for every query of the table: DROP INDEX CONCURRENTLY IF EXISTS"
-  }
+  if (node.DropStmt.removeType === "OBJECT_INDEX") return ofDroppedIndex(node.DropStmt, state)
   return state.contracts ? null : `takes it from the program before: ${contraction}`
 }
 
@@ -224,15 +238,37 @@ const noted = (node: Node, state: State) => {
   if (isMinApp(node)) state.contracts = true
   // Where the table may have been there, the migration may not have made it.
   if ("CreateStmt" in node && !node.CreateStmt.if_not_exists) state.made.add(nameOf(node.CreateStmt.relation))
+  if ("IndexStmt" in node) {
+    const { idxname = "", unique } = node.IndexStmt
+    if (unique) state.plain.delete(idxname)
+    else state.plain.add(idxname)
+  }
   if ("CreateFunctionStmt" in node) {
     const [last] = (node.CreateFunctionStmt.funcname ?? []).slice(-1)
     if (last !== undefined && "String" in last) state.functions.add(last.String.sval ?? "")
   }
 }
 
-/** The faults of a migration's statements, in their order; empty where it has none. */
-export const lintMigration = async (statements: ReadonlyArray<string>): Promise<ReadonlyArray<string>> => {
-  const state: State = { made: new Set(), functions: new Set(), contracts: false }
+/** The indexes that these texts of migrations, in their order, make and that are not unique. */
+export const plainIndexes = (texts: ReadonlyArray<string>): ReadonlySet<string> => {
+  const plain = new Set<string>()
+  const making = /\bcreate\s+(unique\s+)?index\s+(?:concurrently\s+)?(?:if\s+not\s+exists\s+)?(\w+)/gi
+  for (const [, unique, name] of texts.flatMap((text) => [...text.matchAll(making)])) {
+    if (unique === undefined) plain.add(name!)
+    else plain.delete(name!)
+  }
+  return plain
+}
+
+/**
+ * The faults of a migration's statements, in their order; empty where it has none. `plain`: the indexes of the schema before
+ * that are not unique.
+ */
+export const lintMigration = async (
+  statements: ReadonlyArray<string>,
+  plain: ReadonlySet<string> = new Set(),
+): Promise<ReadonlyArray<string>> => {
+  const state: State = { made: new Set(), functions: new Set(), plain: new Set(plain), contracts: false }
   const faults: Array<string> = []
   for (const statement of statements) {
     const { stmts = [] } = await parse(statement)

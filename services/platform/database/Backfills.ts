@@ -73,10 +73,14 @@ export const progressOf = (sql: PgClient.PgClient, name: string | null = null) =
 const counted = (n: number) => Math.round(n).toLocaleString("en-US")
 
 /** A backfill's progress in words. The rate of a walk that has not begun says nothing: its first bite sets it. */
-export const progressText = ({ about, changed, failedAt, lastError, name, rate, read }: BackfillProgress) =>
+export const progressText = ({ about, changed, failedAt, lastError, name, nextAt, rate, read }: BackfillProgress) =>
   `${name} has read ${counted(read)} of about ${counted(Math.max(about, read))} rows and changed ${counted(changed)}` +
   (read === 0 ? "" : `, ${counted(rate)} a second at most`) +
-  (lastError === null ? "" : `; its last bite failed at ${failedAt!.toISOString()}: ${lastError}`)
+  (lastError === null
+    ? ""
+    : `; its last bite failed at ${
+      failedAt!.toISOString()
+    }, the next one comes at ${nextAt.toISOString()}: ${lastError}`)
 
 /** Where rows are left before the first bite, that bite raises the rate to its floor. */
 const leastRate = 1
@@ -165,12 +169,17 @@ const taken = Effect.fnUntraced(function* (sql: PgClient.PgClient, backfill: Bac
   return { changed, wait: done ? null : Math.ceil(wait) }
 })
 
-/** A bite that failed, on a lock, on its time or on a row, makes the next ones smaller, and says why. */
+/** Milliseconds until the next bite after one that failed; each further failure doubles them, up to the most. */
+const [restMillis, mostRestMillis] = [1_000, 60_000]
+
+/** A bite that failed, on a lock, on its time or on a row, makes the next ones smaller and later, and says why. */
 const failed = Effect.fnUntraced(
   function* (sql: PgClient.PgClient, { name }: Backfill, { floor }: Pace, error: SqlError.SqlError) {
+    const now = new Date(yield* Clock.currentTimeMillis)
     yield* sql`
       update backfills set rate = greatest(rate / 2, ${floor}), last_error = left(${reasonOf(error)}, 500),
-        failed_at = ${new Date(yield* Clock.currentTimeMillis)}
+        failed_at = ${now}::timestamptz, next_at = ${now}::timestamptz + make_interval(secs => least(${mostRestMillis}, greatest(
+          ${restMillis}, case when last_error is null then 0 else 2000 * extract(epoch from next_at - failed_at) end)) / 1000.0)
       where name = ${name}`
   },
   (noted) => Effect.ignore(noted),

@@ -337,12 +337,39 @@ layer(TestDatabase.layer)("a backfill", (it) => {
       assert.strictEqual((yield* Effect.result(bite(sql, backfill, pace)))._tag, "Failure")
       assert.match(
         progressText(yield* progress(backfill)),
-        /^wrong_filled has read 0 of .* and changed 0; its last bite failed at 2026-02-03T00:00:00.000Z: 22012 division by zero$/,
+        /^wrong_filled has read 0 of .* and changed 0; its last bite failed at 2026-02-03T00:00:00.000Z, the next one comes at 2026-02-03T00:00:01.000Z: 22012 division by zero$/,
       )
       yield* sql`delete from wrong where id = 3`
+      yield* TestClock.adjust(1_000)
       assert.isNull(yield* bite(sql, backfill, pace))
       const { failedAt, lastError } = yield* progress(backfill)
       assert.deepStrictEqual([failedAt, lastError], [null, null])
+    }))
+
+  it.effect("whose bites fail takes them later and later, up to a minute, and at its rate once one succeeds", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* Database
+      const backfill = yield* tableOf("stuck", 30, {
+        fill: "update stuck set filled = true, n = 7 / (1 - n) from bite where id = bite.key",
+      })
+      yield* sql`update stuck set n = 1 where id = 3`
+      const failsAfter = Effect.fnUntraced(function* () {
+        const began = yield* Clock.currentTimeMillis
+        for (;;) {
+          const wait = yield* Effect.catch(bite(sql, backfill, pace), () => Effect.succeed("failed" as const))
+          if (wait === "failed") return (yield* Clock.currentTimeMillis) - began
+          yield* TestClock.adjust(wait!)
+        }
+      })
+      const waits: Array<number> = []
+      for (let n = 0; n < 9; n++) waits.push(yield* failsAfter())
+      assert.deepStrictEqual(waits, [0, 1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 60_000, 60_000])
+      yield* sql`update stuck set n = 0 where id = 3`
+      yield* TestClock.adjust(60_000)
+      assert.strictEqual(yield* bite(sql, backfill, pace), 250, "ten rows at forty a second")
+      yield* sql`update stuck set n = 1 where id = 12`
+      yield* failsAfter()
+      assert.strictEqual(yield* bite(sql, backfill, pace), 1_000, "begun anew")
     }))
 
   it.effect("of a table without such rows, as a new installation's, counts as finished at once", () =>

@@ -83,11 +83,20 @@ export const isRecorded = (owner: PgClient.PgClient, id: number) =>
     (rows) => rows.length > 0,
   )
 
+/** Runs the first steps, as far as they are missing, and leaves the migration there: a run of it goes on after them. */
+export const runFirstSteps = Effect.fn("runFirstSteps")(function* (
+  owner: PgClient.PgClient,
+  migration: SteppedMigration,
+  count: number,
+) {
+  for (let step = 0; step < count; step++) yield* runStep(owner, migration, step)
+})
+
 /** Runs the steps that are missing, and records the migration; returns its id and name where this call recorded it. */
 export const runSteps = Effect.fn("runSteps")(function* (owner: PgClient.PgClient, migration: SteppedMigration) {
   const { id, name, statements } = migration
   if (yield* isRecorded(owner, id)) return Option.none<readonly [number, string]>()
-  for (const step of statements.keys()) yield* runStep(owner, migration, step)
+  yield* runFirstSteps(owner, migration, statements.length)
   const rows = yield* inTurn(owner`
     insert into effect_sql_migrations (migration_id, name) values (${id}, ${name}) on conflict do nothing returning 1`)
   return rows.length > 0 ? Option.some([id, name] as const) : Option.none()

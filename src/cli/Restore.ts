@@ -12,12 +12,14 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { Readable } from "node:stream"
 import { pipeline } from "node:stream/promises"
+import { Database } from "../../services/platform/database/Database.ts"
 import { checkValue, parseRing, readRing, VaultError } from "../../services/platform/security/KeyRing.ts"
 import type { AppConfig } from "../AppConfig.ts"
 import { refuseUnfilled } from "../MigrationBackfills.ts"
-import { migrateWith, newest, tables } from "../Migrations.ts"
+import { migrateWith, migrations, newest, tables } from "../Migrations.ts"
 import { connect } from "./backup/BackupConnection.ts"
 import { fill } from "./backup/RestoreTables.ts"
+import { beginUnfinished } from "./backup/UnfinishedMigration.ts"
 import type { Manifest } from "./backup/Format.ts"
 import { openBackup } from "./backup/BackupReader.ts"
 import { serverOf } from "./backup/PostgresServer.ts"
@@ -89,12 +91,13 @@ const run = Effect.fnUntraced(function* (file: string) {
   const otherwise = found.config.databaseUrl === null
     ? { otherwise: `type "${cliCommand("reset --database")}" to remove this home's` }
     : {}
-  const { schema } = backup.manifest
+  const { schema, unfinished } = backup.manifest
   const now = yield* Effect.provide(
     Effect.gen(function* () {
       // Makes the backup's schema in an empty database, where the next start goes on: a later migration may need a
       // backfill that the backup has not finished. A schema that is there already stays.
       yield* migrateWith(refuseUnfilled, schema)
+      if (unfinished) yield* beginUnfinished((yield* Database).owner, migrations, unfinished)
       return new Date(yield* Clock.currentTimeMillis)
     }),
     databaseAt(urls),

@@ -2,7 +2,7 @@
 import { createHash } from "node:crypto"
 import { once } from "node:events"
 import { createGzip } from "node:zlib"
-import { partitionsOf, schemaOf, sequencesOf, type Table, tablesOf } from "./Tables.ts"
+import { partitionsOf, schemaOf, sequencesOf, type Table, tablesOf, unfinishedOf } from "./Tables.ts"
 import { type BackupConnection, listOf } from "./BackupConnection.ts"
 import { chunkBytes, magic, type Manifest, type Part } from "./Format.ts"
 import type { Output } from "./Output.ts"
@@ -89,6 +89,7 @@ export const writeBackup = async (
   const manifest: Manifest = {
     made_at: madeAt.toISOString(),
     schema: await schemaOf(db),
+    unfinished: await unfinishedOf(db),
     epoch: one!.epoch,
     histories: { projects: one!.projects, events: Number(one!.events) },
     keys: await db.rows<{ kid: string; check: string }>(

@@ -48,11 +48,16 @@ const Partition = Schema.Struct({
   storage: Storage,
 })
 
+const Unfinished = Schema.Struct({ migration: Count, steps: Count })
+export type Unfinished = typeof Unfinished.Type
+
 export const Manifest = Schema.Struct({
   /** RFC 3339, by the database's clock: later decisions are not in the backup. */
   made_at: Schema.String,
   /** The newest migration. */
   schema: Count,
+  /** The migration that was in progress, and how many of its statements had committed; in no backup before 0.3. */
+  unfinished: Schema.optional(Schema.NullOr(Unfinished)),
   epoch: Count,
   /** Projects that have a history, and events in all of them. */
   histories: Schema.Struct({ projects: Count, events: Count }),

@@ -1,5 +1,6 @@
 /** Reads from the database's own catalogue what to back up: tables, their columns, partitions, sequences. */
 import type { BackupConnection } from "./BackupConnection.ts"
+import type { Unfinished } from "./Format.ts"
 
 export interface Table {
   readonly name: string
@@ -63,6 +64,17 @@ export const sequencesOf = async (db: BackupConnection) => {
     found.push({ name, ...row! })
   }
   return found
+}
+
+/** The migration of which some statements have committed and others have not, and how many have; null: none. */
+export const unfinishedOf = async (db: BackupConnection): Promise<Unfinished | null> => {
+  const [there] = await db.rows<{ there: boolean }>(`select to_regclass('stepped_migrations') is not null as there`)
+  if (!there!.there) return null
+  const [row] = await db.rows<{ migration: number; steps: number }>(
+    `select migration_id::int as migration, count(*)::int as steps from stepped_migrations s
+    where not exists (select from effect_sql_migrations m where m.migration_id = s.migration_id) group by 1 order by 1 limit 1`,
+  )
+  return row ?? null
 }
 
 /** The newest migration that was applied; 0 where there is none. */

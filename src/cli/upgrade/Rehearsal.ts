@@ -15,6 +15,7 @@ import { type BackupConnection, connect, listOf } from "../backup/BackupConnecti
 import type { Backup } from "../backup/BackupReader.ts"
 import { fill } from "../backup/RestoreTables.ts"
 import { type Table, tablesOf } from "../backup/Tables.ts"
+import { beginUnfinished } from "../backup/UnfinishedMigration.ts"
 import { CliFault } from "../CliFault.ts"
 import { reasonOf } from "../Reason.ts"
 import { type LockHeld, watchLocks } from "./LockWatch.ts"
@@ -154,7 +155,7 @@ export const rehearse = Effect.fn("rehearse")(function* (
   pace: Pace,
   tell: (text: string) => void,
 ) {
-  const from = backup.manifest.schema
+  const { schema: from, unfinished } = backup.manifest
   const known = Math.max(...list.map(([id]) => id))
   if (from > known) {
     return yield* new CliFault({
@@ -166,6 +167,7 @@ export const rehearse = Effect.fn("rehearse")(function* (
   return yield* Effect.gen(function* () {
     const { owner, sql } = yield* Database
     yield* apply(owner, list.filter(([id]) => id <= from))
+    if (unfinished) yield* beginUnfinished(owner, list, unfinished)
     yield* migrateCluster(owner)
     const now = new Date(yield* Clock.currentTimeMillis)
     const rows = yield* Effect.tryPromise({

@@ -10,7 +10,7 @@ import type { SqlError } from "effect/sql"
 import type { AccountId, WebhookId } from "../../schemas/BrandedIds.ts"
 import { Notifications } from "../notifications/Notifications.ts"
 import { appPath } from "../platform/AppPaths.ts"
-import { tryLock } from "../platform/database/AdvisoryLocks.ts"
+import { lock } from "../platform/database/AdvisoryLocks.ts"
 import { Database } from "../platform/database/Database.ts"
 import { faultPoint } from "../platform/Failpoints.ts"
 import { Audit } from "../platform/observability/Audit.ts"
@@ -34,7 +34,7 @@ interface Row {
 }
 
 export class FailingWebhooks extends Context.Service<FailingWebhooks, {
-  /** Tells of up to 100 webhooks; returns of how many. One process at a time; in the others it does nothing. */
+  /** Tells of up to 100 webhooks; returns of how many. One process tells of one at a time. */
   readonly tell: Effect.Effect<number, SqlError.SqlError>
 }>()("bailiwick/services/webhooks/FailingWebhooks") {
   static readonly layer = (config: FailingWebhooksConfig) => Layer.effect(FailingWebhooks, make(config))
@@ -74,8 +74,9 @@ const make = Effect.fnUntraced(function* ({ pause }: FailingWebhooksConfig) {
   const tellOf = Effect.fnUntraced(function* (webhookId: WebhookId) {
     const millis = yield* Clock.currentTimeMillis
     const now = new Date(millis)
-    // No minutes are compacted meanwhile: a success is in the health, or in a minute that is not.
-    if (!(yield* tryLock(sql, "counts"))) return 0
+    // No minutes are compacted meanwhile: a success is in the health, or in a minute that is not. A compaction that is in
+    // progress is waited for: both begin with the process, and the notice came a minute late.
+    yield* lock(sql, "counts")
     const [row] = yield* sql<Row>`
       select w.id, w.account_id, w.url, w.version
       from webhooks w join webhook_health h on h.webhook_id = w.id

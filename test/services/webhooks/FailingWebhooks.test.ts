@@ -1,7 +1,8 @@
 /** A webhook that failed for five days: its account hears of it once an episode, and it is paused where that is set. */
 import { assert, layer } from "@effect/vitest"
-import { Effect, Layer } from "effect"
+import { Deferred, Effect, Fiber, Layer } from "effect"
 import type { AccountId } from "../../../schemas/BrandedIds.ts"
+import { lock } from "../../../services/platform/database/AdvisoryLocks.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
 import { CountCompaction } from "../../../services/webhooks/CountCompaction.ts"
 import { expired } from "../../../services/webhooks/Deliveries/DeliveryClaims.ts"
@@ -60,6 +61,29 @@ layer(withTelling(false))("a failing webhook", (it) => {
       const ids = `select id::text from notifications where account_id = '${hook.accountId}'`
       assert.strictEqual(yield* count("mails", `subject_id in (${ids})`), 1)
       assert.isTrue((yield* (yield* Webhooks).get(hook.accountId, hook.id)).is_active, "pausing is off by default")
+    }))
+
+  it.effect("is told of at once where a compaction is in progress: its end is waited for", () =>
+    Effect.gen(function* () {
+      const { owner, sql } = yield* Database
+      const hook = yield* webhook()
+      yield* attempt(hook, 0)
+      yield* attempt(hook, 5)
+      const [held, over] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
+      const compacting = yield* lock(owner, "counts").pipe(
+        Effect.andThen(Deferred.succeed(held, undefined)),
+        Effect.andThen(Deferred.await(over)),
+        owner.withTransaction,
+        Effect.forkChild,
+      )
+      yield* Deferred.await(held)
+      const telling = yield* Effect.forkChild(tellAt(5))
+      const waiting = sql`
+        select from pg_stat_activity where wait_event_type = 'Lock' and wait_event = 'advisory' and datname = current_database()`
+      yield* Effect.repeat(waiting, { until: ({ length }) => length > 0 })
+      yield* Deferred.succeed(over, undefined)
+      yield* Fiber.join(compacting)
+      assert.strictEqual(yield* Fiber.join(telling), 1)
     }))
 
   it.effect("is told of again after a success, five days after the next failure", () =>

@@ -2,8 +2,8 @@
  * The npm package `bailiwick` as its users get it: built, packed, installed from the tarball into an empty folder, and
  * started there on each Node that it names, with nothing of the checkout in reach.
  */
-import { assert, describe, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { assert, layer } from "@effect/vitest"
+import { Context, Effect, Layer } from "effect"
 import { execFile } from "node:child_process"
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
@@ -17,6 +17,13 @@ const run = async (cwd: string, file: string, ...args: ReadonlyArray<string>) =>
   const { FORCE_COLOR: _, ...own } = process.env
   const { stdout } = await promisify(execFile)(file, [...args], { cwd, env: { ...own, NO_COLOR: "1" } })
   return stdout.trim()
+}
+
+/** The package, built and packed once for all cases. */
+class Packed extends Context.Service<Packed, { readonly folder: string; readonly tarball: string }>()(
+  "bailiwick/test/long/BundlePackage/Packed",
+) {
+  static readonly layer = Layer.effect(Packed, Effect.suspend(() => packed))
 }
 
 const packed = Effect.acquireRelease(
@@ -34,7 +41,7 @@ const packed = Effect.acquireRelease(
 )
 
 /** An empty folder with the tarball installed. */
-const installed = (name: string, { folder, tarball }: Effect.Success<typeof packed>, ...how: ReadonlyArray<string>) =>
+const installed = (name: string, { folder, tarball }: Packed["Service"], ...how: ReadonlyArray<string>) =>
   Effect.promise(async () => {
     const cwd = join(folder, name)
     mkdirSync(cwd)
@@ -94,23 +101,23 @@ const tried = Effect.fnUntraced(function* (cwd: string, version: string) {
   assert.isFalse(existsSync(join(BAILIWICK_HOME, "runtime.json")))
 }, Effect.scoped)
 
-describe("the package bailiwick", () => {
-  it.live(
+layer(Packed.layer, { excludeTestServices: true, timeout: "2 minutes" })("the package bailiwick", (it) => {
+  it.effect(
     "starts, shows its console, runs its commands and stops on Node 22 and 24, from the installed tarball",
     () =>
       Effect.gen(function* () {
-        const cwd = yield* installed("whole", yield* packed)
+        const cwd = yield* installed("whole", yield* Packed)
         assert.isFalse(existsSync(join(cwd, "node_modules/effect")), "the bundle has everything but the servers")
         for (const version of ["22.19.0", "24.21.0"]) yield* tried(cwd, version)
       }).pipe(Effect.scoped),
     400_000,
   )
 
-  it.live(
+  it.effect(
     "says what to do where the embedded servers were not installed, or Node is too old",
     () =>
       Effect.gen(function* () {
-        const cwd = yield* installed("bare", yield* packed, "--omit=optional")
+        const cwd = yield* installed("bare", yield* Packed, "--omit=optional")
         const module = join(cwd, "node_modules/.bin/bailiwick")
         const started = Effect.fnUntraced(function* (version: string, own: Readonly<Record<string, string>> = {}) {
           const env = { BAILIWICK_HOME: yield* Processes.home, PORT: "0", ...own }

@@ -2,8 +2,8 @@
  * The kit as its users get it: built, packed, installed from the tarball into an empty folder, and followed with by the
  * first program of its README, on each runtime that it names, beside a running program that decides.
  */
-import { assert, describe, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { assert, layer } from "@effect/vitest"
+import { Context, Effect, Layer } from "effect"
 import { execFile } from "node:child_process"
 import { cpSync, globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
@@ -22,7 +22,15 @@ const run = async (cwd: string, file: string, ...args: ReadonlyArray<string>) =>
   return stdout + stderr
 }
 
-/** The package's folder and its tarball, built for this test. */
+/** The package's folder and its tarball, built once for all cases. */
+class Packed extends Context.Service<Packed, {
+  readonly folder: string
+  readonly built: string
+  readonly tarball: string
+}>()("bailiwick/test/long/KitPackage/Packed") {
+  static readonly layer = Layer.effect(Packed, Effect.suspend(() => packed))
+}
+
 const packed = Effect.acquireRelease(
   Effect.promise(async () => {
     const folder = mkdtempSync(join(tmpdir(), "kit-"))
@@ -38,7 +46,7 @@ const packed = Effect.acquireRelease(
 const [, first] = /```js\n([\s\S]*?)```/.exec(readFileSync(join(root, "sdk/README.md"), "utf8"))!
 
 /** The tarball installed by npm into an empty folder, with README's program. */
-const installed = Effect.fnUntraced(function* (name: string, { folder, tarball }: Effect.Success<typeof packed>) {
+const installed = Effect.fnUntraced(function* (name: string, { folder, tarball }: Packed["Service"]) {
   const product = join(folder, name)
   mkdirSync(product)
   writeFileSync(join(product, "package.json"), `{"private":true}`)
@@ -50,12 +58,12 @@ const installed = Effect.fnUntraced(function* (name: string, { folder, tarball }
 const nodeOf = (version: string) =>
   Effect.promise(() => run(root, "npx", "-y", "-p", `node@${version}`, "-c", "command -v node"))
 
-describe("@bailiwick/lifecycle", () => {
-  it.live(
+layer(Packed.layer, { excludeTestServices: true, timeout: "2 minutes" })("@bailiwick/lifecycle", (it) => {
+  it.effect(
     "is what publint, Are The Types Wrong and JSR ask for, without tests or a client",
     () =>
       Effect.gen(function* () {
-        const { built, folder, tarball } = yield* packed
+        const { built, folder, tarball } = yield* Packed
         assert.notMatch(
           yield* Effect.promise(() => run(built, "npx", "-y", "publint@0.3.25", "--strict")),
           /Suggestions|Warn/,
@@ -81,12 +89,12 @@ describe("@bailiwick/lifecycle", () => {
     240_000,
   )
 
-  it.live(
+  it.effect(
     "ten lines of its README follow real events on Node 22, Node 24 and Deno, from the installed tarball",
     () =>
       Effect.gen(function* () {
         assert.lengthOf(first!.trim().split("\n"), 10)
-        const kit = yield* packed
+        const kit = yield* Packed
         const port = yield* freePort()
         const program = yield* fixture({}, { PORT: String(port), PUBLIC_URL: `http://127.0.0.1:${port}` })
         yield* program.grant("product")

@@ -175,7 +175,8 @@ const deno = Effect.succeed([
 
 const runtimes = [["Deno", deno], ["Node 24", node24]] as const
 
-describe("the live heap", () => {
+/** Both at once: each measures its own heap, and most of its time is a rest. */
+describe.concurrent("the live heap", () => {
   for (const [name, command] of runtimes) {
     it.live.skipIf(name === "Deno" && !("Deno" in globalThis))(
       `grows by at most ${growthUnderLoad / 1_000_000} MB over ${

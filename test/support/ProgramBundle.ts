@@ -15,7 +15,8 @@ import { fileURLToPath, pathToFileURL } from "node:url"
 const root = join(dirname(fileURLToPath(import.meta.url)), "..", "..")
 const cache = join(root, "node_modules/.cache/programs")
 
-const entries = ["src/main.ts", "src/cli/main.ts"]
+/** The last one is the program that kills itself in test/long: some hundred starts of a whole run. */
+const entries = ["src/main.ts", "src/cli/main.ts", "test/long/support/FaultMain.ts"]
 
 /** How long a folder of other sources stays: another run may use it. */
 const staysMillis = 86_400_000
@@ -28,7 +29,7 @@ const sources = () =>
 
 const hashOf = () => {
   const hash = createHash("sha256")
-  for (const path of [...sources(), "package.json", "test/support/ProgramBundle.ts"]) {
+  for (const path of [...sources(), ...entries.slice(2), "package.json", "test/support/ProgramBundle.ts"]) {
     hash.update(path).update("\0").update(readFileSync(join(root, path))).update("\0")
   }
   return hash.digest("hex").slice(0, 16)

@@ -60,16 +60,19 @@ const life = Effect.fnUntraced(function* (around: ProgramFixture, flow: Traffic,
   return yield* inFlight
 }, Effect.scoped)
 
-const killedAt = Effect.fnUntraced(function* (point: string, later: number) {
+/** The lives of all these points on one database, one after another, and then one that lasts and closes the ledger. */
+const killed = Effect.fnUntraced(function* (some: ReadonlyArray<readonly [string, number]>) {
   const around = yield* fixture(brisk)
   const flow = yield* traffic(around)
   yield* around.instance.end("SIGTERM")
   yield* Effect.gen(function* () {
-    const first = yield* life(around, flow, point, 1)
-    const second = yield* life(around, flow, point, later)
+    const claimed: Array<string> = []
+    for (const [point, later] of some) {
+      for (const hit of [1, later]) claimed.push(...yield* life(around, flow, point, hit))
+    }
     yield* around.instance.start()
     yield* flow.publish(wave)
-    if (point.startsWith("intake.")) {
+    if (some.some(([point]) => point.startsWith("intake."))) {
       const url = Redacted.make(around.env["NATS_URL"]!)
       yield* until(
         "every event answered for",
@@ -78,16 +81,20 @@ const killedAt = Effect.fnUntraced(function* (point: string, later: number) {
       )
     }
     yield* ended(flow)
-    yield* interrupted([...first, ...second])
+    yield* interrupted(claimed)
     yield* close(flow)
   }).pipe(Effect.provide(databaseOf(around)))
 }, Effect.scoped)
 
+const groups = Object.entries(Object.groupBy(Object.entries(points), ([point]) => point.split(".")[0]!))
+
 describe.concurrent("killed", () => {
-  for (const [point, later] of Object.entries(points)) {
+  for (const [name, some = []] of groups) {
     it.live(
-      `at the first ${point}, and again at hit ${later}, the program loses no event`,
-      () => killedAt(point, later),
+      `at each ${name} the program loses no event: ${
+        some.map(([point, later]) => `at the first ${point}, and again at hit ${later}`).join(", ")
+      }`,
+      () => killed(some),
       900_000,
     )
   }

@@ -18,7 +18,7 @@ const apart = Effect.gen(function* () {
   return { ...around, way }
 })
 
-describe("a database that does not answer", () => {
+describe.concurrent("a database that does not answer", () => {
   it.live("does not keep a process from stopping", () =>
     Effect.gen(function* () {
       const { api, instance, way } = yield* apart

@@ -14,7 +14,7 @@ interface Installation {
   readonly state: string
 }
 
-describe("a standby that is promoted", () => {
+describe.concurrent("a standby that is promoted", () => {
   it.live(
     "synchronous: what was answered is there, and every event is delivered as it would have been",
     () =>

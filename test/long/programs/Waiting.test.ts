@@ -42,7 +42,7 @@ const at = (url: Redacted.Redacted, changes: Partial<Pick<URL, "hostname" | "pas
 
 const database = "PostgreSQL at "
 
-describe("a start", () => {
+describe.concurrent("a start", () => {
   it.live(
     "waits for a PostgreSQL that is away, says so once, and stops at once when asked meanwhile",
     () =>
@@ -82,23 +82,25 @@ describe("a start", () => {
       Effect.gen(function* () {
         const made = yield* TestDatabase.make
         const { url: natsUrl } = yield* TestBus.make
-        for (const changes of [{ password: "wrong" }, { pathname: "/nowhere" }]) {
-          for (const which of ["url", "ownerUrl"] as const) {
-            const env = yield* envOf({ ...made, [which]: at(made[which], changes) })
-            const program = yield* start({ env: { ...env, NATS_URL: Redacted.value(natsUrl) } })
-            assert.strictEqual(yield* program.exited, 1)
-            assert.match(
-              program.output(),
-              /^bailiwick: PostgreSQL: [^\n]*(password authentication failed|does not exist)[^\n]*\n$/,
-            )
-          }
+        const wrong = [{ password: "wrong" }, { pathname: "/nowhere" }].flatMap((changes) =>
+          (["url", "ownerUrl"] as const).map((which) => ({ ...made, [which]: at(made[which], changes) }))
+        )
+        const programs = yield* Effect.forEach(wrong, (database) =>
+          Effect.flatMap(envOf(database), (env) =>
+            start({ env: { ...env, NATS_URL: Redacted.value(natsUrl) } })))
+        for (const program of programs) {
+          assert.strictEqual(yield* program.exited, 1)
+          assert.match(
+            program.output(),
+            /^bailiwick: PostgreSQL: [^\n]*(password authentication failed|does not exist)[^\n]*\n$/,
+          )
         }
       }).pipe(Effect.scoped),
     240_000,
   )
 })
 
-describe("a nats-server that answers nothing", () => {
+describe.concurrent("a nats-server that answers nothing", () => {
   it.live(
     "is reported by the doctor, and restarted by the program that embeds it",
     () =>

@@ -123,7 +123,8 @@ describe("cli reset", () => {
         const put = yield* type("restore", file)
         assert.strictEqual(put.code, 0, put.output)
         yield* program.start()
-        yield* until("open", type("installation", "show"), ({ output }) => /^epoch 2, open/.test(output))
+        yield* until("open", Effect.delay(type("installation", "show"), "2 seconds"), ({ output }) =>
+          /^epoch 2, open/.test(output))
         assert.strictEqual((yield* asAlice.get("/v1/webhooks/")).status, 200)
         // Revoked after the backup was made: the streams say so.
         const revoked = api(program.origin, { authorization: `Bearer ${made.json.key}` })

@@ -52,7 +52,7 @@ layer(fixture, { excludeTestServices: true })("a consumer, killed", (it) => {
           for (const nth of hits) for (const point of points) yield* killed(`${point}:${nth}`)
           yield* survives()
         }),
-      { timeout: 1_800_000 },
+      { timeout: 1_800_000, concurrent: true },
     )
   }
 
@@ -74,7 +74,7 @@ layer(fixture, { excludeTestServices: true })("a consumer, killed", (it) => {
         }))
         yield* survives()
       }),
-    { timeout: 1_800_000 },
+    { timeout: 1_800_000, concurrent: true },
   )
 
   it.effect("on a stream that it polls it ends with the transmitter's state", () =>
@@ -86,7 +86,7 @@ layer(fixture, { excludeTestServices: true })("a consumer, killed", (it) => {
       const { killed, survives } = yield* lives(made, store, env, { env: { STREAM_ID: streamId } })
       for (const nth of hits) for (const point of points) yield* killed(`${point}:${nth}`)
       yield* survives()
-    }), { timeout: 1_800_000 })
+    }), { timeout: 1_800_000, concurrent: true })
 
   it.effect(
     "on a push stream it ends with the transmitter's state, also when killed after its answer",
@@ -105,6 +105,6 @@ layer(fixture, { excludeTestServices: true })("a consumer, killed", (it) => {
         for (const nth of hits) for (const point of [...others, "answered"]) yield* killed(`${point}:${nth}`)
         yield* survives()
       }),
-    { timeout: 1_800_000 },
+    { timeout: 1_800_000, concurrent: true },
   )
 })

@@ -6,6 +6,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, type Scope } from "effect"
 import { randomUUID } from "node:crypto"
+import { writeFileSync } from "node:fs"
+import { join } from "node:path"
 import { Database } from "../../services/platform/database/Database.ts"
 import type { DecisionFault } from "../../services/platform/Failpoints.ts"
 import { api } from "../e2e/support/ApiClient.ts"
@@ -46,6 +48,13 @@ const both = Effect.fnUntraced(function* (around: ProgramFixture, account: Accou
   return { link: yield* make, session: opened.json.token as string }
 })
 
+/** Makes the program kill itself at the failpoint, without a restart. */
+const armed = Effect.fnUntraced(function* ({ home, instance }: ProgramFixture, fault: string) {
+  writeFileSync(join(home, "fault"), fault)
+  yield* instance.program().kill("SIGUSR2")
+  yield* instance.program().line(new RegExp(`armed ${fault.split(":")[0]}\\n`))
+})
+
 /** The program with an account, and the program's database. */
 const staged = <A, E>(
   test: (around: ProgramFixture, account: Account) => Effect.Effect<A, E, Database | Scope.Scope>,
@@ -65,15 +74,14 @@ describe("links for frames, killed", () => {
       for (const point of points) {
         const [before] = yield* made
         const key = randomUUID()
-        yield* around.instance.end("SIGTERM")
-        yield* around.instance.start({ FAULT: `${point}:1` })
+        yield* armed(around, `${point}:1`)
         assert.isTrue(Exit.isFailure(yield* Effect.exit(making(account, key))), "no answer")
         assert.isNull(yield* around.instance.end("SIGKILL"), "it has killed itself")
         const done = point === "decision.committed"
         const [after] = yield* made
         assert.strictEqual(after!.n, before!.n + (done ? 1 : 0), point)
 
-        yield* around.instance.start({ FAULT: "" })
+        yield* around.instance.start()
         const answer = yield* making(account, key)
         const again = yield* making(account, key)
         const [last] = yield* made

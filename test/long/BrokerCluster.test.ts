@@ -61,8 +61,12 @@ const killed = Effect.fnUntraced(function* (members: Members, flow: Traffic) {
 
 const moved = Effect.fnUntraced(function* (members: Members, flow: Traffic) {
   const [leader, other] = yield* whole(members)
+  // While a consumer has no leader yet, no server answers: the request is repeated.
   const stepDown = (of: string) =>
-    connected(leader.access, (nc) => nc.request(`$JS.API.${of}`, "", { timeout: 10_000 }))
+    connected(leader.access, (nc) => nc.request(`$JS.API.${of}`, "", { timeout: 5_000 })).pipe(
+      Effect.catchDefect(Effect.fail),
+      Effect.retry({ times: 8 }),
+    )
   yield* under(flow, Effect.andThen(stepDown("STREAM.LEADER.STEPDOWN.EVENTS"), otherLeader(other!, leader)))
   yield* under(flow, stepDown("CONSUMER.LEADER.STEPDOWN.EVENTS.mail-events"))
 })
@@ -138,7 +142,12 @@ const run = Effect.gen(function* () {
   // Without NATS_REPLICAS, as doctor is here: what an operator widened stays.
   // The server that came back may be behind on other streams for a moment yet.
   const said = /^ok +replicas +3 servers keep each stream$/m
-  yield* until("three copies of each stream", cli(around.env, "doctor"), ({ output }) => said.test(output), 60)
+  yield* until(
+    "three copies of each stream",
+    Effect.delay(cli(around.env, "doctor"), "1 second"),
+    ({ output }) => said.test(output),
+    60,
+  )
 
   yield* ended(flow)
   yield* Effect.gen(function* () {

@@ -10,9 +10,10 @@ const abandoned = new Set(["ECONNRESET", "EPIPE", "ERR_STREAM_WRITE_AFTER_END"])
 const alone = ["Fairness", "Killed", "KilledTransfers", "StoppedInTime"].map((name) => `test/long/${name}.test.ts`)
 
 /**
- * What `task test` leaves out. First the tests of whole programs, of browsers and of every order of commands, two files at
- * once (with three 10,000 events missed their three minutes beside other work); then long histories and killed processes,
- * which wait for leases, servers and kills, three at once; then those of `alone`, one by one.
+ * What `task test` leaves out. First the tests of whole programs, of browsers and of every order of commands, and the files
+ * that try a share of their generated cases there, two files at once (with three 10,000 events missed their three minutes
+ * beside other work); then long histories and killed processes, which wait for leases, servers and kills, three at once;
+ * then those of `alone`, one by one.
  */
 export default defineConfig({
   test: {

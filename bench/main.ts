@@ -1,6 +1,6 @@
 /**
- * The measured claims: `deno task bench [--quick] [--profile] [--only=contender;…] [claim …]`; the soak takes 40
- * minutes and runs only by its name. Loopback only, on servers of its own, bounded in count and time; progress on a
+ * The measured claims: `deno task bench [--quick] [--profile] [--rounds=N] [--rows=N] [--only=contender;…] [claim …]`;
+ * `--help` says how long some of them take. The soak takes 40 minutes and runs only by its name. Loopback only, on servers of its own, bounded in count and time; progress on a
  * terminal, a table at the end, JSON and a page under bench/results.
  */
 import "../src/process/HideAsyncHooks.ts"
@@ -46,7 +46,7 @@ const all: ReadonlyArray<Claim> = [
   refusals,
   memory,
   migrating,
-  scale,
+  scale(only),
   senders,
   slots,
   soaking,
@@ -64,6 +64,15 @@ const all: ReadonlyArray<Claim> = [
 const named = args.filter((arg) => !arg.startsWith("--"))
 const rounds = Number(args.find((arg) => arg.startsWith("--rounds="))?.slice("--rounds=".length) ?? (quick ? 1 : 5))
 
+const asked = args.find((arg) => arg.startsWith("--rows="))?.slice("--rows=".length)
+const rows = asked === undefined ? null : Number(asked)
+
+const usage = () =>
+  [
+    "usage: bench [--quick] [--profile] [--rounds=1…20] [--rows=N] [--only=contender;…] [claim …]",
+    ...all.map(({ name, takes, title }) => `  ${name.padEnd(13)} ${title}${takes === undefined ? "" : `: ${takes}`}`),
+  ].join("\n")
+
 const measure = Effect.fnUntraced(function* (claim: Claim) {
   const progress = yield* Progress.make
   const servers = yield* Servers.start
@@ -72,6 +81,7 @@ const measure = Effect.fnUntraced(function* (claim: Claim) {
     servers,
     rounds,
     quick,
+    rows,
     profile,
     tell: (text) => progress.tell(`${claim.name}: ${text}`),
   }))
@@ -84,13 +94,10 @@ const measure = Effect.fnUntraced(function* (claim: Claim) {
 }, Effect.scoped)
 
 const bench = Effect.gen(function* () {
+  if (args.includes("--help")) return yield* Effect.sync(() => console.log(usage()))
   const unknown = named.filter((name) => !all.some((claim) => claim.name === name))
-  if (unknown.length > 0 || !(rounds >= 1 && rounds <= 20)) {
-    const known = all.map((claim) => claim.name).join(", ")
-    return yield* new BenchError({
-      message: `usage: bench [--quick] [--profile] [--rounds=1…20] [claim …], claims: ${known}`,
-    })
-  }
+  const isWrong = unknown.length > 0 || !(rounds >= 1 && rounds <= 20) || rows !== null && !(rows >= 1_000)
+  if (isWrong) return yield* new BenchError({ message: usage() })
   for (const claim of all.filter((claim) => named.length === 0 ? claim !== soaking : named.includes(claim.name))) {
     const found = yield* measure(claim)
     yield* Effect.sync(() => console.log(`\n${terminal(found)}`))

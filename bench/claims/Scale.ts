@@ -1,6 +1,6 @@
 /**
  * What several processes on the same cores cost each other: the same deliveries by one, two, four and eight processes with
- * every role, and by as many with the role `delivery` beside one for the rest. Nothing can double where the cores are as
+ * every role, and by as many that divide the roles. Nothing can double where the cores are as
  * many as before: the rate and the cost of PostgreSQL show what grows with the number of processes.
  */
 import { Effect, Schedule } from "effect"
@@ -14,13 +14,19 @@ import { type Contender, type Once, once, product, type Setting, template } from
 
 const others = "api,actors,relay,timers,intake,mail,lifecycle"
 
-const ways: Readonly<Record<string, ReadonlyArray<string>>> = {
+const all: Readonly<Record<string, ReadonlyArray<string>>> = {
   "one process": ["all"],
   "two processes": Array(2).fill("all"),
   "four processes": Array(4).fill("all"),
   "eight processes": Array(8).fill("all"),
-  "one for deliveries, one for the rest": ["delivery", others],
-  "three for deliveries, one for the rest": [...Array(3).fill("delivery"), others],
+  "two by role: delivery, the rest": ["delivery", others],
+  "four by role: three delivery, the rest": [...Array(3).fill("delivery"), others],
+  "eight by role: five delivery, intake, api, the rest": [
+    ...Array(5).fill("delivery"),
+    "intake",
+    "api",
+    "actors,relay,timers,mail,lifecycle",
+  ],
 }
 
 interface Waits {
@@ -46,6 +52,10 @@ const watched = (fixture: Fixture, waits: { busy: number; locks: number; interna
   )
 
 type Measured = Once & Waits
+
+/** Names what a failure happened in. */
+const within = (name: string) => (error: Child.BenchError) =>
+  new Child.BenchError({ message: `${name}: ${error.message}` })
 
 const measured = Effect.fnUntraced(function* (setting: Setting, roles: ReadonlyArray<string>) {
   const waits = { busy: 0, locks: 0, internal: 0 }
@@ -74,7 +84,7 @@ const tableOf = (events: number, rounds: Rounds, counted: Readonly<Record<string
     ],
     ...["% waiting for locks", "% for internal locks", "MB at most"],
   ],
-  rows: Object.keys(ways).map((name) => {
+  rows: Object.keys(counted).map((name) => {
     const of = (pick: (one: Measured) => number) => median(rounds.map((round) => pick(round[name]!)))
     const { use } = counted[name]!
     return [
@@ -94,12 +104,18 @@ const tableOf = (events: number, rounds: Rounds, counted: Readonly<Record<string
   }),
 })
 
-export const scale: Claim = {
+/** Of the ways those in `only`, and one process, which the others are compared with. */
+export const scale = (only?: ReadonlyArray<string>): Claim => ({
   name: "scale",
   title: "Several processes on the same cores",
+  takes: "25 minutes with five rounds, 10 with --rounds=2, 4 with --quick; --rows=N deliveries each (30,000)",
   measure: (run) =>
     Effect.gen(function* () {
-      const events = run.quick ? 10_000 : 30_000
+      const ways = Object.fromEntries(
+        Object.entries(all).filter(([name]) => only === undefined || name === "one process" || only.includes(name)),
+      )
+      // Figures begin with the 5,000th arrival.
+      const events = Math.max(10_000, run.rows ?? (run.quick ? 10_000 : 30_000))
       const sink = yield* Child.start({ module: "bench/programs/receivers/Sink.ts", env: { SINK_PORTS: "4" } })
       const { ports } = yield* sink.event<{ readonly ports: ReadonlyArray<number> }>("ready")
       const hooks = hooksOn(ports)
@@ -110,14 +126,14 @@ export const scale: Claim = {
         const figures: Record<string, Measured> = {}
         for (const [name, roles] of Object.entries(ways)) {
           yield* run.tell(`round ${round} of ${run.rounds}: ${name}`)
-          figures[name] = yield* measured(setting, roles)
+          figures[name] = yield* Effect.mapError(measured(setting, roles), within(name))
         }
         rounds.push(figures)
       }
       const counted: Record<string, Once> = {}
       for (const [name, roles] of Object.entries(ways)) {
         yield* run.tell(`counting statements: ${name}`)
-        counted[name] = yield* once(setting, "bailiwick", product(roles), true)
+        counted[name] = yield* Effect.mapError(once(setting, "bailiwick", product(roles), true), within(name))
       }
       return {
         tables: [tableOf(events, rounds, counted)],
@@ -131,4 +147,4 @@ export const scale: Claim = {
         raw: { rounds, counted },
       } satisfies Finding
     }),
-}
+})

@@ -17,6 +17,8 @@ export interface Run {
   /** Five, or fewer with `--quick`. */
   readonly rounds: number
   readonly quick: boolean
+  /** The number of rows that was asked for (`--rows`), for claims that `takes` says it of; null: their own. */
+  readonly rows: number | null
   /** The program leaves CPU profiles in bench/results/tmp. */
   readonly profile: boolean
   readonly tell: (text: string) => Effect.Effect<void>
@@ -25,6 +27,8 @@ export interface Run {
 export interface Claim {
   readonly name: string
   readonly title: string
+  /** About how long it takes on two idle cores, and what its size depends on; `--help` prints it. */
+  readonly takes?: string
   /** The claim is measured once, also where others are measured in rounds. */
   readonly once?: true
   readonly measure: (run: Run) => Effect.Effect<Finding, BenchError, Scope.Scope>

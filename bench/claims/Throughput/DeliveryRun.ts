@@ -93,6 +93,15 @@ export interface Once extends Figures {
   readonly use: DatabaseUse
 }
 
+/** On a starved machine an attempt passes its deadline and is repeated; a repetition without one is a defect. */
+const failedAttempts = (fixture: Fixture) =>
+  Effect.map(
+    fixture.sql<{ error: string; n: number }>`
+      select coalesce(error, response_status::text) as error, count(*)::int as n from attempts
+      where error is not null or response_status >= 300 group by 1`,
+    (rows) => rows.map(({ error, n }) => `${n} by ${error}`).join(", ") || "none",
+  )
+
 /** Runs a contender, on a database of the program's schema where it is ours. `counted` counts statements, at the cost of time. */
 export const once = (
   setting: Setting,
@@ -114,7 +123,7 @@ export const once = (
       runtime: processes.reduce((sum, { pid }) => sum + (cpuMillis(pid) ?? 0), 0),
     })
     const dead = Effect.raceAll(processes.map((process) => process.ended))
-    const { warm } = yield* Effect.raceFirst(sink.event<{ readonly warm: number }>("warm"), dead)
+    const { warm } = yield* Effect.raceFirst(sink.event<{ readonly warm: number }>("warm", 300), dead)
     const before = used()
     const done = yield* Effect.raceFirst(sink.event<Done>("done", 600), dead)
     yield* Effect.raceFirst(settled, dead)
@@ -125,7 +134,10 @@ export const once = (
     const repeats = requests - unique
     const memory = processes.reduce((sum, { pid }) => sum + (peakMegabytes(pid) ?? 0), 0)
     if (name.startsWith("bailiwick") && repeats > 0) {
-      return yield* new Failed({ message: `${repeats} of ${events} deliveries were sent again` })
+      const why = yield* Effect.orElseSucceed(failedAttempts(fixture), () => "unknown")
+      return yield* new Failed({
+        message: `${repeats} of ${events} deliveries were sent again; attempts that failed: ${why}`,
+      })
     }
     const each = (what: keyof typeof before) => (after[what] - before[what]) * 1000 / (events - warm)
     return {

@@ -130,7 +130,7 @@ describe("attempts over HTTP", () => {
         const types = Effect.fnUntraced(
           function* (path: keyof typeof manners, event: "email.sent" | "email.delivered") {
             const one = yield* hook(api, target, path, [event])
-            yield* around.feed.events([mailEvent(id, path, event)])
+            yield* around.feed.events([mailEvent(id, path.slice(1), event)])
             yield* until(`what ends at ${path}`, totals(api, one.id), ({ delivered }) => delivered === 1)
             const [record] = yield* deliveries(api, one.id)
             const { json } = yield* api.get(`/v1/webhook-deliveries/${record!.id}`)

@@ -227,12 +227,13 @@ layer(Layer.fresh(fixture({ schedule: { ...specified, jitter: 0 } })))("Delivery
       const hook = yield* webhook()
       const { tasks } = yield* take([1, 2, 3].map(() => event(hook.accountId)))
       const at = yield* now
-      const odd = { "x-trace": `"\\\u00e9` }
-      yield* settle(tasks.map((task, i) => resultOf(task, at, { headers: [odd, null, {}][i]! })))
+      const odd: Readonly<Record<string, string>> = { "x-trace": `"\\\u00e9` }
+      const kept = [odd, null, {}]
+      yield* settle(tasks.map((task, i) => resultOf(task, at, { headers: kept[i] ?? null })))
       const read = (i: number) => Effect.map(get(hook.accountId, tasks[i]!.deliveryId), full)
       const headers = (i: number) =>
         Effect.map(read(i), ({ attempts }) => attempts.map(({ response_headers }) => response_headers))
-      assert.deepStrictEqual(yield* Effect.forEach([0, 1, 2], headers), [[odd], [null], [{}]])
+      assert.deepStrictEqual(yield* Effect.forEach([0, 1, 2], headers), kept.map((one) => [one]))
       // Only where there is something to keep, the attempt has a row of its own.
       const rows = yield* sql<{ id: string }>`
         select delivery_id as id from attempts where delivery_id = any(${tasks.map((task) => task.deliveryId)}::uuid[])`

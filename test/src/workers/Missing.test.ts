@@ -16,6 +16,7 @@ import { run } from "../../../services/platform/database/UnitOfWork.ts"
 import { type GivenMessage, supplyMessages } from "../../../services/recovery/SuppliedMessages.ts"
 import { textOf } from "../../../src/doctor/Finding.ts"
 import { installation as doctor, meaningOf, missingText } from "../../../src/doctor/InstallationCheck.ts"
+import { runs } from "../../support/Runs.ts"
 import { until } from "../../e2e/support/Until.ts"
 import { TestBus } from "../../support/TestBus.ts"
 import { access, institution, person, project } from "../../support/TestIdentity.ts"
@@ -291,7 +292,7 @@ layer(management({ ROLES: "api,lifecycle,relay" }), { excludeTestServices: true,
                 fc.array(fc.nat({ max: 40 }), { minLength: 1, maxLength: 4 }),
                 (lost) => Effect.runPromiseWith(context)(law(lost)),
               ),
-              { numRuns: 3 },
+              { numRuns: runs(3) },
             )
           )
         }),

@@ -23,6 +23,7 @@ export default defineConfig({
         test: {
           name: "whole",
           include: [...leftToLong()],
+          env: { GENERATED_CASES: "all" },
           maxWorkers: 2,
           provide: { inMemory: true },
           testTimeout: 300_000,

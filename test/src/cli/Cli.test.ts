@@ -22,6 +22,7 @@ const withoutJson = [
   "directory_apply",
   "evidence_pack",
   "installation_open",
+  "installation_supply",
   "keys_activate",
   "keys_announce",
   "keys_compromise",
@@ -45,6 +46,7 @@ const withoutJson = [
   "signals_release",
   "start",
   "token",
+  "upgrade_finish",
   "webhooks_delete",
   "webhooks_test",
 ]

@@ -281,6 +281,18 @@ const cells = Effect.fnUntraced(function* (fixture: IdentityStage, one: Case) {
   return found
 })
 
+let kept: { readonly fixture: IdentityStage; readonly requests: ReadonlyMap<Case, Asked> } | undefined
+
+/** A fixture with the request of each case, which tests of refusals share: what is refused changes nothing. */
+const refusing = Effect.gen(function* () {
+  if (kept !== undefined) return kept
+  const fixture = yield* stage
+  const requests = new Map<Case, Asked>()
+  for (const one of catalogue) requests.set(one, yield* one.asked(fixture, fixture.people[one.by]))
+  kept = { fixture, requests }
+  return kept
+})
+
 /** The tables of decisions and of what they change, receipts included. */
 const stored = [
   "people",
@@ -359,14 +371,14 @@ layer(program, { excludeTestServices: true, timeout: "2 minutes" })("Roles over 
 
   it.effect("an auditor changes nothing, whatever else the directory says they are", () =>
     Effect.gen(function* () {
-      const fixture = yield* stage
+      const { fixture, requests } = yield* refusing
       const auditor = yield* person({ auditor: true, operator: true })
       for (const role of ["sponsor", "administrator"] as const) yield* member(fixture.institution, auditor, role)
       yield* owner(fixture.project, auditor)
       // Too old for an approval, of which an auditor is not told.
       const headers = yield* as(auditor, { authTime: Math.floor(Date.now() / 1_000) - 3_600 })
       for (const one of catalogue.filter(changes)) {
-        const asked = yield* one.asked(fixture, fixture.people[one.by])
+        const asked = requests.get(one)!
         const before = yield* state
         const answer = held(operationOf(one), yield* sent(one, asked, headers))
         assert.deepStrictEqual(codeOf(answer), [403, "auditor_reads_only"], one.operation)
@@ -426,7 +438,7 @@ layer(program, { excludeTestServices: true, timeout: "2 minutes" })("Roles over 
     "without a good token of an active person nothing is answered",
     () =>
       Effect.gen(function* () {
-        const fixture = yield* stage
+        const { fixture, requests } = yield* refusing
         const { operator } = fixture.people
         const disabled = yield* person({ status: "suspended", operator: true })
         const none: readonly [string, Headers] = ["no token", {}]
@@ -436,7 +448,7 @@ layer(program, { excludeTestServices: true, timeout: "2 minutes" })("Roles over 
           ["a suspended person", yield* as(disabled)],
         ]
         for (const [n, one] of catalogue.entries()) {
-          const asked = yield* one.asked(fixture, fixture.people[one.by])
+          const asked = requests.get(one)!
           // In turn: an address may send 300 credentials a minute that are refused.
           for (const [name, headers] of [none, bad[n % bad.length]!]) {
             const answer = yield* sent(one, asked, headers)
@@ -482,7 +494,7 @@ layer(program, { excludeTestServices: true, timeout: "2 minutes" })("Roles over 
     "an object that the caller may not see is answered as a missing one, to the byte",
     () =>
       Effect.gen(function* () {
-        const fixture = yield* stage
+        const { fixture, requests } = yield* refusing
         const { elsewhere } = fixture.people
         const blank = (text: string) => text.replaceAll(/[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/g, "<id>")
         /** `instance` shows no id of another form, as a signing key's. */
@@ -491,7 +503,7 @@ layer(program, { excludeTestServices: true, timeout: "2 minutes" })("Roles over 
         for (const one of catalogue) {
           // A holder of an invitation's token may ask to join.
           if (!operationOf(one).template.includes("{") || one.operation === "enrollments.acceptEnrollment") continue
-          const asked = yield* one.asked(fixture, fixture.people[one.by])
+          const asked = requests.get(one)!
           const unknown = {
             ...asked,
             params: Object.fromEntries(Object.keys(asked.params!).map((k) => [k, unknownOf(k)])),

@@ -9,7 +9,13 @@ import { OutgoingMail, OutgoingMailPage, outgoingMailQuery } from "../identity/M
 import { personHoldQuery, PersonHolds, ReleasedPerson } from "../identity/PersonHoldView.ts"
 import { NotFound } from "../problems/HttpProblems.ts"
 import { receiptProblems } from "../problems/IdempotencyProblems.ts"
-import { Held, InsufficientUserAuthentication, InvalidState, RoleRequired } from "../problems/IdentityProblems.ts"
+import {
+  FourEyesRequired,
+  Held,
+  InsufficientUserAuthentication,
+  InvalidState,
+  RoleRequired,
+} from "../problems/IdentityProblems.ts"
 import { Id } from "../Wire.ts"
 import { Managed } from "./ManagementApi.ts"
 import { RequestValidation, strictBody } from "./RequestValidation.ts"
@@ -74,7 +80,7 @@ export class UpkeepApi extends HttpApiGroup.make("upkeep")
       headers: optionallyKeyed,
       payload: ReasonBody,
       success: ReleasedPerson,
-      error: [NotFound, RoleRequired, InsufficientUserAuthentication, Held, ...receiptProblems],
+      error: [NotFound, RoleRequired, FourEyesRequired, InsufficientUserAuthentication, Held, ...receiptProblems],
     }).annotate(OpenApi.Summary, "End all holds of a person by identity providers, as an operator"),
   )
   .middleware(RequestValidation)

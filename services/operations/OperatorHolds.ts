@@ -1,10 +1,15 @@
-/** People whom identity providers hold, for operators: who is held, and their release (docs/signals.md). */
+/** Holds of people by identity providers, for operators: their list, and a person's release (docs/signals.md). */
 import { Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
 import { PersonId } from "../../schemas/BrandedIds.ts"
 import type { PersonHolds, ReleasedPerson } from "../../schemas/identity/PersonHoldView.ts"
 import { NotFound } from "../../schemas/problems/HttpProblems.ts"
-import type { Held, InsufficientUserAuthentication, RoleRequired } from "../../schemas/problems/IdentityProblems.ts"
+import {
+  FourEyesRequired,
+  type Held,
+  type InsufficientUserAuthentication,
+  type RoleRequired,
+} from "../../schemas/problems/IdentityProblems.ts"
 import { Database } from "../platform/database/Database.ts"
 import type { InTransaction } from "../platform/database/UnitOfWork.ts"
 import { CurrentOperator } from "../platform/observability/CurrentOperator.ts"
@@ -38,10 +43,17 @@ const positionOf = (cursor: string): HoldPosition => {
 export class OperatorHolds extends Context.Service<OperatorHolds, {
   /** Those held last first. */
   readonly list: (personId: PersonId, page: AskedPage) => Effect.Effect<PersonHolds, Refused>
-  /** Ends all holds of a person; NotFound where no provider holds the person. */
+  /**
+   * Ends all holds of a person; NotFound where no provider holds the person. FourEyesRequired for a person who was
+   * merged into the operator: no operator ends a hold of their own.
+   */
   readonly release: (
     asked: Asked,
-  ) => Effect.Effect<ReleasedPerson, Held | InsufficientUserAuthentication | NotFound | Refused, InTransaction>
+  ) => Effect.Effect<
+    ReleasedPerson,
+    FourEyesRequired | Held | InsufficientUserAuthentication | NotFound | Refused,
+    InTransaction
+  >
 }>()("bailiwick/services/operations/OperatorHolds") {
   static readonly layer = Layer.effect(
     OperatorHolds,
@@ -68,10 +80,25 @@ export class OperatorHolds extends Context.Service<OperatorHolds, {
         },
       )
 
+      /** Locks both people; returns whether they are one person, under whichever identity. */
+      const lockBoth = Effect.fnUntraced(function* (personId: PersonId, heldId: PersonId) {
+        const rows = yield* sql<{ readonly id: PersonId; readonly canonical: PersonId }>`
+          select id, coalesce(merged_into, id) as canonical from people
+          where id = any(${[personId, heldId]}::text[]) order by id collate "C" for no key update`
+        return rows.some(({ canonical, id }) => id === heldId && canonical === personId)
+      })
+
       const release: OperatorHolds["Service"]["release"] = Effect.fn("OperatorHolds.release")(
         function* ({ heldId, personId, reason, stepUp }) {
-          yield* operating(personId, "share")
+          const own = yield* lockBoth(personId, heldId)
+          // The operator's row is locked already.
+          yield* operating(personId, "none")
           yield* stepUp
+          if (own) {
+            return yield* new FourEyesRequired({
+              detail: "The held account is another one of the caller: another operator has to release it.",
+            })
+          }
           const holds = yield* Effect.provideService(releasing(heldId, reason), CurrentOperator, `person:${personId}`)
           if (holds === 0) return yield* new NotFound({ detail: "No identity provider holds this person." })
           const [row] = yield* sql<Pick<ReleasedPerson, "status">>`select status from people where id = ${heldId}`

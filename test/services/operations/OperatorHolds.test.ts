@@ -107,6 +107,21 @@ layer(management(), { excludeTestServices: true, timeout: "2 minutes" })("Holds 
       )
     }))
 
+  it.effect("of an account that was merged into the operator are ended by another operator only", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* Database
+      const [operator, other] = [yield* person({ operator: true }), yield* person({ operator: true })]
+      const former = yield* heldPerson()
+      yield* sql`update people set merged_into = ${operator} where id = ${former}`
+      const release = (headers: Readonly<Record<string, string>>) =>
+        send("POST", `${path}/${former}/release`, headers, { reason })
+      assert.deepStrictEqual(codeOf(yield* release(yield* bearer(operator))), [403, "four_eyes_required"])
+      const left = sql`select kind from person_holds where person_id = ${former}`
+      assert.deepStrictEqual(yield* left, [{ kind: "disabled" }])
+      assert.strictEqual((yield* release(yield* bearer(other))).status, 200)
+      assert.deepStrictEqual(yield* left, [{ kind: "released" }])
+    }))
+
   it.effect("of a person whom the directory disabled meanwhile end without enabling the person", () =>
     Effect.gen(function* () {
       const { sql } = yield* Database

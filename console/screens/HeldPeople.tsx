@@ -18,8 +18,10 @@ import { useResource } from "../Resource.ts"
 
 type Hold = AnswerOf<"listPersonHolds">["items"][number]
 
-const Release = ({ done, of: { kind, person_id, transmitter }, who }: {
+const Release = ({ all, done, of: { person_id, transmitter }, who }: {
   readonly of: Hold
+  /** All holds of the page: the person may be held by other providers, too. */
+  readonly all: ReadonlyArray<Hold>
   readonly who: string
   readonly done: () => unknown
 }): JSX.Element => (
@@ -37,10 +39,10 @@ const Release = ({ done, of: { kind, person_id, transmitter }, who }: {
       All holds of this person end, those of other providers, too, and the directory decides from then on. Sessions that
       were ended stay so.
     </p>
-    {kind === "purged"
+    {all.some((one) => one.person_id === person_id && one.kind === "purged")
       ? (
         <p>
-          The provider said that the account is gone: its subject may be another person's by now. Make sure whose it is.
+          A provider said that the account is gone: its subject may be another person's by now. Make sure whose it is.
         </p>
       )
       : null}
@@ -65,7 +67,7 @@ const HeldPeople = (): JSX.Element => {
           caption="People whom identity providers hold, those held last first"
           rows={found.items}
           keyOf={({ person_id, transmitter }) => `${person_id} ${transmitter}`}
-          empty="No identity provider holds a person."
+          empty={filterOf("after") === undefined ? "No identity provider holds a person." : "No more people are held."}
           columns={[
             {
               head: "Person",
@@ -88,13 +90,16 @@ const HeldPeople = (): JSX.Element => {
                     ? <Badge tone="bad">account purged</Badge>
                     : <Badge tone="warn">account disabled</Badge>}
                   <div class="note">
-                    of <When at={told_at} />
+                    as of <When at={told_at} />
                   </div>
                 </>
               ),
             },
             { head: "Held since", cell: ({ since }) => <When at={since} exact /> },
-            { head: "Decide", cell: (one) => <Release of={one} who={names(one.person_id)} done={holds.reload} /> },
+            {
+              head: "Decide",
+              cell: (one) => <Release of={one} all={found.items} who={names(one.person_id)} done={holds.reload} />,
+            },
           ]}
         />
       )}

@@ -17,6 +17,12 @@ export interface AccountWord {
   readonly at: number
 }
 
+/** A hold that an operator ended. */
+export interface EndedHold {
+  readonly transmitter: string
+  readonly kind: "disabled" | "purged"
+}
+
 /** What counts once a provider has said both. A purged account is not enabled again: its subject may be another's now. */
 export const heldAfter = (before: AccountWord | null, told: AccountWord): AccountWord => {
   if (before === null) return told
@@ -70,14 +76,18 @@ export const personHolds = Effect.gen(function* () {
     return true
   })
 
-  /** Ends all holds of a person on an operator's word; returns how many there were. */
+  /** Ends all holds of a person on an operator's word; returns them as they were. */
   const releaseAll = Effect.fn("PersonHolds.releaseAll")(function* (personId: PersonId) {
     const now = new Date(yield* Clock.currentTimeMillis)
-    const ended = yield* sql`
+    const ended = yield* sql<EndedHold>`
+      select transmitter, kind from person_holds where person_id = ${personId} and kind <> 'released'
+      order by transmitter collate "C"`
+    if (ended.length === 0) return ended
+    yield* sql`
       update person_holds set kind = 'released', told_at = ${now}, changed_at = ${now}
-      where person_id = ${personId} and kind <> 'released' returning 1`
-    if (ended.length > 0) yield* restore(personId, "operator")
-    return ended.length
+      where person_id = ${personId} and kind <> 'released'`
+    yield* restore(personId, "operator")
+    return ended
   })
 
   return { take, releaseAll }

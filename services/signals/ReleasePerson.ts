@@ -1,8 +1,8 @@
-/** People whom identity providers hold: who is, and the end of it on an operator's word, with its record. */
+/** Holds of people by identity providers: their list, and their end on an operator's word, with its record. */
 import type { PgClient } from "@effect/sql-pg"
 import { Effect } from "effect"
 import type { PersonId } from "../../schemas/BrandedIds.ts"
-import { personHolds } from "../people/PersonHolds.ts"
+import { type EndedHold, personHolds } from "../people/PersonHolds.ts"
 import { Database } from "../platform/database/Database.ts"
 import { mustBeOpen } from "../platform/database/Installation.ts"
 import { Audit } from "../platform/observability/Audit.ts"
@@ -32,6 +32,8 @@ export const listHolds = Effect.fnUntraced(function* (
     order by changed_at desc, person_id, transmitter limit ${limit}`
 })
 
+const named = ({ kind, transmitter }: EndedHold) => `${kind} by ${transmitter}`
+
 /** Ends all holds of a person, in the caller's transaction; returns how many there were. */
 export const releasePerson = Effect.gen(function* () {
   const { sql } = yield* Database
@@ -42,14 +44,16 @@ export const releasePerson = Effect.gen(function* () {
     const operator = yield* CurrentOperator
     yield* mustBeOpen(sql)
     yield* sql`select from people where id = ${personId} for no key update`
-    const holds = yield* releaseAll(personId)
+    const ended = yield* releaseAll(personId)
+    const holds = ended.length
     if (holds === 0) return holds
     yield* audit.append({
       action: "person.released",
       actor: operator,
       subject: `person:${personId}`,
       outcome: "done",
-      details: { holds, reason },
+      // A hold that began after the operator looked ended, too: the record says which ones did.
+      details: { holds, ended: ended.map(named).join(", "), reason },
       decision: true,
     })
     return holds

@@ -93,7 +93,15 @@ layer(management(), { excludeTestServices: true, timeout: "2 minutes" })("Holds 
           select r.actor, r.details, l.record_id is not null as logged from audit_records r
           left join log_pending l on l.record_id = r.id
           where r.action = 'person.released' and r.subject = ${`person:${ann}`}`,
-        [{ actor: `person:${operator}`, details: { holds: 2, reason }, logged: true }],
+        [{
+          actor: `person:${operator}`,
+          details: {
+            holds: 2,
+            ended: "purged by https://id.example, disabled by https://other.example",
+            reason,
+          },
+          logged: true,
+        }],
       )
       assert.deepStrictEqual(
         yield* sql`

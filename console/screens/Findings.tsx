@@ -33,6 +33,7 @@ const headlines: Readonly<Record<Report["level"], string>> = {
 const pages: Readonly<Record<string, readonly [href: string, label: string]>> = {
   audit: ["/console/operations/audit", "Look at the audit"],
   broker: ["/console/operations/bus", "Look at the bus"],
+  "held people": ["/console/operations/held-people", "Look at the held people"],
   intake: ["/console/operations/rejects", "Decide on the messages"],
   installation: ["/console/operations/installation", "Look at the installation"],
   mail: ["/console/operations/mails", "Try the mails again"],
@@ -40,7 +41,6 @@ const pages: Readonly<Record<string, readonly [href: string, label: string]>> = 
   slack: ["/console/operations/queues", "Look at the queues"],
   lifecycle: ["/console/operations/consumers", "Look at the consumers"],
   provider: ["/console/operations/jobs", "Decide on the jobs"],
-  signals: ["/console/operations/held-people", "Look at the held people"],
   "signing keys": ["/console/operations/signing-keys", "Announce a signing key"],
   streams: ["/console/operations/bus", "Look at the streams"],
   workers: ["/console/operations/jobs", "Look at the workers"],

@@ -22,7 +22,7 @@ export const signalChecks = Effect.fnUntraced(
     const findings: Array<Finding> = []
     if (left!.people > 0) {
       findings.push(warn(
-        what,
+        "held people",
         `people held by a provider that SIGNAL_TRANSMITTERS does not name any more: ${left!.people}`,
         `see "${cliCommand("signals holds")}", and release them: "${cliCommand("signals release")}"`,
       ))

@@ -590,6 +590,7 @@ layer(program, { excludeTestServices: true, timeout: "2 minutes" })("Signals", (
       const fine = ["ok 4 transmitters, 1 of them polled"]
       assert.deepStrictEqual(yield* faults, (yield* findings(one.all, true)).length === 0 ? fine : [])
       const [finding] = yield* signalChecks({ signalTransmitters: [] })
+      assert.strictEqual(finding!.what, "held people", "the console leads from this subject to their list")
       assert.match(finding!.notes[0]!.says, /^people held by a provider that .+: \d+$/)
       assert.strictEqual(yield* statusOf(ann), "suspended")
       assert.isFalse(yield* signsIn(ben))

@@ -43,7 +43,7 @@ export const Attempt = Schema.Struct({
   }),
   response_headers: Schema.NullOr(HeaderFields).annotate({
     description:
-      "Up to 4 KiB; values of cookies are masked. Null for a success at the first attempt, unless the installation keeps it",
+      "Up to 4 KiB; credentials, and what repeats a custom header, are masked. Null for a success at the first attempt, unless the installation keeps it",
   }),
   response_body: Schema.NullOr(Schema.String).annotate({
     description: "Of a failed answer, the first 4,096 characters",

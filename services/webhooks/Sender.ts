@@ -9,6 +9,7 @@ import type { Outcome } from "../platform/Outbound.ts"
 import { Outbound } from "../platform/Outbound.ts"
 import { waitAskedBy } from "./RetryAfter.ts"
 import { ConcurrencyLimiter } from "./Sender/ConcurrencyLimiter.ts"
+import { maskEchoes } from "./Sender/EchoedHeaders.ts"
 import type { WakeUp } from "./Sender/SenderQueues.ts"
 import { interruptedOf, releasedOf, type Result, type Task } from "./Sender/Task.ts"
 import { headersFor, secretsKept } from "./Signer.ts"
@@ -35,6 +36,9 @@ const decoder = new TextDecoder()
 // PostgreSQL's text cannot contain U+0000; a receiver's response is stored for people, not for programs.
 const textOf = (body: Outcome["body"]): string | null =>
   body === null ? null : decoder.decode(body).replaceAll("\0", "\u{fffd}")
+
+const headersOf = ({ endpoint: { headers: sent } }: Task, { headers = null }: Outcome): Result["headers"] =>
+  headers === null || sent === null ? headers : maskEchoes(headers, sent)
 
 export class Sender extends Context.Service<Sender, {
   readonly slots: ConcurrencyLimiter<Task>
@@ -84,7 +88,7 @@ export class Sender extends Context.Service<Sender, {
             durationMs: Math.round(outcome.durationMs),
             status: outcome.status,
             error: outcome.error,
-            headers: outcome.headers ?? null,
+            headers: headersOf(task, outcome),
             body: textOf(outcome.body),
             url: task.endpoint.url,
             ...(asked === undefined ? {} : { askedWait: waitAskedBy(asked, endedAt) }),

@@ -19,7 +19,18 @@ it.live(
         LOG_LEVEL: "debug",
       })
       const { api, id } = yield* account()
-      const target = yield* receiver(tls, ({ attempt }) => attempt === 1 ? 500 : 200)
+      const target = yield* receiver(
+        tls,
+        ({ attempt }) => attempt === 1 ? 500 : 200,
+        // A receiver that sends back what it got.
+        (sent) => ({
+          "x-tenant": String(sent["x-tenant"]),
+          "x-got": JSON.stringify({ tenant: sent["x-tenant"] }),
+          "x-basic": String(sent.authorization).slice("Basic ".length),
+          "webhook-signature": String(sent["webhook-signature"]),
+          "x-answer": "kept",
+        }),
+      )
       const [value, password] = [`tenant-${randomUUID()}`, `pass wörd-${randomUUID()}`]
       const own = {
         headers: [{ name: "X-Tenant", value }, { name: "__proto__", value: "p" }],
@@ -72,6 +83,8 @@ it.live(
       assert.strictEqual(tried.request_headers["X-Webhook-Attempt"], "1")
       assert.notProperty(tried.request_headers, "Authorization")
       assert.property(tried.response_headers, "date")
+      const masked = { "x-tenant": "…", "x-got": "…", "x-basic": "…", "webhook-signature": "…" }
+      assert.deepInclude(tried.response_headers, { ...masked, "x-answer": "kept" })
 
       const gone = yield* api.patch(hook, {
         url: target.url("/own"),

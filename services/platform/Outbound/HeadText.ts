@@ -6,11 +6,14 @@ import { Buffer } from "node:buffer"
 
 const maxBytes = 4 * 1024
 
-/** Fields whose values are credentials, or may repeat those of the request. */
-const secret = /authorization|cookie|api-?key|token|secret|password/u
+/**
+ * Fields whose values are credentials, or may repeat those or the signatures of the request. Not `WWW-Authenticate`,
+ * which says what the receiver asks for, nor `Author`.
+ */
+const secret = /auth(?!enticate$|ors?$)|cookie|api-?key|token|secret|password|session|signature|credential|jwt/u
 
 /** Shown in place of a credential. */
-const masked = "…"
+export const masked = "…"
 
 export class HeadText {
   /** Made with the first response of the connection whose fields are kept. */

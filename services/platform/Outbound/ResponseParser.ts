@@ -4,7 +4,8 @@
  * docs/delivery.md lists the differences from undici and node:http.
  *
  * A hostile receiver can only get its own response refused. A head has at most 16 KiB and 128 fields; chunk extensions
- * and trailers have at most another 16 KiB; only the framing fields are copied, and the head of a failed response.
+ * and trailers have at most another 16 KiB; only the framing fields are copied, and the first 4 KiB of a head whose
+ * fields are kept: of a failed response, and of a success where they are asked for.
  */
 import type { Buffer } from "node:buffer"
 import { type Field, Fields } from "./ResponseFields.ts"

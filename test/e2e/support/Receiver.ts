@@ -59,10 +59,14 @@ export const faultOf = (
   return null
 }
 
-/** `tls`: a certificate that the program trusts; `answer` is called once a request has arrived whole. */
+/**
+ * `tls`: a certificate that the program trusts; `answer` is called once a request has arrived whole. `echoed` makes
+ * header fields of the answer.
+ */
 export const receiver = Effect.fnUntraced(function* (
   tls: { readonly cert: string; readonly key: string },
   answer: (request: Omit<Arrival, "answer">) => Answer = () => 204,
+  echoed: (sent: IncomingMessage["headers"]) => Readonly<Record<string, string>> = () => ({}),
 ) {
   const arrivals: Array<Arrival> = []
   const byPath = new Map<string, Array<Arrival>>()
@@ -85,7 +89,8 @@ export const receiver = Effect.fnUntraced(function* (
     const here = byPath.get(path) ?? []
     byPath.set(path, here)
     here.push(arrival)
-    if (said !== "silence") response.writeHead(said, { "content-type": "text/plain" }).end(`answer ${said}`)
+    if (said === "silence") return
+    response.writeHead(said, { "content-type": "text/plain", ...echoed(request.headers) }).end(`answer ${said}`)
   }
 
   const { port } = yield* serve((request, response) => {

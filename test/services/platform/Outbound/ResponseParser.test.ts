@@ -285,7 +285,7 @@ describe("a generated response", () => {
     )
   })
 
-  it("has the fields of a failed head, whole lines of 4 KiB, credentials masked, whatever the cuts; of a success none", () => {
+  it("has the fields of a failed head, whole lines of 4 KiB, credentials masked, whatever the cuts; of a success where asked for", () => {
     const fieldsOf = (text: string, ofSuccess = false) =>
       [[bytesOf(text)], ...cuts(bytesOf(text))].map((all) => {
         let found: Readonly<Record<string, string>> | null | undefined
@@ -308,6 +308,10 @@ describe("a generated response", () => {
       [`HTTP/1.1 200 OK\r\n${own}${length("")}`, null],
       [`HTTP/1.1 103 x\r\nlink: </a>\r\n\r\nHTTP/1.1 500 x\r\n${length("")}`, none],
       [`HTTP/1.1 500 x\r\nSet-Cookie: a=1\r\nset-cookie: b=2\r\n${length("")}`, { "set-cookie": "…", ...none }],
+      ...["Webhook-Signature", "svix-signature", "Authentication-Info", "X-Session", "X-JWT"].map(
+        (name) => [`HTTP/1.1 500 x\r\n${name}: v1,a\r\n${length("")}`, { [name.toLowerCase()]: "…", ...none }] as const,
+      ),
+      [`HTTP/1.1 500 x\r\nAuthor: Ann\r\n${length("")}`, { author: "Ann", ...none }],
       [`HTTP/1.1 500 x\r\ntransfer-encoding: chunked\r\n\r\n0\r\nx-late: 1\r\n\r\n`, {
         "transfer-encoding": "chunked",
       }],

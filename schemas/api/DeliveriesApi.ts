@@ -64,8 +64,11 @@ export class DeliveriesApi extends HttpApiGroup.make("deliveries")
         status: Schema.optionalKey(Schema.Literals(["dead_letter", "delivered", "missed"])),
         /** Events of this type only. */
         event_type: Schema.optionalKey(EventType),
-        /** Dead letters given up by then: of a replay's `asked_at`, what it has yet to send. By default by now. */
-        asked_at: Schema.optionalKey(AskedTime),
+        /** By default now. */
+        asked_at: Schema.optionalKey(AskedTime.annotate({
+          description:
+            "Dead letters given up by then: of a replay's `asked_at`, what it has yet to send; of no effect on others",
+        })),
       },
       success: ReplayCount,
       error: [WebhookNotFound, RateLimited],

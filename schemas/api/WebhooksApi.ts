@@ -109,8 +109,9 @@ export const TestRequest = Schema.Struct({
 export const TestAnswer = Schema.Struct({ queued: Schema.Boolean, url: Schema.String })
 export const Replayed = Schema.Struct({
   replayed: Schema.Int,
-  /** What is given up later is no part of the replay. */
-  asked_at: Timestamp,
+  asked_at: Timestamp.annotate({
+    description: "Of dead letters: those that are given up later are no part of the replay",
+  }),
 })
 
 export const ChangedDelivery = Schema.Struct({ id: DeliveryId, status: DeliveryStatus })

@@ -37,7 +37,10 @@ export interface Span {
   readonly askedAt?: number | undefined
 }
 
-/** The number that a replay sends again, and the time of which that counts: what is given up later is no part of it. */
+/**
+ * The number that a replay sends again, and the time of which that counts: a dead letter of later is no part of it. A
+ * count by that time has what a replay of dead letters has yet to send. For other replays the time changes nothing.
+ */
 export interface ReplayStarted {
   readonly replayed: number
   readonly asked_at: string

@@ -120,7 +120,8 @@ export class Sender extends Context.Service<Sender, {
             body: task.body,
             keepOnSuccess,
             keepOnFailure,
-            // Any attempt but the first one has a row of its own, in which they cost little.
+            // A later attempt has a row of its own, in which they cost little. So has a first one that is repeated because
+            // a kill interrupted it, but the task does not say so.
             headersOnSuccess: successHeaders || task.attempt > 1 || task.cycle > 1,
           }).then((outcome) => finish(task, startedAt, outcome))
         }

@@ -12,6 +12,7 @@ import { Notifications } from "../notifications/Notifications.ts"
 import { appPath } from "../platform/AppPaths.ts"
 import { lock } from "../platform/database/AdvisoryLocks.ts"
 import { Database } from "../platform/database/Database.ts"
+import { waitedFor } from "../platform/database/SqlErrors.ts"
 import { faultPoint } from "../platform/Failpoints.ts"
 import { Audit } from "../platform/observability/Audit.ts"
 import { shownUrl } from "./Webhooks/ShownUrl.ts"
@@ -25,6 +26,10 @@ export interface FailingWebhooksConfig {
 const failingMillis = 5 * 24 * 60 * 60_000
 
 const batch = 100
+
+/** Whether the lock of the counts, not a webhook's row, was waited for in vain. */
+const isCompacting = (error: SqlError.SqlError) =>
+  error.reason._tag === "LockTimeoutError" && !waitedFor(error, "webhooks")
 
 interface Row {
   readonly id: WebhookId
@@ -72,11 +77,12 @@ const make = Effect.fnUntraced(function* ({ pause }: FailingWebhooksConfig) {
   })
 
   const tellOf = Effect.fnUntraced(function* (webhookId: WebhookId) {
-    const millis = yield* Clock.currentTimeMillis
-    const now = new Date(millis)
     // No minutes are compacted meanwhile: a success is in the health, or in a minute that is not. A compaction that is in
     // progress is waited for: both begin with the process, and the notice came a minute late.
     yield* lock(sql, "counts")
+    // The wait may have taken seconds.
+    const millis = yield* Clock.currentTimeMillis
+    const now = new Date(millis)
     const [row] = yield* sql<Row>`
       select w.id, w.account_id, w.url, w.version
       from webhooks w join webhook_health h on h.webhook_id = w.id
@@ -98,12 +104,17 @@ const make = Effect.fnUntraced(function* ({ pause }: FailingWebhooksConfig) {
       where ${isUntold(yield* Clock.currentTimeMillis)} order by h.failing_since limit ${batch}`
     let told = 0
     for (const { id } of rows) {
-      told += yield* tellOf(id).pipe(
-        // A row that another transaction holds for long must not delay the other webhooks.
+      const one = yield* tellOf(id).pipe(
+        // A row that another transaction holds for long must not delay the other webhooks; a compaction delays each.
         Effect.catch((error) =>
-          Effect.as(Effect.logWarning("a failing webhook was not told of, it is tried again", error), 0)
+          Effect.as(
+            Effect.logWarning("a failing webhook was not told of, it is tried again", error),
+            isCompacting(error) ? null : 0,
+          )
         ),
       )
+      if (one === null) break
+      told += one
     }
     return told
   })

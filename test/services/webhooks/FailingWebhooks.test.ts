@@ -1,6 +1,6 @@
 /** A webhook that failed for five days: its account hears of it once an episode, and it is paused where that is set. */
 import { assert, layer } from "@effect/vitest"
-import { Deferred, Effect, Fiber, Layer } from "effect"
+import { Deferred, Effect, Fiber, Layer, Logger } from "effect"
 import type { AccountId } from "../../../schemas/BrandedIds.ts"
 import { lock } from "../../../services/platform/database/AdvisoryLocks.ts"
 import { Database } from "../../../services/platform/database/Database.ts"
@@ -84,6 +84,23 @@ layer(withTelling(false))("a failing webhook", (it) => {
       yield* Deferred.succeed(over, undefined)
       yield* Fiber.join(compacting)
       assert.strictEqual(yield* Fiber.join(telling), 1)
+    }))
+
+  it.effect("is told of later where a compaction takes longer: a turn waits for its end once, not once a webhook", () =>
+    Effect.gen(function* () {
+      const { owner } = yield* Database
+      for (const hook of [yield* webhook(), yield* webhook()]) {
+        yield* attempt(hook, 0)
+        yield* attempt(hook, 5)
+      }
+      const lines: Array<string> = []
+      const listening = Logger.layer([Logger.map(Logger.formatJson, (line) => void lines.push(line))])
+      const told = yield* lock(owner, "counts").pipe(
+        Effect.andThen(Effect.provide(tellAt(5), listening)),
+        owner.withTransaction,
+      )
+      assert.deepStrictEqual([told, lines.length], [0, 1], lines.join("\n"))
+      assert.strictEqual(yield* tellAt(5), 2)
     }))
 
   it.effect("is told of again after a success, five days after the next failure", () =>

@@ -99,6 +99,7 @@ import newestDecided from "../migrations/0138_newest_decided.ts"
 import plainIdChecks from "../migrations/0139_plain_id_checks.ts"
 import suppliedMessages from "../migrations/0155_supplied_messages.ts"
 import refusalCounts from "../migrations/0156_refusal_counts.ts"
+import lostFromEpoch from "../migrations/0165_lost_from_epoch.ts"
 import { lock } from "../services/platform/database/AdvisoryLocks.ts"
 import type { Backfill } from "../services/platform/database/Backfills.ts"
 import { Database } from "../services/platform/database/Database.ts"
@@ -214,6 +215,7 @@ export const migrations: ReadonlyArray<Migration> = [
   [139, "plain_id_checks", plainIdChecks],
   [155, "supplied_messages", suppliedMessages],
   [156, "refusal_counts", refusalCounts],
+  [165, "lost_from_epoch", lostFromEpoch],
 ]
 
 /** The number of the newest migration. */

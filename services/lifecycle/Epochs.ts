@@ -52,6 +52,8 @@ const begin = Effect.fnUntraced(function* (sql: PgClient.PgClient, restoredFrom:
     update installation i set epoch = epoch + 1, state = 'held', held_since = ${now},
       held_reason = ${restoredFrom === null ? "failed_over" : "restored"}, restored_from = null,
       lost_since = case when state = 'held' then least(lost_since, ${since}) else ${since} end,
+      -- Null where it is held, or has never been. A restore holds it before this.
+      lost_from_epoch = case when opened_at is null then lost_from_epoch else epoch end,
       streams = coalesce((select jsonb_object_agg(stream, created) from relay_streams), '{}'),
       told = coalesce((
         -- The lowest sequence known, over holds that followed each other.

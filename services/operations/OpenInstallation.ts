@@ -1,7 +1,7 @@
 /** Opens a held installation on an operator's word, even where revocations may be lost (docs/recovery.md). */
 import { Clock, Effect } from "effect"
 import { Database } from "../platform/database/Database.ts"
-import type { HeldReason } from "../platform/database/Installation.ts"
+import { forgetSupplied, type HeldReason } from "../platform/database/Installation.ts"
 import { Audit } from "../platform/observability/Audit.ts"
 import { CurrentOperator } from "../platform/observability/CurrentOperator.ts"
 
@@ -16,6 +16,7 @@ export const openInstallation = Effect.gen(function* () {
     if (row === undefined) return null
     yield* sql`
       update installation set state = 'open', held_since = null, held_reason = null, missing = '[]', opened_at = ${now}`
+    yield* forgetSupplied(sql)
     yield* audit.append({
       action: "installation.opened",
       actor: yield* CurrentOperator,

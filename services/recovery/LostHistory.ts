@@ -61,7 +61,11 @@ export const lostHistory = Effect.gen(function* () {
     )
 
   /** The history that was published since `sinceMillis`, or supplied, and is not known here. */
-  const read = Effect.fn("LostHistory.read")(function* (sinceMillis: number, { streams }: InstallationRow) {
+  const read = Effect.fn("LostHistory.read")(function* (
+    sinceMillis: number,
+    { lost_from_epoch, streams }: InstallationRow,
+  ) {
+    const from = lost_from_epoch ?? 0
     const verified = yield* Effect.provideService(ownSignatures, Database, database)
     const changes = new Map<string, LostChange>()
     const failedRollouts = new Set<ProjectId>()
@@ -87,6 +91,8 @@ export const lostHistory = Effect.gen(function* () {
           unverifiable++
           continue
         }
+        // Looked at before the installation opened in a later epoch; some of it may be given back since.
+        if (event.at.epoch < from) continue
         used.add(String(decodeProtectedHeader(token).kid))
         events++
         const { id, kind, payload, at, projectId, subId } = event

@@ -15,6 +15,7 @@ import { Bus, type BusError } from "../platform/messaging/Bus.ts"
 import { Database } from "../platform/database/Database.ts"
 import { faultPoint } from "../platform/Failpoints.ts"
 import {
+  forgetSupplied,
   type HeldReason,
   type InstallationRow,
   type MissingMessages,
@@ -212,6 +213,7 @@ export class Recovery extends Context.Service<Recovery, {
           update installation set state = 'open', held_since = null, held_reason = null, missing = '[]', opened_at = ${now}
           where epoch = ${epoch} and state = 'held' returning 1`
         if (opened.length === 0) return
+        yield* forgetSupplied(sql)
         yield* recorded("installation.opened", epoch, {})
       }, sql.withTransaction)
 

@@ -30,9 +30,6 @@ export interface Supplied {
   readonly refused: { readonly at: number; readonly why: string } | null
 }
 
-/** As long as the streams keep messages: a loss that follows reads the same time again. */
-const keptMillis = 90 * 24 * 3_600_000
-
 const subjectOf = {
   LIFECYCLE: /^lifecycle\.v1\.[^.]+\.[^.]+$/,
   TRANSFERS: /^transfers\.v1\.[^.]+\.[^.]+$/,
@@ -66,9 +63,7 @@ export const supplyMessages = Effect.gen(function* () {
     reason: string,
     { epoch, streams }: InstallationRow,
   ) {
-    const millis = yield* Clock.currentTimeMillis
-    const now = new Date(millis)
-    yield* sql`delete from supplied_messages where supplied_at < ${new Date(millis - keptMillis)}`
+    const now = new Date(yield* Clock.currentTimeMillis)
     const added = yield* sql`
       insert into supplied_messages (stream, created, name, sequence, data, supplied_at)
       select stream, created, name, sequence, data, ${now}

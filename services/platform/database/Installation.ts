@@ -42,6 +42,8 @@ export interface InstallationRow {
   readonly held_since: Date | null
   readonly held_reason: HeldReason | null
   readonly lost_since: Date | null
+  /** The epoch in which the installation was open last: events of earlier ones were looked at before it opened. */
+  readonly lost_from_epoch: number | null
   readonly streams: Readonly<Record<string, string>>
   /** The last sequence of each stream that this database knew before the hold. */
   readonly told: Readonly<Record<string, number>>
@@ -55,11 +57,17 @@ export interface InstallationRow {
 export const readInstallation = (sql: PgClient.PgClient): Effect.Effect<InstallationRow, SqlError.SqlError> =>
   Effect.map(
     sql<InstallationRow>`
-      select epoch, state, held_since, held_reason, lost_since, streams, told, missing, intake_rewound_at,
-        tokens_renewed_at, reapplied_at, opened_at
+      select epoch, state, held_since, held_reason, lost_since, lost_from_epoch, streams, told, missing,
+        intake_rewound_at, tokens_renewed_at, reapplied_at, opened_at
       from installation`,
     ([row]) => row!,
   )
+
+/**
+ * Deletes the messages that were supplied for a hold, in the transaction that opens the installation: read again in a later
+ * hold they would take away what was given back since. Holds that follow each other keep them.
+ */
+export const forgetSupplied = (sql: PgClient.PgClient) => sql`delete from supplied_messages`
 
 /** SQL of whether this database was restored or failed over since its epoch began, over the row of `installation`. */
 export const isAnother = (sql: PgClient.PgClient) =>

@@ -174,7 +174,7 @@ const revokedAndLost = Effect.fnUntraced(function* (lost: ReadonlyArray<number>)
     sql<{ state: string }>`select state from access where id = ${id}`,
     ([row]) => row!.state,
   )
-  return { gone, revocation, state }
+  return { gone, id, portal, revocation, state }
 })
 
 const sequencesOf = ({ missing }: InstallationRow) =>
@@ -322,6 +322,23 @@ layer(management({ ROLES: "api,lifecycle,relay" }), { excludeTestServices: true,
         }
         yield* supply(gone, "all of them are right")
         yield* comes("open", (row) => row.state === "open")
+      }).pipe(Effect.scoped), 120_000)
+
+    it.effect("what was supplied for one hold is not read in a later one: what was given back since stays", () =>
+      Effect.gen(function* () {
+        const { sql } = yield* Database
+        const supply = yield* supplyMessages
+        const { gone, id, state } = yield* revokedAndLost([3])
+        assert.deepInclude(yield* supply(gone, "from the mirror"), { added: gone.length, refused: null })
+        yield* comes("open", (row) => row.state === "open")
+        assert.strictEqual(yield* state, "revoked")
+        yield* published
+        yield* sql`update access set state = 'active' where id = ${id}`
+        yield* putBack(yield* marks)
+        const { epoch } = yield* installation
+        yield* comes("open", (row) => row.epoch === epoch && row.state === "open")
+        assert.strictEqual(yield* state, "active")
+        assert.deepStrictEqual(yield* sql`select from supplied_messages`, [])
       }).pipe(Effect.scoped), 120_000)
 
     it.effect(

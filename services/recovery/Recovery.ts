@@ -241,7 +241,7 @@ export class Recovery extends Context.Service<Recovery, {
           if (!(yield* knows(found, stream, since))) return yield* stayHeld("stream_gone")
         }
         const streamGaps = yield* missing.ofStreams(found, since)
-        const gapsNow = `${yield* supplied.count}\n${keyOf(streamGaps)}`
+        const gapsNow = `${yield* supplied.version}\n${keyOf(streamGaps)}`
         if (found.held_reason === "messages_missing" && gapsBefore === gapsNow) return false
         // Revokes once at once, and once more when the intake has caught up: it may have brought back revoked rows.
         const waiting = yield* bus.unanswered("DIRECTORY_IN")

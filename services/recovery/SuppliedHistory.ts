@@ -39,10 +39,11 @@ export const suppliedHistory = Effect.gen(function* () {
     return rows.map(({ sequence }) => sequence)
   })
 
-  /** How many messages were supplied. */
-  const count = Effect.map(
-    sql<{ n: number }>`select count(*)::int as n from supplied_messages`,
-    ([row]) => row!.n,
+  /** Differs once messages were supplied, or replaced. */
+  const version = Effect.map(
+    sql<{ n: number; newest: Date | null }>`
+      select count(*)::int as n, max(supplied_at) as newest from supplied_messages`,
+    ([row]) => `${row!.n} ${row!.newest?.getTime()}`,
   )
 
   const numbered = (stream: ToldStream, created: string, numbers: ReadonlyArray<number>) =>
@@ -93,5 +94,5 @@ export const suppliedHistory = Effect.gen(function* () {
     }
   })
 
-  return { read, sequences, count }
+  return { read, sequences, version }
 })

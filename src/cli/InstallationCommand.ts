@@ -55,6 +55,7 @@ const suppliedAtOnce = 500
 const supplyFile = Effect.fnUntraced(function* (file: string, reason: string) {
   const supply = yield* supplyMessages
   let added = 0
+  let passedOver = 0
   let epoch: number | null = null
   const one = Effect.fnUntraced(function* (lines: ReadonlyArray<readonly [line: string, at: number]>) {
     const messages: Array<GivenMessage> = []
@@ -77,6 +78,7 @@ const supplyFile = Effect.fnUntraced(function* (file: string, reason: string) {
       return yield* new CliFault({ message: `line ${lines[at]![1] + 1}: ${why}; supplied before it: ${added}` })
     }
     added += supplied.added
+    passedOver += supplied.passedOver
     epoch = supplied.epoch
   })
   yield* linesOf(file).pipe(
@@ -86,6 +88,7 @@ const supplyFile = Effect.fnUntraced(function* (file: string, reason: string) {
     Stream.runForEach(one),
   )
   if (epoch === null) return yield* new CliFault({ message: `${file} has no messages` })
+  if (passedOver > 0) yield* Console.log(`passed over ${passedOver}: this database has these events`)
   yield* Console.log(`supplied ${added}; recovery reads them within a second: see "${cliCommand("installation show")}"`)
 })
 

@@ -12,6 +12,8 @@ import { servers, slow, type, written } from "./Terminal.ts"
 const stored = (subject: string, seq: number, data: string) =>
   JSON.stringify({ subject, seq, data: Buffer.from(data).toString("base64"), time: "2026-11-28T12:00:00Z" })
 
+const about = `transfers.v1.${uuid(2)}`
+
 const transfer = (status: string) => JSON.stringify({ id: uuid(1), domain_id: uuid(2), target_org_id: null, status })
 
 it("a line is a message as the broker's command prints it, a signed event, or neither", () => {
@@ -45,9 +47,9 @@ it.live(
       const good = yield* written(
         home,
         [
-          stored("transfers.v1.x.pending", 5, transfer("pending")),
+          stored(`${about}.pending`, 5, transfer("pending")),
           "",
-          stored("transfers.v1.x.declined", 6, transfer("declined")),
+          stored(`${about}.declined`, 6, transfer("declined")),
         ]
           .join("\n"),
       )
@@ -59,8 +61,8 @@ it.live(
         missing = ${sql.json([{ stream: "TRANSFERS", first: 5, last: 6 }])}`
       const bad = yield* written(
         home,
-        `${stored("transfers.v1.x.pending", 5, transfer("pending"))}\n\n${
-          stored("transfers.v1.x.pending", 8, transfer("pending"))
+        `${stored(`${about}.pending`, 5, transfer("pending"))}\n\n${
+          stored(`${about}.pending`, 8, transfer("pending"))
         }\n`,
       )
       const refused = yield* supply(bad)

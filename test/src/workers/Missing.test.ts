@@ -13,6 +13,7 @@ import { Database } from "../../../services/platform/database/Database.ts"
 import { type InstallationRow, readInstallation } from "../../../services/platform/database/Installation.ts"
 import { Outbox } from "../../../services/platform/messaging/Outbox.ts"
 import { run } from "../../../services/platform/database/UnitOfWork.ts"
+import { claimed } from "../../../services/recovery/LostEvent.ts"
 import { type GivenMessage, supplyMessages } from "../../../services/recovery/SuppliedMessages.ts"
 import { textOf } from "../../../src/doctor/Finding.ts"
 import { installation as doctor, meaningOf, missingText } from "../../../src/doctor/InstallationCheck.ts"
@@ -158,6 +159,8 @@ const revokedAndLost = Effect.fnUntraced(function* (lost: ReadonlyArray<number>)
   yield* decided
   const [head] = yield* sql<{ position: number }>`
     select position::int as position from lifecycle_heads where project_id = ${portal}`
+  const known = (yield* mirrored({ LIFECYCLE: 0, TRANSFERS: 1e9, DIRECTORY: 1e9 }))
+    .find(({ subject }) => subject?.startsWith(`lifecycle.v1.${portal}.`))!
   const before = yield* marks
   yield* access(fern, portal, pat, { id, version: 2, state: "revoked" })
   yield* decided
@@ -168,13 +171,17 @@ const revokedAndLost = Effect.fnUntraced(function* (lost: ReadonlyArray<number>)
     .sort((a, b) => (lost[a.sequence % lost.length] ?? 0) - (lost[b.sequence % lost.length] ?? 0))
   for (const { sequence, stream } of gone) yield* Effect.promise(() => streams.deleteMessage(stream, sequence))
   yield* sql`update access set state = 'active' where id = ${id}`
+  // This database has the events of the other projects, but had not known that they were published.
+  yield* sql`update outbox set published_at = now() + interval '1 minute' where id::text = any(${
+    all.flatMap(({ data, stream }) => stream === "LIFECYCLE" ? [claimed(data)!.id] : [])
+  })`
   yield* putBack(before, { project: portal, after: head!.position })
   yield* comes("held for what is missing", ({ held_reason }) => held_reason === "messages_missing")
   const state = Effect.map(
     sql<{ state: string }>`select state from access where id = ${id}`,
     ([row]) => row!.state,
   )
-  return { gone, id, portal, revocation, state }
+  return { gone, id, known, portal, revocation, state }
 })
 
 const sequencesOf = ({ missing }: InstallationRow) =>
@@ -301,9 +308,11 @@ layer(management({ ROLES: "api,lifecycle,relay" }), { excludeTestServices: true,
 
     it.effect("what nobody of us signed, and what is not missing, is not taken", () =>
       Effect.gen(function* () {
+        const { sql } = yield* Database
         const supply = yield* supplyMessages
         assert.isNull(yield* supply([], "nothing is missing"))
-        const { gone, revocation } = yield* revokedAndLost([3])
+        const { gone, known, portal, revocation } = yield* revokedAndLost(Array.from({ length: 40 }, (_, n) => n))
+        const other = gone.find(({ stream }) => stream === "TRANSFERS")!
         const [head, body, signature] = revocation.data.split(".")
         const claims = JSON.parse(Buffer.from(body!, "base64url").toString())
         const forged = Buffer.from(JSON.stringify({ ...claims, iat: claims.iat + 1 })).toString("base64url")
@@ -312,6 +321,12 @@ layer(management({ ROLES: "api,lifecycle,relay" }), { excludeTestServices: true,
           [{ ...revocation, data: "none" }, /no lifecycle message/],
           [{ ...revocation, sequence: revocation.sequence + 1_000 }, /is not missing/],
           [{ ...revocation, subject: "directory.v1.api_key.x" }, /its subject is none of LIFECYCLE/],
+          [{ ...revocation, subject: `lifecycle.v1.${portal}.access-changed` }, /its subject is not that of its data/],
+          [{ ...revocation, data: known.data, subject: known.subject }, /this database has its event/],
+          [
+            { ...other, data: JSON.stringify({ ...JSON.parse(other.data), domain_id: crypto.randomUUID() }) },
+            /not that of/,
+          ],
           [{ ...revocation, stream: "DIRECTORY", subject: null, sequence: null }, /not signed needs its sequence/],
         ] as const
         for (const [one, why] of refusals) {
@@ -320,26 +335,42 @@ layer(management({ ROLES: "api,lifecycle,relay" }), { excludeTestServices: true,
           assert.strictEqual(supplied!.refused!.at, gone.length)
           assert.match(supplied!.refused!.why, why)
         }
+        const wrong = { ...other, data: JSON.stringify({ ...JSON.parse(other.data), status: "declined" }) }
+        const first = { ...wrong, subject: other.subject!.replace(/\w+$/, "declined") }
+        assert.deepInclude(yield* supply([other, first], "two of one sequence"), {
+          added: 0,
+          refused: { at: 1, why: "another message of its place is given, too" },
+        })
+        assert.deepInclude(yield* supply([first], "a wrong one"), { added: 1, refused: null })
+        assert.deepInclude(yield* supply([other], "the right one in its place"), { added: 1, refused: null })
+        assert.deepStrictEqual(
+          yield* sql`select data from supplied_messages where stream = 'TRANSFERS' and sequence = ${other.sequence}`,
+          [{ data: other.data }],
+        )
         yield* supply(gone, "all of them are right")
         yield* comes("open", (row) => row.state === "open")
       }).pipe(Effect.scoped), 120_000)
 
-    it.effect("what was supplied for one hold is not read in a later one: what was given back since stays", () =>
-      Effect.gen(function* () {
-        const { sql } = yield* Database
-        const supply = yield* supplyMessages
-        const { gone, id, state } = yield* revokedAndLost([3])
-        assert.deepInclude(yield* supply(gone, "from the mirror"), { added: gone.length, refused: null })
-        yield* comes("open", (row) => row.state === "open")
-        assert.strictEqual(yield* state, "revoked")
-        yield* published
-        yield* sql`update access set state = 'active' where id = ${id}`
-        yield* putBack(yield* marks)
-        const { epoch } = yield* installation
-        yield* comes("open", (row) => row.epoch === epoch && row.state === "open")
-        assert.strictEqual(yield* state, "active")
-        assert.deepStrictEqual(yield* sql`select from supplied_messages`, [])
-      }).pipe(Effect.scoped), 120_000)
+    it.effect(
+      "what was supplied for one hold is not read in a later one: what was given back since stays",
+      () =>
+        Effect.gen(function* () {
+          const { sql } = yield* Database
+          const supply = yield* supplyMessages
+          const { gone, id, state } = yield* revokedAndLost([3])
+          assert.deepInclude(yield* supply(gone, "from the mirror"), { added: gone.length, refused: null })
+          yield* comes("open", (row) => row.state === "open")
+          assert.strictEqual(yield* state, "revoked")
+          yield* published
+          yield* sql`update access set state = 'active' where id = ${id}`
+          yield* putBack(yield* marks)
+          const { epoch } = yield* installation
+          yield* comes("open", (row) => row.epoch === epoch && row.state === "open")
+          assert.strictEqual(yield* state, "active")
+          assert.deepStrictEqual(yield* sql`select from supplied_messages`, [])
+        }).pipe(Effect.scoped),
+      120_000,
+    )
 
     it.effect(
       "an event that a consumer kept closes its project's gap; what was known before revokes nothing again",

@@ -37,8 +37,8 @@ const decoder = new TextDecoder()
 const textOf = (body: Outcome["body"]): string | null =>
   body === null ? null : decoder.decode(body).replaceAll("\0", "\u{fffd}")
 
-const headersOf = ({ endpoint: { headers: sent } }: Task, { headers = null }: Outcome): Result["headers"] =>
-  headers === null || sent === null ? headers : maskEchoes(headers, sent)
+const headersOf = ({ endpoint: { headers: sent } }: Task, { headers }: Outcome): Result["headers"] =>
+  headers === undefined || headers === null || sent === null ? headers ?? null : maskEchoes(headers, sent)
 
 export class Sender extends Context.Service<Sender, {
   readonly slots: ConcurrencyLimiter<Task>

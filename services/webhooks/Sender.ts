@@ -37,7 +37,7 @@ const decoder = new TextDecoder()
 const textOf = (body: Outcome["body"]): string | null =>
   body === null ? null : decoder.decode(body).replaceAll("\0", "\u{fffd}")
 
-const headersOf = ({ endpoint: { headers: sent } }: Task, { headers }: Outcome): Result["headers"] =>
+const headersOf = ({ endpoint: { headers: sent } }: Task, { headers }: Outcome) =>
   headers === undefined || headers === null || sent === null ? headers ?? null : maskEchoes(headers, sent)
 
 export class Sender extends Context.Service<Sender, {

@@ -16,7 +16,7 @@ export const inUtc = signal(false)
 const date = { day: "numeric", month: "short", year: "numeric", hour: "2-digit", minute: "2-digit" } as const
 
 /** A time with its zone, to the second or to the minute. */
-const exactly = (at: string, minute: boolean): string =>
+export const exactly = (at: string, minute: boolean): string =>
   new Intl.DateTimeFormat("en-GB", {
     ...date,
     ...(minute ? {} : { second: "2-digit" }),

@@ -1,8 +1,9 @@
 /** One campaign: how far it is, its items with their answers, who may answer beside the owners, and its end. */
 import { useSignal } from "@preact/signals"
 import type { JSX } from "preact"
+import { useMemo } from "preact/hooks"
 import { useAction } from "../Action.ts"
-import { ask } from "../contract/Ask.ts"
+import { ask, Refused } from "../contract/Ask.ts"
 import type { AnswerOf } from "../contract/EndpointTypes.ts"
 import { useDraft } from "../Drafts.ts"
 import { type Params, setQuery } from "../Location.ts"
@@ -12,6 +13,7 @@ import { DialogButton } from "../parts/Dialog.tsx"
 import { Failure } from "../parts/Failure.tsx"
 import { SelectField, TextField } from "../parts/Form.tsx"
 import { MemberField } from "../parts/MemberField.tsx"
+import { Moved, useMoved } from "../parts/Moved.tsx"
 import { emptyPage, lastOf, NextPage, pageSize } from "../parts/NextPage.tsx"
 import { Page } from "../parts/Page.tsx"
 import { ProjectName } from "../parts/ProjectName.tsx"
@@ -19,7 +21,7 @@ import { ReasonDialog } from "../parts/ReasonDialog.tsx"
 import { ReasonForm } from "../parts/ReasonForm.tsx"
 import { Table } from "../parts/Table.tsx"
 import { filterOf } from "../parts/TextFilter.tsx"
-import { When } from "../parts/When.tsx"
+import { exactly, When } from "../parts/When.tsx"
 import { useProjectNames } from "../ProjectNames.ts"
 import { useResource } from "../Resource.ts"
 import { rolesIn } from "../Visitor.ts"
@@ -79,6 +81,9 @@ const localTime = (at: string): string => {
   return new Date(time.getTime() - time.getTimezoneOffset() * 60_000).toISOString().slice(0, 16)
 }
 
+/** What an administrator compares before the deadline moves. */
+const factsOf = ({ deadline, state }: Found) => ({ Deadline: exactly(deadline, true), State: state })
+
 const RescheduleForm = ({ close, done, institution, of }: {
   readonly of: Found
   readonly institution: string
@@ -86,23 +91,39 @@ const RescheduleForm = ({ close, done, institution, of }: {
   readonly done: () => unknown
 }): JSX.Element => {
   const action = useAction()
-  const draft = useDraft("deadline", { until: localTime(of.deadline) })
+  // The page may be read anew while the form is open.
+  const seen = useMemo(() => of, [])
+  const draft = useDraft("deadline", { until: localTime(seen.deadline) })
   const { until } = draft.value.value
-  const { campaign_id } = of
+  const { campaign_id } = seen
+  const moved = useMoved(action, ["invalid_state"], done)
+  const read = (signal?: AbortSignal) =>
+    ask("getCampaign", { params: { institution_id: institution, campaign_id } }, signal === undefined ? {} : { signal })
+  /** Refuses to overwrite a deadline that another administrator has set meanwhile; the API takes no version. */
+  const mustStand = async (wanted: string) => {
+    const { deadline } = await read()
+    // A press that is repeated finds what the first one did.
+    if (deadline !== seen.deadline && Date.parse(deadline) !== Date.parse(wanted)) {
+      throw new Refused("invalid_state", 409, { detail: "The deadline has moved since you opened this." })
+    }
+  }
   return (
     <ReasonForm
       action={action}
       name="reschedule campaign"
       close={close}
       done={done}
-      ready={until !== "" && until !== localTime(of.deadline)}
+      ready={until !== "" && until !== localTime(seen.deadline) && !moved}
       submit="Move the deadline"
       said="The deadline is moved."
-      write={(reason, key) =>
-        ask("rescheduleCampaign", {
+      write={async (reason, key) => {
+        const deadline = new Date(until).toISOString()
+        await mustStand(deadline)
+        await ask("rescheduleCampaign", {
           params: { institution_id: institution, campaign_id },
-          payload: { deadline: new Date(until).toISOString(), reason },
-        }, { key })}
+          payload: { deadline, reason },
+        }, { key })
+      }}
     >
       <p>Those who answer are told again before the new deadline.</p>
       <TextField
@@ -113,6 +134,17 @@ const RescheduleForm = ({ close, done, institution, of }: {
         value={until}
         onInput={(until) => draft.set({ until })}
       />
+      {moved
+        ? (
+          <Moved
+            thing="campaign"
+            before={seen}
+            version={`${campaign_id} ${seen.deadline}`}
+            facts={factsOf}
+            read={read}
+          />
+        )
+        : null}
     </ReasonForm>
   )
 }

@@ -269,6 +269,24 @@ layer(Layer.merge(staged(), Chromium.layer), { excludeTestServices: true, timeou
         yield* fillTime(ada.page, "New deadline", deadline)
         yield* fill(ada.page, "Reason", "the spring is long")
         yield* everyLook(ada, "campaign-deadline")
+        // Another administrator was faster: nothing is overwritten unseen.
+        const shown = Effect.promise(() =>
+          ada.page.$$eval(
+            "main dl div",
+            (all) => all.map((one) => one.textContent).find((text) => text?.startsWith("Deadline")),
+          )
+        )
+        const before = yield* shown
+        assert.isDefined(before)
+        yield* sql`update campaigns set deadline = deadline + interval '3 days' where name = 'Spring'`
+        yield* press(ada.page, "Move the deadline")
+        yield* text(ada.page, "The campaign has changed since you opened this.")
+        yield* everyLook(ada, "campaign-moved")
+        yield* press(ada.page, "Cancel")
+        yield* Effect.repeat(shown, { until: (now) => now !== before })
+        yield* press(ada.page, "Move the deadline…")
+        yield* fillTime(ada.page, "New deadline", deadline)
+        yield* fill(ada.page, "Reason", "the spring is long")
         yield* press(ada.page, "Move the deadline")
         yield* text(ada.page, "The deadline is moved.")
         const moved = yield* sql<{ deadline: Date }>`select deadline from campaigns where name = 'Spring'`

@@ -44,6 +44,8 @@ interface Parts<Query> {
   readonly counted: Signal<Counted<Query> | null>
   /** The choices as the requests take them. */
   readonly query: () => Query
+  /** The choices of now, also where the form was not drawn anew yet: an answer to other ones is dropped. */
+  readonly chosen: () => object
   /** Whether the choices are enough for a count. */
   readonly ready: boolean
   /** Counts what a replay would send, or what the replay of `asked_at` has yet to send. */
@@ -67,12 +69,14 @@ interface Parts<Query> {
 }
 
 export const CountedReplay = <Query extends object>(parts: Parts<Query>): JSX.Element => {
-  const { action, children, close, count, counted, done, follows = true, query, ready, reason, send } = parts
+  const { action, children, chosen, close, count, counted, done, follows = true, query, ready, reason, send } = parts
   const asked_at = useSignal<string | null>(null)
   const look = () =>
     action.run(async () => {
-      const asked = query()
+      const [asked, choice] = [query(), chosen()]
       const { deliveries } = await count(asked)
+      // The number is of choices that have changed since.
+      if (chosen() !== choice) return
       counted.value = { query: asked, n: deliveries }
     })
   const found = counted.value

@@ -85,6 +85,7 @@ export const ReplayForm = ({ close, done, of }: {
       action={action}
       counted={counted}
       ready={webhook !== ""}
+      chosen={() => draft.value.value}
       query={() => ({
         ...spanOf(hours, of.until),
         status: kind,

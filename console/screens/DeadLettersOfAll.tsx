@@ -83,6 +83,7 @@ const SendSpan = ({ close, done }: Opened): JSX.Element => {
       action={action}
       counted={counted}
       ready={webhook.trim() !== ""}
+      chosen={() => draft.value.value}
       query={() => ({
         webhook_id: webhook.trim(),
         ...spanOf(hours),

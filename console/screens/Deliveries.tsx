@@ -134,35 +134,38 @@ const canReplay = () =>
   [undefined, "dead_letter", "delivered"].includes(filterOf("status")) &&
   (["response_status", "email_id", "event_id"] as const).every((name) => filterOf(name) === undefined)
 
+const noReplay = "Many are sent again by type and time alone, what died or what arrived: not by these filters."
+
 /** Sends again what the filters name, of one webhook. */
 const SendAgain = ({ done, webhooks }: {
   readonly webhooks: Webhooks
   readonly done: () => unknown
 }): JSX.Element => (
-  <DialogButton
-    name="replay"
-    label="Send many again…"
-    title="Send deliveries again"
-    refused={canReplay()
-      ? null
-      : "Many are sent again by type and time alone, what died or what arrived: not by these filters."}
-  >
-    {(close) => (
-      <ReplayForm
-        of={{
-          webhooks,
-          webhook_id: filterOf("webhook_id"),
-          event_type: filterOf("event_type"),
-          kind: filterOf("status") === "delivered" ? "delivered" : "dead_letter",
-          // A list of all time begins as far back as a replay is offered.
-          hours: String(spanHours() ?? 720),
-          until: untilOf(),
-        }}
-        close={close}
-        done={done}
-      />
-    )}
-  </DialogButton>
+  <>
+    {canReplay() ? null : <span class="note">{noReplay}</span>}
+    <DialogButton
+      name="replay"
+      label="Send many again…"
+      title="Send deliveries again"
+      refused={canReplay() ? null : noReplay}
+    >
+      {(close) => (
+        <ReplayForm
+          of={{
+            webhooks,
+            webhook_id: filterOf("webhook_id"),
+            event_type: filterOf("event_type"),
+            kind: filterOf("status") === "delivered" ? "delivered" : "dead_letter",
+            // A list of all time begins as far back as a replay is offered.
+            hours: String(spanHours() ?? 720),
+            until: untilOf(),
+          }}
+          close={close}
+          done={done}
+        />
+      )}
+    </DialogButton>
+  </>
 )
 
 const Deliveries = (): JSX.Element => {

@@ -1,6 +1,6 @@
 /**
- * What each process has counted of refused tokens: a total that only grows, so that a write that is repeated counts nothing
- * twice. Programs of before add to `signal_refusals`, which is read as well until its rows are pruned.
+ * Refused tokens, as each process has counted them: its totals only grow, so that a write is repeated without counting twice.
+ * Programs of before add to `signal_refusals`, which is read as well until its rows are pruned.
  */
 const statements: ReadonlyArray<string> = [
   `create table signal_refusal_counts (

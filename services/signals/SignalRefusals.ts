@@ -1,9 +1,9 @@
 /**
  * Counts tokens of transmitters that were refused, by reason: as a metric, and by the hour in the database, where the
  * doctor reads them. The rows are written behind, so that a transmitter whose tokens are all refused costs its requests
- * nothing more: those of a process that is killed are lost. Each
- * process writes its own totals, which only grow, so a write whose answer was lost is repeated without counting twice. There are
- * six reasons, so the rows grow with time and processes alone. A token that its transmitter sends again counts again.
+ * nothing more; a process that is killed loses the counts that it has not written. Each process writes its own totals, which
+ * only grow, so that a write is repeated without counting twice. There are six reasons, so the rows grow with time and
+ * processes alone. A token that its transmitter sends again counts again.
  */
 import { Clock, Effect, Metric } from "effect"
 import { Database } from "../platform/database/Database.ts"
@@ -45,9 +45,8 @@ export const signalRefusals = Effect.gen(function* () {
   const { sql } = yield* Database
   yield* shownWith(refused, "err", setErrorCodes)
   const process = crypto.randomUUID()
-  // Of one hour, by transmitter and reason: as many as are configured, times six.
-  const totals = new Map<string, number>()
-  let counting = ""
+  // By hour, transmitter and reason; the hour before is kept, since a clock may go back.
+  const totals = new Map<number, Map<string, number>>()
   const { flush, note } = yield* writeBehind({
     name: "refused signals",
     most,
@@ -63,12 +62,14 @@ export const signalRefusals = Effect.gen(function* () {
   const refuse = Effect.fnUntraced(function* (transmitter: string, err: SetErrorCode) {
     yield* countRefused(err)
     const now = yield* Clock.currentTimeMillis
-    const hour = new Date(now - now % hourMillis).toISOString()
-    if (hour !== counting) totals.clear()
-    counting = hour
+    const start = now - now % hourMillis
+    for (const old of totals.keys()) if (old < start - hourMillis) totals.delete(old)
+    const ofHour = totals.get(start) ?? new Map<string, number>()
+    totals.set(start, ofHour)
+    const hour = new Date(start).toISOString()
     const key = [transmitter, hour, err].join(" ")
-    const tokens = (totals.get(key) ?? 0) + 1
-    totals.set(key, tokens)
+    const tokens = (ofHour.get(key) ?? 0) + 1
+    ofHour.set(key, tokens)
     note(key, { transmitter, hour, err, tokens })
   })
   return { flush, refuse }

@@ -1,6 +1,6 @@
 /** Security events of identity providers: real tokens, keys over HTTP, the program's own route, and polls. */
 import { assert, layer } from "@effect/vitest"
-import { Context, Effect, Exit, Layer, Metric, Result } from "effect"
+import { Clock, Context, Effect, Exit, Layer, Metric, Result } from "effect"
 import { UnsecuredJWT } from "jose"
 import type { PersonId } from "../../../../schemas/BrandedIds.ts"
 import { Database } from "../../../../services/platform/database/Database.ts"
@@ -396,6 +396,32 @@ layer(program, { excludeTestServices: true, timeout: "2 minutes" })("Signals", (
         yield* two.flush
         assert.deepStrictEqual(yield* total, [{ err: "invalid_key", tokens: 4 }])
       }))
+    }))
+
+  it.effect("a clock that goes back over an hour loses no refusal", () =>
+    Effect.gen(function* () {
+      const { sql } = yield* Database
+      const by = "https://back.example/tenant"
+      const clock = yield* Clock.Clock
+      const hour = 3_600_000
+      const start = Date.now() - Date.now() % hour
+      let now = start
+      const moved: Clock.Clock = Object.create(clock, {
+        currentTimeMillis: { get: () => Effect.succeed(now) },
+      })
+      yield* Effect.scoped(Effect.gen(function* () {
+        const { flush, refuse } = yield* signalRefusals
+        for (const at of [start - 1, start - 1, start, start - 1]) {
+          now = at
+          yield* Effect.provideService(refuse(by, "invalid_key"), Clock.Clock, moved)
+          yield* flush
+        }
+      }))
+      assert.deepStrictEqual(
+        yield* sql`
+          select hour, tokens::int as tokens from signal_refusal_counts where transmitter = ${by} order by hour`,
+        [{ hour: new Date(start - hour), tokens: 3 }, { hour: new Date(start), tokens: 1 }],
+      )
     }))
 
   it.effect("a token that would be refused for its age is forgotten, and no other", () =>

@@ -10,17 +10,25 @@ export type ToldStream = "LIFECYCLE" | "TRANSFERS" | "DIRECTORY"
 
 const readAtOnce = 500
 
-/** The parts of ranges that have none of these sequences, which ascend. */
+/** The parts of ranges that have none of these sequences. Both ascend, so that each is passed once. */
 export const rangesWithout = (
   ranges: ReadonlyArray<MissingRange>,
   sequences: ReadonlyArray<number>,
-): ReadonlyArray<MissingRange> =>
-  ranges.flatMap(({ first, last }) => {
-    const within = sequences.filter((seq) => first <= seq && seq <= last)
-    const starts = [first, ...within.map((seq) => seq + 1)]
-    const ends = [...within.map((seq) => seq - 1), last]
-    return starts.map((from, n) => ({ first: from, last: ends[n]! })).filter((part) => part.first <= part.last)
-  })
+): ReadonlyArray<MissingRange> => {
+  const parts: Array<MissingRange> = []
+  let at = 0
+  for (const { first, last } of ranges) {
+    while (at < sequences.length && sequences[at]! < first) at++
+    let from = first
+    for (; at < sequences.length && sequences[at]! <= last; at++) {
+      const seq = sequences[at]!
+      if (from < seq) parts.push({ first: from, last: seq - 1 })
+      from = seq + 1
+    }
+    if (from <= last) parts.push({ first: from, last })
+  }
+  return parts
+}
 
 /** When the stream was made to which this database had published. */
 export const createdOf = (streams: InstallationRow["streams"], stream: ToldStream): string => streams[stream] ?? ""

@@ -23,8 +23,12 @@ const text = (bytes: Uint8Array): string | null => {
   }
 }
 
-/** Null where the line is neither. */
-export const givenMessage = (line: string): GivenMessage | null => {
+/** The bytes of a message that the broker takes at most (`max_payload`): none of its messages has more. */
+const mostBytes = 1_048_576
+
+const isTooLong = ({ data }: GivenMessage) => new TextEncoder().encode(data).length > mostBytes
+
+const read = (line: string): GivenMessage | null => {
   if (/^[\w-]+\.[\w-]+\.[\w-]+$/.test(line.trim())) {
     return { stream: "LIFECYCLE", sequence: null, subject: null, data: line.trim() }
   }
@@ -33,4 +37,10 @@ export const givenMessage = (line: string): GivenMessage | null => {
   if (stored === null || stream === undefined) return null
   const data = text(stored.data)
   return data === null ? null : { stream, sequence: stored.seq, subject: stored.subject, data }
+}
+
+/** Null where the line is neither, or longer than a message can be. */
+export const givenMessage = (line: string): GivenMessage | null => {
+  const message = read(line)
+  return message === null || isTooLong(message) ? null : message
 }

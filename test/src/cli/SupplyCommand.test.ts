@@ -28,6 +28,8 @@ it("a line is a message as the broker's command prints it, a signed event, or ne
     stored("transfers.v1.x.pending", 1.5, "{}"),
     JSON.stringify({ subject: "transfers.v1.x.pending", seq: 7, data: Buffer.of(0xff).toString("base64") }),
     JSON.stringify({ subject: "transfers.v1.x.pending", seq: 7, data: "%" }),
+    stored("transfers.v1.x.pending", 7, "x".repeat(1_048_577)),
+    `a.b.${"c".repeat(1_048_573)}`,
     "a.b",
     "a.b.c.d",
     "{",

@@ -100,6 +100,7 @@ import plainIdChecks from "../migrations/0139_plain_id_checks.ts"
 import suppliedMessages from "../migrations/0155_supplied_messages.ts"
 import refusalCounts from "../migrations/0156_refusal_counts.ts"
 import lostFromEpoch from "../migrations/0165_lost_from_epoch.ts"
+import closedAt from "../migrations/0166_closed_at.ts"
 import { lock } from "../services/platform/database/AdvisoryLocks.ts"
 import type { Backfill } from "../services/platform/database/Backfills.ts"
 import { Database } from "../services/platform/database/Database.ts"
@@ -216,6 +217,7 @@ export const migrations: ReadonlyArray<Migration> = [
   [155, "supplied_messages", suppliedMessages],
   [156, "refusal_counts", refusalCounts],
   [165, "lost_from_epoch", lostFromEpoch],
+  [166, "closed_at", closedAt],
 ]
 
 /** The number of the newest migration. */

@@ -274,6 +274,7 @@ layer(streaming(), { excludeTestServices: true })("Polling", (it) => {
       const here = yield* receiving
       const whole = yield* stream(here)
       yield* closeToOlder(knowsTwins)
+      yield* (yield* Database).owner`update schema_meta set closed_at = 'epoch'`
       const streamId = yield* stream(here, {
         events_requested: [...scimEvents, lifecycleEventKinds["account-enabled"].uri],
       })

@@ -259,6 +259,7 @@ layer(streaming({ failuresInARow: 10_000 }), { excludeTestServices: true })("Pus
       let sick = true
       const { arrivals, url } = yield* pushed(() => sick ? 503 : 202)
       yield* closeToOlder(knowsTwins)
+      yield* (yield* Database).owner`update schema_meta set closed_at = 'epoch'`
       const streamId = yield* stream(here, { ...push(url()), events_requested: scimEvents })
       const before = (yield* placesOf(here)).head
       const kinds = ["access-granted", "token-claims-change", "account-purged", "access-revoked"] as const

@@ -14,13 +14,16 @@ layer(Audit.layer.pipe(Layer.provideMerge(TestDatabase.layer)), { excludeTestSer
   (it) => {
     it.effect("closes the schema to older programs once it is migrated, once, with a record", () =>
       Effect.gen(function* () {
-        const { sql } = yield* Database
+        const { owner, sql } = yield* Database
         const finish = (version: number) => finishUpgrade(version, "all are replaced")
         assert.strictEqual(yield* finish(newest + 1), "not migrated")
         assert.isFalse(yield* isClosedToOlder(sql, newest))
         assert.isNull(refusalOf(newest - 1, { ...(yield* schemaVersion), applied: newest - 1 }))
         assert.strictEqual(yield* finish(newest), "closed")
         assert.strictEqual(yield* finish(newest), "closed before")
+        // A program of before may have work in hand.
+        assert.isFalse(yield* isClosedToOlder(sql, newest))
+        yield* owner`update schema_meta set closed_at = closed_at - interval '62 seconds'`
         assert.isTrue(yield* isClosedToOlder(sql, newest))
         assert.isNull(refusalOf(newest, yield* schemaVersion))
         assert.match(refusalOf(newest - 1, yield* schemaVersion)!, /too new for this program/)

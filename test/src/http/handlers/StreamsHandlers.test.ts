@@ -154,6 +154,7 @@ layer(management({ ROLES: "api" }), { excludeTestServices: true })("Streams over
   it.effect("event types of RFC 9967 are offered to a receiver that asks for one, in place of the event's own", () =>
     Effect.gen(function* () {
       yield* closeToOlder(knowsTwins)
+      yield* (yield* Database).owner`update schema_meta set closed_at = 'epoch'`
       const { ask } = yield* receiver()
       const made = yield* created({ ask }, { events_requested: [scimTwins["access-revoked"]!.uri, sessionRevoked] })
       assert.deepStrictEqual(made.events_supported, [...supported, ...scimEvents])

@@ -1,6 +1,6 @@
 /**
- * Refused tokens, as each process has counted them: its totals only grow, so that a write is repeated without counting twice.
- * Programs of before add to `signal_refusals`, which is read as well until its rows are pruned.
+ * Refused tokens, counted by each process: its totals only grow, so that a write is repeated without counting twice.
+ * Programs of earlier versions add to `signal_refusals`, which is read as well until its rows are pruned.
  */
 const statements: ReadonlyArray<string> = [
   `create table signal_refusal_counts (

@@ -67,7 +67,7 @@ export type LettersReplayed = typeof LettersReplayed.Type
 
 export const SpanReplayed = Schema.Struct({
   deliveries: Schema.Int,
-  /** What is given up later is no part of the replay. */
+  /** Dead letters that are given up after this time are no part of the replay. */
   asked_at: Timestamp,
 }).annotate({ identifier: "SpanReplayed" })
 export type SpanReplayed = typeof SpanReplayed.Type

@@ -52,7 +52,7 @@ const begin = Effect.fnUntraced(function* (sql: PgClient.PgClient, restoredFrom:
     update installation i set epoch = epoch + 1, state = 'held', held_since = ${now},
       held_reason = ${restoredFrom === null ? "failed_over" : "restored"}, restored_from = null,
       lost_since = case when state = 'held' then least(lost_since, ${since}) else ${since} end,
-      -- Null where it is held, or has never been. A restore holds it before this.
+      -- opened_at is null during a hold, and before the first one; a restore sets the state to held before this statement.
       lost_from_epoch = case when opened_at is null then lost_from_epoch else epoch end,
       streams = coalesce((select jsonb_object_agg(stream, created) from relay_streams), '{}'),
       told = coalesce((

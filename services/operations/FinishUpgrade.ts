@@ -1,4 +1,4 @@
-/** Ends an upgrade: no program of a version before works on this database any more (docs/upgrading.md). */
+/** Ends an upgrade: no program of an earlier version works on this database any more (docs/upgrading.md). */
 import { Effect } from "effect"
 import { Database } from "../platform/database/Database.ts"
 import { closeToOlder } from "../platform/database/OlderPrograms.ts"

@@ -122,8 +122,9 @@ export const supplyMessages = Effect.gen(function* () {
   }, sql.withTransaction)
 
   /**
-   * Of events: those that this database had, too, and whether it knew that they were published. It may keep them no more, and taken for lost they would take away again
-   * what was given since. Each epoch counts its positions anew; and what a named gap has, this database had not.
+   * The events that this database had, by id, and whether it knew that they were published. Retention may have deleted them
+   * here; taken for lost, they would take away again what was given since. Each epoch counts its positions anew. This
+   * database never had the events of a named gap.
    */
   const hadAlready = Effect.fnUntraced(function* (
     messages: ReadonlyArray<GivenMessage>,
@@ -175,7 +176,7 @@ export const supplyMessages = Effect.gen(function* () {
       const there = kept.get(placeOf(message))
       if (there === data) return null
       if (subject !== null && !subject.startsWith(prefixOf[stream])) return `its subject is none of ${stream}`
-      // What was supplied is missing no more, and may be replaced.
+      // A place that has a supplied message is not missing any more; the message may be replaced.
       if (sequence !== null && there === undefined && !isMissing(missing, stream, sequence)) {
         return `sequence ${sequence} of ${stream} is not missing`
       }

@@ -1,6 +1,6 @@
 /**
- * `installation`: shows the epoch and why the installation is held, supplies what is missing, and opens it on an operator's
- * word.
+ * `installation`: shows the epoch and why the installation is held, supplies messages that are missing, and opens the
+ * installation on an operator's word.
  */
 import { Console, Effect, Layer, Stream } from "effect"
 import { Command } from "effect/cli"

@@ -64,6 +64,11 @@ const tried = Effect.fnUntraced(function* (version: string, file: string) {
   const flow = yield* traffic(around)
   yield* flow.insist(200)
   yield* Effect.all([flow.insist(200), again], { concurrency: 2 })
+  // Only the broker has these when it is killed.
+  yield* around.instance.end("SIGTERM")
+  yield* flow.insist(200)
+  yield* again
+  yield* around.instance.start()
   yield* flow.insist(100)
   yield* until("every event answered for", Effect.delay(unanswered(url), "1 second"), (left) => left === 0)
   yield* ended(flow)

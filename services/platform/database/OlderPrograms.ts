@@ -1,4 +1,4 @@
-/** Closes the schema to programs of before, where they would take for granted what no longer holds (VersionFence.ts). */
+/** Closes the schema to programs of earlier versions, where these would rely on what no longer holds (VersionFence.ts). */
 import type { PgClient } from "@effect/sql-pg"
 import { Clock, Effect } from "effect"
 import { Database } from "./Database.ts"

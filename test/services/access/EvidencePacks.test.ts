@@ -155,6 +155,22 @@ const many = Effect.fnUntraced(function* (
 const linesNamed = (items: ReadonlyArray<{ readonly [name: string]: unknown }>, name: string) =>
   items.filter(({ line }) => line === name)
 
+/** Accesses and requests of a day after the others, as many of each. */
+const grantedLate = Effect.fnUntraced(function* (w: Effect.Success<typeof decisions>, some: number) {
+  const { sql } = yield* Database
+  const late = new Date(start + day)
+  yield* sql`
+    insert into access_versions (access_id, access_version, institution_id, project_id, person_id, role, state, digest,
+      event_id, created_at)
+    select ${`${w.fern}-late-`} || lpad(n::text, 8, '0'), 1, ${w.fern}, ${w.portal}, ${w.pat}, 'user', 'active', 'none',
+      gen_random_uuid(), ${late}
+    from generate_series(1, ${some}) n`
+  yield* sql`
+    insert into requests (id, kind, state, author, institution_id, fields, reason, created_at)
+    select gen_random_uuid(), 'membership', 'declined', ${w.pat}, ${w.fern}, '{}', ${reason}, ${late}
+    from generate_series(1, ${some})`
+})
+
 layer(packs, { excludeTestServices: true, timeout: "2 minutes" })("EvidencePacks", (it) => {
   it.effect("tells who asked, who signed and what was reviewed, and the kit proves each decision", () =>
     timed(Effect.gen(function* () {
@@ -326,19 +342,9 @@ layer(packs, { excludeTestServices: true, timeout: "2 minutes" })("EvidencePacks
   it.effect("a part reads a bounded number of rows, however many objects none of which is in its span", () =>
     timed(Effect.gen(function* () {
       const w = yield* decisions
-      const { owner, sql, wide } = yield* Database
-      const late = new Date(start + day)
+      const { owner, wide } = yield* Database
       const some = looked * 10
-      yield* sql`
-        insert into access_versions (access_id, access_version, institution_id, project_id, person_id, role, state, digest,
-          event_id, created_at)
-        select 'bound-' || lpad(n::text, 8, '0'), 1, ${w.fern}, ${w.portal}, ${w.pat}, 'user', 'active', 'none',
-          gen_random_uuid(), ${late}
-        from generate_series(1, ${some}) n`
-      yield* sql`
-        insert into requests (id, kind, state, author, institution_id, fields, reason, created_at)
-        select gen_random_uuid(), 'membership', 'declined', ${w.pat}, ${w.fern}, '{}', ${reason}, ${late}
-        from generate_series(1, ${some})`
+      yield* grantedLate(w, some)
       // Without a vacuum, which would hide the rows of index-only scans from the counters.
       yield* owner`analyze access_versions, requests`
       const until = new Date(start + 1_000).toISOString()
@@ -360,20 +366,9 @@ layer(packs, { excludeTestServices: true, timeout: "2 minutes" })("EvidencePacks
   it.effect("a pack goes on behind all that a part has looked at, where none of it is in its span", () =>
     timed(Effect.gen(function* () {
       const w = yield* decisions
-      const { sql } = yield* Database
-      const late = new Date(start + day)
       // Granted, asked for and proposed after the span: each part has to look past all of them.
       const some = looked * 2
-      yield* sql`
-        insert into access_versions (access_id, access_version, institution_id, project_id, person_id, role, state, digest,
-          event_id, created_at)
-        select 'late-' || lpad(n::text, 8, '0'), 1, ${w.fern}, ${w.portal}, ${w.pat}, 'user', 'active', 'none',
-          gen_random_uuid(), ${late}
-        from generate_series(1, ${some}) n`
-      yield* sql`
-        insert into requests (id, kind, state, author, institution_id, fields, reason, created_at)
-        select gen_random_uuid(), 'membership', 'declined', ${w.pat}, ${w.fern}, '{}', ${reason}, ${late}
-        from generate_series(1, ${some})`
+      yield* grantedLate(w, some)
       const until = new Date(start + 1_000).toISOString()
       for (const more of [{}, { person_id: w.pat }]) {
         const scope = asked(w.ada, w.fern, { until, ...more })
